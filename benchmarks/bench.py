@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from time import perf_counter
 
@@ -24,9 +25,13 @@ from benchmarks.measure import (
     this_machine,
 )
 from grader.course.examples import broken_workspace, example_submission
+from grader.replay.replayer import Replayer, open_sandbox
+from grader.replay.request import trusted_requests
 from grader.sandbox import sandbox_problem
 from harness.canonical_setup import run_environment
+from harness.data.loading import default_cache
 from harness.recipe import load_recipe
+from harness.run.settings import RunSettings
 
 HERE = Path(__file__).parent
 PLAIN = (sys.executable, HERE / "plain_mlp.py")
@@ -116,6 +121,53 @@ def replay(rounds: int) -> Row:
     return ratio_row(what, 2.5, seconds, "grader", "plain script")
 
 
+TIME_TRAINING = """
+import sys, tempfile, time
+from pathlib import Path
+from harness.data.loading import load_dataset
+from harness.run.experiment import load_experiment, tensor_data
+from harness.run.settings import RunSettings
+from harness.trainer import train
+from harness.recipe import load_recipe
+from harness.canonical_setup import apply_numerics
+recipe, seconds = load_recipe(sys.argv[1]), []
+data = tensor_data(load_dataset(recipe.dataset))
+apply_numerics("portable", "cpu")
+for seed in range(4):
+    experiment = load_experiment(Path("experiment.py"), recipe.broken_source())
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        train(experiment, data, RunSettings(seed=seed, dataset=recipe.dataset), Path(folder))
+        seconds.append(time.perf_counter() - start)
+print(sorted(seconds[1:])[1])
+"""
+
+
+def warm_replay(rounds: int) -> Row:
+    """Time a replay of the MLP in a warm sandbox, with its evaluation, against its training in a warm process."""
+    if problem := sandbox_problem():
+        raise BenchmarkError(problem)
+    seeds = count(1)
+    with open_sandbox("warm", 1) as sandbox:
+        replayer = Replayer(sandbox, default_cache())
+
+        def replayed() -> float:
+            settings = RunSettings(seed=next(seeds), dataset=load_recipe(RECIPE).dataset)
+            request, _ = trusted_requests(RECIPE, settings)
+            start = perf_counter()
+            replay = replayer.make(request)
+            seconds = perf_counter() - start
+            if replay.status != "OK":
+                raise BenchmarkError(f"A replay ended with {replay.status}: {replay.message}")
+            return seconds
+
+        def trained() -> float:
+            return float(run([sys.executable, "-c", TIME_TRAINING, RECIPE], run_environment("portable")))
+
+        seconds = interleaved({"replay": replayed, "training": trained}, rounds)
+    return ratio_row("replay and evaluation (MLP), warm / its training", 1.5, seconds, "replay", "training")
+
+
 # Each with its rounds: enough for a stable median, few enough to wait for.
 BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
     "exercise": (exercise, 7),
@@ -125,6 +177,7 @@ BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
     "grader-help": (start_up("grader"), 20),
     "triage": (triage, 3),
     "replay": (replay, 3),
+    "warm-replay": (warm_replay, 15),
 }
 
 

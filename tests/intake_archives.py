@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from grader.intake.submission import Submission, parse_submission, read_submission
-from harness.submission.archive import FILES, deterministic_tar_gz
+from grader.intake.submission import Submission, parse_submission
+from harness.submission.archive import FILES, SUFFIX, deterministic_tar_gz
 
 COMMAND = "python -m harness.trainer --seed 42 --break huge_lr --dataset digits"
 COMMANDS = f"# runs/broken\n{COMMAND}\n\n# runs/fixed\n{COMMAND} --script experiment.py\n".encode()
@@ -64,9 +64,7 @@ def parsed(name: str, data: bytes) -> Submission:
 
 def taken(path: Path) -> Submission:
     """Return the submission in a tarball. Raises `Rejected`."""
-    submission = read_submission(path)
-    assert isinstance(submission, Submission)
-    return submission
+    return parsed(path.name.removesuffix(SUFFIX), path.read_bytes())
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:

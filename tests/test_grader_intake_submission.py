@@ -12,7 +12,7 @@ from intake_archives import COMMAND, COMMANDS, contents, manifest, member, packe
 from made_up_runs import make_workspace
 
 from grader.intake.archive import UNPACKED_BYTES, Rejected
-from grader.intake.submission import Submission, read_submission
+from grader.intake.submission import Submission
 from harness.run.settings import RunSettings
 from harness.submission.archive import FILES, build_submission, submit
 from harness.submission.report import SIZE_LIMIT
@@ -27,7 +27,7 @@ def holds(submission: Submission, files: dict[str, bytes]) -> bool:
 
 def refused(tmp_path: Path, data: bytes) -> Rejected:
     with pytest.raises(Rejected) as caught:
-        read_submission(written(tmp_path, data))
+        taken(written(tmp_path, data))
     assert caught.value.message.endswith(".")
     assert caught.value.message.isprintable()
     assert str(caught.value) == caught.value.message
@@ -107,11 +107,6 @@ def test_a_bomb_is_never_unpacked(tmp_path: Path) -> None:
 def test_a_log_that_is_nested_too_deeply_is_refused(tmp_path: Path, run: str) -> None:
     files = contents(**{f"runs__{run}__metrics.log": b'{"a":' * 101 + b"1" + b"}" * 101})
     assert refused(tmp_path, packed({**files, "manifest.json": manifest(files)})).code == "no log"
-
-
-def test_a_file_that_is_not_there_is_no_fault_of_a_student(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read_submission(tmp_path / "none.tar.gz")
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,17 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from grader.intake.archive import MIB, Rejected, gunzip, open_regular, read_members, read_tarball
+from grader.intake.archive import MIB, Rejected, gunzip, read_members
 from grader.intake.program import program_digest
 from harness.cases import may_be_handed_in
 from harness.data import DATASETS
 from harness.errors import printable
 from harness.run.settings import RunSettings
-from harness.submission.archive import COMMANDS, FILES, FORMAT_VERSION, MANIFEST, SUFFIX, FileManifest, Manifest
+from harness.submission.archive import COMMANDS, FILES, FORMAT_VERSION, MANIFEST, FileManifest, Manifest
 from harness.submission.report import SIZE_LIMIT as REPORT_BYTES
 from harness.workspace import EXPERIMENT, META, METRICS_LOG, REPORT, RUNS, Run
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
@@ -160,27 +159,12 @@ class Answer:
         return self.exercise.id
 
 
-def submission_name(path: Path) -> str:
-    """Return the name of a tarball that lies in the folder of submissions: the file's, without `.tar.gz`."""
-    return escaped(path.name.removesuffix(SUFFIX))
-
-
 def escaped(name: str) -> str:
     """Return a file's name as text: a byte that is not UTF-8 becomes `\\xff`, and a backslash two.
 
     So no two files of a folder share a name.
     """
     return os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", "backslashreplace")
-
-
-def read_submission(path: Path) -> Submission | Answer:
-    """Read a tarball in memory; nothing is unpacked to the disk.
-
-    Raises `Rejected`, with the manifest's student and recipe if it could be read, and `OSError` if the file cannot be
-    read at all.
-    """
-    with open_regular(path) as file:
-        return parse_submission(submission_name(path), read_tarball(file))
 
 
 def parse_submission(name: str, data: bytes) -> Submission | Answer:

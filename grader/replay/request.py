@@ -183,9 +183,13 @@ def canary_requests(recipe_id: str) -> tuple[Request, Request, Request, Request]
 
 
 def requests_of(submission: Submission) -> dict[Role, Request]:
-    """Return the requests for our broken run and reference fix under the student's settings, and the student's fix."""
+    """Return the requests for our broken run and reference fix under the student's settings, and the student's fix.
+
+    If the student's program is one of our two, ours is run in its place: most right fixes are the reference fix.
+    """
     broken, reference = trusted_requests(submission.recipe, submission.settings)
-    fixed = Request(broken.recipe, submission.settings, submission.source, submission.tree, trusted=False)
+    own = Request(broken.recipe, submission.settings, submission.source, submission.tree, trusted=False)
+    fixed = next((ours for ours in (reference, broken) if ours.tree == own.tree), own)
     return {
         "broken": broken,
         "reference": reference,

@@ -16,12 +16,13 @@ from page_reader import Page
 from attacks.attack import BREACHED, Attack
 from attacks.lab import Lab, Scored
 from grader.cli import cli
-from grader.intake.submission import submission_name
+from grader.intake.submission import escaped
 from grader.report.gradebook import export
 from grader.report.text import file_stem
 from grader.score.identity import ABOUT_OTHERS
 from grader.score.verdict import SCORES, read_scores
 from harness.errors import UserError
+from harness.submission.archive import SUFFIX
 
 Row = Mapping[str, Any]
 # What moves a terminal's cursor or turns its text: control characters but the line feed, marks of direction, line
@@ -100,7 +101,7 @@ def _own(row: Row | None) -> Row | None:
 
 def row_of(attack: Attack, scored: Scored) -> Row | None:
     """Return the row of an attack in scores.json."""
-    return scored.rows().get(submission_name(Path(attack.tarball)))
+    return scored.rows().get(escaped(Path(attack.tarball).name.removesuffix(SUFFIX)))
 
 
 def known_points(row: Row, criterion: str | None = None) -> float:

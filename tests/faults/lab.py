@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from honest_class import HonestClass
-from intake_archives import COMMANDS, manifest, packed
+from intake_archives import COMMANDS, manifest, packed, taken
 from recorded_logs import recorded_evidence
 from watched import Ended, Watched
 
-from grader.intake.submission import Submission, read_submission
 from grader.replay.request import requests_of
 from harness.recipe import load_recipe
 
@@ -125,8 +124,7 @@ class Place:
 
     def replay_of(self, student: str) -> Path:
         """Return where the replay of a student's own experiment is remembered."""
-        submission = read_submission(self.lab.submissions / f"{student}_{RECIPE}.tar.gz")
-        assert isinstance(submission, Submission)
+        submission = taken(self.lab.submissions / f"{student}_{RECIPE}.tar.gz")
         key = requests_of(submission)["fixed"].key
         return self.store / key[:2] / f"{key}.json"
 
