@@ -17,7 +17,17 @@ from grader.intake.handed_in import Arrival
 from grader.report.pages import hardest, lost_checks, means, render_class_page, render_submission, when_chart
 from grader.report.text import MARKER
 from grader.score.schedule import LatePolicy, Schedule
-from grader.score.verdict import Exhibits, Flag, Measurement, RuleVerdict, Scores, SubmissionScore, lost, open_check
+from grader.score.verdict import (
+    Exhibits,
+    Flag,
+    Lateness,
+    Measurement,
+    RuleVerdict,
+    Scores,
+    SubmissionScore,
+    lost,
+    open_check,
+)
 
 SCORES, EXHIBITS = made_up_class(40)
 ROWS = {row.submission: row for row in SCORES.submissions}
@@ -250,6 +260,16 @@ CLASS = [
     make_row("4", "s", "b", changed("fix.minimal", open_check, "")),
     REJECTED,
 ]
+
+
+def test_what_cost_points_stands_by_how_much_lateness_too() -> None:
+    less = changed("fix.minimal", lost, "", "", points=5.5) | changed("explanation.form", open_check, "")
+    row = make_row("1", "s", "a", changed("fix.correct", lost, "", "") | less, late=Lateness(days=1, cost=10))
+    words = Page(render_submission(row, None)).words
+    places = [
+        words.index(part) for part in ("The cause is gone : −12", "It came late, by 1 day: −10", ": open", ": −2.5")
+    ]
+    assert places == sorted(places)
 
 
 def test_means_by_recipe_and_of_all_graded() -> None:

@@ -366,11 +366,19 @@ def render_submission(
     )  # fmt: skip
 
 
-def lost_points(row: SubmissionScore) -> list[tuple[Criterion, Check]]:
-    """Return the checks that did not earn all their points, each with its criterion; the largest loss first."""
-    every = [(name, check) for name, criterion in row.criteria.items() for check in criterion.checks]
-    lost = [(name, check) for name, check in every if check.points is None or check.points < check.max]
-    return sorted(lost, key=lambda one: (one[1].points or 0.0) - one[1].max)
+def lost_points(row: SubmissionScore) -> list[tuple[str, Check | None]]:
+    """Return the checks that did not earn all their points, each with its criterion, and None for lateness.
+
+    The largest loss comes first.
+    """
+    every = ((name, check) for name, criterion in row.criteria.items() for check in criterion.checks)
+    lost: list[tuple[float, str, Check | None]] = [
+        (check.max - (check.points or 0.0), name, check)
+        for name, check in every
+        if check.points is None or check.points < check.max
+    ]
+    lost += [(row.late.cost, "", None)] if row.late else []
+    return [(name, check) for _, name, check in sorted(lost, key=lambda one: -one[0])]
 
 
 # A tag of a page: no text of it holds "<", and no attribute a bare quote.
