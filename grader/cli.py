@@ -78,26 +78,16 @@ def score(submissions: Path, **options: Any) -> None:
 @click.argument("reports", type=_FOLDER)
 @click.option("--who", help="Your name, to be noted with each decision; by default your login.")
 @click.option("--anonymous", is_flag=True, help="Show no names, and the submissions in an order that tells nothing.")
-@click.option("--terminal", is_flag=True, help="Ask in this terminal instead, about what waits.")
-def review(reports: Path, who: str | None, anonymous: bool, terminal: bool) -> None:
+def review(reports: Path, who: str | None, anonymous: bool) -> None:
     """Decide what waits for you in REPORTS, on a page of your browser.
 
     Only this machine can open the page. Each decision is in the file beside the reports at once.
     """
     import getpass
 
-    from rich.console import Console
-
-    from grader.course.review import walk
     from grader.course.review_page import serve
 
-    who = who or getpass.getuser()
-    if terminal and anonymous:
-        raise UserError("--anonymous is for the page: leave out --terminal.")
-    if terminal:
-        walk(reports, who, Console())
-    else:
-        serve(reports, who, anonymous=anonymous)
+    serve(reports, who or getpass.getuser(), anonymous=anonymous)
 
 
 @cli.command()

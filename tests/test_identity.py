@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from made_up_class import make_row, scores_of
 
 from grader.cli import cli
-from grader.course.decisions import Decision, apply_decisions
+from grader.course.decisions import Decision, apply_decisions, load_decisions
+from grader.course.review import decide, waiting
 from grader.intake.handed_in import read_folder
 from grader.report.gradebook import export
 from grader.report.pages import render_submission
 from grader.score.identity import compared, identified, left_out
 from grader.score.scoring import unscored
-from grader.score.verdict import SCORES, SubmissionScore, scores_bytes
+from grader.score.verdict import SCORES, SubmissionScore, read_scores, scores_bytes
 
 
 def ids(name: str, student: str | None = "ada", exercise: str | None = "huge_lr") -> list[str]:
@@ -151,11 +152,9 @@ def test_any_submission_can_be_reviewed_and_exported(tmp_path: Path, name: str) 
     (tmp_path / "reports").mkdir()
     row = make_row(name, name, "huge_lr", {}, **more)
     (tmp_path / "reports" / SCORES).write_bytes(scores_bytes(scores_of(row)))
-    out = str(tmp_path / "reports")
-    for words, typed in (
-        (["review", out, "--terminal"], "40\nby hand\n"),
-        (["review", out, "--terminal"], ""),
-        (["export", "--format", "moodle", "--out", out], ""),
-    ):
-        done = CliRunner().invoke(cli, words, input=typed)
-        assert done.exit_code == 0, done.output
+    out = tmp_path / "reports"
+    [item] = waiting([row])
+    decide(out, item, "40", "by hand", "Prof. Ada")
+    assert waiting(apply_decisions(read_scores(out), load_decisions(out)).submissions) == []
+    done = CliRunner().invoke(cli, ["export", "--format", "moodle", "--out", str(out)])
+    assert done.exit_code == 0, done.output

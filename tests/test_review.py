@@ -1,4 +1,4 @@
-"""`grader review`: on a page and in the terminal, and each decision is on the disk at once."""
+"""`grader review`: a page, and each decision is on the disk at once."""
 
 import os
 import re
@@ -20,6 +20,7 @@ from reviewing import reviewing
 
 from grader.cli import cli
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
+from grader.course.review import decide, waiting
 from grader.course.review_page import ReviewServer
 from grader.intake.handed_in import Arrival
 from grader.report.write import write_reports
@@ -28,53 +29,14 @@ from grader.score.verdict import SCORES, SubmissionScore, open_check, read_score
 from harness.errors import UserError
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    """Return reports of one submission with two open checks."""
-    opened = {
-        **changed("fix.correct", open_check, "Line 7 is not plain. \x1b[2J\u202e"),
-        **changed("fix.minimal", open_check, "Not decided yet."),
-    }
-    row = make_row("ada_huge_lr", "ada", "huge_lr", opened, reason="2 checks wait.")
-    row = row.model_copy(update={"provenance": {**row.provenance, "tarball_sha256": "a" * 64}})
-    folder = tmp_path / "reports"
-    folder.mkdir()
-    (folder / SCORES).write_bytes(scores_bytes(scores_of(row)))
-    return folder
-
-
-def run(out: Path, answers: str) -> str:
-    words = ["review", str(out), "--who", "Prof. Ada", "--terminal"]
-    done = CliRunner().invoke(cli, words, input=answers, env={"COLUMNS": "200", "NO_COLOR": "1"})
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def test_what_is_decided_is_kept_and_not_asked_again(out: Path) -> None:
-    said = run(out, "ten\n99\n10\n\nWell done.\n\n")
-    assert "Line 7 is not plain." in said
-    assert str(out / "ada_huge_lr.html") in said
-    assert "\x1b[2J" not in said and "\u202e" not in said
-    assert "Give a number from 0 to 12" in said
-    (decision,) = load_decisions(out)
-    assert (decision.check, decision.points, decision.comment) == ("fix.correct", 10, "Well done.")
-    assert (decision.who, decision.submission, decision.sha256) == ("Prof. Ada", "ada_huge_lr", "a" * 64)
-    again = run(out, "\n")
-    assert "fix.correct" not in again and "fix.minimal" in again
-    run(out, "8\nfine\n")
-    assert "Nothing waits for you." in run(out, "")
-
-
-def test_a_submission_without_checks_gets_a_total(out: Path) -> None:
+def test_a_submission_without_checks_gets_a_total(tmp_path: Path) -> None:
     more: dict[str, object] = {"status": "not judged", "total": None, "reason": "It failed on it."}
-    row = make_row("bob_huge_lr", "bob", "huge_lr", {}, criteria={}, **more)
-    (out / SCORES).write_bytes(scores_bytes(scores_of(row)))
-    assert "It failed on it." in run(out, "40\nby hand\n")
-    (decision,) = load_decisions(out)
-    assert (decision.total, decision.check) == (40, None)
-
-
-# --- The page ---
+    [item] = waiting([make_row("bob_huge_lr", "bob", "huge_lr", {}, criteria={}, **more)])
+    with pytest.raises(UserError, match="from 0 to 100"):
+        decide(tmp_path / "reports", item, "101", "by hand", "Prof. Ada")
+    decide(tmp_path / "reports", item, "40", "by hand", "Prof. Ada")
+    (decision,) = load_decisions(tmp_path / "reports")
+    assert (decision.total, decision.check, decision.who) == (40, None, "Prof. Ada")
 
 
 @pytest.fixture

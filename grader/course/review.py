@@ -1,6 +1,6 @@
 """`grader review`: what waits for the instructor, and what is decided about it.
 
-This module knows what there is to decide, and keeps a decision. `review_page` asks in a browser, `walk` in a terminal.
+This module knows what there is to decide, and keeps a decision. `review_page` asks in a browser.
 """
 
 import hashlib
@@ -10,26 +10,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import click
-from rich.console import Console
-from rich.text import Text
-
 from grader.course.decisions import (
     TOTAL,
     Decision,
     apply_decisions,
-    decisions_path,
     keep_decision,
     load_decisions,
     standing,
     tarball_of,
 )
-from grader.report.text import clipped, file_stem, points
-from grader.score.verdict import Check, Scores, SubmissionScore, read_scores
-from harness.errors import Stopped, UserError
-from harness.terminal import folded
-
-_LIMIT = 600  # characters of one sentence
+from grader.report.text import points
+from grader.score.verdict import Check, Scores, SubmissionScore
+from harness.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -144,51 +136,3 @@ def _withdrawal(item: Item, who: str, comment: str) -> Decision:
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         sha256=tarball_of(item.row),
     )
-
-
-# --- In the terminal ---
-
-
-def walk(out: Path, who: str, console: Console) -> None:
-    """Name everything that waits in these reports, and ask for points and a comment; Enter leaves a check as it is.
-
-    Each decision is on the disk before the next question. Raises `UserError` if there are no reports.
-    """
-    items = waiting(apply_decisions(read_scores(out), load_decisions(out)).submissions)
-    if not items:
-        console.print("Nothing waits for you.")
-        return
-    shown = None
-    for number, item in enumerate(items, start=1):
-        if item.row is not shown:
-            shown = item.row
-            console.rule(Text(clipped(shown.submission, 80), style="bold"))
-            _say(console, f"{shown.student}, {shown.recipe}: {(out / file_stem(shown.submission)).resolve()}.html")
-            for flag in shown.flags:
-                _say(console, f"Flag {flag.id}: {flag.message}", "yellow")
-        _say(console, f"[{number} of {len(items)}] {item.title}", "bold")
-        _say(console, item.reason)
-        try:
-            _ask(out, item, who)
-        except click.Abort:
-            raise Stopped("\nStopped. Your decisions so far are kept: give the same command again.") from None
-    _say(console, f"Your decisions are in {decisions_path(out)}. Next: the same grader score as before applies them.")
-
-
-def _say(console: Console, line: str, style: str = "") -> None:
-    shown = folded(clipped(line, _LIMIT), console.width if console.is_terminal else None, hang=2)
-    console.print(Text(shown, style=style), highlight=False, soft_wrap=True)
-
-
-def _ask(out: Path, item: Item, who: str) -> None:
-    """Ask for points and a comment, until they fit or the instructor leaves it open."""
-    prompt = f"Points, 0 to {points(item.most)} (Enter leaves it open)"
-    while words := click.prompt(prompt, default="", show_default=False).strip():
-        try:
-            read_points(item, words)
-            comment = ""
-            while not comment.strip():
-                comment = click.prompt("Comment, which the student sees (needed)", default="", show_default=False)
-            return decide(out, item, words, comment, who)
-        except UserError as problem:
-            click.echo(problem)
