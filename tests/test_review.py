@@ -182,16 +182,15 @@ def test_new_scores_are_seen_while_the_review_goes_on(server: ReviewServer) -> N
     assert ask(server, item)[0] == 404
 
 
-@pytest.mark.parametrize("signalled", [signal.SIGINT])
-def test_the_command_names_the_address_and_ends_kindly(out: Path, signalled: signal.Signals) -> None:
+def test_the_command_names_the_address_and_ends_kindly(server: ReviewServer) -> None:
     environment = {key: value for key, value in os.environ.items() if "DISPLAY" not in key}
-    words = [sys.executable, "-m", "grader", "review", str(out), "--who", "Ada"]
+    words = [sys.executable, "-m", "grader", "review", str(server.out), "--who", "Ada"]
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
         assert command.stdout is not None
         address = command.stdout.readline().split()[-1]
         with urlopen(address, timeout=20) as answer:
-            assert b"2 of 2 wait" in answer.read()
-        command.send_signal(signalled)
+            assert b"3 of 3 wait" in answer.read()
+        command.send_signal(signal.SIGINT)
         said, errors = command.communicate(timeout=20)
     assert (command.returncode, errors) == (0, "")
     assert "Your decisions are in" in said
