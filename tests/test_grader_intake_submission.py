@@ -8,11 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from intake_archives import COMMAND, COMMANDS, contents, manifest, member, packed, taken, whole, with_members, written
+from intake_archives import (
+    COMMAND,
+    COMMANDS,
+    contents,
+    manifest,
+    member,
+    packed,
+    parsed,
+    taken,
+    whole,
+    with_members,
+    written,
+)
 from made_up_runs import make_workspace
 
 from grader.intake.archive import UNPACKED_BYTES, Rejected
 from grader.intake.submission import Submission
+from grader.replay.request import Role, requests_of
+from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 from harness.submission.archive import FILES, build_submission, submit
 from harness.submission.report import SIZE_LIMIT
@@ -199,3 +213,13 @@ def test_the_submission_that_the_harness_makes_is_taken_as_it_is(tmp_path: Path)
     assert holds(submission, build_submission(workspace, "ada"))
     assert (submission.missing, submission.ignored) == ((), ())
     assert f"{submission.sha256}  {path.name}\n" == path.with_name(f"{path.name}.sha256").read_text()
+
+
+@pytest.mark.parametrize("ours", ["reference", "broken"])
+def test_ours_is_run_in_place_of_a_program_that_differs_by_comments_only(ours: Role) -> None:
+    recipe = load_recipe("huge_lr")
+    source = {"reference": recipe.healthy_source(), "broken": recipe.broken_source()}[ours]
+    for more, same in (("# mine\n", True), ("MINE = 1\n", False)):
+        files = contents(experiment=f"{source}\n{more}".encode())
+        asked = requests_of(parsed("ada_huge_lr", packed({**files, "manifest.json": manifest(files)})))
+        assert (asked["fixed"] == asked[ours]) == asked["fixed"].trusted == same

@@ -70,6 +70,7 @@ def test_a_decision_is_on_the_disk_before_the_page_says_so_and_can_be_undone(ser
     status, _, leads = ask(server, first, form)
     (decision,) = load_decisions(server.out)
     assert (decision.points, decision.comment, decision.who) == (7.5, "Half of it.", "Prof. Ada")
+    assert decision.sha256 == "ada" * 16, "it is about this tarball alone"
     assert (status, leads.partition("?")[0]) == (303, second)
     shown = ask(server, leads)[1]
     assert "fix.correct: The cause is gone, ada: 7.5 of 12, decided." in shown
