@@ -242,7 +242,8 @@ class _Judge:
         nodes, our_nodes = list(ast.walk(tree)), list(ast.walk(ours))
         called = [node.func for node in our_nodes if isinstance(node, ast.Call)]
         public = [node for node in our_nodes if isinstance(node, ast.Attribute) and not node.attr.startswith("_")]
-        self._our_paths = {path_of(node, imported_paths(ours)) for node in public}
+        our_imports = imported_paths(ours)
+        self._our_paths = {path_of(node, our_imports) for node in public}
         self._our_methods = {node.attr for node in public if node in called}
         self._our_attributes = {node.attr for node in public if node not in called}
         self._defined = [node for node in nodes if isinstance(node, ast.FunctionDef)]
