@@ -20,6 +20,7 @@ A run has a copy of the worker's memory, which holds only the imports and nothin
 import atexit
 import contextlib
 import ctypes
+import gc
 import json
 import marshal
 import os
@@ -32,6 +33,7 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -58,6 +60,7 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _FILE_ACCESS = (0, 13, 14, 15, 15, 16)
 _TCP = 3  # bind and connect, from version 4 on
 _SCOPES = 3  # abstract sockets and signals, from version 6 on
+_HUGE, _MADV_COLLAPSE = 2 << 20, 25  # linux/mman.h
 # How many stack frames Python counts between the caller of `_run_script` and the script.
 _RUNPY_DEPTH = 4
 
@@ -68,6 +71,8 @@ def main(control: int, preload: str, *, forks: bool) -> None:
     os.environ.pop("PWD", None)  # bubblewrap sets it
     if preload:
         runpy.run_path(preload)
+    if forks:
+        _make_forks_cheap()
     _check_imported()
     sys.path.remove("/worker")
     for stream in (sys.stdout, sys.stderr):
@@ -87,6 +92,22 @@ def main(control: int, preload: str, *, forks: bool) -> None:
             os.waitpid(child, 0)
             _kill_all()  # nothing is left, unless somebody killed the launcher
             line.sendall(DONE)
+
+
+def _make_forks_cheap() -> None:
+    """Keep the imports, in huge pages where the kernel has them (Linux 6.1).
+
+    A run then copies 100 entries of its page table in place of 60,000, three times. No garbage collection in it
+    touches, and so copies, what was imported.
+    """
+    gc.freeze()
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+        areas = [line.split() for line in file]
+    for area in areas:
+        if area[1] == "rw-p" and (len(area) == 5 or area[5] == "[heap]"):
+            first, last = (int(number, 16) // _HUGE * _HUGE for number in area[0].split("-"))
+            # It fails for an area that ends before its first huge page, and on older kernels.
+            _LIBC.madvise(ctypes.c_void_p(first + _HUGE), ctypes.c_size_t(last - first - _HUGE), _MADV_COLLAPSE)
 
 
 def _check_imported() -> None:
@@ -401,6 +422,10 @@ def _prepare_interpreter(script: str) -> None:
     sys.argv = [script]
     if (random := sys.modules.get("numpy.random")) is not None:
         random.seed()  # else all runs draw the same numbers; `random` reseeds itself after a fork
+    # Torch leaves 174 finalizers (40 ms) to the end of a process. One of the run's own registers this again.
+    finalize: Any = weakref.finalize
+    atexit.unregister(finalize._exitfunc)
+    finalize._registered_with_atexit = False
     # Endless recursion must reach the same depth as in a new interpreter.
     frame: FrameType | None = sys._getframe(1)
     depth = _RUNPY_DEPTH
