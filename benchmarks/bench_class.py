@@ -14,10 +14,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, NamedTuple
+from unittest.mock import patch
 
 import click
 
@@ -51,6 +52,7 @@ _LOOK = 0.2  # seconds between two looks at the memory
 _WEIGHTS = {"right": 9, "masked": 2, "wrong": 1}
 # Points for a correct fix, at least and at most.
 _EXPECTED = {"right": (CORRECT, CORRECT), "masked": (0.0, MASKED), "wrong": (0.0, 0.0)}
+_known = ExitStack()
 Kind = Literal["honest", "forged", "truncated", "raises"]
 
 
@@ -96,17 +98,19 @@ def make_class(entries: Sequence[Planned], cases: Mapping[str, Case], folder: Pa
     """Make the tarballs in a folder. The runs are made one after the other in `jobs` processes, without a sandbox."""
     edits = {case.id: edits_of(case) for case in cases.values()}
     folder.mkdir()
-    # A process that forks keeps the cases of the course.
-    context = multiprocessing.get_context("fork")
-    with course_cases(cases.values()), ProcessPoolExecutor(jobs, context, _be_a_student) as pool:
+    context = multiprocessing.get_context("spawn")
+    with (
+        patch.dict(os.environ, run_environment("portable")),  # NumPy and torch read them when they are imported
+        ProcessPoolExecutor(jobs, context, _know_cases, ([*cases.values()],)) as pool,
+    ):
         sources = [edits[entry.case][entry.edit] for entry in entries]
         for entry, data in zip(entries, pool.map(_handed_in, entries, sources, chunksize=4), strict=True):
             (folder / f"{entry.name}.tar.gz").write_bytes(_tarball(entry, data))
 
 
-def _be_a_student() -> None:
-    """Begin a process that makes runs: torch, which is imported later, must find its variables."""
-    os.environ.update(run_environment("portable"))
+def _know_cases(cases: Sequence[Case]) -> None:
+    """Begin a process that makes runs."""
+    _known.enter_context(course_cases(cases))
 
 
 def _handed_in(entry: Planned, source: str) -> bytes:
@@ -170,7 +174,9 @@ def _wrong_points(entry: Planned, row: SubmissionScore) -> Iterator[str]:
         wanted = f"{entry.edit} has {low:g} to {high:g}"
         yield f"{entry.name} has {correct.points:g} points for a correct fix; {wanted}: {correct.reason}"
     runs = row.criteria["reproducibility"]
-    if runs.points is not None and (runs.points == runs.max) == (entry.kind == "forged"):
+    # The wrong edit may be none, and then there is no fixed run.
+    full = runs.points == runs.max
+    if runs.points is not None and (full if entry.kind == "forged" else not full and entry.edit != "wrong"):
         yield f"{entry.name} ({entry.kind}) has {runs.points:g} points for its runs"
 
 

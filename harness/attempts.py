@@ -46,7 +46,7 @@ class Attempt:
         """Return its experiment. Raises `UserError` if it cannot be read."""
         return read_source(self.folder / EXPERIMENT)
 
-    def records(self) -> list[Record]:
+    def records(self) -> Sequence[Record]:
         """Return the records of its log. Raises `UserError` if it cannot be read."""
         return read_metrics_log(self.folder / METRICS_LOG)
 

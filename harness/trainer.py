@@ -18,7 +18,7 @@ import copy
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +203,7 @@ class Training(TrainingSetup):
         self.last_epoch = records[-1]
 
 
-def _truncate_log(path: Path, *, epochs: int) -> list[Record]:
+def _truncate_log(path: Path, *, epochs: int) -> Sequence[Record]:
     """Remove the records written after the checkpoint, and return the others."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     kept, seen = [], 0

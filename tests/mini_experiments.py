@@ -1,6 +1,7 @@
 """Miniature experiments, trained in milliseconds. As a script, it trains real recipes in portable numerics."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,7 @@ class Run:
         return state
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> Sequence[Record]:
         """All records of the log."""
         return read_metrics_log(self.folder / METRICS_LOG)
 

@@ -5,7 +5,7 @@ import pytest
 from recorded_logs import log_bytes
 
 from harness.run.guardrails import Guardrails
-from harness.run.metrics_log import Record, batch_records, log_lines, parse_log
+from harness.run.metrics_log import Record, batch_records, parse_log
 
 
 def record(step: int, loss: float = 1.0, grad_norm: float | None = 1.0, var: float = 0.1, **more: Any) -> Record:
@@ -21,7 +21,7 @@ def found(records: list[Record]) -> list[tuple[int, str]]:
 
 def recorded(name: str) -> list[Record]:
     """Return the batches of a real run: of a recipe's broken experiment, or of a healthy one."""
-    return batch_records(parse_log(log_lines(log_bytes(name).decode()), name))
+    return batch_records(parse_log(log_bytes(name).decode(), name))
 
 
 @pytest.mark.parametrize("experiment", ["digits_mlp", "digits_heat", "shapes_cnn"])

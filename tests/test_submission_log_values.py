@@ -10,7 +10,7 @@ from made_up_runs import make_workspace
 from recorded_logs import LOGS, log_bytes
 
 from harness.recipe import load_recipes
-from harness.run.metrics_log import log_lines, parse_log
+from harness.run.metrics_log import parse_log
 from harness.submission.log_values import Cause, LogValues, causes_file, contradicted, load_causes
 from harness.submission.report import Sign, parse_report
 
@@ -35,7 +35,7 @@ def test_a_kit_has_the_same_causes_and_names_the_exercise_of_none() -> None:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_no_value_of_a_run_contradicts_its_own_cause(name: str) -> None:
-    records = parse_log(log_lines(log_bytes(name).decode()), name)
+    records = parse_log(log_bytes(name).decode(), name)
     log = LogValues(records)
     symptoms = load_causes()[name].symptom
     for signal in {symptom.signal for symptom in symptoms}:

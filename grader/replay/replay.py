@@ -1,13 +1,12 @@
 """The record of a replay: what the grader saw when it ran an experiment."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from pydantic import Field, JsonValue
 
 from grader.sandbox import Status
 from grader.score.verdict import Model, Number
-from harness.run.metrics_log import Record, log_lines, parse_log
+from harness.run.metrics_log import Record, parse_log
 
 
 class CheckResult(Model):
@@ -55,9 +54,4 @@ class Replay(Model):
 
     def records(self) -> Sequence[Record]:
         """Return the records of the log. They are shared: do not change them."""
-        return _records(self.log)
-
-
-@lru_cache(maxsize=8)
-def _records(log: str) -> Sequence[Record]:
-    return tuple(parse_log(log_lines(log), "the replayed metrics.log"))
+        return parse_log(self.log, "the replayed metrics.log")

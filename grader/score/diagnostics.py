@@ -10,7 +10,7 @@ from grader.score.evidence import Evidence, nothing_was_edited, sound_logs
 from grader.score.reproducibility import FIX_FIRST
 from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
-from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
+from harness.run.metrics_log import batch_records, epoch_records, parse_log
 from harness.submission.check_run import diagnostic_fault
 from harness.submission.log_values import OFF_BY, LogValues, log_values
 from harness.submission.report import Report, Sign, parse_report
@@ -60,7 +60,7 @@ def _complete(evidence: Evidence, run: Run, maximum: float) -> Check:
 def _first_fault(log: bytes, name: str) -> tuple[str, int]:
     """Return the first fault of a log, or "", and how many batches it has."""
     try:
-        records = parse_log(log_lines(log.decode("utf-8")), name)
+        records = parse_log(log.decode("utf-8"), name)
     except UnicodeDecodeError:
         return f"{name} is not text", 0
     except UserError as error:

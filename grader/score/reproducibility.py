@@ -93,7 +93,7 @@ def _across_classes(row: Row, evidence: Evidence, run: Run) -> Check:
 def _outside_band(evidence: Evidence, run: Run) -> str:
     try:
         text = (evidence.claims[run].log or b"").decode("utf-8")
-        claimed = parse_log(log_lines(text), "metrics.log")
+        claimed = parse_log(text, "metrics.log")
     except (UserError, UnicodeDecodeError):
         return "the log cannot be read"
     ours = evidence.replay(run).records()

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -112,8 +113,8 @@ class LogWriter:
             self._note(record)
 
 
-def read_metrics_log(path: Path) -> list[Record]:
-    """Return the records of a `metrics.log`, batches and epochs in the order they happened.
+def read_metrics_log(path: Path) -> Sequence[Record]:
+    """Return the records of a `metrics.log`, batches and epochs in the order they happened. Do not change them.
 
     Raises `UserError` that names the file, and the line if there is one, for a log that cannot be read.
     """
@@ -125,7 +126,7 @@ def read_metrics_log(path: Path) -> list[Record]:
         raise UserError(f"{path} is not UTF-8 text: make the run again to write a whole log.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
-    return parse_log(log_lines(text), str(path))
+    return parse_log(text, str(path))
 
 
 def log_lines(text: str) -> list[str]:
@@ -136,35 +137,69 @@ def log_lines(text: str) -> list[str]:
     return lines
 
 
-def parse_log(lines: Iterable[str], source: str) -> list[Record]:
-    """Return all records: numbers, None, and tables of them.
+def parse_log(text: str, source: str) -> Sequence[Record]:
+    """Return all records of a log: numbers, None, and tables of them. They are shared: do not change them.
 
     Raises `UserError` that names `source` and the line that cannot be read or holds anything else.
     """
+    try:
+        return _records(text)
+    except ValueError as error:
+        raise UserError(f"{source}, {error}: make the run again.") from None
+
+
+@lru_cache(maxsize=8)  # a submission is judged by its logs in several places
+def _records(text: str) -> Sequence[Record]:
     records = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(log_lines(text), start=1):
         try:
             records.append(_parse_record(line))
         except (ValueError, RecursionError) as error:
             reason = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise UserError(f"{source}, line {number}: not a record of a run ({reason}): make the run again.") from None
+            raise ValueError(f"line {number}: not a record of a run ({reason})") from None
     return records
 
 
 def _parse_record(line: str) -> Record:
     """Return one record. Raises `ValueError` for what is not strict JSON, or a value that no run writes."""
-    found = json.loads(line, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object)
+    found = _decode(line)
     if not isinstance(found, dict):
         raise ValueError("not a JSON object")
-    record = {key: from_strict(value) for key, value in found.items()}
-    for key, value in record.items():
+    for key, value in found.items():
         if key in ("step", "epoch") and not (type(value) is int and 0 <= value <= _LAST_STEP):
             raise ValueError(f"{key} is not a whole number from 0")
-        if key in _TABLES and not _is_table(value):
-            raise ValueError(f"{key!r} is not a table of numbers")
-        if key not in _TABLES and not _is_number(value):
-            raise ValueError(f"{key[:40]!r} is not a number")
-    return record
+        try:
+            found[key] = _table(value) if key in _TABLES else _number(value)
+        except _NotANumber:
+            what = f"{key!r} is not a table of numbers" if key in _TABLES else f"{key[:40]!r} is not a number"
+            raise ValueError(what) from None
+    return found
+
+
+class _NotANumber(Exception):
+    """A value is not what its key says."""
+
+
+def _table(value: Any) -> Record:
+    """Return a table of numbers and tables of them. Raises `_NotANumber` for anything else."""
+    if not isinstance(value, dict):
+        raise _NotANumber
+    if {*map(type, value.values())} == {float} and all(map(math.isfinite, value.values())):
+        return value  # nearly all are
+    return {key: _table(item) if isinstance(item, dict) else _number(item) for key, item in value.items()}
+
+
+def _number(value: Any) -> float | int | None:
+    """Return a number of a log, or None; non-finite ones have names. Raises `_NotANumber`, and `ValueError`."""
+    if isinstance(value, float):
+        if math.isinf(value):
+            raise ValueError("it holds a number that is too large")
+        return value
+    if isinstance(value, str) and value in _NAMES:
+        return _NAMES[value]
+    if value is None or (type(value) is int and abs(value) <= _LAST_STEP):
+        return value
+    raise _NotANumber
 
 
 def batch_records(records: Iterable[Record]) -> list[Record]:
@@ -181,13 +216,6 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not strict JSON")
 
 
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError(f"{digits[:20]} is too large for a number")
-    return number
-
-
 def _object(pairs: list[tuple[str, Any]]) -> Record:
     record = dict(pairs)
     if len(record) != len(pairs):  # two readers could take two different values
@@ -195,11 +223,4 @@ def _object(pairs: list[tuple[str, Any]]) -> Record:
     return record
 
 
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict) and all(_is_number(item) or _is_table(item) for item in value.values())
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return abs(value) <= _LAST_STEP
-    return value is None or isinstance(value, float)
+_decode = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object).decode

@@ -103,7 +103,7 @@ class _ReportJudge:
         self.workspace = workspace
         self.report = report
         self.outcomes = outcomes
-        self.records: dict[str, list[Record]] = {}
+        self.records: dict[str, Sequence[Record]] = {}
         for run in RUNS:
             with suppress(UserError):  # the checks of that run say what is wrong with its log
                 self.records[run] = read_metrics_log(workspace.run_folder(run) / METRICS_LOG)

@@ -165,7 +165,7 @@ def first_departure(run: LogValues, healthy: LogValues) -> tuple[str, int] | Non
 @lru_cache(maxsize=64)
 def log_values(log: str) -> LogValues:
     """Return the values of a log, read once for many reports. Raises `UserError` for a log that cannot be read."""
-    return LogValues(parse_log(log_lines(log), "metrics.log"))
+    return LogValues(parse_log(log, "metrics.log"))
 
 
 def _departs(signal: str, value: float, healthy: float, share: float | None = None) -> bool:
@@ -194,7 +194,7 @@ def log_difference(old: bytes, new: bytes) -> str:
 
 def _record_difference(line: str, new_line: str) -> str:
     try:
-        (record,), (new_record,) = parse_log([line], ""), parse_log([new_line], "")
+        (record,), (new_record,) = parse_log(line, ""), parse_log(new_line, "")
     except UserError:
         return " is not the record that the run writes when it is made again"
     kind = "step" if "step" in new_record else "epoch"
