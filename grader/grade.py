@@ -115,11 +115,10 @@ def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> li
     read = _read(files, progress)
     submissions = {name: item for name, item in read.items() if isinstance(item, Submission)}
     problems = _check_recipes({item.recipe for item in submissions.values()}, grading, progress)
-    # Equal programs one after the other, so that their log is parsed once.
+    # Equal programs one after the other, so that their logs are read once.
     ordered = sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree))
     sound = {name: item for name, item in ordered if item.recipe not in problems}
-    requests = _replay(sound, grading, progress)
-    scores = _score(sound, requests, grading, progress)
+    scores = _score(sound, grading, progress)
     answers = [item for item in read.values() if isinstance(item, Answer)]
     answer_grader = AnswerGrader(grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed)
     scores += answer_grader.grade(answers, progress)
@@ -172,7 +171,7 @@ def _check_dataset(submission: Submission) -> None:
         raise Rejected("dataset", message, submission.student, submission.recipe)
 
 
-# --- Replay ---
+# --- Replay and score ---
 
 
 def _check_recipes(recipes: set[str], grading: Grading, progress: Progress) -> Mapping[str, str]:
@@ -203,28 +202,31 @@ def _noting(problems: dict[str, str], recipe: str) -> Iterator[None]:
         problems[recipe] = f"The exercise {recipe} cannot be graded here: {str(error) or type(error).__name__}"
 
 
-def _replay(
-    submissions: Mapping[str, Submission], grading: Grading, progress: Progress
-) -> Mapping[str, Mapping[Role, Request]]:
-    """Make each distinct replay once, until nothing is missing that a score rests on; return what was asked for.
+def _score(submissions: Mapping[str, Submission], grading: Grading, progress: Progress) -> list[Score]:
+    """Make each distinct replay once, and score a submission when nothing is missing that its score rests on.
 
     All runs of a submission share its time, so that what comes later waits for what comes first.
     """
     replays = grading.replays
     requests: dict[str, dict[Role, Request]] = {name: {} for name in submissions}
     waiting = dict(submissions)
+    scores = []
     while waiting:
         wanted = []
+        progress.begin("scoring", len(waiting))
         for name, submission in list(waiting.items()):
             made = {role: replays.of(request) for role, request in requests[name].items()}
-            earlier = {request: made[role] for role, request in requests[name].items()}
             following = _next_requests(submission, requests[name], made)
-            requests[name] |= {role: in_time(request, earlier) for role, request in following.items()}
-            wanted += [requests[name][role] for role in following]
-            if not following:
+            if following:
+                earlier = {request: made[role] for role, request in requests[name].items()}
+                requests[name] |= {role: in_time(request, earlier) for role, request in following.items()}
+                wanted += [requests[name][role] for role in following]
+            else:
+                scores.append(_score_one(submission, made, grading))
                 del waiting[name]
+                progress.done()
         replays.make("replays", wanted, progress)
-    return requests
+    return scores
 
 
 def _next_requests(
@@ -239,24 +241,6 @@ def _next_requests(
         if stage[0] not in made:
             return {role: asked[role] for role in stage}
     return further_requests(requests, made)
-
-
-# --- Score ---
-
-
-def _score(
-    submissions: Mapping[str, Submission],
-    requests: Mapping[str, Mapping[Role, Request]],
-    grading: Grading,
-    progress: Progress,
-) -> list[Score]:
-    progress.begin("scoring", len(submissions))
-    scores = []
-    for name, item in submissions.items():
-        replays = {role: grading.replays.of(request) for role, request in requests[name].items()}
-        scores.append(_score_one(item, replays, grading))
-        progress.done()
-    return scores
 
 
 def _score_one(submission: Submission, replays: Mapping[Role, Replay], grading: Grading) -> Score:

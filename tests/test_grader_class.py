@@ -159,13 +159,13 @@ def test_a_decision_changes_its_submission_alone(classroom: Path, tmp_path: Path
 
 @pytest.mark.slow
 @needs_sandbox
-def test_without_a_sandbox_every_report_says_so(honest: HonestClass, classroom: Path, tmp_path: Path) -> None:
+def test_without_a_sandbox_every_report_says_so(honest: HonestClass, tmp_path: Path) -> None:
     honest.remember(tmp_path / "replays")
     one = tmp_path / "submissions"
     one.mkdir()
-    shutil.copy2(classroom / "submissions" / "ada_huge_lr.tar.gz", one)
+    (one / "ada_huge_lr.tar.gz").write_bytes(honest.tarball("reference"))
     words = ("--trust-submissions", "--out", tmp_path / "reports")
-    done = grader("score", one, *words, cwd=classroom, TRAINWRECK_REPLAYS=str(tmp_path / "replays"))
+    done = grader("score", one, *words, cwd=tmp_path, TRAINWRECK_REPLAYS=str(tmp_path / "replays"))
     assert done.returncode == 0
     assert "WITHOUT A SANDBOX" in done.stderr
     (row,) = rows(tmp_path / "reports").values()

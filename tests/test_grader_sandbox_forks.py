@@ -147,6 +147,7 @@ ENDINGS = {
     "aborted": "import os; os.abort()",
     "no output": "import sys; sys.stdout = sys.stderr = None; 1 / 0",
     "at exit": "import atexit; atexit.register(print, 'bye'); print('first')",
+    "finalized": "import weakref\nclass Kept: pass\nkept = Kept()\nweakref.finalize(kept, print, 'gone')",
     "thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()",
     "ours": "import worker, watch",
     "who": "import sys; print(sys.argv, __name__, sys.modules['__main__'].__dict__ is globals(), sys.path, sys.flags)",

@@ -229,7 +229,7 @@ class _Reason:
 class _Index:
     """The texts of one kind in a class, and which students hold each run that is not ours."""
 
-    def __init__(self, kind: _Kind, works: Sequence[Work], numbers: Sequence[int], ours: Iterable[int]) -> None:
+    def __init__(self, kind: _Kind, works: Sequence[Work], numbers: Sequence[int], ours: Set[int]) -> None:
         self.kind = kind
         self.texts = [_Text(kind, _prose(work.report) if kind is _REPORT else work.program) for work in works]
         self.holders: dict[int, list[int]] = {}
@@ -238,8 +238,8 @@ class _Index:
                 holders = self.holders.setdefault(run, [])
                 if holders[-1:] != [number]:  # the works of a student follow each other
                     holders.append(number)
-        for run in ours:
-            self.holders.pop(run, None)
+        for run in [run for run in self.holders if run in ours]:
+            del self.holders[run]
         # The bound keeps the number of pairs in proportion to the number of runs.
         self.many = min(max(_FEW, len(set(numbers)) // 10), _MANY)
         self.rare = {run for run, holders in self.holders.items() if len(holders) <= self.many}
