@@ -15,7 +15,7 @@ from grader.replay.replay import Replay
 from grader.score.solutions import KnownFix, Verdict
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import seeds as trips
-from grader.selfcheck.command import SelfcheckOptions, problem_of, run_selfcheck
+from grader.selfcheck.command import DOCS, Section, SelfcheckOptions, problem_of, run_selfcheck, with_sections
 from grader.selfcheck.guide import field_guide, interview_cards, matrix, parts_of
 from grader.selfcheck.new_recipe import propose, recipe_toml
 from grader.selfcheck.seeds import Measured, SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits
@@ -163,6 +163,18 @@ def test_one_recipe_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "unusable/recipe.toml cannot be used: title: Field required" in out
 
 
+def test_some_exercises_leave_the_rest_of_the_page_as_it_is() -> None:
+    stored = (DOCS / "calibration.md").read_text()
+    assert with_sections([], []) == stored
+    found = [Section("huge_lr", problems=["new"]), Section("What tells them apart", problems=["of two"])]
+    changed = with_sections(found, ["huge_lr"])
+    assert changed != stored
+    old, new = (re.split("^(?=## )", text, flags=re.MULTILINE) for text in (stored, changed))
+    assert [pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]] == [
+        (old[new.index("## huge_lr\n\n- **wrong:** new\n\n")], "## huge_lr\n\n- **wrong:** new\n\n")
+    ]
+
+
 # --- new recipes ---
 
 
@@ -213,7 +225,6 @@ NEW = ("--experiment", "digits_mlp", "--find")
     ("given", "message"),
     [
         (("selfcheck", "--only", "hugelr"), r"did you mean huge_lr\?"),
-        (("selfcheck", "--only", "huge_lr", "--write"), "leave --only out"),
         (("selfcheck", "--seeds", "1", "--write"), "needs --seeds 5"),
         (("new-recipe", "huge_lr", *NEW, "x", "--replace", "b"), "already an exercise huge_lr"),
         (("new-recipe", "Mine!", *NEW, "x", "--replace", "b"), "cannot be an id"),

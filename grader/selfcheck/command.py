@@ -1,5 +1,6 @@
 """Run the self-check, print each part, and write what it measured."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -82,11 +83,9 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     """Check the exercises, print the result, and return 0 if all agrees, 1 if something does not.
 
     With `write`, the measured files of the recipes are rewritten first, and at the end the pages in `docs/` that follow
-    from the recipes.
-    Raises `UserError` for wrong use: an unknown exercise, no sandbox, a page of only some exercises.
+    from the recipes. With `only`, too, bands stay as they are, and so does the rest of the page of calibration.
+    Raises `UserError` for wrong use: an unknown exercise, no sandbox.
     """
-    if options.write and options.only:
-        raise UserError("--write makes the whole page: leave --only out.")
     if options.write and options.seeds < _LEAST_SEEDS:
         raise UserError(f"--write needs --seeds {_LEAST_SEEDS} or more: bands over fewer say little.")
     if (problem := sandbox_problem()) is not None:
@@ -98,7 +97,7 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     with open_runs(jobs=options.jobs) as runs:
         wanted = [item for item in found if isinstance(item, Recipe)]
         sections += check_recipes(wanted, options, runs)
-        if options.write:
+        if options.write and not options.only:
             sound = sound_experiments(load_cases(options.solutions).decoy, recipes)
             write_whole({options.solutions / SOUND: sound_toml(sound, runs).encode()})
         if not options.only and (options.solutions / CASES).is_file():
@@ -118,7 +117,7 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         outcomes = {recipe.id: outcomes_of(recipe.id, options.solutions) for recipe in recipes}
         pages = {
             "cases.md": cases_page(load_cases(options.solutions), outcomes),
-            "calibration.md": text,
+            "calibration.md": with_sections(sections, options.only) if options.only else text,
             "faults.md": field_guide(recipes, trips),
             "interview-cards.md": interview_cards(recipes),
             "matrix.md": matrix(recipes, trips, outcomes),
@@ -156,7 +155,7 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
         except (UserError, ValueError, LookupError) as error:
             sections.append(Section(recipe.id, problems=[str(error)]))
     seed_runs = run_seeds([plan.recipe for plan in plans], options.seeds, runs)
-    if options.write:
+    if options.write and not options.only:
         write_bands(seed_runs, runs)
     wrong = fix_problems([fix for plan in plans for fix in plan.fixes], runs)
     # The grader finds its recipes by name: those of another folder it does not know.
@@ -177,7 +176,7 @@ def _plan(recipe: Recipe, measured: Measured | None, options: SelfcheckOptions) 
     path = measured_path(recipe.id, options.solutions)
     if options.write:
         write_whole({path: measured_toml(measured).encode()})
-    else:
+    if not options.write or options.only:
         load_band(recipe.experiment, recipe.dataset)
     trips_of(recipe.id, options.solutions)  # raises for a wrong file
     stored = read_table(path)["trips"]
@@ -237,16 +236,31 @@ def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOp
 
 def page(sections: Sequence[Section], command: str) -> str:
     """Return the result as Markdown, as in `docs/calibration.md`; it names the command that made it."""
-    lines = ["# Calibration", "", f"Written by `{command}`. Ranges are over all seeds."]
-    for section in sections:
-        lines += ["", f"## {section.title}"]
-        if section.rows:
-            table = (section.columns, ["---"] * len(section.columns), *section.rows)
-            lines += ["", *(f"| {' | '.join(map(_cell, row))} |" for row in table)]
-        lines += [text for line in section.says for text in ("", line)]
-        if section.problems:
-            lines += ["", *(f"- **wrong:** {_cell(line)}" for line in section.problems)]
+    head = f"# Calibration\n\nWritten by `{command}`. Ranges are over all seeds.\n"
+    return "\n".join((head, *map(_text_of, sections)))
+
+
+def _text_of(section: Section) -> str:
+    lines = [f"## {section.title}"]
+    if section.rows:
+        table = (section.columns, ["---"] * len(section.columns), *section.rows)
+        lines += ["", *(f"| {' | '.join(map(_cell, row))} |" for row in table)]
+    lines += [text for line in section.says for text in ("", line)]
+    if section.problems:
+        lines += ["", *(f"- **wrong:** {_cell(line)}" for line in section.problems)]
     return "\n".join(lines) + "\n"
+
+
+def with_sections(sections: Sequence[Section], titles: Sequence[str]) -> str:
+    """Return the page of calibration with these sections, in place of those that have the same titles there."""
+    head, *kept = re.split("^(?=## )", (DOCS / "calibration.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    new = {section.title: _text_of(section) for section in sections if section.title in titles}
+    texts = {text.partition("\n")[0].removeprefix("## "): text.strip() + "\n" for text in kept}
+    ids = sorted({*new, *texts} & {*exercise_ids()})
+    texts |= new
+    return "\n".join(
+        (head.strip() + "\n", *(texts[id] for id in ids), *(texts[key] for key in texts if key not in ids))
+    )
 
 
 def _cell(text: str) -> str:
