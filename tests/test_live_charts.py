@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def test_up_to_eight_runs_are_told_apart_in_every_chart(tmp_path: Path, count: i
 
 def test_lines_that_coincide_are_seen_below_each_other(tmp_path: Path) -> None:
     folders = [make_run(tmp_path / run, run=run) for run in ("broken", "fixed")]
-    records = read_metrics_log(folders[0] / "metrics.log")
+    records = deepcopy(read_metrics_log(folders[0] / "metrics.log"))
     for record in records:
         if "step" in record:
             record["grad_norm"] *= 100
