@@ -52,7 +52,7 @@ _LOOK = 0.2  # seconds between two looks at the memory
 _WEIGHTS = {"right": 9, "masked": 2, "wrong": 1}
 # Points for a correct fix, at least and at most.
 _EXPECTED = {"right": (CORRECT, CORRECT), "masked": (0.0, MASKED), "wrong": (0.0, 0.0)}
-_known = ExitStack()
+_known = ExitStack()  # holds the cases of the course in a process that makes runs
 Kind = Literal["honest", "forged", "truncated", "raises"]
 
 
@@ -109,7 +109,7 @@ def make_class(entries: Sequence[Planned], cases: Mapping[str, Case], folder: Pa
 
 
 def _know_cases(cases: Sequence[Case]) -> None:
-    """Begin a process that makes runs."""
+    """Give a process that makes runs the cases of the course, until it ends."""
     _known.enter_context(course_cases(cases))
 
 
@@ -174,7 +174,7 @@ def _wrong_points(entry: Planned, row: SubmissionScore) -> Iterator[str]:
         wanted = f"{entry.edit} has {low:g} to {high:g}"
         yield f"{entry.name} has {correct.points:g} points for a correct fix; {wanted}: {correct.reason}"
     runs = row.criteria["reproducibility"]
-    # The wrong edit may be none, and then there is no fixed run.
+    # A wrong edit may be the broken experiment as it was, which has no fixed run.
     full = runs.points == runs.max
     if runs.points is not None and (full if entry.kind == "forged" else not full and entry.edit != "wrong"):
         yield f"{entry.name} ({entry.kind}) has {runs.points:g} points for its runs"

@@ -95,10 +95,10 @@ def main(control: int, preload: str, *, forks: bool) -> None:
 
 
 def _make_forks_cheap() -> None:
-    """Keep the imports, in huge pages where the kernel has them (Linux 6.1).
+    """Put the imports into huge pages, where the kernel has them (Linux 6.1), and keep them from garbage collection.
 
-    A run then copies 100 entries of its page table in place of 60,000, three times. No garbage collection in it
-    touches, and so copies, what was imported.
+    A fork copies a page table, and a collection in a run would touch, and so copy, all pages. Measured: a fork and its
+    end take 5 ms in place of 26, and each run has three.
     """
     gc.freeze()
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
