@@ -6,22 +6,22 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.exercise import single_run_job
+from harness.exercise import default_dataset, single_run_job
+from harness.recipe import experiment_names
 from harness.run.launch import launch
 from harness.run.settings import RunSettings
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card that torch can use")
 
-EXPERIMENTS = {"digits_mlp": "digits", "shapes_cnn": "shapes", "digits_heat": "digits"}
-
 
 def run(experiment: str, folder: Path, **more: object) -> bytes:
-    settings = RunSettings(seed=42, dataset=EXPERIMENTS[experiment], device="cuda", epochs=2, **more)  # type: ignore[arg-type]
+    dataset = default_dataset("none", experiment)
+    settings = RunSettings(seed=42, dataset=dataset, device="cuda", epochs=2, **more)  # type: ignore[arg-type]
     launch(single_run_job("none", settings, folder, experiment=experiment))
     return (folder / "checkpoint.pt").read_bytes() + (folder / "metrics.log").read_bytes()
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize("experiment", experiment_names())
 def test_two_runs_on_one_card_have_the_same_bytes(experiment: str, tmp_path: Path) -> None:
     assert run(experiment, tmp_path / "one") == run(experiment, tmp_path / "two")
 

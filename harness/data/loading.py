@@ -3,6 +3,7 @@
 The first use of MNIST or CIFAR-10 draws a subset and keeps it in one file, which later uses read.
 """
 
+import functools
 import gzip
 import hashlib
 import io
@@ -73,7 +74,7 @@ def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
     if name not in DATASETS:
         raise UserError(f"There is no data set {name!r}: choose one of {', '.join(DATASETS)}.")
     if name in EMBEDDED:
-        return Dataset.of(name, *read_embedded(name, _SPLITS))
+        return _embedded(name)
     root = default_cache() if cache is None else cache
     kept = subset_file(name, root)
     if known := read_subset(kept, name):
@@ -82,6 +83,16 @@ def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
     drawn = Dataset.of(name, draw_subset(*train, _TRAIN_SIZE, _SEED), draw_subset(*test, _VALIDATION_SIZE, _SEED))
     write_subset(kept, drawn)
     return drawn
+
+
+@functools.cache
+def _embedded(name: str) -> Dataset:
+    """Return a data set of the repository, read once: a sandbox reads it for all its runs. The arrays are read-only."""
+    dataset = Dataset.of(name, *read_embedded(name, _SPLITS))
+    for split in (dataset.train, dataset.validation):
+        for array in (split.inputs, split.labels):
+            array.setflags(write=False)
+    return dataset
 
 
 def fetch_dataset(name: str, cache: Path | None = None) -> Dataset:

@@ -162,7 +162,7 @@ class DigitNetwork(nn.Module):
         """Return what the head reads: (B, F)."""
         x = F.relu(self.stem_norm(self.stem(images)))
         # Four quarters: where a stroke is says something about the digit.
-        return F.adaptive_avg_pool2d(self.blocks(x), 2).flatten(1)
+        return F.avg_pool2d(self.blocks(x), 2).flatten(1)
 
     def forward(self, images):
         """Return the logits of a batch."""

@@ -1,4 +1,4 @@
-"""Import what the other scripts here import, in the process that forks for each of them."""
+"""Import and read what the other scripts here need, in the process that forks for each of them."""
 
 import importlib
 
@@ -14,6 +14,7 @@ import harness.run.evaluation
 import harness.run.experiment
 import harness.run.settings
 import harness.trainer
+from harness.data import EMBEDDED
 
 # The checks that a replay may make.
 for _name in harness.checks.check_names():
@@ -21,3 +22,6 @@ for _name in harness.checks.check_names():
 
 # The first optimizer imports torch's compiler.
 torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+
+for _name in EMBEDDED:
+    harness.data.loading.load_dataset(_name)
