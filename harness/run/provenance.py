@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,20 +55,19 @@ def versions() -> dict[str, str]:
 def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
     """Return what decides whether a run on another machine must have the same bytes; see `same_class`.
 
-    `golden` says whether this process computes the sentinels of the golden table right (20 ms), or is None if no
-    table applies: native numerics, a CUDA card, another release of torch. For the CPU `torch` is the release alone,
+    `golden` says whether this process computes the sentinels of the golden table right, or is None if no table
+    applies: native numerics, a CUDA card, another release of torch. For the CPU `torch` is the release alone,
     because "+cpu" and "+cu130" only name CUDA libraries that such a run never calls.
     """
     import torch
 
-    from harness.doctor.golden import compute_goldens, judge, read_table
-    from harness.doctor.operations import SENTINELS
+    from harness.doctor.golden import read_table
 
     on_card = device.startswith("cuda")
     release = torch.__version__.partition("+")[0]
     golden = None
     if numerics == "portable" and not on_card and release == read_table()["torch"]:
-        golden = "wrong" not in judge(compute_goldens(SENTINELS)).values()
+        golden = _computes_right()
     machine = platform.machine().lower()
     return {
         "architecture": {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine),
@@ -76,6 +76,15 @@ def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
         "torch": str(torch.__version__) if on_card else release,
         "golden": golden,
     }
+
+
+@cache  # 20 ms; the sandbox asks before it forks
+def _computes_right() -> bool:
+    """Return whether this process, in portable numerics, computes the sentinels of the golden table right."""
+    from harness.doctor.golden import compute_goldens, judge
+    from harness.doctor.operations import SENTINELS
+
+    return "wrong" not in judge(compute_goldens(SENTINELS)).values()
 
 
 def same_class(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

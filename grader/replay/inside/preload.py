@@ -1,4 +1,4 @@
-"""Import and read what the other scripts here need, in the process that forks for each of them."""
+"""Import, read and compute what all runs of the other scripts need, in the process that forks for each of them."""
 
 import importlib
 
@@ -14,7 +14,9 @@ import harness.run.evaluation
 import harness.run.experiment
 import harness.run.settings
 import harness.trainer
+from harness.canonical_setup import apply_numerics
 from harness.data import EMBEDDED
+from harness.run.provenance import platform_class
 
 # The checks that a replay may make.
 for _name in harness.checks.check_names():
@@ -25,3 +27,6 @@ torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
 
 for _name in EMBEDDED:
     harness.data.loading.load_dataset(_name)
+
+apply_numerics("portable")
+platform_class("portable", "cpu")
