@@ -110,12 +110,18 @@ def _reached(wanted: tuple[str, float], last: Record, chance: float) -> Criterio
         return Criterion(says=_bounded(*wanted), reached=False, found="it was not recorded")
     if signal == "val_loss":
         return Criterion(says=_bounded(*wanted), reached=value <= bound, found=f"{value:.4g}")
-    guess = ", about what a guess reaches" if value < _LIKE_A_GUESS * chance else ""
+    guess = ", about what a guess reaches" if value < min(bound, _LIKE_A_GUESS * chance) else ""
     return Criterion(says=_bounded(*wanted), reached=value >= bound, found=f"{value:.1%}{guess}")
 
 
 def _sound(name: str, outcome: str) -> Criterion:
     found = load_check(name).outcome(outcome)
     says = f"check {name.replace('_', '-')}"
-    said = outcome if found.sound else f"{outcome}: {found.reading}"
+    said = (
+        f"{outcome}, as in a healthy run"
+        if not found.judged
+        else outcome
+        if found.sound
+        else f"{outcome}: {found.reading}"
+    )
     return Criterion(says=says, reached=found.sound, found=said, by_check=True)

@@ -163,7 +163,7 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
         ("where: build_optimizer", "where: build_optimiser", "diagnosis 1", "did you mean build_optimizer?"),
         ("step: 3, value: NaN", "step: 0, value: 2.3", "diagnosis 1", "much the same as 2.3: cite the first"),
         ("cause: loss_sum", "cause: huge_lr", "ruled out 1", "is your diagnosis, too"),
-        ("cause: loss_sum", "cause: double_softmax", "ruled out 1", "which double_softmax allows: cite"),
+        ("cause: loss_sum", "cause: double_softmax", "ruled out 1", "which does not rule out double_softmax: cite"),
         ("cause: loss_sum", "cause: forgotten_eval", "ruled out", "must rule out two other causes"),
         ("# Fix\n", "", "parts", "write symptom, root cause, fix, verification"),
         ("too large.", "![plot](plot.png)", "snippet", "has the picture plot.png, which your instructor will not see"),

@@ -615,6 +615,7 @@ REAL = [
     ("blank_pixels", "lr_find", "non-finite"),
     ("blank_pixels", "loss_form", "no-outputs"),
     ("blank_pixels", "overfit", "diverges"),
+    ("letter_masked_out", "overfit", "diverges"),
     ("mask_hides_itself", "initialization", "not-finite"),
     ("blank_pixels", "update_size", "not-finite"),
     ("mask_hides_itself", "decay", "not-finite"),
@@ -752,6 +753,15 @@ def test_the_first_operation_that_is_not_finite_is_named(
         0, phase, operation, where,
     ]  # fmt: skip
     assert line in str(found.figures["experiment"])
+
+
+def test_an_infinity_that_a_mask_gave_is_named_with_its_line() -> None:
+    masked = "    outputs = outputs.masked_fill(outputs.isfinite(), -torch.inf)\n"
+    source = mini((f"    return {LOSS}\n", f"{masked}    return {LOSS}\n"))
+    found = make_check(mini_subject(source), "anomaly")
+    assert found.outcome == "non-finite"
+    line = source.splitlines().index(masked.rstrip()) + 1
+    assert found.figures["not finite before"] == f"-inf, given by masked_fill, line {line}, in compute_loss"
 
 
 def test_a_later_failure_is_found_at_its_step() -> None:

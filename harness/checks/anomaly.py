@@ -1,8 +1,9 @@
 """Makes the whole run until something is not finite, then makes that step again and watches each operation.
 
 It names the first operation that makes a NaN or an infinity out of values without one (a mask of minus infinity is
-given, not made), with its layer, the tensor, the line of the experiment and the largest value that went in. What went
-in is the trace to follow: an exponential of 90 overflows float32, a division by a norm of 0 gives NaN.
+given, not made), with its layer, the tensor, the line of the experiment and what went in: the largest value, and an
+infinity with the line that gave it last. That is the trace to follow: an exponential of 90 overflows float32, a
+division by a norm of 0 gives NaN, and so does a softmax over a row that a mask covers whole.
 
 Source of the bound: a loss of 100 times the first one has blown up (see `overfit`).
 """
@@ -118,6 +119,7 @@ class _OperationWatch(TorchDispatchMode):
     def __init__(self, trial: Trial, tracker: ModuleTracker) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.origin: dict[str, Cell] | None = None
+        self._given = ""  # the last operation that was given an infinity
         self._path = str(trial.experiment.path)
         self._names = {parameter.data_ptr(): name for name, parameter in trial.model.named_parameters()}
         self._tracker = tracker
@@ -128,13 +130,22 @@ class _OperationWatch(TorchDispatchMode):
         """Run one operation and look at its result."""
         given = [] if self.origin else _tensors((args, kwargs))
         largest = max((_largest(tensor) for tensor in given), default=0.0)
-        known = set().union(*map(_not_finite_values, given), _not_finite_scalars((args, kwargs)))
+        entered = set[str]().union(*map(_not_finite_values, given))
+        scalars = _not_finite_scalars((args, kwargs))
         result = func(*args, **(kwargs or {}))
         if self.origin is None and not func.__name__.startswith(_ANY_VALUE):
-            wrong = [tensor for tensor in _tensors(result) if _not_finite_values(tensor) - known]
+            wrong = [tensor for tensor in _tensors(result) if _not_finite_values(tensor) - entered - scalars]
             if wrong:
                 self.origin = self._describe(func, wrong[0], largest)
+                if entered:
+                    self.origin["not finite before"] = f"{' and '.join(sorted(entered))}, given by {self._given}"
+            elif scalars:
+                self._given = f"{func.overloadpacket.__name__}, {self._line(traceback.extract_stack())}"
         return result
+
+    def _line(self, stack: traceback.StackSummary) -> str:
+        frames = [frame for frame in stack if frame.filename == self._path]
+        return f"line {frames[-1].lineno}, in {frames[-1].name}" if frames else "-"
 
     def _describe(self, func: Any, tensor: Tensor, largest: float) -> dict[str, Cell]:
         stack = traceback.extract_stack()
@@ -151,13 +162,12 @@ class _OperationWatch(TorchDispatchMode):
         words = f"{shape} of {str(tensor.dtype).removeprefix('torch.')}"
         if tensor.numel() > 1:
             words += f", {int((~tensor.detach().isfinite()).sum())} of {tensor.numel()} not finite"
-        frames = [frame for frame in stack if frame.filename == self._path]
         return {
             "first operation": str(func.overloadpacket.__name__),
             "pass": phase,
             "in": where,
             "result": f"{name}, {words}" if name else words,
-            "experiment": f"line {frames[-1].lineno}, in {frames[-1].name}" if frames else "-",
+            "experiment": self._line(stack),
             "largest value that went in": largest,
         }
 

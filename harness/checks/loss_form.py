@@ -88,7 +88,11 @@ CHECK = Check(
             "The loss that the step minimizes is another function of the outputs than the stable form.",
             look="compute_loss, and what train_step does with the loss before the backward pass",
         ),
-        mechanism("overflows", "Large outputs give a loss that is not finite.", look="compute_loss: exp and log"),
+        mechanism(
+            "overflows",
+            "Finite outputs, large ones at least, give a loss that is not finite.",
+            look="compute_loss: exp and log",
+        ),
         mechanism(
             "all-pairs",
             "The loss compares each output with every target: outputs (B, 1) against targets (B,) broadcast to (B, B).",

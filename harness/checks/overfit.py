@@ -107,7 +107,7 @@ def measure(subject: Subject) -> Finding:
     plain = None
     if learnt:
         outcome, summary = "reaches", f"loss {short(losses[-1])} at step {len(losses) - 1}, target {short(target)}"
-    elif rises or not highest <= BLOW_UP * losses[0]:
+    elif rises or not (math.isfinite(highest) and highest <= BLOW_UP * losses[0]):
         outcome = "diverges"
         summary = f"first loss {short(losses[0])}, highest {short(highest)} in {len(losses)} steps"
     elif len(losses) == MOST_STEPS and _falls(losses) and min(losses) < _left_by_then(trial) * losses[0]:

@@ -23,21 +23,23 @@ from harness.errors import UserError
 
 CHECK = Check(
     order=22,
-    question="Does load_data treat an image alike in both splits?",
+    question="Does load_data treat an example alike in both splits?",
     minutes=2,
     outcomes=(
-        sound("alike", "An image has the same values and label in both splits: load_data prepares them alike.", "data"),
+        sound(
+            "alike", "An example has the same values and label in both splits: load_data prepares them alike.", "data"
+        ),
         unjudged(
             "own-data", "The experiment makes or chooses its own data: this check has nothing to compare.", "data"
         ),
         mechanism(
             "other-inputs",
-            "One image has other values in validation than in training: what is learnt on one does not fit the other.",
-            look="load_data: what it does with each split, and from which images a mean comes",
+            "An example has other values in validation than in training: what is learnt on one does not fit the other.",
+            look="load_data: what it does with each split, and from which examples a mean or a vocabulary comes",
         ),
         mechanism(
             "other-labels",
-            "One image has another label in validation than in training.",
+            "An example has another label in validation than in training.",
             look="load_data: what it does with the labels of each split",
         ),
     ),
@@ -101,9 +103,8 @@ def _relabelled(labels: Tensor, others: Tensor) -> float:
 
 
 def _finding(unlike: float, relabelled: float) -> Finding:
-    figures: dict[str, Cell] = {"images with other values": unlike, "images with another label": relabelled}
-    words = (
-        f"{short(100 * unlike, 3)} % of the images differ in their values, {short(100 * relabelled, 3)} % in the label"
-    )
+    figures: dict[str, Cell] = {"examples with other values": unlike, "examples with another label": relabelled}
+    shares = [f"{short(100 * share, 3)} %" for share in (unlike, relabelled)]
+    words = f"{shares[0]} of the examples differ in their values, {shares[1]} in the label"
     outcome = "other-inputs" if unlike > ROWS else "other-labels" if relabelled > LABELS else "alike"
     return Finding(outcome, words, figures)

@@ -39,7 +39,7 @@ CHECK = Check(
         mechanism(
             "differs",
             "For raw examples, other classes are served than the network answers, before training and after it.",
-            look="predict: how it prepares the examples and decides, and the ranges and statistics that it uses",
+            look="predict: how it prepares the examples and decides, and where its ranges and statistics are set",
         ),
     ),
 )

@@ -195,7 +195,8 @@ class _ReportJudge:
         judged = [judge_symptom(self.records["broken"], one) for one in symptoms]
         lacking = [one.symptom.signal for one in judged if one.value is not None and not one.present]
         about = f"a value of {' or '.join(dict.fromkeys(lacking))}, or " if lacking else ""
-        raise UserError(f"{fact}, which {cause} allows: cite {about}a check that finds something else there.")
+        remedy = f"cite {about}a check that finds something else there, or rule out another cause."
+        raise UserError(f"{fact}, which does not rule out {cause}: {remedy}")
 
     def _fact(self, run: Run, sign: Sign) -> str:
         """Judge a fact about a run."""
