@@ -14,7 +14,7 @@ from rich.console import Console
 from grader.course.course import read_course
 from grader.course.decisions import apply_decisions, changed_scores, decisions_path, earlier_scores, load_decisions
 from grader.course.late import Rule, counting, with_lateness
-from grader.course.roster import Student, with_missing, with_roster_flags
+from grader.course.roster import STRANGER, Student, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
@@ -81,7 +81,8 @@ class _OfCourse:
 
 
 def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None) -> int:
-    found = read_folder(folder, options.times)
+    people = [(one.login, one.name, one.email) for one in course.students] if course else ()
+    found = read_folder(folder, options.times, people)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
     load_decisions(options.out)  # refuse a wrong file before hours of replays
     console = Console(stderr=True)
@@ -343,6 +344,18 @@ def _summarize(scores: Scores, found: Found, out: Path) -> int:
     for name, why in left_out(scores.submissions).items():
         say(f"  {printable(name)}: not in {GRADEBOOK} nor in an export. {printable(why, 600)}")
     listed("No submission:", [f"{printable(name)}: {why}" for name, why in others.items()])
+    strangers = {
+        row.submission: flag.message for row in scores.submissions for flag in row.flags if flag.id == STRANGER
+    }
+    listed("Not on the roster:", [f"{printable(name)}: {printable(why)}" for name, why in strangers.items()])
+    listed("No file has these names of --times:", [printable(name) for name in found.unused])
+    arrivals = [row.arrival for row in scores.submissions if row.arrival and row.submission not in others]
+    if scores.schedule and (timeless := [one for one in arrivals if one.submitted_at is None]):
+        marked = sum(one.late for one in timeless)
+        say(
+            f"{len(timeless)} without a time, so lateness costs nothing; the platform marks {marked} of them as late."
+            " Give the times with --times (docs/grading.md)."
+        )
     listed(
         "Changed since the scores before:",
         [

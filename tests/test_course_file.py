@@ -224,6 +224,18 @@ def test_the_attempt_that_counts_follows_the_rule() -> None:
     assert {rule: counting(equal, rule) for rule in rules} == dict.fromkeys(rules, equal[1])
 
 
+def test_the_same_bytes_again_are_no_attempt() -> None:
+    def sent(name: str, hours: int | None, digest: str) -> SubmissionScore:
+        return attempt(name, hours, 80.0, provenance={"tarball_sha256": digest})
+
+    first, again, other = sent("a", 1, "x"), sent("b", 30, "x"), sent("c", 20, "y")
+    assert counting([again, first], "latest") == first
+    assert counting([sent("a", None, "x"), sent("b", None, "x")], "latest") == sent("a", None, "x")
+    assert counting([sent("a", None, "x"), again], "latest") == again
+    assert counting([sent("a", None, "x"), other], "latest") is None
+    assert counting([first, other, again], "latest") == again, "who goes back to an earlier version sends it again"
+
+
 def test_lateness_is_taken_from_the_total_once_and_never_from_a_decision() -> None:
     due = DUE.replace(tzinfo=None)
     schedule = Schedule(time_zone="UTC", due=due, late=LatePolicy(points_per_day=10), feedback=due, solution=due)

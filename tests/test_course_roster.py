@@ -7,6 +7,7 @@ from courses import write_course
 
 from grader.course.course import read_course
 from grader.course.roster import Student, read_roster, with_missing, with_roster_flags
+from grader.intake.handed_in import Arrival, Sender
 from grader.score.identity import compared, own_flags
 from grader.score.verdict import SubmissionScore
 from harness.errors import UserError
@@ -124,6 +125,20 @@ def test_strangers_and_other_students_seeds_are_flagged_and_cost_nothing(tmp_pat
     shared = course.model_copy(update={"personal_seeds": False})
     cases = shared.cases(shared.find("week-1"))
     assert with_roster_flags(rows[:3], students, cases) == rows[:3]
+
+
+def test_a_file_from_somebody_who_is_not_on_the_roster_is_flagged(tmp_path: Path) -> None:
+    students = (Student("ada", "Ada Lovelace", "al@example.org"), Student("bob", "Bob", ""))
+    senders = {
+        "Lovelace, Ada": [], "lovelaceada": [], "Participant": [], "": [], "Evelyn Ghost": ["not on the roster"],
+    }  # fmt: skip
+    for name, ids in senders.items():
+        arrival = Arrival(file="f", senders=(Sender(platform="Moodle", name=name),))
+        [found] = with_roster_flags([row("ada", "a1", arrival=arrival)], students, [])
+        assert [flag.id for flag in found.flags] == ids, name
+    assert "Moodle has it from Evelyn Ghost" in found.flags[0].message
+    [found] = with_roster_flags([row("ada", "a1", arrival=arrival)], [Student("ada")], [])
+    assert found.flags == (), "a roster of logins tells no names"
 
 
 def test_a_seed_follows_from_course_login_and_case() -> None:

@@ -142,7 +142,8 @@ def test_a_gradebook_is_filled_in_and_who_is_not_in_it_is_listed(out: Path, tmp_
 
 
 def test_moodle_gets_the_pages_of_its_students(out: Path, tmp_path: Path) -> None:
-    sheet = "Identifier,Username,Grade,Last modified (grade)\nParticipant 5,ADA,,-\nParticipant 6,bob,,-\n"
+    head = "Identifier,Username,Grade,Maximum grade,Last modified (grade)"
+    sheet = f"{head}\nParticipant 5,ADA,,100,-\nParticipant 6,bob,,100,-\n"
     (tmp_path / "w.csv").write_text(sheet)
     run(out, "moodle", "--gradebook", str(tmp_path / "w.csv"), "--exercise", "steep")
     run(out, "pages")

@@ -169,9 +169,19 @@ def test_its_criteria_are_columns_behind_those_of_runs(runs: bool, criteria: tup
     scores = Scores(provenance={}, submissions=tuple(rows))
     assert criteria_in(scores.submissions) == criteria
     header, ada, *others = csv.reader(io.StringIO(gradebook(scores).decode("utf-8-sig"), newline=""))
-    assert tuple(header) == ("student", "recipe", "submission", "status", "total", *criteria, "flags")
-    assert ada[-4:] == ["10", "30", "60", ""]
-    assert [other[-4:] for other in others] == [[""] * 4] * runs
+    assert tuple(header) == (
+        "student",
+        "recipe",
+        "submission",
+        "status",
+        "total",
+        *criteria,
+        "lateness",
+        "decided",
+        "flags",
+    )
+    assert ada[-6:] == ["10", "30", "60", "", "", ""]
+    assert [other[-6:] for other in others] == [[""] * 6] * runs
     page = render_class_page(scores)
     assert all(f">{name.capitalize()}</th>" in page for name in criteria)
     assert ("Reproducibility" in page) == runs

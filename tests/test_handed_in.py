@@ -23,7 +23,7 @@ from sandbox_marks import needs_sandbox
 
 from grader.grade import score_folder
 from grader.intake.archive import Rejected
-from grader.intake.handed_in import Found, HandedIn, platform_of, read_folder
+from grader.intake.handed_in import Found, HandedIn, Sender, platform_of, read_folder
 from grader.intake.submission import parse_submission
 from grader.report.pages import arrival_words, render_class_page
 from grader.report.text import file_stem
@@ -396,6 +396,26 @@ def test_a_table_may_name_what_the_platform_lists_around_a_file(tmp_path: Path) 
     for line in ("Ada Lovelace_123_assignsubmission_file", "Ada Lovelace_123_assignsubmission_file/ada.d"):
         arrival = only(read_folder(folder, times_of(tmp_path, f"{line},2026-03-01T12:30:00Z"))).arrival
         assert arrival.submitted_at == MOMENT
+
+
+@pytest.mark.parametrize("name", ["ADA", "ada@example.org", "ada lovelace", "Ada Lovelace"])
+@pytest.mark.parametrize("path", ["ada_huge_lr.tar.gz", "Ada Lovelace_123_assignsubmission_file/x.tar.gz"])
+def test_a_table_may_use_any_name_of_the_roster_and_what_nothing_has_is_listed(
+    tmp_path: Path, name: str, path: str
+) -> None:
+    folder = folder_of(tmp_path / "in", {path: GOOD})
+    people = [("ada", "Ada Lovelace", "ada@example.org"), ("bob", "Bob", ""), ("rob", "Bob", "")]
+    times = times_of(tmp_path, f"{name},2026-03-01T12:30:00Z\nadda,2026-03-02T12:30:00Z\nBob,2026-03-02T12:30:00Z")
+    found = read_folder(folder, times, people)
+    assert (only(found).arrival.submitted_at, found.unused) == (MOMENT, ("Bob", "adda"))
+
+
+def test_what_is_typed_into_canvas_is_its_senders(tmp_path: Path) -> None:
+    files = {f"turingalan_{late}7_text.html": b"<p>Hello</p>" for late in ("", "LATE_")}
+    for file in found_in(tmp_path / "in", {**files, "ada_huge_lr.tar.gz": GOOD}).files[1:]:
+        assert file.arrival.senders == (Sender(platform="Canvas", name="turingalan", id="7"),)
+        assert file.arrival.late == ("LATE" in file.name)
+        assert file.problem is not None and "typed into the platform" in file.problem.message
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,8 @@ def exported(out: Path, platform: Format, now: datetime) -> str:
     """Return everything that an export holds, as one text."""
     table = {
         "canvas": f"Student,ID,SIS User ID,SIS Login ID,Section,{COLUMN}\nAda,1,,ada,A,\n",
-        "moodle": "Identifier,Username,Grade,Last modified (grade),Feedback comments\nParticipant 5,ada,,-,\n",
+        "moodle": "Identifier,Username,Grade,Maximum grade,Last modified (grade),Feedback comments\n"
+        "Participant 5,ada,,100,-,\n",
     }.get(platform)
     path = out.with_name("table.csv")
     path.write_text(table or "")

@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 from made_up_class import HOSTILE, changed, make_row, scores_of
 
 from grader.cli import cli
-from grader.report.gradebook import Platform, csv_bytes, export, gradebook, gradebook_json, not_exported
-from grader.score.verdict import SCORES, Flag, SubmissionScore, lost, open_check, scores_bytes
+from grader.report.gradebook import (
+    Platform,
+    csv_bytes,
+    export,
+    grade,
+    gradebook,
+    gradebook_json,
+    not_exported,
+    students_of,
+)
+from grader.score.verdict import SCORES, Flag, Lateness, RuleTotal, SubmissionScore, lost, open_check, scores_bytes
 from harness.submission.document import visible
 
 
@@ -44,11 +53,11 @@ def test_the_bytes() -> None:
     assert gradebook(scores) == (
         b"\xef\xbb\xbf"
         b'"student","recipe","submission","status","total",'
-        b'"reproducibility","diagnostics","fix","explanation","flags"\r\n'
-        b'"Smith, Jr.","steep","Smith, Jr._steep","graded","100","35","30","20","15",'
+        b'"reproducibility","diagnostics","fix","explanation","lateness","decided","flags"\r\n'
+        b'"Smith, Jr.","steep","Smith, Jr._steep","graded","100","35","30","20","15","","",'
         b'"same_fix: the same as ""bob"" | log_edited: line 3"\r\n'
-        b'"\'=1+1","steep","\'=1+1_steep","not judged","","35","30","","15",""\r\n'
-        b'"eve","steep","eve_steep","rejected","0","","","","",""\r\n'
+        b'"\'=1+1","steep","\'=1+1_steep","not judged","","35","30","","15","","",""\r\n'
+        b'"eve","steep","eve_steep","rejected","0","","","","","","",""\r\n'
     )
 
 
@@ -104,6 +113,39 @@ def test_moodle_marks_what_is_open_with_a_dash() -> None:
     big = "Nothing else was changed (2.5 of 8): Big. Be small."
     assert ada == ["ada", "94.5", big, "100", "Every check passed."]
     assert bob == ["bob", "-", "The cause is gone (— of 12): Who knows?", "-", ""]
+
+
+def test_the_table_says_what_lateness_cost_and_what_was_decided() -> None:
+    late = make_row("ada_steep", "ada", "steep", {}, total=80.0, late=Lateness(days=2, cost=20.0))
+    rule = RuleTotal(status="graded", total=80.0, reason="")
+    decided = make_row("bob_steep", "bob", "steep", {}, total=40.0, rule=rule, reason="Agreed on.")
+    scores = scores_of(late, decided)
+    _, ada, bob = rows_of(gradebook(scores))
+    found = json.loads(gradebook_json(scores))
+    assert (ada[4], ada[-3:-1], bob[-3:-1]) == ("80", ["20", ""], ["", "Agreed on."])
+    assert [(row["lateness"], row["decided"]) for row in found] == [(20.0, ""), (None, "Agreed on.")]
+
+
+def missing(student: str, recipe: str) -> SubmissionScore:
+    return make_row(f"{student}_{recipe} (missing)", student, recipe, {}, status="missing", total=None, criteria={})
+
+
+def test_who_handed_in_nothing_has_no_grade_and_one_of_two_counts_half() -> None:
+    one, other = missing("ada", "steep"), missing("ada", "zigzag")
+    found = students_of(scores_of(one, other, make_row("bob_steep", "bob", "steep", {}), missing("bob", "zigzag"))).rows
+    assert grade(found["ada"], ["steep", "zigzag"]) is None
+    assert grade(found["bob"], ["steep", "zigzag"]) == 50.0
+
+
+@pytest.mark.parametrize("recipe", ["zigzag", ""])
+def test_a_grade_waits_while_a_file_of_the_student_is_unreadable_or_disputed(recipe: str) -> None:
+    rows = [make_row("ada_steep", "ada", "steep", {}), missing("ada", "zigzag")]
+    unreadable = rejected("ada", recipe).model_copy(update={"submission": "typed"})
+    disputed = make_row("file", "ada", recipe or "zigzag", {}, not_counting="It may be another student's.")
+    assert grade(students_of(scores_of(*rows)).rows["ada"], ["steep", "zigzag"]) == 50.0
+    for file in (unreadable, disputed):
+        assert grade(students_of(scores_of(*rows, file)).rows["ada"], ["steep", "zigzag"]) is None
+        assert grade(students_of(scores_of(*rows, file)).rows["ada"], ["steep"]) == 100.0
 
 
 @PLATFORMS

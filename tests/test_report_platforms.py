@@ -111,6 +111,14 @@ GRACE = make_row("grace_steep", "grace", "steep", OPEN)
 STRANGER = make_row("eve_steep", "eve", "steep", {})
 
 
+def test_moodles_maximum_may_be_written_with_a_capital_letter_and_must_be_there(tmp_path: Path) -> None:
+    capital = WORKSHEET.replace("Maximum grade", "Maximum Grade")
+    before, after = (moodle(tmp_path, class_of(ADA), text).table for text in (WORKSHEET, capital))
+    assert after == before.replace(b"Maximum grade", b"Maximum Grade")
+    with pytest.raises(UserError, match="has no column Maximum grade"):
+        moodle(tmp_path, class_of(ADA), WORKSHEET.replace("Maximum grade", "Scale"))
+
+
 # --- Canvas ---
 
 

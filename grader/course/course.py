@@ -3,6 +3,7 @@
 Every date is a local time of the course's zone. Paths are relative to the file.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -218,6 +219,7 @@ def check_course(path: Path) -> list[str]:
         f"{course.id}: {course.title}",
         f"{len(students or ())} students in {len({one.section for one in students or ()})} sections",
         *(line for one in course.assignment for line in _described(course, one)),
+        *_across(course, students or ()),
     ]
 
 
@@ -242,6 +244,8 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
     yield f"  students see feedback from {feedback} and the solution from {solution}, before that only their score"
+    if one.results.feedback and one.results.feedback < one.over:
+        yield f"  somebody has time until {_shown(one.over)}, and points alone tell whether a diagnosis is right"
     known = load_cases()
     twins = {frozenset(pair.exercises) for pair in known.twins}
     for first, second in combinations(cases, 2):
@@ -252,6 +256,17 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
     for case in cases:
         if len(case.parts) == 2 and not {case.parts, case.parts[::-1]} & {*known.together}:
             yield f"  {case.id}: nothing proves that its two breaks can be told apart together (docs/cases.md)"
+
+
+def _across(course: Course, students: Sequence[Student]) -> Iterator[str]:
+    """Yield what assignments or students share, and should not."""
+    week_of = [(case, one) for one in course.assignment for case in course.cases(one)]
+    for (first, week), (second, other) in combinations(week_of, 2):
+        if week is not other and first.experiment == second.experiment:
+            yield f"{first.id} of {week.id} and {second.id} of {other.id} are one experiment: a diff shows both breaks"
+    counts = Counter(login(student.email) for student in students if student.email)
+    for email in (email for email, count in counts.items() if count > 1):
+        yield f"{counts[email]} students have the address {printable(email)}: nothing that comes from it is anybody's"
 
 
 def _shown(date: datetime) -> str:

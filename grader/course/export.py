@@ -128,13 +128,15 @@ def _write(
     elif platform == "json":
         (folder / "grades.json").write_bytes(gradebook_json(scores))
     elif platform == "pages":
-        files = {student: f"{file_stem(student)}.html" for student in students.rows}
+        files = {student: f"{file_stem(student)}.html" for student, rows in students.rows.items() if any(rows.values())}
         for student, file in files.items():
             (folder / file).write_text(_student_page(students, page, student), encoding="utf-8")
         lines = [("login", "file"), *((cell(student), file) for student, file in files.items())]
         (folder / "index.csv").write_bytes(csv_bytes(lines, mark=True))
     elif options.gradebook is None:
         (folder / f"{platform}.csv").write_bytes(export(seen, "canvas" if platform == "canvas" else "moodle"))
+        if platform == "canvas":
+            return ["Canvas deletes a grade for an empty cell: if there are grades in it already, give --gradebook."]
     else:
         return _fill(platform, students, page, folder, options, names)
     return ()

@@ -33,9 +33,10 @@ def with_lateness(rows: Iterable[SubmissionScore], schedule: Schedule) -> tuple[
 def counting(attempts: Sequence[SubmissionScore], rule: Rule) -> SubmissionScore | None:
     """Return the attempt that counts, or None if that cannot be told: a time is unknown, or the best waits for points.
 
-    What was rejected takes no place. Of equal times, and of equal points, the one whose name comes last counts.
+    What was rejected takes no place, nor do the same bytes again. Of equal times, and of equal points, the one whose
+    name comes last counts.
     """
-    whole = [row for row in attempts if row.status != "rejected"]
+    whole = _without_repeats([row for row in attempts if row.status != "rejected"])
     if len(whole) <= 1:
         return next(iter(whole), None)
     keys: list[Any] = [row.total if rule == "best" else row.arrival and row.arrival.submitted_at for row in whole]
@@ -45,3 +46,22 @@ def counting(attempts: Sequence[SubmissionScore], rule: Rule) -> SubmissionScore
         first = min(keys)
         return max((row for row, key in zip(whole, keys, strict=True) if key == first), key=lambda row: row.submission)
     return max(zip(whole, keys, strict=True), key=lambda pair: (pair[1], pair[0].submission))[0]
+
+
+def _without_repeats(attempts: Sequence[SubmissionScore]) -> list[SubmissionScore]:
+    """Return the attempts without those whose bytes are those of the attempt before."""
+
+    def digest(row: SubmissionScore) -> object:
+        return row.provenance.get("tarball_sha256", row.submission)
+
+    if len({digest(row) for row in attempts}) == 1:
+        timed = [row for row in attempts if row.arrival and row.arrival.submitted_at]
+        return [min(timed, key=_moment)] if timed else [*attempts[:1]]
+    if any(row.arrival is None or row.arrival.submitted_at is None for row in attempts):
+        return [*attempts]
+    ordered = sorted(attempts, key=_moment)
+    return [row for index, row in enumerate(ordered) if not index or digest(row) != digest(ordered[index - 1])]
+
+
+def _moment(row: SubmissionScore) -> Any:
+    return row.arrival and row.arrival.submitted_at

@@ -4,11 +4,12 @@ import csv
 import io
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.score.identity import OTHER_NAME, OTHER_SEED, look
+from grader.intake.handed_in import Sender
+from grader.score.identity import OTHER_NAME, OTHER_SEED, letters_of, look
 from grader.score.verdict import Flag, SubmissionScore
 from harness.cases import Case
 from harness.errors import UserError, printable
@@ -16,6 +17,8 @@ from harness.files import read_text
 from harness.personal import login
 from harness.submission.archive import student_name
 
+STRANGER = "not on the roster"  # the id of a flag
+_ANYBODY = "participant"  # Moodle's name for each student, if it grades anonymously
 _LIMIT = 16 * 1024 * 1024
 # The headings in which a login may stand, the best first. Where a platform exports no login, the address is one.
 _LOGINS = ("login", "sis login id", "username", "email", "email address", "e-mail", "sid", "id number")
@@ -153,15 +156,22 @@ def with_missing(
 def with_roster_flags(
     rows: Sequence[SubmissionScore], students: Sequence[Student], cases: Sequence[Case]
 ) -> list[SubmissionScore]:
-    """Return the rows, flagged if the student is not on the roster, or if the runs have another student's seed."""
+    """Return the rows, flagged if student or sender is not on the roster, or if the runs have another's seed."""
     known = {login(student.login) for student in students}
+    people = {key for one in students for key in (login(one.login), login(one.email), letters_of(one.name))} - {""}
+    named = any(student.name for student in students)
     owners = {(case.id, case.seed_of(student.login)): student.login for case in cases for student in students}
     personal = {case.id: case for case in cases if case.personal_seeds}
     flagged = []
     for row in rows:
         flags = []
+        senders = [one for one in (row.arrival.senders if row.arrival else ()) if login(one.name) not in ("", _ANYBODY)]
         if login(row.student) not in known:
-            flags.append(Flag(id="not on the roster", message=f"{printable(row.student)} is not on the roster."))
+            flags.append(Flag(id=STRANGER, message=f"{printable(row.student)} is not on the roster."))
+        elif named and senders and all(_is_strange(one, people) for one in senders):
+            who = " and ".join(printable(one.name) for one in senders)
+            message = f"{senders[0].platform} has it from {who}, whom the roster does not have."
+            flags.append(Flag(id=STRANGER, message=message))
         seed, case = row.provenance.get("seed"), personal.get(row.recipe)
         if case is not None and isinstance(seed, int) and seed != case.seed_of(row.student):
             owner = owners.get((case.id, seed))
@@ -170,3 +180,7 @@ def with_roster_flags(
             flags.append(Flag(id=OTHER_SEED, message=message))
         flagged.append(row.model_copy(update={"flags": (*row.flags, *flags)}) if flags else row)
     return flagged
+
+
+def _is_strange(sender: Sender, people: Collection[str]) -> bool:
+    return not {login(sender.email), login(sender.id), letters_of(sender.name)} & {*people}

@@ -4,7 +4,8 @@ Nothing is unpacked to the disk, and no name in a zip chooses a path. Layouts:
 
 - plain: `ada_huge_lr.tar.gz`, in a folder or in folders of folders;
 - Canvas, "Download Submissions" (canvas-lms, `lib/content_zipper.rb`): `lovelaceada_LATE_123_456_ada_huge_lr.tar.gz`:
-  the sortable name, LATE, the user's id, the file's id, the file's name; or `anon_x7Yz1_456_...`;
+  the sortable name, LATE, the user's id, the file's id, the file's name; or `anon_x7Yz1_456_...`; what a student typed
+  is `lovelaceada_123_text.html`;
 - Moodle, "Download all submissions" (moodle, `mod/assign/classes/downloader.php`): the folder
   `Ada Lovelace_123_assignsubmission_file`, with a `_` behind it in older releases, or the same before a file's name;
   what a student typed lies in `..._assignsubmission_onlinetext`;
@@ -47,7 +48,8 @@ _ARCHIVE = re.compile(r".*\.(tar\.gz|tgz|tar|gz)", re.IGNORECASE | re.DOTALL)
 _ENDING = re.compile(r"\.(tar\.gz|tgz|tar|gz|zip|py|ipynb|md|txt|html|pdf|docx|rar|7z)$", re.IGNORECASE)
 _SYSTEM = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", ".git"}
 _CANVAS = re.compile(
-    r"(?:(?P<late>LATE_)?anon_(?P<anon>[^\W_]+)|(?P<name>\w+?)(?P<named_late>_LATE)?_(?P<id>\d+))_\d+_(?P<file>.+)",
+    r"(?:(?P<late>LATE_)?anon_(?P<anon>[^\W_]+)|(?P<name>\w+?)(?P<named_late>_LATE)?_(?P<id>\d+))"
+    r"(?:_\d+_(?P<file>.+)|_text\.html)",
     re.DOTALL,
 )
 _MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_[a-z]+(?:_(?P<file>.*))?", re.DOTALL)
@@ -108,10 +110,14 @@ class HandedIn:
 
 @dataclass(frozen=True)
 class Found:
-    """Everything in a folder: what has a row, sorted by name; and how many files were ignored, by kind."""
+    """Everything in a folder: what has a row, sorted by name; and how many files were ignored, by kind.
+
+    unused: the names in the CSV of times that no file has.
+    """
 
     files: tuple[HandedIn, ...]
     ignored: Mapping[str, int]
+    unused: tuple[str, ...] = ()
 
 
 class Platform(NamedTuple):
@@ -134,11 +140,12 @@ class _Entry:
     files: int = 1
 
 
-def read_folder(place: Path, times: Path | None = None) -> Found:
+def read_folder(place: Path, times: Path | None = None, people: Iterable[Sequence[str]] = ()) -> Found:
     """Find everything in a folder or a zip of submissions.
 
-    times: a CSV of file names, logins, addresses or ids, each with an ISO time; see `_read_times`. Raises `UserError`
-    if there is no such folder, no archive in it, or a wrong line in that CSV.
+    times: a CSV of file names, logins, addresses or ids, each with an ISO time; see `_read_times`. people: all names of
+    each student, of which that CSV may use any. Raises `UserError` if there is no such folder, no archive in it, or a
+    wrong line in that CSV.
     """
     if place.is_dir():
         found = list(_expanded(_walked(place)))
@@ -163,13 +170,14 @@ def read_folder(place: Path, times: Path | None = None) -> Found:
         )
     known, listings = _gradescope(entries)
     ignored += Counter({"lists of the platform": len(listings)} if listings else {})
-    told = {} if times is None else _read_times(times)
+    told = _Times({}, "") if times is None else _Times(_read_times(times), times.name, people)
     rows = []
     for name, entry in _named(_folded([entry for entry in entries if entry.path not in listings])):
         problem = entry.problem or (None if _is_archive(entry.path) else _no_archive(entry))
-        arrival = _timed(_arrival(entry, known), entry, told, "" if times is None else times.name)
+        arrival = _timed(_arrival(entry, known), entry, told)
         rows.append(HandedIn(name, arrival, problem, entry.files, entry.open))
-    return Found(tuple(sorted(rows, key=lambda row: row.name)), dict(sorted(ignored.items())))
+    files = tuple(sorted(rows, key=lambda row: row.name))
+    return Found(files, dict(sorted(ignored.items())), tuple(sorted(told.unused)))
 
 
 def platform_of(path: str) -> Platform:
@@ -341,7 +349,31 @@ def _arrival(entry: _Entry, known: Mapping[str, Arrival]) -> Arrival:
     return Arrival(file=entry.path, senders=senders, late=platform.late)
 
 
-def _timed(arrival: Arrival, entry: _Entry, told: Mapping[str, datetime], source: str) -> Arrival:
+class _Times:
+    """The times of a CSV, by file or by any name of a student. `unused` are the names in it that nothing has."""
+
+    def __init__(self, lines: Mapping[str, tuple[str, datetime]], source: str, people: Iterable[Sequence[str]] = ()):
+        self.source = source
+        self.unused = {written for written, _ in lines.values()}
+        self._moments = {key: (moment, {written}) for key, (written, moment) in lines.items()}
+        students = [{_key(name) for name in names if name} for names in people]
+        shared = Counter(key for keys in students for key in keys)
+        for keys in students:
+            own = {key for key in keys if shared[key] == 1}
+            found = [lines[key] for key in own if key in lines]
+            if len({moment for _, moment in found}) == 1:
+                self._moments |= dict.fromkeys(own, (found[0][1], {written for written, _ in found}))
+
+    def find(self, names: Iterable[str]) -> datetime | None:
+        """Return the time of the first of these names that has one."""
+        for name in names:
+            if name and (found := self._moments.get(_key(name))):
+                self.unused -= found[1]
+                return found[0]
+        return None
+
+
+def _timed(arrival: Arrival, entry: _Entry, told: _Times) -> Arrival:
     """Return the arrival with the best time that is known.
 
     Canvas and Moodle date the files of their zips at the moment of the download, so such a date tells nothing.
@@ -353,9 +385,9 @@ def _timed(arrival: Arrival, entry: _Entry, told: Mapping[str, datetime], source
     logins = ("_".join(words[:count]) for count in range(len(words), 0, -1))
     people = (text for one in arrival.senders for text in (one.email, one.id, one.name))
     # What the platform says comes before what the student wrote. A list of the platform's names a student's zip.
-    for key in (entry.path, *reversed(_above(entry.path)), *people, last, *logins):
-        if key and (moment := told.get(_key(key))) is not None:
-            return arrival.model_copy(update={"submitted_at": moment, "time_from": source})
+    moment = told.find((entry.path, *reversed(_above(entry.path)), *people, last, *logins))
+    if moment is not None:
+        return arrival.model_copy(update={"submitted_at": moment, "time_from": told.source})
     if entry.date is None or arrival.senders:
         return arrival
     return arrival.model_copy(update={"submitted_at": entry.date, "time_from": entry.dated})
@@ -365,13 +397,14 @@ def _key(text: str) -> str:
     return unicodedata.normalize("NFC", text.strip()).casefold()
 
 
-def _read_times(path: Path) -> Mapping[str, datetime]:
+def _read_times(path: Path) -> Mapping[str, tuple[str, datetime]]:
     """Return the times of a CSV: a file's name or path, a login, an address or an id of the platform; then an ISO time.
 
-    The first line may be a heading. Raises `UserError` for a time that is none or has no time zone.
+    They come by name as it is compared, with the name as it is written. The first line may be a heading. Raises
+    `UserError` for a time that is none or has no time zone.
     """
     text = read_text(path, _TIMES_BYTES, missing="check its name", too_large="is this a table of times?")
-    found: dict[str, datetime] = {}
+    found: dict[str, tuple[str, datetime]] = {}
     lines = text.removeprefix("\ufeff").splitlines()
     for number, line in enumerate(lines, start=1):
         try:
@@ -389,7 +422,7 @@ def _read_times(path: Path) -> Mapping[str, datetime]:
                 f"{path}, line {number}: write a name and a time with its time zone, as in"
                 " ada,2026-03-01T23:59:00+01:00."
             )
-        if found.setdefault(_key(who), moment) != moment:
+        if found.setdefault(_key(who), (who, moment))[1] != moment:
             raise UserError(f"{path}, line {number}: {printable(who)} has two times: name the files instead.")
     return found
 

@@ -19,7 +19,7 @@ from harness.submission.document import visible
 
 Platform = Literal["canvas", "moodle"]
 GRADEBOOK = "gradebook.csv"
-COLUMNS = ("student", "recipe", "submission", "status", "total")  # then the criteria, then the flags
+COLUMNS = ("student", "recipe", "submission", "status", "total")  # then the criteria and what else decides
 _FEEDBACK_LIMIT = 4000  # characters
 
 # Where a spreadsheet would see a formula: a sign, in ASCII or in the full-width forms that East Asian editions
@@ -31,8 +31,9 @@ _FORMULA = re.compile(r"""(^|[;\t\n])(?=(?:[^\S\t\n]|["'])*[=+\-@\uff1d\uff0b\uf
 def gradebook(scores: Scores) -> bytes:
     """Return `gradebook.csv`: one row a submission, RFC 4180, UTF-8 with the byte order mark that Excel needs.
 
-    It leaves out the submissions of `left_out`. Open points are an empty cell, never 0. Text that a spreadsheet would
-    compute is defused; see `cell`.
+    It leaves out the submissions of `left_out`. Open points are an empty cell, never 0. The total is the sum of the
+    criteria less the lateness, unless `decided` says something else. Text that a spreadsheet would compute is defused;
+    see `cell`.
     """
     criteria = criteria_in(scores.submissions)
     rows = []
@@ -40,8 +41,9 @@ def gradebook(scores: Scores) -> bytes:
         earned = [row.criteria[name].points if name in row.criteria else None for name in criteria]
         flags = " | ".join(f"{flag.id}: {flag.message}" for flag in row.flags)
         texts = map(cell, (row.student, row.recipe, row.submission, row.status))
-        rows.append([*texts, *map(number, (row.total, *earned)), cell(flags)])
-    return csv_bytes([(*COLUMNS, *criteria, "flags"), *rows], mark=True)
+        late, decided = number(row.late.cost if row.late else None), row.reason if row.rule else ""
+        rows.append([*texts, *map(number, (row.total, *earned)), late, cell(decided), cell(flags)])
+    return csv_bytes([(*COLUMNS, *criteria, "lateness", "decided", "flags"), *rows], mark=True)
 
 
 def gradebook_json(scores: Scores) -> bytes:
@@ -50,6 +52,8 @@ def gradebook_json(scores: Scores) -> bytes:
         {
             **{name: getattr(row, name) for name in COLUMNS},
             "criteria": {name: criterion.points for name, criterion in row.criteria.items()},
+            "lateness": row.late.cost if row.late else None,
+            "decided": row.reason if row.rule else "",
             "flags": [flag.model_dump() for flag in row.flags],
         }
         for row in _counting(scores)
@@ -66,7 +70,7 @@ def _counting(scores: Scores) -> list[SubmissionScore]:
 class Students:
     """What an export can give back: the row of each student and exercise.
 
-    rows: by student and exercise, sorted; None where a submission is left out and so waits for the instructor.
+    rows: by student and exercise, sorted; None if a submission is left out and so waits for the instructor.
     outside: why which submissions are left out, by name; see `not_exported`.
     """
 
@@ -87,8 +91,11 @@ def students_of(scores: Scores) -> Students:
         if row.submission not in outside:
             found.setdefault(same_name(row.student), {})[row.recipe] = row
     for row in scores.submissions:
-        if row.submission in outside and same_name(row.student) in found:
-            found[same_name(row.student)].setdefault(row.recipe, None)
+        if row.submission in outside and (own := found.get(same_name(row.student))) is not None:
+            # A file of which nothing is known may be for any exercise.
+            for exercise in [row.recipe] if row.recipe else [*own]:
+                if (other := own.get(exercise)) is None or other.status == "missing":
+                    own[exercise] = None
     return Students(found, outside)
 
 
@@ -98,6 +105,7 @@ def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str])
     An exercise that was not handed in counts 0. A student who handed in none of them has no grade.
     """
     rows = [found[exercise] for exercise in exercises if exercise in found]
+    rows = [row for row in rows if row is None or row.status != "missing"]
     known = [row for row in rows if row is not None and row.status != "not judged"]
     if not rows or len(known) < len(rows):
         return None

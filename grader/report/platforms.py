@@ -85,11 +85,14 @@ def fill_moodle(students: Students, path: Path, *, exercises: Sequence[str] = ()
     """Fill in the offline grading worksheet of an assignment that Moodle exported to `path`.
 
     exercises, names: as for `fill_canvas`. Grades are scaled to the maximum grade. Raises `UserError` if this is no
-    worksheet.
+    worksheet, or one whose grades are a scale.
     """
     kept = ("Identifier", "Last modified (grade)")  # the import compares these
     how = "set Moodle to English, open the assignment's submissions and choose Download grading worksheet"
     header, rows, delimiter = _read(path, (*kept, "Grade"), how)
+    ceiling = next((name for name in header if name.casefold() == "maximum grade"), None)
+    if ceiling is None:
+        raise UserError(f"{path} has no column Maximum grade: give the assignment points, not a scale, and {how}.")
     counting = _counting(students, exercises)
     found, notes = _matched(
         path, [row for row in rows if _PARTICIPANT.fullmatch(row["Identifier"])], students, names or {}
@@ -102,7 +105,7 @@ def fill_moodle(students: Students, path: Path, *, exercises: Sequence[str] = ()
         places[student] = row
         graded = [one for name in counting if (one := students.rows[student].get(name)) is not None]
         words = [feedback(one) if len(counting) == 1 else f"{one.recipe}: {feedback(one)}" for one in graded]
-        changed = {"Grade": _scaled(value, row.get("Maximum grade", "")), "Feedback comments": cell(" | ".join(words))}
+        changed = {"Grade": _scaled(value, row[ceiling]), "Feedback comments": cell(" | ".join(words))}
         filled.append([row[name] if name in kept else changed.get(name, cell(row[name])) for name in header])
     return Filled(csv_bytes([header, *filled], delimiter=delimiter), places, notes)
 

@@ -118,13 +118,13 @@ def _owned(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Person]) ->
     """Return whose logins each sender has; `claims` counts the logins that are on his files."""
     people: dict[str, set[str]] = defaultdict(set)
     for person in roster:
-        for key in {login(person.email), login(person.login), _letters(person.name)}:
+        for key in {login(person.email), login(person.login), letters_of(person.name)}:
             people[key].add(login(person.login))
     owned, listed = {}, set()
     for senders, names in claims.items():
         known = set()
         for one in senders:
-            keys = (login(one.email), login(one.id), _letters(one.name))
+            keys = (login(one.email), login(one.id), letters_of(one.name))
             known |= next((people[key] for key in keys if key and len(people.get(key, ())) == 1), set())
         top = names.most_common(2)
         clear = top[:1] if len(top) == 1 or (top and top[0][1] > top[1][1]) else []
@@ -148,17 +148,17 @@ def _owned(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Person]) ->
 def _fits(senders: _Senders, student: str) -> bool:
     """Return whether a login looks like that of a sender: an address, an id, or a part of the name."""
     local = student.partition("@")[0]
-    letters = _letters(local)
+    letters = letters_of(local)
     for one in senders:
         if student in (login(one.email), login(one.email).partition("@")[0], login(one.id)):
             return True
         joined = "".join(filter(str.isalpha, login(one.name)))
-        if letters and (letters == _letters(one.name) or "".join(filter(str.isalpha, local)) in joined):
+        if letters and (letters == letters_of(one.name) or "".join(filter(str.isalpha, local)) in joined):
             return True
     return False
 
 
-def _letters(name: str) -> str:
+def letters_of(name: str) -> str:
     """Return the letters of a name, sorted: platforms write its parts in any order, some without blanks."""
     return "".join(sorted(filter(str.isalpha, login(name))))
 
