@@ -290,3 +290,12 @@ def test_the_check_most_often_lost_comes_first() -> None:
     assert {lost.split()[0] for _, lost, _, _ in others} == {"0"}
     [one] = [one for one in lost_checks([CLASS[3]]) if one[0].endswith("(fix.minimal)")]
     assert one[1:] == ("0 of 0", "0.0", 1)
+
+
+def test_what_does_not_count_is_in_no_figure_of_the_class() -> None:
+    good = make_row("ada_steep", "ada", "steep", {}, total=90.0)
+    second = make_row("ada_steep-1", "ada", "steep", {}, total=10.0, not_counting="ada_steep counts.")
+    page = render_class_page(scores_of(good, second))
+    assert "<dt>Mean total</dt><dd>90" in page
+    assert "leave out 1 that does not count" in page
+    assert "does not count" not in render_class_page(scores_of(good))

@@ -310,7 +310,7 @@ def _figures(row: SubmissionScore) -> dict[str, tuple[str, bool]]:
     return {
         TOTAL: (row.status if row.total is None else points(row.total), row.rule is not None),
         "the tarball": (tarball_of(row), False),
-        "days late": (str(row.late.days if row.late else 0), False),
+        "points lost to lateness": (points(row.late.cost if row.late else 0.0), False),
     } | {
         f"{name}.{check.id}": ("open" if check.points is None else points(check.points), check.rule is not None)
         for name, criterion in row.criteria.items()

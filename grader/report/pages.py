@@ -78,7 +78,9 @@ def render_class_page(
         )
         for row in by_name
     ]
-    totals = [row.total for row in scores.submissions if row.status == "graded" and row.total is not None]
+    # An attempt that does not count, or a file of which nobody knows whose it is, is no part of the class's figures.
+    counting = [row for row in scores.submissions if not row.not_counting]
+    totals = [row.total for row in counting if row.status == "graded" and row.total is not None]
     statuses = Counter(row.status for row in scores.submissions)
     return render(
         "index.html.j2",
@@ -91,16 +93,16 @@ def render_class_page(
             "mean": fmean(totals) if totals else None,
             "median": median(totals) if totals else None,
             "bars": histogram(totals),
-            "when": when_chart(scores),
-            "hardest": hardest(scores.submissions),
+            "when": when_chart(scores.model_copy(update={"submissions": tuple(counting)})),
+            "hardest": hardest(counting),
+            "left_out": len(scores.submissions) - len(counting),
             "schedule": scores.schedule,
             "plot_height": _PLOT_HEIGHT,
             "mean_columns": ["Exercise", "n", "Total", *(name.capitalize() for name in every)],
             "means": [
-                (clipped(recipe, 60), graded, *map(tenths, figures))
-                for recipe, graded, figures in means(scores.submissions)
+                (clipped(recipe, 60), graded, *map(tenths, figures)) for recipe, graded, figures in means(counting)
             ],
-            "lost": lost_checks(scores.submissions),
+            "lost": lost_checks(counting),
             "groups": list(_groups(rows)),
             "recipes": sorted({row.recipe for row in rows if row.recipe}),
             "changes": [_shown(one.submission, f"{one.before} → {one.after}", one.why) for one in scores.changes],
