@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_class, make_exhibits, make_row
+from made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_class, make_exhibits, make_row, scores_of
 from page_reader import Page
 
 from grader.intake.handed_in import Arrival
