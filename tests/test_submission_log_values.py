@@ -22,9 +22,8 @@ def test_every_recipe_is_a_cause_with_its_symptoms_and_healthy_is_one_too(tmp_pa
     said = succeed("causes", cwd=tmp_path).splitlines()
     assert [line.split(maxsplit=1) for line in said[:-1]] == [[name, cause.says] for name, cause in known.items()]
     assert list(known) == [*(recipe.id for recipe in load_recipes()[0]), "healthy"]
-    assert {name for name in known if not known[name].symptom} == {
-        recipe.id for recipe in load_recipes()[0] if not (recipe.symptoms or recipe.observations)
-    } | {"healthy"}
+    shown = {recipe.id: (recipe.symptoms, recipe.observations) for recipe in load_recipes()[0]}
+    assert {name: (cause.symptom, cause.observation) for name, cause in known.items()} == shown | {"healthy": ((), ())}
 
 
 def test_a_kit_has_the_same_causes_and_names_the_exercise_of_none() -> None:
