@@ -240,7 +240,7 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
         Row("memory of the grader", max(peak, peak_again), "MB", MEMORY, f"unchanged {peak_again:.0f} MB"),
     ]
     if wrong:
-        figures = "; ".join(f"{' '.join(row.cells()[:2])}" for row in rows)
+        figures = "; ".join(" ".join(row.cells()[:2]) for row in rows)
         raise BenchmarkError(f"{len(wrong)} scores are wrong: {'; '.join(wrong[:5])}. What was measured: {figures}.")
     return rows
 

@@ -344,17 +344,16 @@ def _summarize(scores: Scores, found: Found, out: Path) -> int:
     for name, why in left_out(scores.submissions).items():
         say(f"  {printable(name)}: not in {GRADEBOOK} nor in an export. {printable(why, 600)}")
     listed("No submission:", [f"{printable(name)}: {why}" for name, why in others.items()])
-    strangers = {
-        row.submission: flag.message for row in scores.submissions for flag in row.flags if flag.id == STRANGER
-    }
-    listed("Not on the roster:", [f"{printable(name)}: {printable(why)}" for name, why in strangers.items()])
-    listed("No file has these names of --times:", [printable(name) for name in found.unused])
-    arrivals = [row.arrival for row in scores.submissions if row.arrival and row.submission not in others]
+    handed_in = [row for row in scores.submissions if row.arrival and row.submission not in others]
+    flags = [(row.submission, flag.message) for row in handed_in for flag in row.flags if flag.id == STRANGER]
+    listed("Not on the roster:", [f"{printable(name)}: {printable(why)}" for name, why in flags])
+    listed("Names in the table of --times that no file has:", [printable(name) for name in found.unused])
+    arrivals = [row.arrival for row in handed_in if row.arrival]
     if scores.schedule and (timeless := [one for one in arrivals if one.submitted_at is None]):
         marked = sum(one.late for one in timeless)
         say(
-            f"{len(timeless)} without a time, so lateness costs nothing; the platform marks {marked} of them as late."
-            " Give the times with --times (docs/grading.md)."
+            f"Files whose time is unknown: {len(timeless)}; the platform marks {marked} of them as late. Lateness costs"
+            " them nothing: give their times with --times (docs/grading.md)."
         )
     listed(
         "Changed since the scores before:",

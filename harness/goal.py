@@ -118,10 +118,10 @@ def _sound(name: str, outcome: str) -> Criterion:
     found = load_check(name).outcome(outcome)
     says = f"check {name.replace('_', '-')}"
     said = (
-        f"{outcome}, as in a healthy run"
-        if not found.judged
+        f"{outcome}: {found.reading}"
+        if not found.sound
         else outcome
-        if found.sound
-        else f"{outcome}: {found.reading}"
+        if found.judged
+        else f"{outcome}, nothing to judge"
     )
     return Criterion(says=says, reached=found.sound, found=said, by_check=True)

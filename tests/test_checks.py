@@ -761,7 +761,7 @@ def test_an_infinity_that_a_mask_gave_is_named_with_its_line() -> None:
     found = make_check(mini_subject(source), "anomaly")
     assert found.outcome == "non-finite"
     line = source.splitlines().index(masked.rstrip()) + 1
-    assert found.figures["not finite before"] == f"-inf, given by masked_fill, line {line}, in compute_loss"
+    assert found.figures["went in and is not finite"] == f"-inf, given by masked_fill, line {line}, in compute_loss"
 
 
 def test_a_later_failure_is_found_at_its_step() -> None:

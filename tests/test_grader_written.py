@@ -17,7 +17,7 @@ from grader.grade import score_folder
 from grader.intake.archive import Rejected
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replayer import Replayer
-from grader.report.gradebook import gradebook
+from grader.report.gradebook import COLUMNS, gradebook
 from grader.report.pages import render_class_page, render_submission
 from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
@@ -169,17 +169,7 @@ def test_its_criteria_are_columns_behind_those_of_runs(runs: bool, criteria: tup
     scores = Scores(provenance={}, submissions=tuple(rows))
     assert criteria_in(scores.submissions) == criteria
     header, ada, *others = csv.reader(io.StringIO(gradebook(scores).decode("utf-8-sig"), newline=""))
-    assert tuple(header) == (
-        "student",
-        "recipe",
-        "submission",
-        "status",
-        "total",
-        *criteria,
-        "lateness",
-        "decided",
-        "flags",
-    )
+    assert header == [*COLUMNS, *criteria, "lateness", "decided", "flags"]
     assert ada[-6:] == ["10", "30", "60", "", "", ""]
     assert [other[-6:] for other in others] == [[""] * 6] * runs
     page = render_class_page(scores)

@@ -245,7 +245,7 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
     yield f"  students see feedback from {feedback} and the solution from {solution}, before that only their score"
     if one.results.feedback and one.results.feedback < one.over:
-        yield f"  somebody has time until {_shown(one.over)}, and points alone tell whether a diagnosis is right"
+        yield f"  feedback tells a right diagnosis, and somebody has time until {_shown(one.over)}"
     known = load_cases()
     twins = {frozenset(pair.exercises) for pair in known.twins}
     for first, second in combinations(cases, 2):
@@ -263,10 +263,11 @@ def _across(course: Course, students: Sequence[Student]) -> Iterator[str]:
     week_of = [(case, one) for one in course.assignment for case in course.cases(one)]
     for (first, week), (second, other) in combinations(week_of, 2):
         if week is not other and first.experiment == second.experiment:
-            yield f"{first.id} of {week.id} and {second.id} of {other.id} are one experiment: a diff shows both breaks"
+            both = f"{first.id} of {week.id} and {second.id} of {other.id}"
+            yield f"{both} are one experiment: a diff of the two shows both breaks"
     counts = Counter(login(student.email) for student in students if student.email)
     for email in (email for email, count in counts.items() if count > 1):
-        yield f"{counts[email]} students have the address {printable(email)}: nothing that comes from it is anybody's"
+        yield f"{counts[email]} students have the address {printable(email)}: it does not tell who sent a file"
 
 
 def _shown(date: datetime) -> str:

@@ -4,6 +4,7 @@ Times are aware. Nobody loses points because a time is unknown.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, Literal
 
 from grader.score.schedule import Schedule
@@ -54,13 +55,12 @@ def _without_repeats(attempts: Sequence[SubmissionScore]) -> list[SubmissionScor
     def digest(row: SubmissionScore) -> object:
         return row.provenance.get("tarball_sha256", row.submission)
 
-    if len({digest(row) for row in attempts}) == 1:
-        timed = [row for row in attempts if row.arrival and row.arrival.submitted_at]
-        return [min(timed, key=_moment)] if timed else [*attempts[:1]]
-    if any(row.arrival is None or row.arrival.submitted_at is None for row in attempts):
+    timed = sorted((row for row in attempts if _moment(row)), key=_moment)
+    unknown = [row for row in attempts if not _moment(row)]
+    if unknown and len({digest(row) for row in attempts}) > 1:
         return [*attempts]
-    ordered = sorted(attempts, key=_moment)
-    return [row for index, row in enumerate(ordered) if not index or digest(row) != digest(ordered[index - 1])]
+    # Groups of equal bytes, of which the first in time stands for all.
+    return [next(same) for _, same in groupby([*timed, *unknown], key=digest)]
 
 
 def _moment(row: SubmissionScore) -> Any:

@@ -4,12 +4,12 @@ import csv
 import io
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader.intake.handed_in import Sender
-from grader.score.identity import OTHER_NAME, OTHER_SEED, letters_of, look
+from grader.score.identity import OTHER_NAME, OTHER_SEED, fits, letters_of, look
 from grader.score.verdict import Flag, SubmissionScore
 from harness.cases import Case
 from harness.errors import UserError, printable
@@ -165,10 +165,11 @@ def with_roster_flags(
     flagged = []
     for row in rows:
         flags = []
-        senders = [one for one in (row.arrival.senders if row.arrival else ()) if login(one.name) not in ("", _ANYBODY)]
+        sent = row.arrival.senders if row.arrival else ()
+        senders = tuple(one for one in sent if login(one.name) not in ("", _ANYBODY))
         if login(row.student) not in known:
             flags.append(Flag(id=STRANGER, message=f"{printable(row.student)} is not on the roster."))
-        elif named and senders and all(_is_strange(one, people) for one in senders):
+        elif named and senders and not fits(senders, login(row.student)) and not people & _names_of(senders):
             who = " and ".join(printable(one.name) for one in senders)
             message = f"{senders[0].platform} has it from {who}, whom the roster does not have."
             flags.append(Flag(id=STRANGER, message=message))
@@ -182,5 +183,5 @@ def with_roster_flags(
     return flagged
 
 
-def _is_strange(sender: Sender, people: Collection[str]) -> bool:
-    return not {login(sender.email), login(sender.id), letters_of(sender.name)} & {*people}
+def _names_of(senders: Sequence[Sender]) -> set[str]:
+    return {name for one in senders for name in (login(one.email), login(one.id), letters_of(one.name))}

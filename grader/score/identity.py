@@ -101,8 +101,9 @@ def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
     sender = " and ".join(one.name or one.email or one.id for one in senders)
     student = next(iter(own)) if len(own) == 1 else sender
     if row.status == "rejected":
-        fits = not own and _fits(senders, login(row.student))
-        return row if fits else row.model_copy(update={"student": student})
+        if not own and fits(senders, login(row.student)):
+            return row
+        return row.model_copy(update={"student": student})
     flags = row.flags
     if all(flag.id != OTHER_NAME for flag in flags):
         message = f"{senders[0].platform} has it from {printable(sender)}, and its names say {printable(row.student)}."
@@ -138,14 +139,14 @@ def _owned(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Person]) ->
         # A group and one of its members are no rivals. Moodle gives a student another id in each assignment.
         if set.intersection(*({(one.platform, one.name or one.id) for one in senders} for senders in rivals)):
             continue
-        sure = [one for one in rivals if one in listed] or [one for one in rivals if _fits(one, name)]
+        sure = [one for one in rivals if one in listed] or [one for one in rivals if fits(one, name)]
         for senders in rivals:
             if senders not in sure:
                 owned[senders] = owned[senders] - {name}
     return owned
 
 
-def _fits(senders: _Senders, student: str) -> bool:
+def fits(senders: _Senders, student: str) -> bool:
     """Return whether a login looks like that of a sender: an address, an id, or a part of the name."""
     local = student.partition("@")[0]
     letters = letters_of(local)

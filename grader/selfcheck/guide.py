@@ -99,8 +99,8 @@ def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
 
 def places_of(outcomes: Mapping[str, str]) -> list[str]:
     """Return the places that `harness triage` names, as it orders them; `outcomes` is {check: outcome}."""
-    checks = {load_check(name): one for name, one in outcomes.items()}
-    found = [CheckReport(check, "", Finding(one, "", {})) for check, one in checks.items() if check.in_triage]
+    made = {name: one for name, one in outcomes.items() if load_check(name).in_triage}
+    found = [CheckReport(load_check(name), "", Finding(one, "", {})) for name, one in made.items()]
     return [line for line in where_next(sorted(found, key=_order)) if line.startswith("read: ")]
 
 

@@ -138,7 +138,8 @@ class _OperationWatch(TorchDispatchMode):
             if wrong:
                 self.origin = self._describe(func, wrong[0], largest)
                 if entered:
-                    self.origin["not finite before"] = f"{' and '.join(sorted(entered))}, given by {self._given}"
+                    source = f", given by {self._given}" if self._given else ""
+                    self.origin["went in and is not finite"] = " and ".join(sorted(entered)) + source
             elif scalars:
                 self._given = f"{func.overloadpacket.__name__}, {self._line(traceback.extract_stack())}"
         return result

@@ -90,7 +90,7 @@ CHECK = Check(
         ),
         mechanism(
             "overflows",
-            "Finite outputs, large ones at least, give a loss that is not finite.",
+            "Finite outputs, perhaps only large ones, give a loss that is not finite.",
             look="compute_loss: exp and log",
         ),
         mechanism(

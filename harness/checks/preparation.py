@@ -1,9 +1,10 @@
-"""Hands `load_data` a data set in which every validation image is a training image: both must come out the same.
+"""Hands `load_data` a data set in which each validation example is a training example: both must come out the same.
 
-The training images are sorted by their brightness, and the validation split is the brighter half of them, with their
-labels. So what a split computes from its own images alone (mean, deviation) differs, and shows. An image must have the
-same values in both splits, and the same label. Augmentation belongs into `prepare_batch`. An experiment that chooses
-its own rows is compared row by row, wherever they are; one that makes its own data, or does not fit these, is left out.
+The training examples are sorted by the sum of their values, and the validation split is the half with the larger sums
+(of images the brighter half), with its labels. So what a split computes from its own examples alone (mean, deviation)
+differs, and shows. An example must have the same values in both splits, and the same label. Augmentation belongs into
+`prepare_batch`. An experiment that chooses its own rows is compared row by row, wherever they are; one that makes its
+own data, or does not fit these, is left out.
 
 Source of the bounds: `load_data` of the healthy experiments gives equal bits. Statistics of the brighter half move
 inputs by 0.1 of a deviation and more (1e-3). Rows that were edited by their place may differ (5 % of them), and an
