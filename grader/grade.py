@@ -217,11 +217,14 @@ def _score(submissions: Mapping[str, Submission], grading: Grading, progress: Pr
         progress.begin("scoring", len(waiting))
         for name, submission in list(waiting.items()):
             made = {role: replays.of(request) for role, request in requests[name].items()}
-            following = _next_requests(submission, requests[name], made)
-            if following:
+            while following := _next_requests(submission, requests[name], made):
                 earlier = {request: made[role] for role, request in requests[name].items()}
-                requests[name] |= {role: in_time(request, earlier) for role, request in following.items()}
-                wanted += [requests[name][role] for role in following]
+                timely = {role: in_time(request, earlier) for role, request in following.items()}
+                requests[name] |= timely
+                if unknown := [request for request in timely.values() if not replays.has(request)]:
+                    wanted += unknown
+                    break
+                made |= {role: replays.of(request) for role, request in timely.items()}
             else:
                 scores.append(_score_one(submission, made, grading))
                 del waiting[name]

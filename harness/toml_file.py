@@ -46,12 +46,13 @@ def read_record(path: Path, model: type[Model], **more: Any) -> Model:
     try:
         return model.model_validate({**table, **more})
     except ValidationError as error:
-        problems = (f"{_place(table, item['loc'])}: {_problem(item, model)}".rstrip(".") for item in error.errors())
+        found = (": ".join(filter(None, (_place(table, item["loc"]), _problem(item, model)))) for item in error.errors())
+        problems = [problem.rstrip(".") for problem in found]
         raise UserError(f"{path} cannot be used: {'; '.join(problems)}.") from None
 
 
 def _place(table: Any, loc: Sequence[int | str]) -> str:
-    """Return where in a file a value is, with the id of a table in place of its number."""
+    """Return where in a file a value is, "" for all of it; a table has its id, or its number from 1."""
     words = []
     for part in loc:
         try:
@@ -59,8 +60,8 @@ def _place(table: Any, loc: Sequence[int | str]) -> str:
         except (LookupError, TypeError):
             table = None
         named = isinstance(part, int) and isinstance(table, Mapping) and isinstance(table.get("id"), str)
-        words.append(str(table["id"] if named else part))
-    return ".".join(words)
+        words.append(table["id"] if named else f"#{part + 1}" if isinstance(part, int) else part)
+    return ".".join(words).replace(".#", " #")
 
 
 def _problem(item: Any, model: type[BaseModel]) -> str:

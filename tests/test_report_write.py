@@ -43,6 +43,16 @@ def test_the_same_scores_give_the_same_bytes(out: Path, tmp_path: Path) -> None:
     assert snapshot(out) != snapshot(tmp_path / "2")
 
 
+def test_only_a_page_that_changed_is_a_new_file(out: Path) -> None:
+    first, second, *others = SCORES.submissions
+    before = {name: (out / name).stat().st_ino for name in PAGES}
+    rows = (first.model_copy(update={"total": 1.5}), second, *others)
+    write_reports(SCORES.model_copy(update={"submissions": rows}), EXHIBITS, out, titles=TITLES)
+    changed = {name for name in PAGES if (out / name).stat().st_ino != before[name]}
+    assert changed == {f"{first.submission}.html"}
+    assert "1.5" in (out / f"{first.submission}.html").read_text(encoding="utf-8")
+
+
 def test_a_page_without_a_submission_goes(out: Path) -> None:
     fewer = OTHER.model_copy(update={"submissions": OTHER.submissions[:3]})
     write_reports(fewer, EXHIBITS, out, titles=TITLES)

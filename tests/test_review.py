@@ -183,7 +183,12 @@ def test_new_scores_are_seen_while_the_review_goes_on(server: ReviewServer) -> N
     assert ask(server, item)[0] == 404
 
 
-def test_the_command_names_the_address_and_ends_kindly(server: ReviewServer) -> None:
+@pytest.mark.parametrize(
+    ("decisions", "ends"), [("", "Nothing was decided."), ("# Mine.\n", "Your decisions are in")]
+)
+def test_the_command_names_the_address_and_ends_kindly(server: ReviewServer, decisions: str, ends: str) -> None:
+    if decisions:
+        decisions_path(server.out).write_text(decisions, encoding="utf-8")
     environment = {key: value for key, value in os.environ.items() if "DISPLAY" not in key}
     words = [sys.executable, "-m", "grader", "review", str(server.out), "--who", "Ada"]
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
@@ -194,7 +199,7 @@ def test_the_command_names_the_address_and_ends_kindly(server: ReviewServer) -> 
         command.send_signal(signal.SIGINT)
         said, errors = command.communicate(timeout=20)
     assert (command.returncode, errors) == (0, "")
-    assert "Your decisions are in" in said
+    assert ends in said
 
 
 def test_without_scores_it_says_what_to_name(tmp_path: Path) -> None:

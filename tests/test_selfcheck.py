@@ -214,7 +214,7 @@ def test_a_written_recipe_is_read_back_once_its_gaps_are_filled(tmp_path: Path) 
     assert load_recipe("mine", tmp_path) == RECIPE.model_copy(update={"id": "mine", "goal": None})
     draft = RECIPE.model_copy(update={"hints": ("...",) * 3, "cause": "..."})
     (folder / "recipe.toml").write_text(recipe_toml(draft))
-    with pytest.raises(UserError, match=r"cause: still \.\.\.: write it; hints\.0: "):
+    with pytest.raises(UserError, match=r"cause: still \.\.\.: write it; hints #1: "):
         load_exercise("mine", tmp_path)
 
 

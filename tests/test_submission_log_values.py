@@ -38,10 +38,21 @@ def test_no_value_of_a_run_contradicts_its_own_cause(name: str) -> None:
     log = LogValues(records)
     symptoms = load_causes()[name].symptom
     for signal in {symptom.signal for symptom in symptoms}:
-        for place, value in log.series.get(signal, {}).items():
+        for place, value in log.of(signal).items():
             kind = "epoch" if signal.startswith(("val", "eval")) else "step"
             sign = Sign.model_validate({"signal": signal, kind: str(place), "value": repr(value)})
             assert contradicted(sign, symptoms, records, log) is None
+
+
+def test_nested_signals_are_found_by_their_path_and_are_not_among_the_names() -> None:
+    activations = {"first": {"mean": 0.5, "var": None}, "last": {"mean": 2}}
+    log = LogValues([{"step": 4, "loss": 1.0, "grad_mean": {"0.weight": 3.0}, "activations": activations}])
+    assert log.names() == ["loss"]
+    assert log.of("grad_mean.0.weight") == {4: 3.0}
+    assert log.of("activations.last.mean") == {4: 2.0}
+    assert log.of("activations.first.var") == {}
+    assert log.of("grad_mean") == {}
+    assert log.names() == ["loss"]
 
 
 def test_a_signal_that_two_logs_have_once_is_compared_wherever_they_end() -> None:

@@ -107,8 +107,7 @@ def decisions_path(out: Path) -> Path:
 def load_decisions(out: Path) -> tuple[Decision, ...]:
     """Return the decisions beside these reports, in the order of their file; none if there is no file.
 
-    Raises `UserError` that names file and entry, counted from 0, if the file is not TOML, has an unknown key or a wrong
-    value.
+    Raises `UserError` that names file and entry if the file is not TOML, has an unknown key or a wrong value.
     """
     path = decisions_path(out)
     return read_record(path, _Decisions).override if path.exists() else ()

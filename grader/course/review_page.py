@@ -53,7 +53,10 @@ def serve(out: Path, who: str, *, anonymous: bool = False) -> None:
             webbrowser.open(server.address)
         with suppress(KeyboardInterrupt):
             server.serve_forever()
-    click.echo(f"\nYour decisions are in {decisions_path(out)}. Next: the same grader score as before applies them.")
+    if not (path := decisions_path(out)).is_file():
+        click.echo("\nNothing was decided.")
+    else:
+        click.echo(f"\nYour decisions are in {path}. Next: the same grader score as before applies them.")
 
 
 class ReviewServer(ThreadingHTTPServer):

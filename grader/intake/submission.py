@@ -102,12 +102,15 @@ class Submission:
 
     def _claim(self, run: Run) -> Claim:
         log = zlib.decompress(self.logs[run]) if run in self.logs else None
-        digest = self.manifest.files.get(f"runs/{run}/checkpoint.pt")
+        return Claim(log, self.manifest.files.get(f"runs/{run}/checkpoint.pt"), self.platform(run))
+
+    def platform(self, run: Run) -> dict[str, Any] | None:
+        """Return the platform class that a run claims; None if it names none."""
         try:
             platform = json.loads(self.files[f"runs/{run}/{META}"])["platform_class"]
         except (ValueError, TypeError, KeyError, RecursionError):
-            platform = None
-        return Claim(log, digest, platform if isinstance(platform, dict) else None)
+            return None
+        return platform if isinstance(platform, dict) else None
 
     @property
     def settings(self) -> RunSettings:

@@ -57,6 +57,10 @@ class Replays:
             raise LookupError(f"{request.key} was not replayed")
         return replay
 
+    def has(self, request: Request) -> bool:
+        """Return whether the replay of a request is known."""
+        return self._find(request) is not None
+
     def make(self, stage: str, wanted: Iterable[Request], progress: Progress) -> None:
         """Make the replays that are missing, as a stage of the progress.
 
@@ -68,7 +72,7 @@ class Replays:
         for key in attrgetter("key"), attrgetter("text_key"):
             missing: dict[str, Request] = {}
             for request in wanted:
-                if self._find(request) is None:
+                if not self.has(request):
                     missing.setdefault(key(request), request)
             if missing:
                 self._make(stage, list(missing.values()), progress)

@@ -6,7 +6,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
@@ -60,7 +60,7 @@ def write_reports(
                     provenance=scores.provenance,
                     schedule=scores.schedule,
                 )
-                (scratch / f"{file_stem(row.submission)}.html").write_text(html, encoding="utf-8")
+                _write_page(f"{file_stem(row.submission)}.html", html.encode(), folder, scratch)
                 progress.done()
             (scratch / INDEX).write_text(render_class_page(scores, likeness, names), encoding="utf-8")
             if similar:
@@ -153,6 +153,15 @@ def _beginning(path: Path) -> bytes:
             return file.read(1024)
     except OSError:
         return b"?"
+
+
+def _write_page(name: str, content: bytes, old: Path, new: Path) -> None:
+    """Write a page of new reports. One that is as it was keeps its file: some disks take milliseconds to free one."""
+    with suppress(OSError):
+        if (old / name).read_bytes() == content:
+            os.link(old / name, new / name)
+            return
+    (new / name).write_bytes(content)
 
 
 def _carry_over(old: Path, new: Path) -> None:

@@ -139,11 +139,11 @@ def _text(recipe: Recipe, where: str, broken: LogValues, sign: Place, fixed: Log
     known, place = sign
     kind = place_of(known)
     signal, at = recovered
-    record = json.dumps({kind: place, known: broken.series[known][place]})
+    record = json.dumps({kind: place, known: broken.of(known)[place]})
     return f"""
 # Symptom
 
-The broken run departs from a healthy one: `{known}` is {broken.series[known][place]:.6g} at {kind} {place}.
+The broken run departs from a healthy one: `{known}` is {broken.of(known)[place]:.6g} at {kind} {place}.
 
 ```
 {record}
@@ -159,12 +159,12 @@ I put the line of `{where}` right, and changed nothing else.
 
 # Verification
 
-In the fixed run `{signal}` is {fixed.series[signal][at]:.6g} at {place_of(signal)} {at}.
+In the fixed run `{signal}` is {fixed.of(signal)[at]:.6g} at {place_of(signal)} {at}.
 """
 
 
 def _value(log: LogValues, signal: str, place: int) -> str:
-    return f"signal: {signal}, {place_of(signal)}: {place}, value: {log.series[signal][place]:.6g}"
+    return f"signal: {signal}, {place_of(signal)}: {place}, value: {log.of(signal)[place]:.6g}"
 
 
 def _ruled_out(recipe_id: str, solutions: Path) -> Iterator[str]:
@@ -180,7 +180,7 @@ def _ruled_out(recipe_id: str, solutions: Path) -> Iterator[str]:
 
 def _recovered(broken: LogValues, fixed: LogValues) -> Place | None:
     """Return a signal and the last place at which the fixed run departs from the broken one."""
-    for signal in (*_PREFERRED, *fixed.series):
+    for signal in (*_PREFERRED, *fixed.names()):
         if places := list(fixed.departures(signal, broken)):
             return signal, places[-1]
     return None

@@ -155,7 +155,7 @@ def _is_silent(evidence: Evidence) -> bool:
 
 def _has_recovered(signal: str, place: int, fixed: LogValues, healthy: LogValues) -> bool:
     """Return whether a value of the fixed run is near the healthy run's there, or within the healthy run's range."""
-    value, sound = fixed.series[signal][place], healthy.series.get(signal, {})
+    value, sound = fixed.of(signal)[place], healthy.of(signal)
     finite = [item for item in sound.values() if math.isfinite(item)]
     within = bool(finite) and min(finite) <= value <= max(finite)
     return within or (place in sound and not fixed.departs(signal, place, healthy))

@@ -20,7 +20,7 @@ from harness.run.settings import RunSettings
 from harness.submission.document import Body
 from harness.submission.log_values import LogValues, log_values
 from harness.submission.report import body_of
-from harness.workspace import Run
+from harness.workspace import RUNS, Run
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evide
 def must_agree(submission: Submission, broken: Replay) -> bool:
     """Return whether the student's machine must give the same bytes as our replay of the broken run."""
     ours = broken.platform
-    claimed = [claim.platform for claim in submission.claims.values() if claim.platform is not None]
+    claimed = [platform for run in RUNS if (platform := submission.platform(run)) is not None]
     return ours is None or all("golden" in item and "device" in item and same_class(item, ours) for item in claimed)
 
 

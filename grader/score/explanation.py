@@ -142,7 +142,7 @@ def _judge_sign(evidence: Evidence, sign: Sign, accepted: bool | None, remedy: s
     place = broken.find(sign, within=OFF_BY)
     if place is None:
         return lost(*_FIRST_WRONG, f"You cite {sign} of the broken run, but {broken.untrue(sign)}", remedy)
-    value, problems = broken.series[sign.signal][place], []
+    value, problems = broken.of(sign.signal)[place], []
     for sound in sound_logs(evidence, accepted):
         problems.append(no_first_sign(sign.signal, place, broken, sound))
         if not problems[-1]:

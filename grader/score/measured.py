@@ -5,6 +5,7 @@ fix may end on held-out data (`bands.toml`, measured).
 """
 
 import math
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -192,6 +193,7 @@ class _Bands(Model):
     bands: Annotated[tuple[Band, ...], Field(alias="band")]
 
 
+@cache
 def load_bands(path: Path = BANDS) -> tuple[Band, ...]:
     """Return all bands that were measured."""
     return read_record(path, _Bands).bands

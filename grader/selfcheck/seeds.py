@@ -154,6 +154,7 @@ def write_bands(seed_runs: Sequence[SeedRuns], runs: Runs, path: Path = BANDS) -
         band = _measured(item.recipe, item.dataset, healthy, runs)
         bands[band.experiment, band.dataset] = band
     path.write_text(_HEAD + "".join(map(entry, bands.values())), encoding="utf-8")
+    load_bands.cache_clear()
 
 
 def _measured(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], runs: Runs) -> Band:

@@ -184,14 +184,14 @@ def _table(value: Any) -> Record:
     """Return a table of numbers and tables of them. Raises `_NotANumber` for anything else."""
     if not isinstance(value, dict):
         raise _NotANumber
-    if {*map(type, value.values())} == {float} and all(map(math.isfinite, value.values())):
-        return value  # nearly all are
+    if {*map(type, value.values())} == {float} and math.isfinite(sum(value.values())):
+        return value  # nearly all are, and a sum is finite only if all its terms are
     return {key: _table(item) if isinstance(item, dict) else _number(item) for key, item in value.items()}
 
 
 def _number(value: Any) -> float | int | None:
     """Return a number of a log, or None; non-finite ones have names. Raises `_NotANumber`, and `ValueError`."""
-    if isinstance(value, float):
+    if type(value) is float:
         if math.isinf(value):
             raise ValueError("it holds a number that is too large")
         return value

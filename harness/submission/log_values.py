@@ -37,25 +37,43 @@ _ROUNDING = {"eval_mode_gain": 1e-6}
 def numbers_of(record: Record, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
     """Yield every number of a record under its name in the log; dots join the names of tables."""
     for key, value in record.items():
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             yield f"{prefix}{key}", value
         elif depth < _DEPTH:
-            yield from numbers_of(dict(value), f"{prefix}{key}.", depth + 1)
+            yield from numbers_of(value, f"{prefix}{key}.", depth + 1)
 
 
 class LogValues:
-    """Every number of a log: `series[signal][place]`, nested signals by their dotted path."""
+    """Every number of a log: `of(signal)[place]`, nested signals by their dotted path."""
 
     def __init__(self, records: Sequence[Record]) -> None:
-        self.series: dict[str, dict[int, float]] = {}
+        self._series: dict[str, dict[int, float]] = {}
+        # Most of a log are figures of each parameter, and few are asked for.
+        self._unread: dict[str, list[tuple[int, Record]]] = {}
         for record in records:
             place = record.get("step", record.get("epoch"))
-            for name, value in numbers_of(record):
-                if name not in ("step", "epoch") and place is not None and value is not None:
-                    self.series.setdefault(name, {})[place] = float(value)
+            if place is None:
+                continue
+            for name, value in record.items():
+                if isinstance(value, dict):
+                    self._unread.setdefault(name, []).append((place, value))
+                elif name not in ("step", "epoch") and value is not None:
+                    self._series.setdefault(name, {})[place] = float(value)
         for name in DERIVED_SIGNALS:
             if found := dict(signal_values(records, name)):
-                self.series[name] = found
+                self._series[name] = found
+
+    def names(self) -> list[str]:
+        """Return the signals that are not nested."""
+        return [name for name in self._series if "." not in name]
+
+    def of(self, signal: str) -> Mapping[int, float]:
+        """Return the values of a signal by step or epoch; none if the log does not have it."""
+        for place, table in self._unread.pop(signal.partition(".")[0], ()):
+            for name, value in numbers_of({signal.partition(".")[0]: table}):
+                if value is not None:
+                    self._series.setdefault(name, {})[place] = float(value)
+        return self._series.get(signal, {})
 
     def value(self, signal: str, step: int | None, epoch: int | None) -> float:
         """Return the value of a signal at a step, or at an epoch.
@@ -69,10 +87,10 @@ class LogValues:
         if index is None:
             once, other = ("a batch", "epoch") if place == "step" else ("an epoch", "step")
             raise UserError(f"{printable(signal)} is written once {once}: cite it with {place}:, not {other}:.")
-        values = self.series.get(signal)
-        if values is None:
-            below = [name for name in self.series if name.startswith(f"{top}.")]
-            known = below or [name for name in self.series if place_of(name) == place]
+        values = self.of(signal)
+        if not values:
+            below = [name for name in self._series if name.startswith(f"{top}.")]
+            known = below or [name for name in self._series if place_of(name) == place]
             raise UserError(f"the log has no {printable(signal)!r}: {suggestion(signal, known)}")
         if index not in values:
             there = f"from {min(values)} to {max(values)}"
@@ -96,7 +114,7 @@ class LogValues:
 
     def agrees(self, written: str, signal: str, place: int) -> bool:
         """Return whether a number as written is the value of a signal at a place."""
-        values = self.series.get(signal, {})
+        values = self.of(signal)
         return place in values and agrees(written, values[place], fraction=is_fraction(signal))
 
     def evidence(self, run: str, step: int | None, epoch: int | None, signals: Sequence[str] = ()) -> Iterator[str]:
@@ -106,31 +124,31 @@ class LogValues:
         without the name of the file, for a signal or a place that the log does not have.
         """
         kind, place = ("step", step) if step is not None else ("epoch", epoch)
-        known = [name for name in self.series if "." not in name and place_of(name) == kind]
-        places = {at for name in known for at in self.series[name]}
+        known = [name for name in self.names() if place_of(name) == kind]
+        places = {at for name in known for at in self.of(name)}
         if place not in places:
             raise UserError(f"the log has no {kind} {place}: choose one from 0 to {max(places, default=0)}.")
-        for name in signals or [name for name in known if place in self.series[name]]:
+        for name in signals or [name for name in known if place in self.of(name)]:
             yield evidence_line(run, name, kind, place, number_text(self.value(name, step, epoch)))
 
     def departs(self, signal: str, place: int, other: "LogValues", share: float | None = None) -> bool:
         """Return whether a signal departs from another log's at the same place, by more than a share; see `beside`."""
         theirs = self.beside(signal, place, other)
-        return theirs is not None and _departs(signal, self.series[signal][place], theirs, share)
+        return theirs is not None and _departs(signal, self.of(signal)[place], theirs, share)
 
     def beside(self, signal: str, place: int, other: "LogValues") -> float | None:
         """Return the value of another log that stands for that of this one at a place; None if there is none.
 
         A signal that both logs have once, at their ends, is compared wherever they end.
         """
-        own, theirs = self.series.get(signal, {}), other.series.get(signal, {})
+        own, theirs = self.of(signal), other.of(signal)
         if place in own and len(own) == len(theirs) == 1:
             return next(iter(theirs.values()))
         return theirs.get(place) if place in own else None
 
     def departures(self, signal: str, healthy: "LogValues", share: float | None = None) -> Iterator[int]:
         """Yield, in order, the places at which a signal lies outside what the healthy run shows there."""
-        return (place for place in self.series.get(signal, {}) if self.departs(signal, place, healthy, share))
+        return (place for place in self.of(signal) if self.departs(signal, place, healthy, share))
 
 
 def no_first_sign(signal: str, place: int, run: LogValues, healthy: LogValues) -> str:
@@ -138,7 +156,7 @@ def no_first_sign(signal: str, place: int, run: LogValues, healthy: LogValues) -
 
     It must differ from the healthy run's, and stand near the first place where its signal differs, or departs from it.
     """
-    value, theirs = run.series[signal][place], run.beside(signal, place, healthy)
+    value, theirs = run.of(signal)[place], run.beside(signal, place, healthy)
     if theirs is None:
         return "a healthy run has no value there"
     if not run.departs(signal, place, healthy, _FIRST_SHARE):
@@ -156,8 +174,7 @@ def first_departure(run: LogValues, healthy: LogValues) -> tuple[str, int] | Non
 
     Nested signals are left out: a mean over a layer is near zero, where any difference is a large share.
     """
-    names = (name for name in run.series if "." not in name)
-    first = ((name, next(run.departures(name, healthy), None)) for name in names)
+    first = ((name, next(run.departures(name, healthy), None)) for name in run.names())
     found = [(name, place) for name, place in first if place is not None]
     return min(found, key=lambda item: (place_of(item[0]) == "epoch", item[1]), default=None)
 
