@@ -46,8 +46,8 @@ def read_record(path: Path, model: type[Model], **more: Any) -> Model:
     try:
         return model.model_validate({**table, **more})
     except ValidationError as error:
-        found = (": ".join(filter(None, (_place(table, item["loc"]), _problem(item, model)))) for item in error.errors())
-        problems = [problem.rstrip(".") for problem in found]
+        found = ((_place(table, item["loc"]), _problem(item, model)) for item in error.errors())
+        problems = [": ".join(filter(None, parts)).rstrip(".") for parts in found]
         raise UserError(f"{path} cannot be used: {'; '.join(problems)}.") from None
 
 

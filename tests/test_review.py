@@ -183,9 +183,7 @@ def test_new_scores_are_seen_while_the_review_goes_on(server: ReviewServer) -> N
     assert ask(server, item)[0] == 404
 
 
-@pytest.mark.parametrize(
-    ("decisions", "ends"), [("", "Nothing was decided."), ("# Mine.\n", "Your decisions are in")]
-)
+@pytest.mark.parametrize(("decisions", "ends"), [("", "Nothing was decided."), ("# Mine.\n", "Your decisions are in")])
 def test_the_command_names_the_address_and_ends_kindly(server: ReviewServer, decisions: str, ends: str) -> None:
     if decisions:
         decisions_path(server.out).write_text(decisions, encoding="utf-8")
