@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from rich.console import Console
@@ -114,17 +115,17 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
 def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> list[Score]:
     """Read, replay and score these files; return their scores, sorted by name. Ctrl-C keeps finished replays."""
     read = _read(files, progress)
-    submissions = {name: item for name, item in read.items() if isinstance(item, Submission)}
-    problems = _check_recipes({item.recipe for item in submissions.values()}, grading, progress)
+    answers = [item for item in read if isinstance(item, Answer)]
+    scores = [item for item in read if isinstance(item, Score)]
     # Equal programs one after the other, so that their logs are read once.
-    ordered = sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree))
-    sound = {name: item for name, item in ordered if item.recipe not in problems}
-    scores = _score(sound, grading, progress)
-    answers = [item for item in read.values() if isinstance(item, Answer)]
+    submissions = sorted((item for item in read if isinstance(item, Submission)), key=attrgetter("recipe", "tree"))
+    problems = _check_recipes({item.recipe for item in submissions}, grading, progress)
+    scores += [unjudged(item, problems[item.recipe]) for item in submissions if item.recipe in problems]
+    waiting = {item.name: item for item in submissions if item.recipe not in problems}
+    del read, submissions  # nothing but `waiting` keeps a submission in memory
+    scores += _score(waiting, grading, progress)
     answer_grader = AnswerGrader(grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed)
     scores += answer_grader.grade(answers, progress)
-    scores += [item for item in read.values() if isinstance(item, Score)]
-    scores += [unjudged(item, problems[item.recipe]) for item in submissions.values() if item.recipe in problems]
     arrivals = {file.name: file.arrival for file in files}
     scores = [
         replace(item, row=item.row.model_copy(update={"arrival": arrivals[item.row.submission]})) for item in scores
@@ -135,12 +136,12 @@ def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> li
 # --- Read ---
 
 
-def _read(files: Sequence[HandedIn], progress: Progress) -> Mapping[str, Submission | Answer | Score]:
-    """Return what was read, by name. One file after the other is in memory."""
+def _read(files: Sequence[HandedIn], progress: Progress) -> list[Submission | Answer | Score]:
+    """Return what was read. One file after the other is in memory."""
     progress.begin("reading", len(files))
-    read = {}
+    read = []
     for file in files:
-        read[file.name] = _read_one(file)
+        read.append(_read_one(file))
         progress.done()
     return read
 
@@ -203,19 +204,20 @@ def _noting(problems: dict[str, str], recipe: str) -> Iterator[None]:
         problems[recipe] = f"The exercise {recipe} cannot be graded here: {str(error) or type(error).__name__}"
 
 
-def _score(submissions: Mapping[str, Submission], grading: Grading, progress: Progress) -> list[Score]:
+def _score(waiting: dict[str, Submission], grading: Grading, progress: Progress) -> list[Score]:
     """Make each distinct replay once, and score a submission when nothing is missing that its score rests on.
 
-    All runs of a submission share its time, so that what comes later waits for what comes first.
+    All runs of a submission share its time, so that what comes later waits for what comes first. A submission that is
+    scored is taken out of `waiting`.
     """
     replays = grading.replays
-    requests: dict[str, dict[Role, Request]] = {name: {} for name in submissions}
-    waiting = dict(submissions)
+    requests: dict[str, dict[Role, Request]] = {name: {} for name in waiting}
     scores = []
     while waiting:
         wanted = []
         progress.begin("scoring", len(waiting))
-        for name, submission in list(waiting.items()):
+        for name in list(waiting):
+            submission = waiting[name]
             made = {role: replays.of(request) for role, request in requests[name].items()}
             while following := _next_requests(submission, requests[name], made):
                 earlier = {request: made[role] for role, request in requests[name].items()}
@@ -227,7 +229,7 @@ def _score(submissions: Mapping[str, Submission], grading: Grading, progress: Pr
                 made |= {role: replays.of(request) for role, request in timely.items()}
             else:
                 scores.append(_score_one(submission, made, grading))
-                del waiting[name]
+                del waiting[name], requests[name]
                 progress.done()
         replays.make("replays", wanted, progress)
     return scores

@@ -168,7 +168,7 @@ def no_first_sign(signal: str, place: int, run: LogValues, healthy: LogValues) -
     return f"{signal} is wrong from {kind} {firsts[0]} on"
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def first_departure(run: LogValues, healthy: LogValues) -> tuple[str, int] | None:
     """Return the signal and place at which a run first departs from a healthy one, steps before epochs.
 
@@ -179,7 +179,7 @@ def first_departure(run: LogValues, healthy: LogValues) -> tuple[str, int] | Non
     return min(found, key=lambda item: (place_of(item[0]) == "epoch", item[1]), default=None)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # each holds its log's records
 def log_values(log: str) -> LogValues:
     """Return the values of a log, read once for many reports. Raises `UserError` for a log that cannot be read."""
     return LogValues(parse_log(log, "metrics.log"))
