@@ -53,10 +53,10 @@ def serve(out: Path, who: str, *, anonymous: bool = False) -> None:
             webbrowser.open(server.address)
         with suppress(KeyboardInterrupt):
             server.serve_forever()
-    if not (path := decisions_path(out)).is_file():
-        click.echo("\nNothing was decided.")
-    else:
+    if (path := decisions_path(out)).is_file():
         click.echo(f"\nYour decisions are in {path}. Next: the same grader score as before applies them.")
+    else:
+        click.echo("\nNothing was decided.")
 
 
 class ReviewServer(ThreadingHTTPServer):

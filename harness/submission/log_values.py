@@ -69,8 +69,9 @@ class LogValues:
 
     def of(self, signal: str) -> Mapping[int, float]:
         """Return the values of a signal by step or epoch; none if the log does not have it."""
-        for place, table in self._unread.pop(signal.partition(".")[0], ()):
-            for name, value in numbers_of({signal.partition(".")[0]: table}):
+        top = signal.split(".", 1)[0]
+        for place, table in self._unread.pop(top, ()):
+            for name, value in numbers_of({top: table}):
                 if value is not None:
                     self._series.setdefault(name, {})[place] = float(value)
         return self._series.get(signal, {})
