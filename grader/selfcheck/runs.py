@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -68,9 +69,7 @@ class Runs:
         found = {subject: kept.outcomes for subject, kept in known.items() if kept is not None}
         missing = sorted((subject for subject in keys if subject not in found), key=attrgetter("checks"))
         groups = [
-            alike[at : at + _TOGETHER]
-            for alike in ([*group] for _, group in groupby(missing, attrgetter("checks")))
-            for at in range(0, len(alike), _TOGETHER)
+            part for _, alike in groupby(missing, attrgetter("checks")) for part in _shared_out([*alike], self.jobs)
         ]
         self._progress.begin(label, len(groups))
         with ThreadPoolExecutor(self.jobs) as pool:
@@ -80,6 +79,12 @@ class Runs:
                     found[subject] = outcomes
                     self._outcomes.put(keys[subject], Outcomes(outcomes=outcomes))
         return found
+
+
+def _shared_out(alike: Sequence[Subject], jobs: int) -> list[Sequence[Subject]]:
+    """Return groups of about equal size, as many for each of the `jobs`: none waits long for the last group."""
+    count = min(jobs * math.ceil(len(alike) / (jobs * _TOGETHER)), len(alike))
+    return [alike[number * len(alike) // count : (number + 1) * len(alike) // count] for number in range(count)]
 
 
 def _outcomes(group: Sequence[Subject]) -> dict[Subject, dict[str, str]]:
