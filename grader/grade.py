@@ -4,10 +4,8 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 
 from rich.console import Console
@@ -113,17 +111,30 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
 
 
 def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> list[Score]:
-    """Read, replay and score these files; return their scores, sorted by name. Ctrl-C keeps finished replays."""
-    read = _read(files, progress)
-    answers = [item for item in read if isinstance(item, Answer)]
-    scores = [item for item in read if isinstance(item, Score)]
-    # Equal programs one after the other, so that their logs are read once.
-    submissions = sorted((item for item in read if isinstance(item, Submission)), key=attrgetter("recipe", "tree"))
-    problems = _check_recipes({item.recipe for item in submissions}, grading, progress)
-    scores += [unjudged(item, problems[item.recipe]) for item in submissions if item.recipe in problems]
-    waiting = {item.name: item for item in submissions if item.recipe not in problems}
-    del read, submissions  # nothing but `waiting` keeps a submission in memory
-    scores += _score(waiting, grading, progress)
+    """Read, replay and score these files; return their scores, sorted by name. Ctrl-C keeps finished replays.
+
+    One submission is in memory at a time: one that waits for replays is read again when they are made.
+    """
+    answers: list[Answer] = []
+    scores: list[Score] = []
+    problems: dict[str, str] = {}
+    # A name ends with the exercise, as make submit writes it. Those of one exercise share logs, which are read once.
+    waiting = sorted(files, key=lambda file: (file.name.rpartition("_")[2], file.name))
+    while waiting:
+        later, wanted = [], []
+        progress.begin("scoring", len(waiting))
+        for file in waiting:
+            found = _judged(_read_one(file), grading, problems)
+            if isinstance(found, Score):
+                scores.append(found)
+            elif isinstance(found, Answer):
+                answers.append(found)
+            else:
+                wanted += found
+                later.append(file)
+            progress.done()
+        grading.replays.make("replays", wanted, progress)
+        waiting = later
     answer_grader = AnswerGrader(grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed)
     scores += answer_grader.grade(answers, progress)
     arrivals = {file.name: file.arrival for file in files}
@@ -134,16 +145,6 @@ def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> li
 
 
 # --- Read ---
-
-
-def _read(files: Sequence[HandedIn], progress: Progress) -> list[Submission | Answer | Score]:
-    """Return what was read. One file after the other is in memory."""
-    progress.begin("reading", len(files))
-    read = []
-    for file in files:
-        read.append(_read_one(file))
-        progress.done()
-    return read
 
 
 def _read_one(file: HandedIn) -> Submission | Answer | Score:
@@ -176,63 +177,56 @@ def _check_dataset(submission: Submission) -> None:
 # --- Replay and score ---
 
 
-def _check_recipes(recipes: set[str], grading: Grading, progress: Progress) -> Mapping[str, str]:
-    """Return what is wrong with each recipe that cannot be graded here, before any student's code runs."""
-    problems: dict[str, str] = {}
-    requests = {}
-    for recipe in sorted(recipes):
-        with _noting(problems, recipe):
-            requests[recipe] = canary_requests(recipe)
-    wanted = [request for items in requests.values() for request in items]
-    grading.replays.make("checking recipes", wanted, progress)
-    for recipe, items in requests.items():
-        with _noting(problems, recipe):
-            problem = canary_problem(recipe, [grading.replays.of(item) for item in items], grading.weights)
-            if problem:
-                raise UserError(problem)
-    return problems
+def _judged(
+    read: Submission | Answer | Score, grading: Grading, problems: dict[str, str]
+) -> Score | Answer | list[Request]:
+    """Return the score of a submission, or the replays that it waits for; anything else as it is.
 
-
-@contextmanager
-def _noting(problems: dict[str, str], recipe: str) -> Iterator[None]:
-    """Note what is wrong with a recipe, so that the others are graded."""
+    problems: what is wrong with each recipe that was seen, or "".
+    """
+    if not isinstance(read, Submission):
+        return read
+    if read.recipe not in problems:
+        problems[read.recipe] = _recipe_problem(read.recipe, grading)
+    if problem := problems[read.recipe]:
+        return unjudged(read, problem)
     try:
-        yield
+        return _score_or_missing(read, grading)
     except Exception as error:
-        if not isinstance(error, UserError):
-            traceback.print_exc()
-        problems[recipe] = f"The exercise {recipe} cannot be graded here: {str(error) or type(error).__name__}"
+        traceback.print_exc()
+        return unjudged(read, f"The grader failed on it: {type(error).__name__}.")
 
 
-def _score(waiting: dict[str, Submission], grading: Grading, progress: Progress) -> list[Score]:
-    """Make each distinct replay once, and score a submission when nothing is missing that its score rests on.
+def _recipe_problem(recipe: str, grading: Grading) -> str:
+    """Return why a recipe cannot be graded here, or "". Call it before any student's code of this recipe runs."""
+    try:
+        requests = canary_requests(recipe)
+        grading.replays.make("checking recipes", requests, Progress())
+        problem = canary_problem(recipe, [grading.replays.of(item) for item in requests], grading.weights)
+    except UserError as error:
+        problem = str(error)
+    except Exception as error:
+        traceback.print_exc()
+        problem = str(error) or type(error).__name__
+    return f"The exercise {recipe} cannot be graded here: {problem}" if problem else ""
 
-    All runs of a submission share its time, so that what comes later waits for what comes first. A submission that is
-    scored is taken out of `waiting`.
+
+def _score_or_missing(submission: Submission, grading: Grading) -> Score | list[Request]:
+    """Return the score of a submission, or the next replays that its score rests on and that are not known.
+
+    All runs of a submission share its time, so that what comes later waits for what comes first.
     """
     replays = grading.replays
-    requests: dict[str, dict[Role, Request]] = {name: {} for name in waiting}
-    scores = []
-    while waiting:
-        wanted = []
-        progress.begin("scoring", len(waiting))
-        for name in list(waiting):
-            submission = waiting[name]
-            made = {role: replays.of(request) for role, request in requests[name].items()}
-            while following := _next_requests(submission, requests[name], made):
-                earlier = {request: made[role] for role, request in requests[name].items()}
-                timely = {role: in_time(request, earlier) for role, request in following.items()}
-                requests[name] |= timely
-                if unknown := [request for request in timely.values() if not replays.has(request)]:
-                    wanted += unknown
-                    break
-                made |= {role: replays.of(request) for role, request in timely.items()}
-            else:
-                scores.append(_score_one(submission, made, grading))
-                del waiting[name], requests[name]
-                progress.done()
-        replays.make("replays", wanted, progress)
-    return scores
+    requests: dict[Role, Request] = {}
+    made: dict[Role, Replay] = {}
+    while following := _next_requests(submission, requests, made):
+        earlier = {request: made[role] for role, request in requests.items()}
+        timely = {role: in_time(request, earlier) for role, request in following.items()}
+        if unknown := [request for request in timely.values() if not replays.has(request)]:
+            return unknown
+        requests |= timely
+        made |= {role: replays.of(request) for role, request in timely.items()}
+    return score_submission(submission, made, grading.weights, sandboxed=grading.sandboxed)
 
 
 def _next_requests(
@@ -247,14 +241,6 @@ def _next_requests(
         if stage[0] not in made:
             return {role: asked[role] for role in stage}
     return further_requests(requests, made)
-
-
-def _score_one(submission: Submission, replays: Mapping[Role, Replay], grading: Grading) -> Score:
-    try:
-        return score_submission(submission, replays, grading.weights, sandboxed=grading.sandboxed)
-    except Exception as error:
-        traceback.print_exc()
-        return unjudged(submission, f"The grader failed on it: {type(error).__name__}.")
 
 
 # --- Compare ---

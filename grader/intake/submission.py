@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -56,9 +55,9 @@ class Claim:
 class Submission:
     """The two runs that a student handed in. Everything in it is untrusted.
 
-    `name` is the file's name without `.tar.gz`. `files` holds the short files that a score needs, `logs` the logs,
-    compressed, so that a whole class fits into memory. `ignored` holds the names of unknown members, made printable;
-    `missing` the known members that are not there, which costs points.
+    `name` is the file's name without `.tar.gz`. `files` holds the short files that a score needs, `logs` the logs.
+    `ignored` holds the names of unknown members, made printable; `missing` the known members that are not there, which
+    costs points.
     """
 
     name: str
@@ -101,8 +100,7 @@ class Submission:
         return {"broken": self._claim("broken"), "fixed": self._claim("fixed")}
 
     def _claim(self, run: Run) -> Claim:
-        log = zlib.decompress(self.logs[run]) if run in self.logs else None
-        return Claim(log, self.manifest.files.get(f"runs/{run}/checkpoint.pt"), self.platform(run))
+        return Claim(self.logs.get(run), self.manifest.files.get(f"runs/{run}/checkpoint.pt"), self.platform(run))
 
     def platform(self, run: Run) -> dict[str, Any] | None:
         """Return the platform class that a run claims; None if it names none."""
@@ -261,7 +259,7 @@ def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha
         sha256=sha256,
         manifest=manifest,
         files={name: members[name] for name in _KEPT if name in members},
-        logs={run: zlib.compress(members[log], 1) for run, log in _LOGS.items() if log in members},
+        logs={run: members[log] for run, log in _LOGS.items() if log in members},
         ignored=tuple(sorted(printable(name) for name in members.keys() - set(FILES))),
         missing=tuple(name for name in FILES if name not in members),
     )

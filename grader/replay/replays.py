@@ -37,7 +37,7 @@ _ENTRY = re.compile(r"\.?[0-9a-f]{64}\.json(\.[0-9a-f]{8})?")
 _A_DAY = 86_400.0  # seconds
 # A replay takes 75 kB: a course of 2,100 submissions 0.1 GB, a whole self-check some 0.5 GB.
 KEPT_DAYS = 60.0
-_IN_MEMORY = 256  # replays that were used last: 20 MB
+_IN_MEMORY = 64  # replays that were used last: 5 MB
 Record = TypeVar("Record", bound=Model)
 
 

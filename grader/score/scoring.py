@@ -1,5 +1,6 @@
 """Score a submission: a pure function of the submission, its replays and the weights."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -173,7 +174,7 @@ def exhibits_of(name: str, evidence: Evidence) -> Exhibits:
     """Return what the page shows beside the score."""
     return Exhibits(
         submission=name,
-        broken_source=evidence.recipe.broken_source(),
+        broken_source=sys.intern(evidence.recipe.broken_source()),  # one string for a class
         fixed_source=evidence.source,
         report=evidence.report,
         measurements=measurements(evidence),
