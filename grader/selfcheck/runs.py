@@ -29,7 +29,7 @@ from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
 
 # To start a process and import torch takes as long as the checks of a small experiment.
-_TOGETHER = 5
+_TOGETHER = 10
 
 
 class Subject(NamedTuple):
