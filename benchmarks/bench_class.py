@@ -45,7 +45,7 @@ from harness.workspace import METRICS_LOG, RUNS, Run, create_workspace
 
 COURSE = Path(__file__).with_name("class.toml")
 STUDENTS, SEED = 300, 1
-FEW = 20  # students whose work is graded with one worker and with two
+FEW = 40  # students whose work is graded with one worker and with two: of fewer, the start of a worker tells
 COLD, UNCHANGED, MEMORY = 1500.0, 60.0, 300.0  # targets: seconds, seconds, MB
 THROUGHPUT = 1.85  # of two workers against one
 _LOOK = 0.2  # seconds between two looks at the memory

@@ -182,14 +182,17 @@ def _judged(
 ) -> Score | Answer | list[Request]:
     """Return the score of a submission, or the replays that it waits for; anything else as it is.
 
-    problems: what is wrong with each recipe that was seen, or "".
+    No student's code runs before its recipe is checked. problems: what is wrong with each recipe that was, or "".
     """
     if not isinstance(read, Submission):
         return read
     if read.recipe not in problems:
-        problems[read.recipe] = _recipe_problem(read.recipe, grading)
+        found = _recipe_problem(read.recipe, grading)
+        if not isinstance(found, str):
+            return found
+        problems[read.recipe] = found
     if problem := problems[read.recipe]:
-        return unjudged(read, problem)
+        return unjudged(read, f"The exercise {read.recipe} cannot be graded here: {problem}")
     try:
         return _score_or_missing(read, grading)
     except Exception as error:
@@ -197,18 +200,18 @@ def _judged(
         return unjudged(read, f"The grader failed on it: {type(error).__name__}.")
 
 
-def _recipe_problem(recipe: str, grading: Grading) -> str:
-    """Return why a recipe cannot be graded here, or "". Call it before any student's code of this recipe runs."""
+def _recipe_problem(recipe: str, grading: Grading) -> str | list[Request]:
+    """Return why a recipe cannot be graded here, or "", or the replays of the suite's own that tell."""
     try:
         requests = canary_requests(recipe)
-        grading.replays.make("checking recipes", requests, Progress())
-        problem = canary_problem(recipe, [grading.replays.of(item) for item in requests], grading.weights)
+        if unknown := [request for request in requests if not grading.replays.has(request)]:
+            return unknown
+        return canary_problem(recipe, [grading.replays.of(item) for item in requests], grading.weights)
     except UserError as error:
-        problem = str(error)
+        return str(error)
     except Exception as error:
         traceback.print_exc()
-        problem = str(error) or type(error).__name__
-    return f"The exercise {recipe} cannot be graded here: {problem}" if problem else ""
+        return str(error) or type(error).__name__
 
 
 def _score_or_missing(submission: Submission, grading: Grading) -> Score | list[Request]:

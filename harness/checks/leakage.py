@@ -188,16 +188,19 @@ class _Raw:
         have a 0: the input of a row moves in one of the two.
         """
         before = self.load(self.inputs)
+        old = [_columns(inputs) for inputs, _ in before]
+        deviations = [values.std(dim=0, correction=0) for values in old]
         numbers = np.arange(len(self.inputs))
         traces = [np.zeros(len(inputs), np.int64) for inputs, _ in before]
         for place in range(len(numbers).bit_length()):
             ones = (numbers >> place & 1).astype(bool)
             with_one, with_zero = (self.load(self.nudged(which)) for which in (ones, ~ones))
-            for trace, (old, _), (one, _), (zero, _) in zip(traces, before, with_one, with_zero, strict=True):
-                if not old.shape == one.shape == zero.shape:
+            for split, trace in enumerate(traces):
+                (own, _), (one, _), (zero, _) = before[split], with_one[split], with_zero[split]
+                if not own.shape == one.shape == zero.shape:
                     trace[:] = -1
                     continue
-                far, near = _distance(old, one), _distance(old, zero)
+                far, near = (_distance(old[split], _columns(new), deviations[split]) for new in (one, zero))
                 unclear = np.maximum(far, near) <= CLEAR * np.minimum(far, near)
                 trace[:] = np.where(unclear | (trace < 0), -1, trace | (far > near).astype(np.int64) << place)
         return [np.where(trace < len(numbers), trace, -1) for trace in traces]
@@ -267,13 +270,16 @@ def _telling(subject: Subject) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def _distance(old: Tensor, new: Tensor) -> NDArray[np.float64]:
-    """Return how far each example moved: per column at most one deviation, and the sum of these."""
-    width = old[0].numel()
+def _columns(inputs: Tensor) -> Tensor:
+    """Return the finite values of each example in float64, of at most MOST_COLUMNS columns."""
+    width = inputs[0].numel()
     some = slice(None, None, width // MOST_COLUMNS + 1)
-    before, after = (part.reshape(-1, width)[:, some].double().nan_to_num(0.0, 0.0, 0.0) for part in (old, new))
-    deviation = before.std(dim=0, correction=0)
-    moved = (before - after).abs() / torch.where(deviation > 0, deviation, 1.0)
+    return inputs.reshape(-1, width)[:, some].double().nan_to_num(0.0, 0.0, 0.0)
+
+
+def _distance(old: Tensor, new: Tensor, deviation: Tensor) -> NDArray[np.float64]:
+    """Return how far each example moved: per column at most one deviation, and the sum of these."""
+    moved = (old - new).abs() / torch.where(deviation > 0, deviation, 1.0)
     return moved.clamp(max=1.0).sum(dim=1).numpy()
 
 
