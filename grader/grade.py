@@ -122,7 +122,7 @@ def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> li
     waiting = sorted(files, key=lambda file: (file.name.rpartition("_")[2], file.name))
     while waiting:
         later, wanted = [], []
-        progress.begin("scoring", len(waiting))
+        progress.begin("submissions", len(waiting))
         for file in waiting:
             found = _judged(_read_one(file), grading, problems)
             if isinstance(found, Score):

@@ -1,5 +1,6 @@
-"""The pipeline: a bad recipe costs its own submissions only."""
+"""The pipeline: a bad recipe costs its own submissions only, and one submission is in memory at a time."""
 
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from special_cases import special_cases
 import grader.grade as grade_module
 from grader.grade import grade
 from grader.intake.handed_in import read_folder
-from grader.intake.submission import Submission
+from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
+from grader.replay.request import Request
 from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
 from grader.score.scoring import Score, ignored_flags
@@ -70,6 +72,36 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
     row = rows()["ada_huge_lr"]
     assert (row.status, row.student, row.recipe) == ("not judged", "ada", RECIPE)
     assert "is not a recipe" in row.reason
+
+
+def test_a_submission_that_waits_for_replays_is_not_kept_in_memory(
+    honest: HonestClass, submissions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    were_read: list[weakref.ref[Submission]] = []
+    most_alive = 0
+    waited: set[str] = set()
+
+    def read(name: str, data: bytes) -> Submission | Answer:
+        nonlocal most_alive
+        found = parse_submission(name, data)
+        if isinstance(found, Submission):
+            were_read.append(weakref.ref(found))
+            most_alive = max(most_alive, sum(one() is not None for one in were_read))
+        return found
+
+    def judged(submission: Submission, grading: Grading) -> Score | list[Request]:
+        if submission.name not in waited:  # each waits once
+            waited.add(submission.name)
+            return []
+        return score_or_missing(submission, grading)
+
+    score_or_missing = grade_module._score_or_missing
+    monkeypatch.setattr(grade_module, "parse_submission", read)
+    monkeypatch.setattr(grade_module, "_score_or_missing", judged)
+    found = graded(submissions, honest.remember(tmp_path / "cache"))
+    assert found["ada_huge_lr"].row.status == found["bob_huge_lr"].row.status == "graded"
+    assert len(were_read) >= 2 * len(waited) > 4
+    assert most_alive == 1
 
 
 def test_a_flag_names_the_files_that_were_ignored() -> None:

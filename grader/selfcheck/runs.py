@@ -84,7 +84,7 @@ class Runs:
 def _shared_out(alike: Sequence[Subject], jobs: int) -> list[Sequence[Subject]]:
     """Return groups of about equal size, as many for each of the `jobs`: none waits long for the last group."""
     count = min(jobs * math.ceil(len(alike) / (jobs * _TOGETHER)), len(alike))
-    return [alike[number * len(alike) // count : (number + 1) * len(alike) // count] for number in range(count)]
+    return [alike[first::count] for first in range(count)]
 
 
 def _outcomes(group: Sequence[Subject]) -> dict[Subject, dict[str, str]]:
