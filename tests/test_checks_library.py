@@ -223,6 +223,21 @@ def test_a_sound_training_passes_and_gives_back_the_findings() -> None:
     assert set(assert_sound(training(), "overfit", "loss-form")) == {"overfit", "loss_form"}
 
 
+def test_a_tagger_needs_no_evaluation_of_its_own() -> None:
+    """Its outputs are (B, T, C) and its labels (B, T)."""
+    torch.manual_seed(0)
+    tagger = nn.Sequential(nn.Embedding(9, 16), nn.Linear(16, 4))
+    tokens = torch.randint(0, 9, (640, 6), generator=torch.Generator().manual_seed(0)).unique(dim=0)
+    train, validation = (DataLoader(TensorDataset(part, part % 4), batch_size=32) for part in tokens.chunk(2))
+
+    def per_token(outputs: Tensor, labels: Tensor) -> Tensor:
+        return F.cross_entropy(outputs.flatten(0, 1), labels.flatten())
+
+    given = training(model=tagger, loss_fn=per_token, train_batches=train, validation=validation, evaluate=None)
+    with pytest.warns(NotChecked):
+        assert "repeat" in assert_sound(given)
+
+
 def test_what_is_not_given_is_left_out_with_a_word() -> None:
     subject = training(validation=None, evaluate=None)
     with pytest.warns(NotChecked, match=r"data \(give validation=\.\.\.\).*modes \(give validation=\.\.\.\)"):

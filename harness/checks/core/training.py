@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset
 from harness.checks.core.batches import Batch, chance_kept, inside, joined, read_batches
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
-from harness.run.evaluation import is_classification
+from harness.run.evaluation import loss_and_accuracy
 from harness.run.experiment import FUNCTIONS, Experiment, HarnessFault, TensorData, TensorSplit
 from harness.run.settings import RunSettings
 from harness.run.setup import Adapt
@@ -265,18 +265,12 @@ class OwnExperiment(Experiment):
         if evaluate is None:
             if not self._evaluates:
                 raise NotGiven("give evaluate=...")
-            return self._own_evaluation(model, *batch)
-        found = evaluate(*batch) if _has_its_own(model, evaluate) else evaluate(model, *batch)
+            found: Any = loss_and_accuracy(self, model.eval(), *batch)
+        else:
+            found = evaluate(*batch) if _has_its_own(model, evaluate) else evaluate(model, *batch)
         if isinstance(found, tuple) and len(found) == 2:
             return {"val_loss": found[0], "val_accuracy": found[1]}
         return found if isinstance(found, dict) else {"val_loss": found}
-
-    @torch.no_grad()
-    def _own_evaluation(self, model: nn.Module, inputs: Tensor, labels: Tensor) -> dict[str, Any]:
-        outputs = model.eval()(inputs)
-        right = outputs.argmax(dim=1) == labels if is_classification(outputs, labels) else None
-        accuracy = None if right is None else right.double().mean()
-        return {"val_loss": self._compute_loss(outputs, labels), "val_accuracy": accuracy}
 
     def _of(self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> _Parts:
         """Return the copies; for another network than theirs, copies whose objects hold that network."""
