@@ -45,9 +45,8 @@ from harness.workspace import METRICS_LOG, RUNS, Run, create_workspace
 
 COURSE = Path(__file__).with_name("class.toml")
 STUDENTS, SEED = 300, 1
-FEW = 40  # students whose work is graded with one worker and with two: of fewer, the start of a worker tells
 COLD, UNCHANGED, MEMORY = 1500.0, 60.0, 300.0  # targets: seconds, seconds, MB
-THROUGHPUT = 1.85  # of two workers against one
+THROUGHPUT = 1.85  # of two workers against one, on the whole class: of a small one, their start tells
 _LOOK = 0.2  # seconds between two looks at the memory
 # Most students find the fix.
 _WEIGHTS = {"right": 9, "masked": 2, "wrong": 1}
@@ -223,8 +222,10 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
     _say(f"making {size} submissions ...")
     submissions = folder / "submissions"
     make_class(entries, cases, submissions, jobs)
-    rows = [*_by_workers(entries, folder)]
-    _say("grading them from cold ...")
+    _say("grading them from cold with one worker ...")
+    alone, _ = score(folder, submissions, 1, known="replays-1")
+    shutil.rmtree(folder / "reports")  # else the next reports would list what changed
+    _say(f"grading them from cold with {jobs} ...")
     cold, peak = score(folder, submissions, jobs)
     first = (folder / "reports" / "scores.json").read_bytes()
     wrong = [*problems(entries, {row.submission: row for row in read_scores(folder / "reports").submissions})]
@@ -234,7 +235,9 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
         raise BenchmarkError("The scores of the unchanged class differ.")
     share = size / (STUDENTS * len(cases))
     made = f"{runs} distinct runs of students, {jobs} jobs, {1000 * cold / size:.0f} ms a submission"
-    rows += [
+    workers = f"{alone:.0f} s and {cold:.0f} s: {alone / cold:.2f} times the throughput"
+    rows = [
+        Row(f"time with {jobs} workers / with one", cold / alone, "x", 1 / THROUGHPUT, workers),
         Row(f"{size} submissions from cold", cold, "s", COLD * max(share, 0.1), made),
         Row("the same, unchanged", again, "s", UNCHANGED * max(share, 0.1), f"{1000 * again / size:.0f} ms each"),
         Row("memory of the grader", max(peak, peak_again), "MB", MEMORY, f"unchanged {peak_again:.0f} MB"),
@@ -243,20 +246,6 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
         figures = "; ".join(" ".join(row.cells()[:2]) for row in rows)
         raise BenchmarkError(f"{len(wrong)} scores are wrong: {'; '.join(wrong[:5])}. What was measured: {figures}.")
     return rows
-
-
-def _by_workers(entries: Sequence[Planned], folder: Path) -> Iterator[Row]:
-    """Yield the time of two workers against one, on the work of a few students."""
-    few = folder / "few"
-    few.mkdir()
-    names = [f"{entry.name}.tar.gz" for entry in entries if int(entry.student.removeprefix("student")) < FEW]
-    for name in names:
-        os.link(folder / "submissions" / name, few / name)
-    _say(f"grading {len(names)} with one worker and with two ...")
-    one, two = (score(folder, few, jobs, known=f"replays-{jobs}")[0] for jobs in (1, 2))
-    shutil.rmtree(folder / "reports")  # else the scores of the whole class would list what changed
-    details = f"{one:.0f} s and {two:.0f} s for {len(names)}: {one / two:.2f} times the throughput"
-    yield Row("time with two workers / with one", two / one, "x", 1 / THROUGHPUT, details)
 
 
 def _say(message: str) -> None:

@@ -255,7 +255,7 @@ def _enter_namespaces() -> None:
     _call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)
     _call("unshare", _NAMESPACES)
     for name, content in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+        with open(f"/proc/self/{name}", "w", encoding="utf-8") as file:
             file.write(content)
 
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
-from harness.checks.core.subject import Gradients, Subject, Trial, used_gradients
+from harness.checks.core.subject import Gradients, Subject, Trial, leaves_of, used_gradients
 from harness.run.experiment import disable_dropout
 
 CHECK = Check(
@@ -155,16 +155,5 @@ def _unregistered(trial: Trial) -> int:
     inputs, labels = next(trial.batches())
     held = {id(tensor) for tensor in trial.model.parameters()}
     held |= {id(tensor) for group in trial.optimizer.param_groups for tensor in group["params"]}
-    waiting = [trial.experiment.compute_loss(trial.model.train()(inputs), labels).grad_fn]
-    seen, strangers = set(waiting), set[int]()
-    while waiting:
-        node = waiting.pop()
-        if node is None:
-            continue
-        leaf = getattr(node, "variable", None)
-        if leaf is not None and id(leaf) not in held:
-            strangers.add(id(leaf))
-        following = {further for further, _ in node.next_functions} - seen
-        seen |= following
-        waiting += following
-    return len(strangers)
+    leaves = leaves_of(trial.experiment.compute_loss(trial.model.train()(inputs), labels))
+    return len({id(leaf) for leaf in leaves} - held)

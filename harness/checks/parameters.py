@@ -9,10 +9,8 @@ The bounds are exact, and need no source but the definition: sets are equal or n
 a network may leave a layer out by chance.
 """
 
-from torch import Tensor
-
 from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
-from harness.checks.core.subject import Subject, Trial, fresh_gradients, of_replica
+from harness.checks.core.subject import Subject, fresh_gradients, leaves_of, of_replica
 
 CHECK = Check(
     order=38,
@@ -51,7 +49,8 @@ def measure(subject: Subject) -> Finding:
     named = {name: tensor for name, tensor in trial.model.named_parameters() if tensor.requires_grad}
     own = {id(tensor) for tensor in trial.model.parameters()}
     held = {id(tensor) for group in trial.optimizer.param_groups for tensor in group["params"]}
-    strangers = [tensor for tensor in _leaves(trial) if id(tensor) not in own]
+    outputs = trial.model.train()(next(trial.batches())[0])
+    strangers = [tensor for tensor in leaves_of(outputs) if id(tensor) not in own]
     reached: set[str] = set()
     for batch in trial.batches(STEPS):
         with fresh_gradients(trial.model) as gradients:
@@ -81,18 +80,3 @@ def measure(subject: Subject) -> Finding:
         },
         tables=(Table("Trainable parameters", ("parameter", "shape", "in the optimizer", "gets a gradient"), rows),),
     )
-
-
-def _leaves(trial: Trial) -> list[Tensor]:
-    """Return the trainable tensors at which the graph of a batch's outputs ends."""
-    outputs = trial.model.train()(next(trial.batches())[0])
-    waiting, seen, leaves = [outputs.grad_fn], set(), []
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if (leaf := getattr(node, "variable", None)) is not None:
-            leaves.append(leaf)
-        waiting += [further for further, _ in node.next_functions]
-    return leaves

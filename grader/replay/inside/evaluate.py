@@ -7,6 +7,7 @@ held-out and validation split, or `problem`, a sentence, if the weights do not f
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.canonical_setup import canonical_setup
-from harness.data.datasets import Dataset, Split
+from harness.data.datasets import Split
 from harness.data.loading import load_dataset
 from harness.run.evaluation import evaluate_in_eval_mode
 from harness.run.experiment import Experiment, load_experiment, tensor_data
@@ -87,7 +88,7 @@ def main() -> int:
     source = (INPUT / "experiment.py").read_text(encoding="utf-8")
     experiment = load_experiment(Path("experiment.py"), source)
     _, validation = experiment.load_data(tensor_data(known))
-    _, unseen = experiment.load_data(tensor_data(Dataset.of(known.name, known.train, heldout)))
+    _, unseen = experiment.load_data(tensor_data(replace(known, validation=heldout)))
     splits = {"heldout": unseen, "validation": validation}
     found = evaluate(experiment, INPUT / "checkpoint.pt", splits)
     OUT.mkdir(exist_ok=True)

@@ -4,6 +4,9 @@ import importlib
 
 import numpy as np  # noqa: F401
 import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
 
 import harness.checks
 import harness.checks.core.subject
@@ -14,7 +17,8 @@ import harness.run.evaluation
 import harness.run.experiment
 import harness.run.settings
 import harness.trainer
-from harness.canonical_setup import apply_numerics
+from harness.canonical_setup import canonical_setup
+from harness.checks import Training, assert_sound
 from harness.data import EMBEDDED
 from harness.run.provenance import platform_class
 
@@ -22,11 +26,13 @@ from harness.run.provenance import platform_class
 for _name in harness.checks.check_names():
     importlib.import_module(f"harness.checks.{_name}")
 
-# The first optimizer imports torch's compiler.
-torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
-
 for _name in EMBEDDED:
     harness.data.loading.load_dataset(_name)
 
-apply_numerics("portable")
+canonical_setup(0, numerics="portable")
+# A short training: what Python and torch do only once, a run need not do.
+_model = nn.Linear(784, 10)
+_batches = DataLoader(TensorDataset(torch.rand(320, 784), torch.arange(320) % 10), batch_size=64)
+_optimizer = torch.optim.SGD(_model.parameters(), lr=0.1)
+assert_sound(Training(_model, _optimizer, functional.cross_entropy, _batches), "repeat")
 platform_class("portable", "cpu")

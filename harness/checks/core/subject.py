@@ -213,6 +213,20 @@ def as_vector(gradients: Gradients, like: Gradients) -> Tensor:
     return torch.cat([part.double().flatten() for part in parts])
 
 
+def leaves_of(value: Tensor) -> list[Tensor]:
+    """Return the tensors with a gradient at which the graph of a value ends, each once."""
+    waiting, seen, leaves = [value.grad_fn], set(), []
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if (leaf := getattr(node, "variable", None)) is not None:
+            leaves.append(leaf)
+        waiting += [further for further, _ in node.next_functions]
+    return leaves
+
+
 def matrix_layers(model: nn.Module) -> dict[str, nn.Module]:
     """Return the modules that hold a parameter of two or more dimensions themselves, by name."""
     return {
