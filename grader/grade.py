@@ -13,7 +13,7 @@ from rich.console import Console
 from grader.course.course import read_course
 from grader.course.decisions import apply_decisions, changed_scores, decisions_path, earlier_scores, load_decisions
 from grader.course.late import Rule, counting, with_lateness
-from grader.course.roster import STRANGER, Student, with_missing, with_roster_flags
+from grader.course.roster import STRANGER, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
@@ -25,7 +25,7 @@ from grader.report.write import INDEX, write_reports
 from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
 from grader.score.fix import further_requests
-from grader.score.identity import compared, left_out, settled
+from grader.score.identity import Student, compared, left_out, settled
 from grader.score.schedule import Schedule
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.similarity import Work, find_alike, flagged

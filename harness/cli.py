@@ -298,7 +298,6 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     from harness.exercise import check_seed
     from harness.progress import noted_student
     from harness.submission.archive import submit as pack
-    from harness.submission.archive import submit_file
     from harness.summary import show_submission
     from harness.workspace import open_workspace
     from harness.written.exercise import FileExercise, load_exercise
@@ -310,7 +309,7 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
         raise UserError("Say who hands this in: add --student NAME (make submit: STUDENT=NAME).")
     with naming(out):
         if isinstance(found, FileExercise):
-            show_submission(submit_file(open_file_workspace(found, work), student, out))
+            show_submission(pack(open_file_workspace(found, work), student, out))
         else:
             workspace = open_workspace(work, recipe)
             check_seed(workspace, student)

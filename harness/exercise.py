@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.cases import is_case
 from harness.data import DATASETS
@@ -18,7 +18,7 @@ from harness.files import write_whole
 from harness.progress import note_student, noted_student
 from harness.recipe import Recipe, experiment_source, load_recipe, load_recipes, suggestion
 from harness.run.launch import launch
-from harness.run.metrics_log import from_strict, read_metrics_log
+from harness.run.metrics_log import read_metrics_log
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunJob, RunName, RunSettings
 from harness.workspace import (
@@ -224,12 +224,6 @@ def default_dataset(break_id: str, experiment: str | None) -> str:
         return load_recipe(break_id).dataset
     datasets = {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}
     return datasets.get(experiment or DEFAULT_EXPERIMENT, "digits")
-
-
-def read_result(folder: Path) -> dict[str, Any]:
-    """Return `result.json` of a finished run; non-finite numbers are floats."""
-    result: dict[str, Any] = from_strict(json.loads((folder / RESULT).read_text(encoding="utf-8")))
-    return result
 
 
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":

@@ -13,13 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cases import MYSTERY, TITLE, is_case, is_mystery
-from harness.exercise import read_result
 from harness.goal import wanted
 from harness.progress import noted_exercises, noted_student, progress_of
 from harness.recipe import HEALTHY, LEVELS, NO_HINTS, SOLUTIONS, KitRecipe, Recipe, load_recipe, load_recipes
-from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
+from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
 from harness.terminal import folded
-from harness.workspace import HISTORY_PAGE, METRICS_LOG, PROMPT, RUN_PAGE, SETTINGS, Workspace, open_workspace
+from harness.workspace import HISTORY_PAGE, METRICS_LOG, PROMPT, RESULT, RUN_PAGE, SETTINGS, Workspace, open_workspace
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
@@ -48,7 +47,7 @@ def run_figures(folder: Path) -> Figures:
     def share(value: float | None) -> str:
         return "-" if value is None else f"{100 * value:.1f} %"
 
-    result = read_result(folder)
+    result = read_object(folder / RESULT)
     records = read_metrics_log(folder / METRICS_LOG)
     batches, epochs = batch_records(records), epoch_records(records)
     step = result["first_non_finite_step"]
@@ -101,7 +100,7 @@ def _width(console: Console) -> int | None:
 
 
 def _show_findings(console: Console, folder: Path) -> None:
-    for finding in read_result(folder)["guardrails"]:
+    for finding in read_object(folder / RESULT)["guardrails"]:
         _show_folded(console, f"step {finding['step']}: {finding['message']}", indent=2, hang=2)
 
 

@@ -84,7 +84,7 @@ def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
 
 def claim(of: Replay, **changes: Any) -> Claim:
     """Return what an honest submission says of a run."""
-    return dataclasses.replace(Claim(of.log.encode(), of.checkpoint_sha256, of.platform), **changes)
+    return dataclasses.replace(Claim(of.log.encode(), of.checkpoint_sha256), **changes)
 
 
 def evidence(recipe_id: str, source: str | None = None, **changes: Any) -> Evidence:

@@ -6,9 +6,9 @@ import pytest
 from courses import write_course
 
 from grader.course.course import read_course
-from grader.course.roster import Student, read_roster, with_missing, with_roster_flags
+from grader.course.roster import read_roster, with_missing, with_roster_flags
 from grader.intake.handed_in import Arrival, Sender
-from grader.score.identity import compared, own_flags
+from grader.score.identity import Student, compared, own_flags
 from grader.score.verdict import SubmissionScore
 from harness.errors import UserError
 from harness.personal import personal_seed

@@ -3,7 +3,7 @@ import json
 from typing import Any
 
 import pytest
-from grading import PLATFORM, claim, evidence
+from grading import claim, evidence
 
 from grader.intake.submission import Claim
 from grader.replay.replay import Replay
@@ -62,11 +62,10 @@ def test_a_replay_that_failed_is_lost_or_open(status: str, expected: float | Non
 
 
 def on_another_class(honest: Evidence, broken_log: bytes, **changes: Any) -> Evidence:
-    """A submission from an Arm machine whose broken log is this one."""
-    arm = {**PLATFORM, "architecture": "aarch64"}
+    """A submission from a machine of another platform class, whose broken log is this one."""
     claims: dict[Run, Claim] = {
-        "broken": claim(honest.broken, platform=arm, log=broken_log, checkpoint_sha256="1" * 64),
-        "fixed": claim(honest.fixed, platform=arm, checkpoint_sha256="0" * 64),
+        "broken": claim(honest.broken, log=broken_log, checkpoint_sha256="1" * 64),
+        "fixed": claim(honest.fixed, checkpoint_sha256="0" * 64),
     }
     again: dict[Run, Replay] = {"broken": honest.broken, "fixed": honest.fixed}
     return dataclasses.replace(honest, **{"claims": claims, "same_class": False, "again": again, **changes})

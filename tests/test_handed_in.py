@@ -13,7 +13,6 @@ import zipfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -27,7 +26,7 @@ from grader.intake.handed_in import Found, HandedIn, Sender, platform_of, read_f
 from grader.intake.submission import parse_submission
 from grader.report.pages import arrival_words, render_class_page
 from grader.report.text import file_stem
-from grader.score.identity import OTHER_NAME, compared, left_out, settled
+from grader.score.identity import OTHER_NAME, Student, compared, left_out, settled
 from grader.score.scoring import unscored
 from grader.score.verdict import Scores, SubmissionScore, read_scores
 from grader.session import ScoreOptions
@@ -451,12 +450,6 @@ def test_gradescopes_time_goes_before_the_table(tmp_path: Path) -> None:
 
 
 # --- Whose it is ---
-
-
-class Student(NamedTuple):
-    login: str
-    name: str = ""
-    email: str = ""
 
 
 ROSTER = (Student("ada", "Ada Lovelace", "ada@uni.example"), Student("eve", "Eve Smith"))

@@ -9,8 +9,9 @@ import pytest
 from notebooks import run_notebook
 
 from harness.cli import cli
-from harness.exercise import read_result
 from harness.recipe import ROOT, load_recipe
+from harness.run.metrics_log import read_object
+from harness.workspace import RESULT
 
 NOTEBOOK = ROOT / "docs" / "start.ipynb"
 
@@ -46,7 +47,9 @@ def test_it_runs_from_top_to_bottom_and_fixes_the_cause(tmp_path: Path) -> None:
     run_notebook(NOTEBOOK, Path(sys.executable), tmp_path)
     workspace = tmp_path / "work/huge_lr"
     assert (workspace / "experiment.py").read_text() == load_recipe("huge_lr").healthy_source()
-    accuracy = {run: read_result(workspace / "runs" / run)["final_val_accuracy"] for run in ("broken", "fixed")}
+    accuracy = {
+        run: read_object(workspace / "runs" / run / RESULT)["final_val_accuracy"] for run in ("broken", "fixed")
+    }
     assert accuracy["broken"] < 0.2 < 0.9 < accuracy["fixed"]
     # The notebook hides this part of the page by its name.
     assert 'aria-labelledby="outcome"' in (workspace / "runs/broken/run.html").read_text()

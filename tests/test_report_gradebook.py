@@ -132,7 +132,7 @@ def missing(student: str, recipe: str) -> SubmissionScore:
 
 def test_who_handed_in_nothing_has_no_grade_and_one_of_two_counts_half() -> None:
     one, other = missing("ada", "steep"), missing("ada", "zigzag")
-    found = students_of(scores_of(one, other, make_row("bob_steep", "bob", "steep", {}), missing("bob", "zigzag"))).rows
+    found = students_of(scores_of(one, other, make_row("bob_steep", "bob", "steep", {}), missing("bob", "zigzag")))
     assert grade(found["ada"], ["steep", "zigzag"]) is None
     assert grade(found["bob"], ["steep", "zigzag"]) == 50.0
 
@@ -142,10 +142,10 @@ def test_a_grade_waits_while_a_file_of_the_student_is_unreadable_or_disputed(rec
     rows = [make_row("ada_steep", "ada", "steep", {}), missing("ada", "zigzag")]
     unreadable = rejected("ada", recipe).model_copy(update={"submission": "typed"})
     disputed = make_row("file", "ada", recipe or "zigzag", {}, not_counting="It may be another student's.")
-    assert grade(students_of(scores_of(*rows)).rows["ada"], ["steep", "zigzag"]) == 50.0
+    assert grade(students_of(scores_of(*rows))["ada"], ["steep", "zigzag"]) == 50.0
     for file in (unreadable, disputed):
-        assert grade(students_of(scores_of(*rows, file)).rows["ada"], ["steep", "zigzag"]) is None
-        assert grade(students_of(scores_of(*rows, file)).rows["ada"], ["steep"]) == 100.0
+        assert grade(students_of(scores_of(*rows, file))["ada"], ["steep", "zigzag"]) is None
+        assert grade(students_of(scores_of(*rows, file))["ada"], ["steep"]) == 100.0
 
 
 @PLATFORMS

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from made_up_class import HOSTILE, changed, make_row, scores_of
 
-from grader.report.gradebook import Students, grade, students_of
+from grader.report.gradebook import Students, exercises_of, grade, students_of
 from grader.report.platforms import Filled, canvas_files, fill_canvas, fill_moodle, moodle_files
 from grader.score.verdict import SubmissionScore, lost, open_check
 from harness.errors import UserError
@@ -246,9 +246,9 @@ def test_a_submission_that_is_left_out_leaves_the_grade_open() -> None:
     twice = [make_row(name, "ada", "zigzag", {}) for name in ("1_ada_zigzag", "2_ada_zigzag")]
     evil = make_row("ada_other", "ada", "other", {}, status="rejected", total=0.0, criteria={})
     students = class_of(ADA, *twice, evil)
-    assert grade(students.rows["ada"], ["steep", "zigzag"]) is None
-    assert grade(students.rows["ada"], ["steep"]) == 94.5
-    assert students.exercises == ["steep"], "a file that is left out adds no column"
+    assert grade(students["ada"], ["steep", "zigzag"]) is None
+    assert grade(students["ada"], ["steep"]) == 94.5
+    assert exercises_of(students) == ["steep"], "a file that is left out adds no column"
 
 
 # --- files that are no tables ---

@@ -193,7 +193,7 @@ def test_the_steps_state_the_points_and_point_to_help() -> None:
         if criterion != "format_version":
             assert f"{criterion} {sum(checks.values())} (" in text.replace("\n", " ")
     for page in re.findall(r"docs/[a-z-]+\.md", text):
-        assert (ROOT / page).is_file() and f"]({page})" in (ROOT / "grader/course/kit_readme.md").read_text()
+        assert (ROOT / page).is_file() and f"]({page})" in (ROOT / "grader/course/shared_readme.md").read_text()
     commands = re.findall(r"`((?:make|\.venv)[^`]+)`", text)
     assert {line.split()[1] for line in commands} == {"triage", "hint", "verify", "check", "submit", "causes", "show"}
     assert "{" not in text.replace("{signal", "").replace("{cause", "").replace("{run", "").replace("{check", "")

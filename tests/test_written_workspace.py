@@ -13,7 +13,7 @@ from deriving import derivation, known_answers, solution
 
 from harness.errors import UserError
 from harness.recipe import EXERCISES
-from harness.submission.archive import submit_file
+from harness.submission.archive import submit
 from harness.written.workspace import ANSWER_BYTES, FileWorkspace, file_items, start_file_exercise
 
 EXERCISE = "backprop_mlp"
@@ -61,9 +61,9 @@ def test_a_file_that_cannot_be_judged_says_why(
     assert said in item.message
     if blocks:
         with pytest.raises(UserError, match=f"Not packed, answer: file: .*{said}"):
-            submit_file(workspace, "ada", tmp_path / "out")
+            submit(workspace, "ada", tmp_path / "out")
     else:
-        assert submit_file(workspace, "ada", tmp_path / "out").warnings == (item,)
+        assert submit(workspace, "ada", tmp_path / "out").warnings == (item,)
 
 
 def test_a_file_that_does_not_parse_is_not_packed_and_a_foreign_import_is_warned_of(
@@ -71,10 +71,10 @@ def test_a_file_that_does_not_parse_is_not_packed_and_a_foreign_import_is_warned
 ) -> None:
     workspace.answer.write_text("def forward(:\n")
     with pytest.raises(UserError, match=r"Not packed, answer: syntax: .*backprop.py cannot be parsed: .*line 1"):
-        submit_file(workspace, "ada", tmp_path / "out")
+        submit(workspace, "ada", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     workspace.answer.write_text("import numpy as np\nimport torch\n")
-    [warning] = submit_file(workspace, "ada", tmp_path / "out").warnings
+    [warning] = submit(workspace, "ada", tmp_path / "out").warnings
     assert warning.id == "form: numpy"
     assert "backprop.py, line 2 imports torch: derive by hand, and import only numpy" in warning.message
 
@@ -82,7 +82,7 @@ def test_a_file_that_does_not_parse_is_not_packed_and_a_foreign_import_is_warned
 def test_the_tarball_holds_the_file_and_a_manifest(workspace: FileWorkspace, tmp_path: Path) -> None:
     workspace.answer.write_text("x = 1\n")
     (workspace.folder / "notes.txt").write_text("mine")
-    done = submit_file(workspace, "ada", tmp_path / "out")
+    done = submit(workspace, "ada", tmp_path / "out")
     assert done.path == tmp_path / "out" / "ada_backprop_mlp.tar.gz"
     with tarfile.open(done.path) as tar:
         files = {name: (tar.extractfile(name) or io.BytesIO()).read() for name in tar.getnames()}
@@ -94,10 +94,10 @@ def test_the_tarball_holds_the_file_and_a_manifest(workspace: FileWorkspace, tmp
         "files": {"backprop.py": hashlib.sha256(b"x = 1\n").hexdigest()},
     }
     assert workspace.state() == "handed in"
-    assert submit_file(workspace, "ada", tmp_path / "out").sha256 == done.sha256
-    assert submit_file(workspace, "ada", tmp_path / "other").path.read_bytes() == done.path.read_bytes()
+    assert submit(workspace, "ada", tmp_path / "out").sha256 == done.sha256
+    assert submit(workspace, "ada", tmp_path / "other").path.read_bytes() == done.path.read_bytes()
     with pytest.raises(UserError, match="cannot be part of a file name"):
-        submit_file(workspace, "a/b", tmp_path / "out")
+        submit(workspace, "a/b", tmp_path / "out")
 
 
 def test_from_the_first_command_to_starting_over(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, field_validator, model_validator
 
 from grader.course.late import Rule
-from grader.course.roster import Student, read_roster
+from grader.course.roster import read_roster
+from grader.score.identity import Student
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights
 from harness.cases import Case, CaseTable, load_cases

@@ -36,22 +36,14 @@ from grader.session import locked
 from harness.errors import UserError, naming
 
 Format = Literal["canvas", "moodle", "gradescope-autograder", "csv", "json", "pages"]
-# The files of each export that are not pages.
-_FILES: dict[Format, tuple[str, ...]] = {
-    "canvas": ("canvas.csv", "feedback.zip"),
-    "moodle": ("moodle.csv", "feedback.zip"),
-    "gradescope-autograder": ("autograder.zip",),
-    "csv": ("grades.csv",),
-    "json": ("grades.json",),
-    "pages": ("index.csv",),
-}
-_NEXT: dict[Format, str] = {
-    "canvas": "import it into Canvas (Grades, Import)",
-    "moodle": "import it into Moodle",
-    "gradescope-autograder": "upload it in Gradescope: Configure Autograder, Zip file upload",
-    "csv": "open it in a spreadsheet",
-    "json": "read it with your own program",
-    "pages": "send each file to the login that stands beside it",
+# The files of each export that are not pages, and what to do next.
+_FORMATS: dict[Format, tuple[tuple[str, ...], str]] = {
+    "canvas": (("canvas.csv", "feedback.zip"), "import it into Canvas (Grades, Import)"),
+    "moodle": (("moodle.csv", "feedback.zip"), "import it into Moodle"),
+    "gradescope-autograder": (("autograder.zip",), "upload it in Gradescope: Configure Autograder, Zip file upload"),
+    "csv": (("grades.csv",), "open it in a spreadsheet"),
+    "json": (("grades.json",), "read it with your own program"),
+    "pages": (("index.csv",), "send each file to the login that stands beside it"),
 }
 _Page = Callable[[SubmissionScore], str]
 _YOURS = re.compile(r'<p class="yours.*?</p>\n')  # what a page says to the instructor
@@ -88,6 +80,7 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
     roster = read_course(options.course).students() if options.course else ()
     names = {student.login: (student.email,) for student in roster if student.email}
     out, folder = options.out, options.out / EXPORTS / platform
+    files, following = _FORMATS[platform]
     scores = None if platform == "gradescope-autograder" else read_scores(out)
     level = level_of(scores, now or datetime.now(UTC)) if scores else "solution"
     with naming(out):
@@ -95,12 +88,12 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
         with locked(out) as alone:
             if not alone:
                 raise UserError(f"Another grader writes to {out} right now: wait until it has ended.")
-            with new_export(folder, _FILES[platform]) as scratch:
+            with new_export(folder, files) as scratch:
                 notes = _write(platform, scores, level, scratch, options, names)
-    for path in (folder / name for name in _FILES[platform]):
+    for path in (folder / name for name in files):
         if path.exists():
             click.echo(path)
-    click.echo(f"Next: {_NEXT[platform]}.")
+    click.echo(f"Next: {following}.")
     if scores is not None:
         if scores.schedule and platform not in _FOR_YOU:
             click.echo(_SEEN[level])
@@ -128,7 +121,7 @@ def _write(
     elif platform == "json":
         (folder / "grades.json").write_bytes(gradebook_json(scores))
     elif platform == "pages":
-        files = {student: f"{file_stem(student)}.html" for student, rows in students.rows.items() if any(rows.values())}
+        files = {student: f"{file_stem(student)}.html" for student, rows in students.items() if any(rows.values())}
         for student, file in files.items():
             (folder / file).write_text(_student_page(students, page, student), encoding="utf-8")
         lines = [("login", "file"), *((cell(student), file) for student, file in files.items())]
@@ -180,7 +173,7 @@ def _page(out: Path, seen: Scores, level: Level, row: SubmissionScore) -> str:
 
 
 def _student_page(students: Students, page: _Page, student: str) -> str:
-    rows = [row for row in students.rows[student].values() if row is not None]
+    rows = [row for row in students[student].values() if row is not None]
     return render_student(student, [(row, page(row)) for row in rows])
 
 

@@ -22,9 +22,8 @@ from harness.submission.log_values import CAUSES, causes_file
 from harness.workspace import EXPERIMENT, PROMPT
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
-README = Path(__file__).with_name("kit_readme.md")
-ASSIGNMENT_README = Path(__file__).with_name("assignment_readme.md")
-STATIC = Path(__file__).with_name("kit_files")
+_HERE = Path(__file__).parent
+STATIC = _HERE / "kit_files"
 # Static files of every kit. Here they have other names, so that no tool takes them for this repository's own.
 _STATIC = {
     "Dockerfile": "Dockerfile",
@@ -57,7 +56,7 @@ def build_kit(tarball: Path, files: dict[str, bytes] | None = None) -> dict[str,
 
 def kit_files() -> dict[str, bytes]:
     """Return the content of every file of the kit, by its path. Raises `UserError` if one gives an answer away."""
-    files = _files_of_every_kit(README.read_text(encoding="utf-8"))
+    files = _files_of_every_kit(_readme("kit", {"case": "huge_lr"}))
     for recipe in map(load_recipe, recipe_ids()):
         own = {
             PROMPT: (EXERCISES / recipe.id / PROMPT).read_bytes(),
@@ -92,8 +91,7 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
         "student": " STUDENT=ada" if course.personal_seeds else "",
         "hint": f"\n- Stuck? `make hint BREAK={first} LEVEL=1`, then 2 and 3." if assignment.hints else "",
     }
-    readme = ASSIGNMENT_README.read_text(encoding="utf-8")
-    files = _files_of_every_kit(re.sub(r"\{(\w+)\}", lambda match: words[match[1]], readme))
+    files = _files_of_every_kit(_readme("assignment", words))
     files["Makefile"] = _makefile(files["Makefile"].decode(), first, hints=assignment.hints).encode()
     for case in cases:
         own = {
@@ -108,6 +106,12 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
     if told:
         raise UserError("\n".join(["The kit would give an answer away:", *told]))
     return files
+
+
+def _readme(kind: str, words: Mapping[str, str]) -> str:
+    """Return the README of a kind of kit, with what both kinds share; `words` take the place of names in braces."""
+    text = "\n".join((_HERE / f"{name}_readme.md").read_text(encoding="utf-8") for name in (kind, "shared"))
+    return re.sub(r"\{(\w+)\}", lambda match: words[match[1]], text)
 
 
 def _makefile(text: str, case: str, *, hints: bool) -> str:

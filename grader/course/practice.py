@@ -18,7 +18,7 @@ from grader.score.verdict import DEFAULT_RUBRIC, Check, Scores, SubmissionScore,
 from grader.session import ScoreOptions, open_grading, provenance_of
 from harness.attempts import list_attempts
 from harness.progress import note_progress, progress_of
-from harness.submission.archive import submit, submit_file
+from harness.submission.archive import submit
 from harness.workspace import SCORE, make_command, open_workspace, read_source
 from harness.written.exercise import FileExercise, load_exercise
 from harness.written.workspace import open_file_workspace
@@ -49,10 +49,10 @@ def practise(exercise: str, work: Path) -> int:
     options = ScoreOptions(out=work / exercise / SCORE, jobs=1, trust_submissions=sandbox_problem() is not None)
     quiet = Console(stderr=True, quiet=options.trust_submissions)
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
-        if isinstance(found, FileExercise):
-            packed = submit_file(open_file_workspace(found, work), _STUDENT, Path(scratch), handed_in=False)
-        else:
-            packed = submit(open_workspace(work, exercise), _STUDENT, Path(scratch), handed_in=False)
+        workspace = (
+            open_file_workspace(found, work) if isinstance(found, FileExercise) else open_workspace(work, exercise)
+        )
+        packed = submit(workspace, _STUDENT, Path(scratch), handed_in=False)
         weights = load_weights(DEFAULT_RUBRIC)
         with open_grading(options, weights, quiet) as grading, shown_progress(Console(stderr=True)) as progress:
             (score,) = grade(read_folder(packed.path.parent).files, grading, progress)

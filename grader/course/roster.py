@@ -5,11 +5,10 @@ import io
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from grader.intake.handed_in import Sender
-from grader.score.identity import OTHER_NAME, OTHER_SEED, fits, letters_of, look
+from grader.score.identity import OTHER_NAME, OTHER_SEED, Student, fits, letters_of, look
 from grader.score.verdict import Flag, SubmissionScore
 from harness.cases import Case
 from harness.errors import UserError, printable
@@ -26,16 +25,6 @@ _NAMES = ("name", "full name", "student")
 _EMAILS = ("email", "email address", "e-mail")
 _SECTIONS = ("section", "sections", "section name", "groups", "group")
 _FIRST, _LAST = ("first name", "given name"), ("last name", "surname", "family name")
-
-
-@dataclass(frozen=True)
-class Student:
-    """A line of the roster; all but the login may be empty."""
-
-    login: str
-    name: str = ""
-    email: str = ""
-    section: str = ""
 
 
 def read_roster(path: Path) -> tuple[Student, ...]:

@@ -133,3 +133,10 @@ def path_of(node: ast.AST, paths: Mapping[str, str]) -> str:
     if not isinstance(node, ast.Name) or node.id not in paths:
         return ""
     return ".".join([paths[node.id], *reversed(parts)])
+
+
+def root_of(node: ast.expr) -> str:
+    """Return the name that a chain of attributes and indices begins with, or ""."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""

@@ -16,6 +16,7 @@ from grader.intake.program import program_digest
 from harness.cases import may_be_handed_in
 from harness.data import DATASETS
 from harness.errors import printable
+from harness.run.metrics_log import strict_json
 from harness.run.settings import RunSettings
 from harness.submission.archive import COMMANDS, FILES, FORMAT_VERSION, MANIFEST, FileManifest, Manifest
 from harness.submission.report import SIZE_LIMIT as REPORT_BYTES
@@ -44,11 +45,10 @@ _AnyManifest = TypeVar("_AnyManifest", bound=FileManifest)
 
 @dataclass(frozen=True)
 class Claim:
-    """What a submission says about one run: its log, its checkpoint's SHA-256, and the machine that made it."""
+    """What a submission says about one run: its log, and its checkpoint's SHA-256."""
 
     log: bytes | None
     checkpoint_sha256: str | None
-    platform: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,7 @@ class Submission:
     @property
     def claims(self) -> Mapping[Run, Claim]:
         """What the submission says about its runs. The intake has compared each file with its hash in the manifest."""
-        return {"broken": self._claim("broken"), "fixed": self._claim("fixed")}
-
-    def _claim(self, run: Run) -> Claim:
-        return Claim(self.logs.get(run), self.manifest.files.get(f"runs/{run}/checkpoint.pt"), self.platform(run))
+        return {run: Claim(self.logs.get(run), self.manifest.files.get(f"runs/{run}/checkpoint.pt")) for run in RUNS}
 
     def platform(self, run: Run) -> dict[str, Any] | None:
         """Return the platform class that a run claims; None if it names none."""
@@ -193,7 +190,7 @@ def parse_manifest(data: bytes) -> Manifest | FileManifest:
     if len(data) > MANIFEST_BYTES:
         raise Rejected("manifest", f"{MANIFEST} is larger than {MANIFEST_BYTES // 1024} KiB: {_REMEDY}.")
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+        value = strict_json(data.decode("utf-8"))
     except (ValueError, RecursionError):
         raise Rejected("manifest", f"{MANIFEST} is not strict JSON: {_REMEDY}.") from None
     recipe = value.get("recipe") if isinstance(value, dict) else None
@@ -219,17 +216,6 @@ def _validated(value: Any, form: type[_AnyManifest]) -> _AnyManifest:
         where = printable(".".join(map(str, first["loc"]))) or "it"
         message = f"{MANIFEST} is not the manifest of a submission ({where}: {first['msg']}): {_REMEDY}."
         raise Rejected("manifest", message) from None
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) != len(pairs):
-        raise ValueError("a key comes twice")
-    return table
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _student_and_recipe(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:

@@ -6,7 +6,6 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from pydantic_core import to_json
@@ -66,21 +65,13 @@ def _counting(scores: Scores) -> list[SubmissionScore]:
     return [row for row in scores.submissions if row.submission not in outside]
 
 
-@dataclass(frozen=True)
-class Students:
-    """What an export can give back: the row of each student and exercise.
+# The row of each exercise of each student, sorted; None if a submission is left out and so waits for the instructor.
+Students = Mapping[str, Mapping[str, SubmissionScore | None]]
 
-    rows: by student and exercise, sorted; None if a submission is left out and so waits for the instructor.
-    outside: why which submissions are left out, by name; see `not_exported`.
-    """
 
-    rows: Mapping[str, Mapping[str, SubmissionScore | None]]
-    outside: Mapping[str, str]
-
-    @property
-    def exercises(self) -> list[str]:
-        """Every exercise that somebody handed in; one that is only left out adds no column to an export."""
-        return sorted({name for found in self.rows.values() for name, row in found.items() if row is not None})
+def exercises_of(students: Students) -> list[str]:
+    """Return every exercise that somebody handed in; one that is only left out adds no column to an export."""
+    return sorted({name for found in students.values() for name, row in found.items() if row is not None})
 
 
 def students_of(scores: Scores) -> Students:
@@ -96,7 +87,7 @@ def students_of(scores: Scores) -> Students:
             for exercise in [row.recipe] if row.recipe else [*own]:
                 if (other := own.get(exercise)) is None or other.status == "missing":
                     own[exercise] = None
-    return Students(found, outside)
+    return found
 
 
 def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str]) -> float | None:
@@ -173,11 +164,11 @@ def _canvas(students: Students) -> bytes:
 
     It has no byte order mark: the import takes one for a part of the first heading.
     """
-    recipes = students.exercises
+    recipes = exercises_of(students)
     header = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *map(cell, recipes)]
     most = ["    Points Possible", "", "", "", "", *("100" for _ in recipes)]
     rows = []
-    for student, found in students.rows.items():
+    for student, found in students.items():
         totals = ["" if (row := found.get(recipe)) is None else number(row.total) for recipe in recipes]
         rows.append([canvas_name(student), "", "", cell(student), "", *totals])
     return csv_bytes([header, most, *rows])
@@ -188,11 +179,11 @@ def _moodle(students: Students) -> bytes:
 
     An open grade is "-", which Moodle reads as no grade; it turns an empty cell of a new grade item into 0.
     """
-    header = ["username", *(cell(words) for one in students.exercises for words in (one, f"{one} feedback"))]
-    rows = []
-    for student, found in students.rows.items():
+    recipes, rows = exercises_of(students), []
+    header = ["username", *(cell(words) for one in recipes for words in (one, f"{one} feedback"))]
+    for student, found in students.items():
         cells = [cell(student)]
-        for recipe in students.exercises:
+        for recipe in recipes:
             row = found.get(recipe)
             cells += ["-", ""] if row is None else [number(row.total) or "-", cell(feedback(row))]
         rows.append(cells)

@@ -69,18 +69,7 @@ def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
 
 
 class _Renderer(RendererHTML):
-    """Renders tokens; each method is for the tokens of its name."""
-
-    def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return str(escape(tokens[idx].content))
-
-    def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f"<code>{escape(tokens[idx].content)}</code>"
-
-    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f"<pre><code>{escape(tokens[idx].content)}</code></pre>\n"
-
-    fence = code_block
+    """Renders headings and pictures as a page needs them; each method is for the tokens of its name."""
 
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return f"<{_lowered(tokens[idx])}>"

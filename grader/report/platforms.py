@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.report.gradebook import Students, canvas_name, cell, csv_bytes, feedback, grade
+from grader.report.gradebook import Students, canvas_name, cell, csv_bytes, exercises_of, feedback, grade
 from grader.report.text import file_stem, points
 from grader.score.verdict import SubmissionScore
 from harness.errors import UserError, printable
@@ -65,10 +65,10 @@ def fill_canvas(
     columns = _columns(path, header[len(person) :], most, students, column, exercises)
     found, notes = _matched(path, [row for row in rows if row["ID"].strip().isdigit()], students, names or {})
     filling = {one for counting in columns.values() for one in counting}
-    notes += [f"{printable(one)} counts in no column." for one in students.exercises if one not in filling]
+    notes += [f"{printable(one)} counts in no column." for one in exercises_of(students) if one not in filling]
     filled, places = [], {}
     for student, row in found.items():
-        grades = {name: grade(students.rows[student], counting) for name, counting in columns.items()}
+        grades = {name: grade(students[student], counting) for name, counting in columns.items()}
         if all(value is None for value in grades.values()):
             continue
         places[student] = row
@@ -99,11 +99,11 @@ def fill_moodle(students: Students, path: Path, *, exercises: Sequence[str] = ()
     )
     filled, places = [], {}
     for student, row in found.items():
-        value = grade(students.rows[student], counting)
+        value = grade(students[student], counting)
         if value is None:
             continue
         places[student] = row
-        graded = [one for name in counting if (one := students.rows[student].get(name)) is not None]
+        graded = [one for name in counting if (one := students[student].get(name)) is not None]
         words = [feedback(one) if len(counting) == 1 else f"{one.recipe}: {feedback(one)}" for one in graded]
         changed = {"Grade": _scaled(value, row[ceiling]), "Feedback comments": cell(" | ".join(words))}
         filled.append([row[name] if name in kept else changed.get(name, cell(row[name])) for name in header])
@@ -119,7 +119,7 @@ def canvas_files(
     that did not come from Canvas' bulk download have none.
     """
     for student in filled.places:
-        for row in students.rows[student].values():
+        for row in students[student].values():
             name = "" if row is None else row.submission.rpartition("/")[2]
             if row is not None and _CANVAS_FILE.fullmatch(name):
                 html = page(row).encode()
@@ -158,7 +158,10 @@ def _columns(
     titles = {name: _TITLE_AND_ID.sub(r"\1", name) for name in assignments}
     if column is None and not exercises:
         alike = {
-            name: [one] for name in titles for one in students.exercises if one.casefold() == titles[name].casefold()
+            name: [one]
+            for name in titles
+            for one in exercises_of(students)
+            if one.casefold() == titles[name].casefold()
         }
         if alike and len(set(map(str, alike.values()))) == len(alike):
             return alike
@@ -172,7 +175,7 @@ def _columns(
 
 def _counting(students: Students, exercises: Sequence[str]) -> list[str]:
     """Return the exercises that count. What one student hands in beside them must not change another's mean."""
-    known = students.exercises
+    known = exercises_of(students)
     for one in exercises:
         if one not in known:
             raise UserError(
@@ -192,7 +195,7 @@ def _matched(path: Path, rows: Sequence[_ROW], students: Students, names: Names)
                 index[key].add(place)
     places = {
         student: set().union(*(index[login(name)] for name in (student, *names.get(student, ()))))
-        for student in students.rows
+        for student in students
     }
     claims = Counter(place for found in places.values() for place in found)
     matched, notes = {}, []

@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -88,35 +88,28 @@ def source_diff(broken: str, fixed: str) -> list[str]:
     return list(difflib.unified_diff(plain_lines(broken), plain_lines(fixed), lineterm=""))[2:]
 
 
-class Progress:
-    """Follows the stages of a grading, and shows one stage at a time; without a bar it shows nothing."""
-
-    def __init__(self, bar: rich_progress.Progress | None = None) -> None:
-        self._bar = bar
+class Progress(rich_progress.Progress):
+    """Follows the stages of a grading, and shows one stage at a time; a bar that is not started shows nothing."""
 
     def begin(self, stage: str, total: int) -> None:
         """Start a stage of `total` items."""
-        if self._bar is not None:
-            for task in self._bar.task_ids:
-                self._bar.remove_task(task)
-            self._bar.add_task(stage, total=total)
+        for task in self.task_ids:
+            self.remove_task(task)
+        self.add_task(stage, total=total)
 
     def done(self) -> None:
         """Count one item of the stage."""
-        if self._bar is not None:
-            [task] = self._bar.task_ids
-            self._bar.advance(task)
+        [task] = self.task_ids
+        self.advance(task)
 
 
 @contextmanager
 def shown_progress(console: Console) -> Iterator[Progress]:
     """Show a progress bar if the console is a terminal, and nothing otherwise; the bar goes when the block ends."""
-    if not console.is_terminal:
-        yield Progress()
-        return
-    columns = (*rich_progress.Progress.get_default_columns(), rich_progress.MofNCompleteColumn())
-    with rich_progress.Progress(*columns, console=console, transient=True, speed_estimate_period=_ESTIMATE_OVER) as bar:
-        yield Progress(bar)
+    columns = (*Progress.get_default_columns(), rich_progress.MofNCompleteColumn())
+    bar = Progress(*columns, console=console, transient=True, speed_estimate_period=_ESTIMATE_OVER)
+    with bar if console.is_terminal else nullcontext():
+        yield bar
 
 
 def render(

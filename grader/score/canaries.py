@@ -96,7 +96,7 @@ def own_evidence(
 
 
 def _claim(replay: Replay) -> Claim:
-    return Claim(replay.log.encode(), replay.checkpoint_sha256, replay.platform)
+    return Claim(replay.log.encode(), replay.checkpoint_sha256)
 
 
 def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions: Path = SOLUTIONS) -> str:

@@ -8,8 +8,8 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
 
 from grader.intake.handed_in import Sender, platform_of
 from grader.score.verdict import Flag, SubmissionScore
@@ -58,26 +58,20 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
     return student or named, exercise or known, tuple(flags)
 
 
-class Person(Protocol):
-    """A student of the roster. All but the login may be empty."""
+@dataclass(frozen=True)
+class Student:
+    """A line of the roster; all but the login may be empty."""
 
-    @property
-    def login(self) -> str:
-        """The login."""
-
-    @property
-    def name(self) -> str:
-        """The name, in any order of its parts."""
-
-    @property
-    def email(self) -> str:
-        """The e-mail address."""
+    login: str
+    name: str = ""
+    email: str = ""
+    section: str = ""
 
 
 _Senders = tuple[Sender, ...]
 
 
-def settled(rows: Sequence[SubmissionScore], roster: Iterable[Person] = ()) -> tuple[SubmissionScore, ...]:
+def settled(rows: Sequence[SubmissionScore], roster: Iterable[Student] = ()) -> tuple[SubmissionScore, ...]:
     """Return the rows, each with the student whom the platform names, too.
 
     The roster says who a sender is. Without it, a sender is who most of his files say, and if two senders are one
@@ -115,12 +109,12 @@ def _senders(row: SubmissionScore) -> _Senders:
     return row.arrival.senders if row.arrival else ()
 
 
-def _owned(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Person]) -> dict[_Senders, set[str]]:
+def _owned(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Student]) -> dict[_Senders, set[str]]:
     """Return whose logins each sender has; `claims` counts the logins that are on his files."""
     people: dict[str, set[str]] = defaultdict(set)
-    for person in roster:
-        for key in {login(person.email), login(person.login), letters_of(person.name)}:
-            people[key].add(login(person.login))
+    for student in roster:
+        for key in {login(student.email), login(student.login), letters_of(student.name)}:
+            people[key].add(login(student.login))
     owned, listed = {}, set()
     for senders, names in claims.items():
         known = set()

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.intake.program import does_nothing, imported_paths, parse_experiment, path_of
+from grader.intake.program import does_nothing, imported_paths, parse_experiment, path_of, root_of
 from harness.recipe import Area
 
 AREAS: dict[str, Area] = {
@@ -270,9 +270,9 @@ class _Slice:
             return any(map(self._is_wanted, target.elts))
         if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
             key = target.slice.value
-            if isinstance(key, str) and _root(target) in self._containers and key not in _METRICS:
+            if isinstance(key, str) and root_of(target) in self._containers and key not in _METRICS:
                 return False
-        root = _root(target)
+        root = root_of(target)
         return root in self.read or not (isinstance(target, ast.Name) or root in self._containers)
 
     def _acts(self, value: ast.expr) -> bool:
@@ -280,7 +280,7 @@ class _Slice:
         return any(self._call_acts(node) for node in ast.walk(value) if isinstance(node, ast.Call))
 
     def _call_acts(self, call: ast.Call) -> bool:
-        name, root = _called(call), _root(call.func)
+        name, root = _called(call), root_of(call.func)
         if isinstance(call.func, ast.Attribute) and root in self._containers and name in _FILLING:
             return root in self.read
         return name in self._acting or (
@@ -300,13 +300,6 @@ def _own_metrics(value: ast.expr) -> ast.expr:
 def _called(call: ast.Call) -> str:
     """Return the last part of the name of what is called, or ""."""
     return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
-
-
-def _root(node: ast.expr) -> str:
-    """Return the name that a chain of attributes, indices and calls begins with, or ""."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _labels(

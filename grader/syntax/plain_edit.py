@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from grader.intake.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
+from grader.intake.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of, root_of
 
 # Of 90 honest fixes in different styles, half insert at most 28 nodes; the largest, one with a new metric, inserts 88.
 # Our largest experiment has 1328.
@@ -39,11 +39,7 @@ _CONTEXTS = _words(
     torch.cuda.amp.autocast torch.autograd.detect_anomaly torch.autograd.set_detect_anomaly
     """
 )
-_LOSSES = _words(
-    """
-    BCEWithLogitsLoss CrossEntropyLoss HuberLoss KLDivLoss L1Loss MSELoss NLLLoss SmoothL1Loss
-    """
-)
+_LOSSES = _words("BCEWithLogitsLoss CrossEntropyLoss HuberLoss KLDivLoss L1Loss MSELoss NLLLoss SmoothL1Loss")
 # What an inserted statement may use of each module. All of it computes, and reaches nothing else.
 _LISTED: dict[str, frozenset[str]] = {
     "torch": _words(
@@ -499,7 +495,7 @@ class _Judge:
             self.odd(node, f"calls .{function.attr[:60]}, which is not listed")
         if function.attr == "update" and (node.args or node.keywords):
             self.odd(node, "calls .update with arguments, which could keep something between calls")
-        if function.attr in _GROWING and _root(function.value) not in self._made:
+        if function.attr in _GROWING and root_of(function.value) not in self._made:
             self.odd(node, f"calls .{function.attr} on something that the function has not made")
 
     def _schedule(self, node: ast.Lambda | ast.FunctionDef, body: Iterable[ast.AST]) -> None:
@@ -554,13 +550,6 @@ def _made_from(maker: ast.expr) -> ast.expr:
     while isinstance(maker, ast.Attribute) and isinstance(maker.value, ast.Call):
         maker = maker.value.func
     return maker
-
-
-def _root(node: ast.expr) -> str:
-    """Return the name that a chain of attributes and indices begins with, or ""."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _bound_by(node: ast.AST) -> Iterator[str]:

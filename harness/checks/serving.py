@@ -16,7 +16,6 @@ cost at most 0.005 of the lead; faults cost 0.019 and more, and still 0.008 if c
 """
 
 import copy
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -51,33 +50,25 @@ def measure(subject: Subject) -> Finding:
     """Compare the answers for the validation examples after some steps; if they differ, also those before training."""
     if not subject.trial().experiment.serves:
         return Finding("not-served", "the experiment has no function predict", {})
-    trained = _served(subject, STEPS)
+    share, cost, accuracy = _served(subject, STEPS)
     text = (
-        f"{trained.share:.1%} of the served classes are the network's own, and the others cost {trained.cost:.2%}"
-        f" of its certainty; accuracy as served {short(trained.accuracy)}"
+        f"{share:.1%} of the served classes are the network's own, and the others cost {cost:.2%} of its certainty;"
+        f" accuracy as served {short(accuracy)}"
     )
-    values = {
-        "share of equal answers": trained.share,
-        "cost of the others": trained.cost,
-        "accuracy as served": trained.accuracy,
-    }
-    if trained.cost <= SAME:
+    values = {"share of equal answers": share, "cost of the others": cost, "accuracy as served": accuracy}
+    if cost <= SAME:
         return Finding("same", text, values)
-    values["cost before training"] = before = _served(subject, 0).cost
+    values["cost before training"] = before = _served(subject, 0)[1]
     return Finding(
         "departs" if before <= SAME else "differs", f"{text}; before training, they cost {before:.2%}", values
     )
 
 
-@dataclass(frozen=True)
-class _Served:
-    share: float
-    cost: float
-    accuracy: float
+def _served(subject: Subject, steps: int) -> tuple[float, float, float]:
+    """Return the share of equal answers, the cost of the others, and the accuracy as served, after some steps.
 
-
-def _served(subject: Subject, steps: int) -> _Served:
-    """Return how what is served differs after some steps and the end of an epoch."""
+    The epoch ends after them.
+    """
     trial = subject.trial()
     for batch in trial.batches(steps):
         trial.step(*batch)
@@ -88,12 +79,9 @@ def _served(subject: Subject, steps: int) -> _Served:
         served = trial.experiment.predict(trial.model.train(), trial.served.inputs)
     answers = likely.argmax(dim=1)
     if len(served) != len(answers):
-        return _Served(0.0, 1.0, 0.0)
-    return _Served(
-        float((served == answers).double().mean()),
-        _cost(likely, served.long()),
-        float((served == trial.served.labels).double().mean()),
-    )
+        return 0.0, 1.0, 0.0
+    share, accuracy = (float((served == one).double().mean()) for one in (answers, trial.served.labels))
+    return share, _cost(likely, served.long()), accuracy
 
 
 def _probabilities(outputs: Tensor) -> Tensor:

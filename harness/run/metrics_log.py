@@ -162,7 +162,7 @@ def _records(text: str) -> Sequence[Record]:
 
 def _parse_record(line: str) -> Record:
     """Return one record. Raises `ValueError` for what is not strict JSON, or a value that no run writes."""
-    found = _decode(line)
+    found = strict_json(line)
     if not isinstance(found, dict):
         raise ValueError("not a JSON object")
     for key, value in found.items():
@@ -223,4 +223,5 @@ def _object(pairs: list[tuple[str, Any]]) -> Record:
     return record
 
 
-_decode = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object).decode
+# Raises `ValueError` or `RecursionError` for text that is not strict JSON, or in which a key comes twice.
+strict_json = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object).decode

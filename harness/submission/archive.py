@@ -154,30 +154,27 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
     return with_manifest(members, facts | {name: value for name, value in help.items() if value})
 
 
-def submit(workspace: Workspace, student: str, out: Path, *, handed_in: bool = True) -> Submission:
+def submit(workspace: Workspace | FileWorkspace, student: str, out: Path, *, handed_in: bool = True) -> Submission:
     """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note that it is handed in, if it is.
 
     It replaces an older one. Raises `UserError` if the tarball would be incomplete or contradict itself. A student may
     hand in imperfect work: other failed checks become warnings.
     """
     student = student_name(student)
-    warnings = _warnings(check_workspace(workspace), workspace.command("check"))
-    written = _write(build_submission(workspace, student), workspace.folder, student, out, warnings)
+    if isinstance(workspace, FileWorkspace):
+        warnings = _warnings(file_items(workspace), workspace.command("check"))
+        facts = {"student": student, "recipe": workspace.exercise.id}
+        members = with_manifest({workspace.exercise.file: workspace.answer.read_bytes()}, facts)
+    else:
+        warnings = _warnings(check_workspace(workspace), workspace.command("check"))
+        members = build_submission(workspace, student)
+    data = deterministic_tar_gz(members)
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{student}_{workspace.folder.name}{SUFFIX}"
+    write_with_sha256(path, data)
     if handed_in:
-        note_progress(workspace.folder, handed_in=written.path.name)
-    return written
-
-
-def submit_file(workspace: FileWorkspace, student: str, out: Path, *, handed_in: bool = True) -> Submission:
-    """Write the tarball of an exercise whose answer is one file, as `submit` does for runs."""
-    student = student_name(student)
-    warnings = _warnings(file_items(workspace), workspace.command("check"))
-    members = {workspace.exercise.file: workspace.answer.read_bytes()}
-    facts = {"student": student, "recipe": workspace.exercise.id}
-    written = _write(with_manifest(members, facts), workspace.folder, student, out, warnings)
-    if handed_in:
-        note_progress(workspace.folder, handed_in=written.path.name)
-    return written
+        note_progress(workspace.folder, handed_in=path.name)
+    return Submission(path, hashlib.sha256(data).hexdigest(), tuple(warnings))
 
 
 def _warnings(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
@@ -188,14 +185,3 @@ def _warnings(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
         more = f" (and {len(blocking) - 1} more: {command})" if blocking[1:] else ""
         raise UserError(f"Not packed, {blocking[0].id}: {blocking[0].message}{more}")
     return failures
-
-
-def _write(
-    members: Mapping[str, bytes], folder: Path, student: str, out: Path, warnings: Sequence[CheckItem]
-) -> Submission:
-    data = deterministic_tar_gz(members)
-    digest = hashlib.sha256(data).hexdigest()
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{student}_{folder.name}{SUFFIX}"
-    write_with_sha256(path, data)
-    return Submission(path, digest, tuple(warnings))
