@@ -52,7 +52,7 @@ def _measure() -> tuple[dict[str, Any], str | None]:
     if done.returncode == 0:
         return json.loads(done.stdout), None
     last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-    return {}, f"`{' '.join(words)}` failed ({last}): delete .venv and run `make test` to set it up again."
+    return {}, f"`{' '.join(words)}` failed ({last}): delete .venv and run `make exercises` to set it up again."
 
 
 def _processor() -> str:
