@@ -57,6 +57,7 @@ def build_kit(tarball: Path, files: dict[str, bytes] | None = None) -> dict[str,
 def kit_files() -> dict[str, bytes]:
     """Return the content of every file of the kit, by its path. Raises `UserError` if one gives an answer away."""
     files = _files_of_every_kit(_readme("kit", {"case": "huge_lr"}))
+    files["Makefile"] = _makefile(files["Makefile"].decode(), "huge_lr", hints=True).encode()
     for recipe in map(load_recipe, recipe_ids()):
         own = {
             PROMPT: (EXERCISES / recipe.id / PROMPT).read_bytes(),
