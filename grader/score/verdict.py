@@ -8,7 +8,7 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from grader.intake.handed_in import Arrival
 from grader.score.schedule import Schedule
@@ -256,8 +256,7 @@ class Exhibits(Model):
 
 def scores_bytes(scores: Scores) -> bytes:
     """Return the content of `scores.json`: strict JSON, one key a line, in UTF-8."""
-    # Of a large class this is megabytes, and `model_dump_json` would hold them as text, too.
-    return TypeAdapter(Scores).dump_json(scores, indent=1) + b"\n"
+    return scores.model_dump_json(indent=1).encode() + b"\n"
 
 
 def read_scores(out: Path) -> Scores:
