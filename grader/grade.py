@@ -99,8 +99,8 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         rows = course.compared(course.with_missing(scores.submissions)) if course else compared(scores.submissions)
         likeness = find_alike(_works(graded, rows), _programs_of)
         schedule = course.schedule if course else None
-        scores = scores.model_copy(update={"submissions": flagged(rows, likeness), "schedule": schedule})
-        scores = scores.model_copy(update={"changes": changed_scores(earlier, scores)})
+        scores = replace(scores, submissions=flagged(rows, likeness), schedule=schedule)
+        scores = replace(scores, changes=changed_scores(earlier, scores))
         exhibits = {item.row.submission: item.exhibits for item in graded}
         names = {login(one.login): one.name for one in course.students} if course else {}
         write_reports(
@@ -138,9 +138,7 @@ def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> li
     answer_grader = AnswerGrader(grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed)
     scores += answer_grader.grade(answers, progress)
     arrivals = {file.name: file.arrival for file in files}
-    scores = [
-        replace(item, row=item.row.model_copy(update={"arrival": arrivals[item.row.submission]})) for item in scores
-    ]
+    scores = [replace(item, row=replace(item.row, arrival=arrivals[item.row.submission])) for item in scores]
     return sorted(scores, key=lambda item: item.row.submission)
 
 

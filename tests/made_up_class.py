@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from grader.score.identity import compared
@@ -105,7 +106,7 @@ def make_row(submission: str, student: str, recipe: str, changes: dict[str, Chec
     }
     points = [one.points for one in criteria.values()]
     total = None if None in points else round(sum(p for p in points if p is not None), 2)
-    fields = {
+    fields: dict[str, Any] = {
         "submission": submission,
         "student": student,
         "recipe": recipe,
@@ -114,7 +115,7 @@ def make_row(submission: str, student: str, recipe: str, changes: dict[str, Chec
         "criteria": criteria,
         "provenance": {"archive_sha256": digest(submission), "seed": 42, "dataset": "digits"},
     }
-    return SubmissionScore.model_validate({**fields, **more})
+    return SubmissionScore(**{**fields, **more})
 
 
 def scores_of(*rows: SubmissionScore) -> Scores:
@@ -132,11 +133,10 @@ def _title(address: str) -> str:
     return CHECK_TITLES.get(address, f"The check {address}")
 
 
-_DECIDED = lost("cause", "The right cause", 3, "Set by the instructor.", "Name one cause only.", points=2).model_copy(
-    update={
-        "rule": RuleVerdict(outcome="could not judge", points=None, reason="The report offers two causes."),
-        "comment": "Right cause, but hedged: see me about the second paragraph.",
-    }
+_DECIDED = replace(
+    lost("cause", "The right cause", 3, "Set by the instructor.", "Name one cause only.", points=2),
+    rule=RuleVerdict(outcome="could not judge", points=None, reason="The report offers two causes."),
+    comment="Right cause, but hedged: see me about the second paragraph.",
 )
 _WRONG = {
     **changed("fix.minimal", lost, "Judged only for a correct fix.", "Fix the cause first; then this counts."),

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from made_up_class import changed, make_exhibits, make_row
@@ -21,15 +22,13 @@ def open_rows() -> list[SubmissionScore]:
         make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.correct", open_check, REASON)),
         make_row("bob_huge_lr", "bob", "huge_lr", changed("explanation.ruled_out", open_check, REASON)),
     ]
-    return [
-        row.model_copy(update={"provenance": {**row.provenance, "tarball_sha256": row.student * 16}}) for row in rows
-    ]
+    return [replace(row, provenance={**row.provenance, "tarball_sha256": row.student * 16}) for row in rows]
 
 
 @contextmanager
 def reviewing(out: Path, *, anonymous: bool = False) -> Iterator[ReviewServer]:
     """Write reports of two open submissions and a hostile one, and serve their review."""
-    hostile = hostile_row().model_copy(update={"status": "not judged", "total": None, "criteria": {}})
+    hostile = replace(hostile_row(), status="not judged", total=None, criteria={})
     rows = (*open_rows(), hostile)
     exhibits = {row.submission: make_exhibits(row.submission) for row in rows}
     write_reports(Scores(provenance={}, submissions=rows), {**exhibits, hostile.submission: hostile_exhibits()}, out)

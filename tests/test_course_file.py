@@ -1,5 +1,6 @@
 """A course file: what it says, and every mistake in it named at once; drawn cases, lateness, attempts."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
@@ -26,9 +27,9 @@ RESULTS = "[assignment.results]\n{} = 2026-10-28T00:00:00\n[assignment.late]"
 
 def refused(folder: Path, *changes: tuple[str, str], roster: str = ROSTER) -> str:
     text = COURSE
-    for find, replace in changes:
+    for find, other in changes:
         assert find in text
-        text = text.replace(find, replace, 1)
+        text = text.replace(find, other, 1)
     with pytest.raises(UserError) as error:
         check_course(write_course(folder, text, roster))
     return str(error.value)
@@ -240,7 +241,7 @@ def test_lateness_is_taken_from_the_total_once_and_never_from_a_decision() -> No
     due = DUE.replace(tzinfo=None)
     schedule = Schedule(time_zone="UTC", due=due, late=LatePolicy(points_per_day=10), feedback=due, solution=due)
     rule = RuleTotal(status="graded", total=90.0, reason="")
-    added = rule.model_copy(update={"added": 5.0})
+    added = replace(rule, added=5.0)
     rows = [attempt("a", -1, 90.0), attempt("b", 25, 90.0), attempt("c", 25, None), attempt("d", 25, 95.0, rule=rule)]
     early, late, waits, decided, more = with_lateness([*rows, attempt("e", 25, 95.0, rule=added)], schedule)
     assert more.total == 75.0, "points that are added do not undo lateness"

@@ -1,6 +1,8 @@
 """A roster as platforms export it, and what it says about a class."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from courses import write_course
@@ -80,12 +82,12 @@ def test_what_is_no_roster_is_refused(text: str, said: str, tmp_path: Path) -> N
         read_roster(tmp_path / "other.csv")
 
 
-def row(student: str, case: str, **more: object) -> SubmissionScore:
+def row(student: str, case: str, **more: Any) -> SubmissionScore:
     made = SubmissionScore(
         submission=f"{student}_{case}", student=student, recipe=case, status="graded", reason="", total=50.0,
         criteria={}, flags=(), provenance={},
     )  # fmt: skip
-    return made.model_copy(update=more)
+    return replace(made, **more)
 
 
 def test_who_did_not_hand_in_a_case_has_a_row(tmp_path: Path) -> None:
@@ -99,9 +101,7 @@ def test_who_did_not_hand_in_a_case_has_a_row(tmp_path: Path) -> None:
     assert {item.total for item in rows if item.status == "missing"} == {None}
     again = with_missing([*rows, row("cem", "a1")], students, cases)
     assert {(item.student, item.recipe) for item in again if item.status == "missing"} == missing - {("cem", "a1")}
-    decided = [
-        item.model_copy(update={"status": "graded", "total": 0.0}) if item.student == "cem" else item for item in rows
-    ]
+    decided = [replace(item, status="graded", total=0.0) if item.student == "cem" else item for item in rows]
     assert with_missing(decided, students, cases) == decided
 
 

@@ -1,4 +1,5 @@
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,9 +82,7 @@ def test_it_stays_open_while_another_check_is(tmp_path: Path) -> None:
 
 def test_it_stays_open_while_a_criterion_is_missing(tmp_path: Path) -> None:
     row = make_row("ada_huge_lr", "ada", "huge_lr", {})
-    row = row.model_copy(
-        update={"criteria": {"fix": criterion_score((full("a", "A", 3, ""), open_check("b", "B", 2, "")))}}
-    )
+    row = replace(row, criteria={"fix": criterion_score((full("a", "A", 3, ""), open_check("b", "B", 2, "")))})
     [after] = apply_decisions(scores_of(row), loaded(tmp_path, one('check = "fix.b"\npoints = 2'))).submissions
     assert (after.status, after.total, after.criteria["fix"].points) == ("not judged", None, 5)
 
@@ -232,7 +231,7 @@ def test_decisions_about_scores_that_have_them_already_change_nothing(tmp_path: 
 def test_what_was_decided_of_another_tarball_does_not_hold_and_an_earlier_one_of_this_does() -> None:
     old, new = (reviewed(sha256=letter * 64, points=points) for letter, points in (("a", 2.0), ("b", 3.0)))
     row = SCORES.submissions[1]
-    of_old = row.model_copy(update={"provenance": {"tarball_sha256": "a" * 64}})
+    of_old = replace(row, provenance={"tarball_sha256": "a" * 64})
     result = apply_decisions(scores_of(of_old), [old, new])
     assert (result.submissions[0].total, [one.state for one in result.decisions]) == (94, ["holds", "replaced"])
     # Nothing could be read when it was decided: it does not hold for what can be read.
@@ -257,7 +256,7 @@ def test_a_second_scoring_says_what_changed_and_why(tmp_path: Path) -> None:
         "bob_huge_lr": ("not judged", "94", "fix.minimal open -> 2"),
         "zoe_huge_lr": ("100", "gone", "there is no such submission now"),
     }
-    page = render_class_page(after.model_copy(update={"changes": changed_scores(earlier, after)}))
+    page = render_class_page(replace(after, changes=changed_scores(earlier, after)))
     assert "your decision about fix.correct" in page
     assert changed_scores(earlier_scores_of(after, tmp_path), SCORES)[0].why == (
         "your decision about fix.correct holds no longer"

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import zipfile
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_plain_tables_have_a_row_for_each_student_and_exercise(out: Path) -> Non
         ("eve", "steep", "rejected", 0.0),
     ]
     assert rows[1]["criteria"]["fix"] is None
-    assert rows[0]["flags"] == [_FLAG.model_dump()]
+    assert rows[0]["flags"] == [asdict(_FLAG)]
     assert "1 not judged" in done.stdout
     assert done.stderr == ""
 
@@ -92,7 +93,7 @@ def test_pages_are_one_for_each_student_with_all_exercises(out: Path) -> None:
 def test_a_report_that_looks_like_our_html_is_shown_as_it_is(tmp_path: Path) -> None:
     text = 'It says id="score" and href="#x" and <main>, </main>.'
     row = make_row("ada_steep", "ada", "steep", changed("fix.correct", open_check, f"{text} {HOSTILE}"))
-    exhibits = make_exhibits("ada_steep").model_copy(update={"report": text})
+    exhibits = replace(make_exhibits("ada_steep"), report=text)
     write_reports(scores_of(row), {"ada_steep": exhibits}, tmp_path / "reports", titles=TITLES)
     run(tmp_path / "reports", "pages")
     page = Page(files(tmp_path / "reports", "pages")["ada.html"].decode())

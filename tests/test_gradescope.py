@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import venv
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,7 @@ def test_the_exercises_of_an_assignment_share_100_points() -> None:
     [
         ([], "No files were handed in for it: hand in one."),
         ([row("steep"), row("steep", student="bob")], "2 files were handed in for it: hand in one."),
-        ([row("steep"), row("steep").model_copy(update={"submission": "1_ada_steep"})], "1_ada_steep"),
+        ([row("steep"), replace(row("steep"), submission="1_ada_steep")], "1_ada_steep"),
         ([row("steep", status="rejected", reason="Not an archive.", total=0.0, criteria={})], "Not an archive."),
     ],
 )

@@ -11,6 +11,7 @@ import stat
 import tracemalloc
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -464,7 +465,7 @@ def rows_of(tmp_path: Path, files: Files) -> list[SubmissionScore]:
             row = unscored(file.name, "", student=read.student, exercise=read.recipe).row
         except Rejected as error:
             row = unscored(file.name, error.code, student=error.student, exercise=error.recipe, rejected=True).row
-        rows.append(row.model_copy(update={"arrival": file.arrival}))
+        rows.append(replace(row, arrival=file.arrival))
     return rows
 
 

@@ -4,6 +4,7 @@ import csv
 import io
 import tarfile
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -145,14 +146,12 @@ def test_gradescope_tells_no_cause_before_the_due_date() -> None:
 
 def test_a_decision_is_feedback_and_the_rule_beside_it_is_not() -> None:
     rule = RuleVerdict(outcome="failed", points=0.0, reason="why-fix.correct.")
-    check = lost("correct", "T", 12, "The instructor decided: 6 of 12.", "how-fix.correct.", points=6).model_copy(
-        update={"rule": rule, "comment": "See me."}
-    )
-    row = make_row("ada_a1", "ada", "a1", {"fix.correct": check}).model_copy(
-        update={
-            "rule": RuleTotal(status="not judged", total=None, reason="It was huge_lr."),
-            "reason": f"The instructor decided: 40 of 100. Nice.{BY_RULE}not judged. It was huge_lr.)",
-        }
+    decided = lost("correct", "T", 12, "The instructor decided: 6 of 12.", "how-fix.correct.", points=6)
+    check = replace(decided, rule=rule, comment="See me.")
+    row = replace(
+        make_row("ada_a1", "ada", "a1", {"fix.correct": check}),
+        rule=RuleTotal(status="not judged", total=None, reason="It was huge_lr."),
+        reason=f"The instructor decided: 40 of 100. Nice.{BY_RULE}not judged. It was huge_lr.)",
     )
     seen = seen_by_student(row, "feedback")
     [decided] = [one for one in seen.criteria["fix"].checks if one.id == "correct"]
@@ -178,7 +177,7 @@ def test_what_the_grader_could_not_do_tells_nothing_of_the_exercise() -> None:
 
 def test_a_check_that_nobody_listed_tells_nothing() -> None:
     new = criterion_score((lost("surprise", "T", 5, "It was huge_lr.", "Use lr=0.1."),))
-    row = make_row("ada_a1", "ada", "a1", {}).model_copy(update={"criteria": {"fix": new, "novelty": new}})
+    row = replace(make_row("ada_a1", "ada", "a1", {}), criteria={"fix": new, "novelty": new})
     assert "huge_lr" not in str(seen_by_student(row, "feedback")) and "0.1" not in str(seen_by_student(row, "feedback"))
     assert TOLD < EVERY
 

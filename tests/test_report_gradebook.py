@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,7 @@ def test_who_handed_in_nothing_has_no_grade_and_one_of_two_counts_half() -> None
 @pytest.mark.parametrize("recipe", ["zigzag", ""])
 def test_a_grade_waits_while_a_file_of_the_student_is_unreadable_or_disputed(recipe: str) -> None:
     rows = [make_row("ada_steep", "ada", "steep", {}), missing("ada", "zigzag")]
-    unreadable = rejected("ada", recipe).model_copy(update={"submission": "typed"})
+    unreadable = replace(rejected("ada", recipe), submission="typed")
     disputed = make_row("file", "ada", recipe or "zigzag", {}, not_counting="It may be another student's.")
     assert grade(students_of(scores_of(*rows))["ada"], ["steep", "zigzag"]) == 50.0
     for file in (unreadable, disputed):
@@ -152,14 +153,14 @@ def test_a_grade_waits_while_a_file_of_the_student_is_unreadable_or_disputed(rec
 def test_a_rejected_archive_has_no_row_and_no_column_whatever_it_says(platform: Platform) -> None:
     # An empty column of that name would wipe the grades of another assignment; a 0 beside "bob" would be his; and
     # a name that Moodle does not know makes it refuse the whole file.
-    evil = rejected("bob", "steep").model_copy(update={"submission": "evil"})
+    evil = replace(rejected("bob", "steep"), submission="evil")
     good = [make_row("ada_steep", "ada", "steep", {}), make_row("bob_steep", "bob", "steep", {})]
     scores = scores_of(*good, evil, rejected("eve", "Midterm (17)"))
     assert export(scores, platform) == export(scores_of(*good), platform)
 
 
 def test_a_rejected_archive_that_the_instructor_gave_a_total_is_exported() -> None:
-    row = rejected("eve", "steep").model_copy(update={"status": "graded", "total": 40.0})
+    row = replace(rejected("eve", "steep"), status="graded", total=40.0)
     assert table(export(scores_of(row), "canvas"))[-1] == ["eve", "", "", "eve", "", "40"]
 
 

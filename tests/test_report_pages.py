@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def hostile_row() -> SubmissionScore:
     rule = RuleVerdict(outcome="failed", points=0.0, reason=HOSTILE)
     changes = changed("fix.minimal", lost, HOSTILE, HOSTILE) | changed("fix.correct", open_check, HOSTILE)
     decided = lost("cause", HOSTILE, 3, HOSTILE, HOSTILE, points=2)
-    changes["explanation.cause"] = decided.model_copy(update={"rule": rule, "comment": HOSTILE})
+    changes["explanation.cause"] = replace(decided, rule=rule, comment=HOSTILE)
     return make_row(
         HOSTILE,
         HOSTILE,
@@ -190,7 +191,7 @@ class TestClassPage:
         assert "2 submissions, 1 of them after the due date." in page.words
         assert "2026-10-28 12:00 CET" in page.words and "UTC" not in page.words
         assert "Hardest exercises" not in page.words, "there is one exercise"
-        plain = render_class_page(scores.model_copy(update={"schedule": None}))
+        plain = render_class_page(replace(scores, schedule=None))
         assert "hours after 2026-10-28 11:00 UTC" in plain and ">due<" not in plain
         assert when_chart(SCORES) is None, "no time is known"
 

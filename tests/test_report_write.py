@@ -2,6 +2,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from harness.errors import UserError
 SCORES, EXHIBITS = made_up_class(20)
 PAGES = {f"{row.submission}.html" for row in SCORES.submissions}
 NAMES = {"index.html", "gradebook.csv", "scores.json"} | PAGES
-OTHER = SCORES.model_copy(update={"provenance": {**SCORES.provenance, "grader": "9"}})
+OTHER = replace(SCORES, provenance={**SCORES.provenance, "grader": "9"})
 
 
 @pytest.fixture
@@ -46,15 +47,15 @@ def test_the_same_scores_give_the_same_bytes(out: Path, tmp_path: Path) -> None:
 def test_only_a_page_that_changed_is_a_new_file(out: Path) -> None:
     first, second, *others = SCORES.submissions
     before = {name: (out / name).stat().st_ino for name in PAGES}
-    rows = (first.model_copy(update={"total": 1.5}), second, *others)
-    write_reports(SCORES.model_copy(update={"submissions": rows}), EXHIBITS, out, titles=TITLES)
+    rows = (replace(first, total=1.5), second, *others)
+    write_reports(replace(SCORES, submissions=rows), EXHIBITS, out, titles=TITLES)
     changed = {name for name in PAGES if (out / name).stat().st_ino != before[name]}
     assert changed == {f"{first.submission}.html"}
     assert "1.5" in (out / f"{first.submission}.html").read_text(encoding="utf-8")
 
 
 def test_a_page_without_a_submission_goes(out: Path) -> None:
-    fewer = OTHER.model_copy(update={"submissions": OTHER.submissions[:3]})
+    fewer = replace(OTHER, submissions=OTHER.submissions[:3])
     write_reports(fewer, EXHIBITS, out, titles=TITLES)
     pages = {f"{row.submission}.html" for row in fewer.submissions}
     assert snapshot(out).keys() == pages | {"index.html", "gradebook.csv", "scores.json"}

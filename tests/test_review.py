@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
@@ -211,7 +212,7 @@ def test_points_after_lateness_stand_beside_those_before_it(server: ReviewServer
     arrival = Arrival(file="x", submitted_at=datetime(2026, 10, 28, 12, tzinfo=UTC))
     row = make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.correct", open_check, "?"), arrival=arrival)
     schedule = Schedule(time_zone="Europe/Berlin", due=due, late=late, feedback=due, solution=due)
-    scores = scores_of(row).model_copy(update={"schedule": schedule})
+    scores = replace(scores_of(row), schedule=schedule)
     (server.out / SCORES).write_bytes(scores_bytes(scores))
     base = f"/{server.token}/"
     (item,) = links(ask(server, base)[1])

@@ -9,6 +9,7 @@ import json
 import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -159,12 +160,8 @@ def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
             problems[place] = ""
         except UserError as problem:
             problems[place] = str(problem)
-    return scores.model_copy(
-        update={
-            "submissions": tuple(rows.values()),
-            "decisions": tuple(_noted(one, problems.get(place)) for place, one in enumerate(decisions)),
-        }
-    )
+    noted = tuple(_noted(one, problems.get(place)) for place, one in enumerate(decisions))
+    return replace(scores, submissions=tuple(rows.values()), decisions=noted)
 
 
 def _noted(decision: Decision, problem: str | None) -> Decided:
@@ -189,10 +186,9 @@ def _noted(decision: Decision, problem: str | None) -> Decided:
 def _by_rule(row: SubmissionScore) -> SubmissionScore:
     """Return the row without the instructor's decisions about its points, and as if it were not late."""
     if row.late is not None and row.total is not None:
-        row = row.model_copy(update={"total": round(row.total + row.late.cost, 2), "late": None})
+        row = replace(row, total=round(row.total + row.late.cost, 2), late=None)
     if row.rule is not None:
-        by_rule = {"status": row.rule.status, "total": row.rule.total, "reason": row.rule.reason}
-        row = row.model_copy(update={**by_rule, "rule": None})
+        row = replace(row, status=row.rule.status, total=row.rule.total, reason=row.rule.reason, rule=None)
     if not any(check.rule for criterion in row.criteria.values() for check in criterion.checks):
         return row
     criteria = {
@@ -203,7 +199,7 @@ def _by_rule(row: SubmissionScore) -> SubmissionScore:
 
 
 def _check_by_rule(check: Check) -> Check:
-    return check.model_copy(update={**dict(check.rule), "rule": None, "comment": ""}) if check.rule else check
+    return replace(check, **asdict(check.rule), rule=None, comment="") if check.rule else check
 
 
 def _decided_row(row: SubmissionScore | None, decision: Decision, names: Mapping[str, object]) -> SubmissionScore:
@@ -244,15 +240,14 @@ def _decided(check: Check, decision: Decision) -> Check:
     if given > check.max:
         raise UserError(f"{decision.check} is worth 0 to {points(check.max)}, not {points(given)}: add to the total.")
     whole = given == check.max
-    return check.model_copy(
-        update={
-            "outcome": "passed" if whole else "failed",
-            "points": given,
-            "reason": f"The instructor decided: {points(given)} of {points(check.max)}{added}.",
-            "remedy": "" if whole else check.remedy,
-            "rule": RuleVerdict(outcome=check.outcome, points=check.points, reason=check.reason),
-            "comment": decision.comment,
-        }
+    return replace(
+        check,
+        outcome="passed" if whole else "failed",
+        points=given,
+        reason=f"The instructor decided: {points(given)} of {points(check.max)}{added}.",
+        remedy="" if whole else check.remedy,
+        rule=RuleVerdict(outcome=check.outcome, points=check.points, reason=check.reason),
+        comment=decision.comment,
     )
 
 
@@ -267,13 +262,12 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
     total = round(total or 0.0, 2)
     decided = f"The instructor decided: {points(total)} of 100{added}. {decision.comment}"
     by_rule = f"{row.status}. {row.reason}" if row.reason else f"{points(row.total)} of 100."
-    return row.model_copy(
-        update={
-            "status": "graded",
-            "total": total,
-            "reason": f"{decided}{BY_RULE}{by_rule})",
-            "rule": RuleTotal(status=row.status, total=row.total, reason=row.reason, added=decision.add),
-        }
+    return replace(
+        row,
+        status="graded",
+        total=total,
+        reason=f"{decided}{BY_RULE}{by_rule})",
+        rule=RuleTotal(status=row.status, total=row.total, reason=row.reason, added=decision.add),
     )
 
 

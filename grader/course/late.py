@@ -4,6 +4,7 @@ Times are aware. Nobody loses points because a time is unknown.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Literal
 
@@ -26,7 +27,7 @@ def with_lateness(rows: Iterable[SubmissionScore], schedule: Schedule) -> tuple[
         if row.total is None or is_set or not days:
             return row
         cost = schedule.late.deduction(row.total, days)
-        return row.model_copy(update={"total": round(row.total - cost, 2), "late": Lateness(days=days, cost=cost)})
+        return replace(row, total=round(row.total - cost, 2), late=Lateness(days=days, cost=cost))
 
     return tuple(map(late, rows))
 

@@ -5,6 +5,7 @@ was shown.
 """
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -56,7 +57,7 @@ def practise(exercise: str, work: Path) -> int:
         weights = load_weights(DEFAULT_RUBRIC)
         with open_grading(options, weights, quiet) as grading, shown_progress(Console(stderr=True)) as progress:
             (score,) = grade(read_folder(packed.path.parent).files, grading, progress)
-    row = score.row.model_copy(update={"arrival": None})  # the time of a scratch file
+    row = replace(score.row, arrival=None)  # the time of a scratch file
     scores = Scores(provenance=provenance_of(options), submissions=(row,))
     write_reports(scores, {row.submission: score.exhibits}, options.out, titles={exercise: found.title})
     note_progress(work / exercise, score=row.total, revealed=True)

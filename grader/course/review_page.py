@@ -11,6 +11,7 @@ import traceback
 import webbrowser
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -92,7 +93,7 @@ class _Desk:
     def __init__(self, rule: Scores, now: Scores, everything: bool, anonymous: bool) -> None:
         self.everything, self.anonymous = everything, anonymous
         self.now = {row.submission: row for row in now.submissions}
-        self.decided = [one.model_copy(update={"when": decided_at(one.when, now.zone)}) for one in now.decisions]
+        self.decided = [replace(one, when=decided_at(one.when, now.zone)) for one in now.decisions]
         counted = with_lateness(now.submissions, now.schedule) if now.schedule else ()
         self.late = {row.submission: row.total for row in counted if row.late}
         self.rows = {row_key(row): row for row in rule.submissions}

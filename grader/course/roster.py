@@ -5,6 +5,7 @@ import io
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from grader.intake.handed_in import Sender
@@ -168,7 +169,7 @@ def with_roster_flags(
             whose = "nobody on the roster" if owner is None else printable(owner)
             message = f"Its runs have the seed {seed} of {whose}, not that of {printable(row.student)}."
             flags.append(Flag(id=OTHER_SEED, message=message))
-        flagged.append(row.model_copy(update={"flags": (*row.flags, *flags)}) if flags else row)
+        flagged.append(replace(row, flags=(*row.flags, *flags)) if flags else row)
     return flagged
 
 

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict
 
 from grader.intake.archive import MIB, REMEDY, Rejected, open_regular, read_tarball
 from grader.intake.submission import escaped
@@ -58,11 +57,8 @@ _TIME_ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d+)? ?(Z|[+-]\d\d:?\d\d)?")
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Sender(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
     """Who sent a file, as the platform says; what it does not say is empty."""
 
     platform: str
@@ -71,7 +67,8 @@ class Sender(_Record):
     email: str = ""
 
 
-class Arrival(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
     """How a submission came in: what the platform or the file system says of it, not the student.
 
     file: its path below the folder of submissions. submitted_at: aware, in UTC; None if nothing tells it. time_from:
@@ -343,7 +340,7 @@ def _arrival(entry: _Entry, known: Mapping[str, Arrival]) -> Arrival:
     """Return what the platform says of a file; `known` is what Gradescope says of files and folders."""
     listed = next((known[path] for path in (*_above(entry.path), entry.path) if path in known), None)
     if listed is not None:
-        return listed.model_copy(update={"file": entry.path})
+        return replace(listed, file=entry.path)
     platform = platform_of(entry.path)
     senders = () if platform.sender is None else (platform.sender,)
     return Arrival(file=entry.path, senders=senders, late=platform.late)
@@ -387,10 +384,10 @@ def _timed(arrival: Arrival, entry: _Entry, told: _Times) -> Arrival:
     # What the platform says comes before what the student wrote. A list of the platform's names a student's zip.
     moment = told.find((entry.path, *reversed(_above(entry.path)), *people, last, *logins))
     if moment is not None:
-        return arrival.model_copy(update={"submitted_at": moment, "time_from": told.source})
+        return replace(arrival, submitted_at=moment, time_from=told.source)
     if entry.date is None or arrival.senders:
         return arrival
-    return arrival.model_copy(update={"submitted_at": entry.date, "time_from": entry.dated})
+    return replace(arrival, submitted_at=entry.date, time_from=entry.dated)
 
 
 def _key(text: str) -> str:

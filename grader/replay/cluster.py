@@ -212,7 +212,7 @@ class _Cluster:
         from distributed import KilledWorker
 
         try:
-            answer = json.loads(future.result())
+            answer = future.result()
         except KilledWorker as error:
             return Replay(status="XX", message=f"several workers died while they replayed it ({str(error)[:300]})")
         except Exception as error:
@@ -220,6 +220,6 @@ class _Cluster:
             raise UserError(
                 f"A worker does not answer ({str(error)[:300]}): install trainwreck there, {_AGAIN}"
             ) from None
-        if "unfit" in answer:
-            raise UserError(f"A worker cannot make replays: {answer['unfit'].rstrip('.')}, {_AGAIN}")
-        return Replay.model_validate(answer)
+        if unfit := json.loads(answer).get("unfit"):
+            raise UserError(f"A worker cannot make replays: {unfit.rstrip('.')}, {_AGAIN}")
+        return Replay.model_validate_json(answer)

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from pydantic import Field, JsonValue
 
 from grader.sandbox import Status
-from grader.score.verdict import Model, Number
+from grader.score.verdict import Number
 from harness.run.metrics_log import Record, parse_log
+from harness.toml_file import StrictModel
 
 
-class CheckResult(Model):
+class CheckResult(StrictModel):
     """What a check found: one of its outcomes and the figures that decided, or why it could not be made."""
 
     check: str
@@ -18,14 +19,14 @@ class CheckResult(Model):
     problem: str = ""
 
 
-class SplitFigures(Model):
+class SplitFigures(StrictModel):
     """Loss and accuracy on one split; the accuracy of a regression is None."""
 
     loss: Number
     accuracy: Number
 
 
-class Evaluation(Model):
+class Evaluation(StrictModel):
     """The trusted evaluator's figures for replayed weights; `problem` says why there are none."""
 
     heldout: SplitFigures | None = None
@@ -33,7 +34,7 @@ class Evaluation(Model):
     problem: str = ""
 
 
-class Replay(Model):
+class Replay(StrictModel):
     """One experiment, run or checked by the grader. If `status` is not OK, `message` says why, without any figures.
 
     A run has a log, a checkpoint and their evaluation; the other kind has `checks` alone.

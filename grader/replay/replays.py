@@ -23,9 +23,9 @@ from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.request import Request
 from grader.report.text import Progress
-from grader.score.verdict import Model
 from harness.errors import naming
 from harness.files import cache_folder, write_whole
+from harness.toml_file import StrictModel
 
 Made = tuple[Request, Replay]
 # Makes replays and yields each as soon as it is finished.
@@ -38,7 +38,7 @@ _A_DAY = 86_400.0  # seconds
 # A replay takes 75 kB: a course of 2,100 submissions 0.1 GB, a whole self-check some 0.5 GB.
 KEPT_DAYS = 60.0
 _IN_MEMORY = 64  # replays that were used last: 5 MB
-Record = TypeVar("Record", bound=Model)
+Record = TypeVar("Record", bound=StrictModel)
 
 
 class Replays:

@@ -6,6 +6,7 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Literal
 
 from pydantic_core import to_json
@@ -53,7 +54,7 @@ def gradebook_json(scores: Scores) -> bytes:
             "criteria": {name: criterion.points for name, criterion in row.criteria.items()},
             "lateness": row.late.cost if row.late else None,
             "decided": row.reason if row.rule else "",
-            "flags": [flag.model_dump() for flag in row.flags],
+            "flags": [asdict(flag) for flag in row.flags],
         }
         for row in _counting(scores)
     ]

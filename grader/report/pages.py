@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from statistics import fmean, median
 from typing import get_args
@@ -93,7 +93,7 @@ def render_class_page(
             "mean": fmean(totals) if totals else None,
             "median": median(totals) if totals else None,
             "bars": histogram(totals),
-            "when": when_chart(scores.model_copy(update={"submissions": tuple(counting)})),
+            "when": when_chart(replace(scores, submissions=tuple(counting))),
             "hardest": hardest(counting),
             "left_out": len(scores.submissions) - len(counting),
             "schedule": scores.schedule,
@@ -328,7 +328,7 @@ def render_submission(
     assignment; with one, the page says from when a student may have it. work: on a page for a student in its stead,
     the sections with what was handed in.
     """
-    row = row.model_copy(update={"flags": own_flags(row)})
+    row = replace(row, flags=own_flags(row))
     exhibits = exhibits or Exhibits(submission=row.submission)
     facts = {**row.provenance, **(provenance or {})}
     broken, fixed = exhibits.broken_source, exhibits.fixed_source

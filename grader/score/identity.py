@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from grader.intake.handed_in import Sender, platform_of
@@ -97,12 +97,12 @@ def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
     if row.status == "rejected":
         if not own and fits(senders, login(row.student)):
             return row
-        return row.model_copy(update={"student": student})
+        return replace(row, student=student)
     flags = row.flags
     if all(flag.id != OTHER_NAME for flag in flags):
         message = f"{senders[0].platform} has it from {printable(sender)}, and its names say {printable(row.student)}."
         flags = (*flags, Flag(id=OTHER_NAME, message=message))
-    return row.model_copy(update={"student": student, "flags": flags})
+    return replace(row, student=student, flags=flags)
 
 
 def _senders(row: SubmissionScore) -> _Senders:
@@ -180,9 +180,7 @@ def compared(rows: Sequence[SubmissionScore], choose: Choose | None = None) -> t
         message = f"The student {student!a} looks like {', '.join(map(ascii, others[:3]))}."
         found[name].append(Flag(id=_LOOK_ALIKE, message=message))
     return tuple(
-        row.model_copy(
-            update={"flags": (*own_flags(row), *found[row.submission]), "not_counting": outside.get(row.submission, "")}
-        )
+        replace(row, flags=(*own_flags(row), *found[row.submission]), not_counting=outside.get(row.submission, ""))
         for row in rows
     )
 
@@ -204,7 +202,7 @@ def decided_student(row: SubmissionScore, student: str, comment: str) -> Submiss
     """Return the row as that of the student whom the instructor named: it counts before all others."""
     flag = Flag(id=DECIDED_NAME, message=f"The instructor decided that it is {printable(student)}'s. {comment}")
     flags = (flag, *(flag for flag in row.flags if flag.id != OTHER_NAME))
-    return row.model_copy(update={"student": student, "flags": flags})
+    return replace(row, student=student, flags=flags)
 
 
 def same_name(text: str) -> str:

@@ -13,14 +13,14 @@ from pydantic import Field
 
 from grader.replay.replay import Evaluation, Replay, SplitFigures
 from grader.score.evidence import Evidence
-from grader.score.verdict import Measurement, Model, Number
+from grader.score.verdict import Measurement, Number
 from harness.checks import load_check
 from harness.data import CLASS_NAMES
 from harness.recipe import Recipe
 from harness.recorded import mechanisms_of
 from harness.run.metrics_log import epoch_records, to_strict
 from harness.symptoms import judge_symptom, reduce_values, signal_values
-from harness.toml_file import read_record
+from harness.toml_file import StrictModel, read_record
 
 # The log's last validation and the evaluator's, on the same examples, differ by rounding. A fix that standardizes by
 # other examples than the reference fix changes the answer to one of the 144 visits, which is 0.007.
@@ -146,7 +146,7 @@ def _measured(name: str, value: Any, wanted: str, good: bool) -> Measurement:
     return Measurement(name=name, value=to_strict(value), wanted=wanted, good=good)
 
 
-class Band(Model):
+class Band(StrictModel):
     """One healthy experiment on one data set: accuracy at most `accuracy_below`, or loss at most `loss_times`.
 
     `reference` is the lowest and the highest figure of the reference fix over seeds.
@@ -156,7 +156,7 @@ class Band(Model):
     dataset: str
     accuracy_below: float | None = None
     loss_times: float | None = None
-    reference: tuple[float, float]
+    reference: Annotated[tuple[float, float], Field(strict=False)]
 
     def holds(self, figures: SplitFigures, reference: SplitFigures) -> bool:
         """Say whether figures lie within the band around the reference's; a non-finite one never does."""
@@ -188,9 +188,9 @@ class Band(Model):
         return value >= limit if self.accuracy_below is not None else value <= limit
 
 
-class _Bands(Model):
+class _Bands(StrictModel):
     format_version: Literal[1]
-    bands: Annotated[tuple[Band, ...], Field(alias="band")]
+    bands: Annotated[tuple[Band, ...], Field(alias="band", strict=False)]
 
 
 @cache

@@ -1,5 +1,6 @@
 """What a student may see of a score, and from when. Everything that a student gets goes through here."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from grader.score.schedule import Level
@@ -28,7 +29,7 @@ def as_students_see(scores: Scores, level: Level) -> Scores:
     if level == "score":
         more = f"Feedback follows on {scores.schedule.begins('feedback')}. {more}"
     rows = tuple(seen_by_student(row, level, more) for row in scores.submissions)
-    return scores.model_copy(update={"submissions": rows})
+    return replace(scores, submissions=rows)
 
 
 def seen_by_student(row: SubmissionScore, level: Level, more: str = "") -> SubmissionScore:
@@ -41,19 +42,19 @@ def seen_by_student(row: SubmissionScore, level: Level, more: str = "") -> Submi
         return row
     reason = "It waits for your instructor." if row.total is None else ""
     if level == "score":
-        return row.model_copy(update={"criteria": {}, "flags": (), "rule": None, "reason": f"{reason} {more}".strip()})
+        return replace(row, criteria={}, flags=(), rule=None, reason=f"{reason} {more}".strip())
     if row.rule is not None:
         reason = row.reason.partition(BY_RULE)[0]
     criteria = {
-        name: criterion.model_copy(update={"checks": tuple(_without_answer(name, check) for check in criterion.checks)})
+        name: replace(criterion, checks=tuple(_without_answer(name, check) for check in criterion.checks))
         for name, criterion in row.criteria.items()
     }
-    return row.model_copy(update={"criteria": criteria, "rule": None, "reason": f"{reason} {more}".strip()})
+    return replace(row, criteria=criteria, rule=None, reason=f"{reason} {more}".strip())
 
 
 def _without_answer(criterion: Criterion, check: Check) -> Check:
     if check.id in _ABOUT_THE_WORK.get(criterion, ()):
         return check
     if check.rule is not None:  # then the reason is that the instructor decided
-        return check.model_copy(update={"remedy": "", "rule": check.rule.model_copy(update={"reason": _LATER})})
-    return check.model_copy(update={"reason": _LATER, "remedy": ""})
+        return replace(check, remedy="", rule=replace(check.rule, reason=_LATER))
+    return replace(check, reason=_LATER, remedy="")

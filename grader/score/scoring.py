@@ -92,14 +92,13 @@ def scored_row(
     warning = {} if sandboxed else {"warning": WITHOUT_SANDBOX}
     no_sandbox = () if sandboxed else (Flag(id="no sandbox", message=WITHOUT_SANDBOX),)
     provenance = {**warning, "tarball_sha256": sha256, "sandbox": sandboxed, **facts}
-    known = {"flags": (*no_sandbox, *flags, *row.flags), "provenance": provenance}
-    return rescored(row.model_copy(update=known), criteria)
+    return rescored(replace(row, flags=(*no_sandbox, *flags, *row.flags), provenance=provenance), criteria)
 
 
 def unjudged(read: Submission | Answer, reason: str) -> Score:
     """Return the score of a submission that the grader has read and could not judge: no total."""
     score = unscored(read.name, reason, student=read.student, exercise=read.recipe)
-    row = score.row.model_copy(update={"provenance": {"tarball_sha256": read.sha256}})
+    row = replace(score.row, provenance={"tarball_sha256": read.sha256})
     return replace(score, row=row)
 
 

@@ -378,7 +378,7 @@ def flagged(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[Submis
         found = others.get(row.submission, [])
         more = f" And like {len(found) - _NAMED} more." if len(found) > _NAMED else ""
         flag = Flag(id=SIMILAR, message=" ".join(found[:_NAMED]) + more)
-        return row.model_copy(update={"flags": (*row.flags, flag)}) if found else row
+        return replace(row, flags=(*row.flags, flag)) if found else row
 
     return tuple(map(with_flag, rows))
 

@@ -4,11 +4,13 @@ The weights of the checks, which `rubric.toml` holds, are here too.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from grader.intake.handed_in import Arrival
 from grader.score.schedule import Schedule
@@ -27,16 +29,12 @@ Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
 BY_RULE = " (The grader: "  # in the reason of a decided total, before what the rules say
 DEFAULT_RUBRIC = Path(__file__).resolve().parent / "rubric.toml"
 Weights = Mapping[Criterion, Mapping[str, float]]
+_NO_OTHERS = ConfigDict(extra="forbid")
 _Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
-class Model(BaseModel):
-    """A frozen record that refuses keys it does not know."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RuleVerdict(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class RuleVerdict:
     """The rule's verdict on a check that the instructor has overridden."""
 
     outcome: Outcome
@@ -44,7 +42,8 @@ class RuleVerdict(Model):
     reason: str
 
 
-class Check(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Check:
     """One row of the rubric, judged.
 
     `passed` has all its points, `failed` fewer (perhaps some), `could not judge` none yet: None, never 0.
@@ -63,7 +62,8 @@ class Check(Model):
     comment: str = ""  # the instructor's
 
 
-class CriterionScore(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class CriterionScore:
     """The checks of one criterion; `points` is None as long as one of them is open."""
 
     points: float | None
@@ -71,14 +71,16 @@ class CriterionScore(Model):
     checks: tuple[Check, ...]
 
 
-class Flag(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Flag:
     """Something that an instructor should look at; it costs no points by itself."""
 
     id: str
     message: str
 
 
-class RuleTotal(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class RuleTotal:
     """What the rules say of a submission whose total the instructor has decided.
 
     added: the points that the decision adds; None if it sets the total.
@@ -90,14 +92,16 @@ class RuleTotal(Model):
     added: float | None = None
 
 
-class Lateness(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Lateness:
     """How many days late a submission is, a begun day as a whole one, and how many points that has cost."""
 
     days: int
     cost: float
 
 
-class SubmissionScore(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class SubmissionScore:
     """One row of `scores.json`.
 
     `graded` has a total. `rejected` is an unusable archive: total 0, no criteria. `not judged` waits for the
@@ -122,7 +126,8 @@ class SubmissionScore(Model):
     rule: RuleTotal | None = None  # set if the instructor has decided the total
 
 
-class Decided(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Decided:
     """One entry of the decisions' file, and what became of it. For the instructor: no student's page shows it."""
 
     submission: str
@@ -135,7 +140,8 @@ class Decided(Model):
     why: str = ""  # it is not applied
 
 
-class Change(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Change:
     """A submission whose total is another one than in the scores before, and why."""
 
     submission: str
@@ -144,7 +150,8 @@ class Change(Model):
     why: str
 
 
-class Scores(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Scores:
     """The whole of `scores.json`, sorted by submission.
 
     decisions: the history, in the order of its file. changes: what differs from the scores that these replaced.
@@ -162,6 +169,9 @@ class Scores(Model):
     def zone(self) -> tzinfo:
         """The time zone of what pages show."""
         return self.schedule.zone if self.schedule else UTC
+
+
+_SCORES = TypeAdapter(Scores)
 
 
 def full(id: str, title: str, maximum: float, reason: str) -> Check:
@@ -216,11 +226,13 @@ def _waiting(criteria: Mapping[Criterion, CriterionScore]) -> str:
 def rescored(row: SubmissionScore, criteria: dict[Criterion, CriterionScore]) -> SubmissionScore:
     """Return the row with these criteria and their sum: graded if none is open."""
     total = total_of(criteria)
-    status, reason = ("not judged", _waiting(criteria)) if total is None else ("graded", "")
-    return row.model_copy(update={"criteria": criteria, "status": status, "total": total, "reason": reason})
+    if total is None:
+        return replace(row, criteria=criteria, status="not judged", total=None, reason=_waiting(criteria))
+    return replace(row, criteria=criteria, status="graded", total=total, reason="")
 
 
-class Measurement(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Measurement:
     """One figure that decided about the fix: a check's outcome, a symptom, or the trusted evaluator's."""
 
     name: str
@@ -229,7 +241,8 @@ class Measurement(Model):
     good: bool
 
 
-class Table(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Table:
     """A table of what was found in an answer that is one file: a caption, headings, and rows of as many cells."""
 
     caption: str
@@ -237,7 +250,8 @@ class Table(Model):
     rows: tuple[tuple[str, ...], ...]
 
 
-class Exhibits(Model):
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Exhibits:
     """Everything the page of one submission shows beside its score. All text is the student's own: untrusted.
 
     answer_file: the name of the file if the answer is one file; then `fixed_source` is its text, and `findings` are
@@ -256,14 +270,14 @@ class Exhibits(Model):
 
 def scores_bytes(scores: Scores) -> bytes:
     """Return the content of `scores.json`: strict JSON, one key a line, in UTF-8."""
-    return scores.model_dump_json(indent=1).encode() + b"\n"
+    return _SCORES.dump_json(scores, indent=1) + b"\n"
 
 
 def read_scores(out: Path) -> Scores:
     """Return the scores in a folder of reports. Raises `UserError` if it holds none that can be read."""
     path = out / SCORES
     try:
-        return Scores.model_validate_json(path.read_bytes())
+        return _SCORES.validate_json(path.read_bytes())
     except FileNotFoundError:
         raise UserError(f"There is no {path}: name the folder that grader score wrote.") from None
     except ValidationError:
@@ -307,4 +321,4 @@ def weighted(check: Check, maximum: float) -> Check:
     if check.max == maximum:
         return check
     points = None if check.points is None else round(check.points * maximum / check.max, 2)
-    return check.model_copy(update={"max": maximum, "points": points})
+    return replace(check, max=maximum, points=points)

@@ -20,13 +20,13 @@ from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Cache, Replays, default_folder, local_executor, trim
 from grader.replay.request import Request, machine_state
 from grader.report.text import Progress, shown_progress
-from grader.score.verdict import Model
 from harness.checks.core.child import start
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.recipe import Recipe
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
+from harness.toml_file import StrictModel
 
 # To start a process and import torch takes as long as the checks of a small experiment.
 _TOGETHER = 10
@@ -40,7 +40,7 @@ class Subject(NamedTuple):
     checks: tuple[str, ...]
 
 
-class Outcomes(Model):
+class Outcomes(StrictModel):
     """What the checks found of one experiment: {check: outcome}."""
 
     outcomes: dict[str, str]

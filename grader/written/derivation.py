@@ -18,9 +18,10 @@ import numpy as np
 from grader.intake.program import Unparsable, parse_experiment
 from grader.replay.replayer import replay_environment
 from grader.sandbox import MIB, Command, Interpreter, Limits, base_python
-from grader.score.verdict import Flag, Model
+from grader.score.verdict import Flag
 from grader.written.judgement import Judgement, RunCommand, checks_of
 from harness.recipe import ROOT
+from harness.toml_file import StrictModel
 from harness.written.derivation import PROBLEMS, draw_cases, foreign_imports
 from harness.written.derivation_call import CallResult, Results
 from harness.written.derivation_judge import AnswerCheck, judge_answer
@@ -115,13 +116,13 @@ def suspicions(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-class _Case(Model):
+class _Case(StrictModel):
     outputs: dict[str, Any]
     problems: dict[str, str]
     changed: list[str]
 
 
-class _Report(Model):
+class _Report(StrictModel):
     problem: str
     cases: dict[str, _Case]
 

@@ -9,7 +9,6 @@ from grader.score.verdict import (
     Criterion,
     CriterionScore,
     Flag,
-    Model,
     Table,
     Weights,
     criterion_score,
@@ -20,6 +19,7 @@ from grader.score.verdict import (
     weighted,
 )
 from harness.recipe import SOLUTIONS
+from harness.toml_file import StrictModel
 from harness.written.derivation_judge import AnswerCheck
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
@@ -27,7 +27,7 @@ RunCommand = Callable[[Command], SandboxResult]
 Checks = Mapping[Criterion, tuple[Check, ...]]
 
 
-class Judgement(Model):
+class Judgement(StrictModel):
     """The checks of one answer by criterion, each worth 1 point until a rubric weighs it.
 
     It depends only on the text, the exercise and our own programs. `fault` says what of ours failed, "" if nothing:
