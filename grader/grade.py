@@ -1,17 +1,20 @@
 """`grader score`: read the submissions, replay what is distinct, score each, write the reports."""
 
+import shelve
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
 from grader.course.course import read_course
-from grader.course.decisions import apply_decisions, changed_scores, decisions_path, earlier_scores, load_decisions
+from grader.course.decisions import apply_decisions, changed_scores, decisions_path, load_decisions
 from grader.course.late import Rule, counting, with_lateness
 from grader.course.roster import STRANGER, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
@@ -29,7 +32,7 @@ from grader.score.identity import Student, compared, left_out, settled
 from grader.score.schedule import Schedule
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.similarity import Work, find_alike, flagged
-from grader.score.verdict import DEFAULT_RUBRIC, Scores, SubmissionScore, load_weights
+from grader.score.verdict import DEFAULT_RUBRIC, Exhibits, Scores, SubmissionScore, load_weights, scored_before
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.written.grade import AnswerGrader, solution
 from harness.cases import Case, course_cases
@@ -89,19 +92,23 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         open_grading(options, weights, console) as grading,
         hold_reports_folder(options.out),
         shown_progress(console) as progress,
+        TemporaryDirectory(prefix="trainwreck-exhibits-") as scratch,
+        # On disk, as those of a large class would fill the memory. Nobody else can write to the folder.
+        shelve.open(f"{scratch}/exhibits") as exhibits,  # noqa: S301
     ):
-        earlier = earlier_scores(options.out)
-        graded = grade(found.files, grading, progress)
-        rows = settled([item.row for item in graded], course.students if course else ())
+        graded = []
+        for item in grade(found.files, grading, progress):
+            graded.append(item.row)
+            exhibits[item.row.submission] = item.exhibits
+        rows = settled(sorted(graded, key=attrgetter("submission")), course.students if course else ())
         # Twice: a decision may be about what is missing, or give a submission to its student.
         scores = Scores(provenance=provenance_of(options), submissions=course.with_missing(rows) if course else rows)
         scores = apply_decisions(scores, load_decisions(options.out))
         rows = course.compared(course.with_missing(scores.submissions)) if course else compared(scores.submissions)
-        likeness = find_alike(_works(graded, rows), _programs_of)
+        likeness = find_alike(_works(rows, exhibits), _programs_of)
         schedule = course.schedule if course else None
         scores = replace(scores, submissions=flagged(rows, likeness), schedule=schedule)
-        scores = replace(scores, changes=changed_scores(earlier, scores))
-        exhibits = {item.row.submission: item.exhibits for item in graded}
+        scores = replace(scores, changes=changed_scores(scored_before(options.out), scores))
         names = {login(one.login): one.name for one in course.students} if course else {}
         write_reports(
             scores, exhibits, options.out, titles=_titles(), names=names, likeness=likeness, progress=progress
@@ -110,13 +117,18 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         return _summarize(scores, found, options.out)
 
 
-def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> list[Score]:
-    """Read, replay and score these files; return their scores, sorted by name. Ctrl-C keeps finished replays.
+def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> Iterator[Score]:
+    """Read, replay and score these files; yield each score once it is known. Ctrl-C keeps finished replays.
 
     One submission is in memory at a time: one that waits for replays is read again when they are made.
     """
+    arrivals = {file.name: file.arrival for file in files}
+    for score in _scores(files, grading, progress):
+        yield replace(score, row=replace(score.row, arrival=arrivals[score.row.submission]))
+
+
+def _scores(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> Iterator[Score]:
     answers: list[Answer] = []
-    scores: list[Score] = []
     problems: dict[str, str] = {}
     # A name ends with the exercise, as make submit writes it. Those of one exercise share logs, which are read once.
     waiting = sorted(files, key=lambda file: (file.name.rpartition("_")[2], file.name))
@@ -126,7 +138,7 @@ def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> li
         for file in waiting:
             found = _judged(_read_one(file), grading, problems)
             if isinstance(found, Score):
-                scores.append(found)
+                yield found
             elif isinstance(found, Answer):
                 answers.append(found)
             else:
@@ -136,10 +148,7 @@ def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> li
         grading.replays.make("replays", wanted, progress)
         waiting = later
     answer_grader = AnswerGrader(grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed)
-    scores += answer_grader.grade(answers, progress)
-    arrivals = {file.name: file.arrival for file in files}
-    scores = [replace(item, row=replace(item.row, arrival=arrivals[item.row.submission])) for item in scores]
-    return sorted(scores, key=lambda item: item.row.submission)
+    yield from answer_grader.grade(answers, progress)
 
 
 # --- Read ---
@@ -247,15 +256,12 @@ def _next_requests(
 # --- Compare ---
 
 
-def _works(graded: Sequence[Score], scored: Sequence[SubmissionScore]) -> Iterator[Work]:
-    """Yield what can be compared of each submission that was read and scored, under the name that was decided."""
-    rows = {row.submission: row for row in scored}
-    for item in graded:
-        row = rows[item.row.submission]
-        shown, facts = item.exhibits, row.provenance
-        program = shown.fixed_source or ""
-        if program or shown.report:
-            seed = facts.get("seed")
+def _works(rows: Iterable[SubmissionScore], exhibits: Mapping[str, Exhibits]) -> Iterator[Work]:
+    """Yield what can be compared of each submission that was read and scored, exercise by exercise."""
+    for row in sorted(rows, key=attrgetter("recipe")):
+        shown, facts = exhibits.get(row.submission), row.provenance
+        if shown and (shown.fixed_source or shown.report):
+            program, seed = shown.fixed_source or "", facts.get("seed")
             yield Work(
                 submission=row.submission,
                 student=row.student,

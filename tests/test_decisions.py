@@ -7,17 +7,24 @@ from made_up_class import changed, make_row, scores_of
 
 from grader.course.decisions import (
     Decision,
-    Earlier,
     apply_decisions,
     changed_scores,
     decisions_path,
-    earlier_scores,
     keep_decision,
     load_decisions,
 )
 from grader.report.pages import render_class_page, render_submission
 from grader.score.verdict import SCORES as SCORES_FILE
-from grader.score.verdict import Scores, SubmissionScore, criterion_score, full, lost, open_check, scores_bytes
+from grader.score.verdict import (
+    Scores,
+    SubmissionScore,
+    criterion_score,
+    full,
+    lost,
+    open_check,
+    scored_before,
+    scores_json,
+)
 from harness.errors import UserError
 
 
@@ -240,11 +247,12 @@ def test_what_was_decided_of_another_tarball_does_not_hold_and_an_earlier_one_of
 
 
 def test_a_second_scoring_says_what_changed_and_why(tmp_path: Path) -> None:
-    assert earlier_scores(tmp_path) == {}
+    assert [*scored_before(tmp_path)] == []
     gone = make_row("zoe_huge_lr", "zoe", "huge_lr", {})
     before = Scores(provenance={}, submissions=(*SCORES.submissions, gone))
-    (tmp_path / SCORES_FILE).write_bytes(scores_bytes(before))
-    earlier = earlier_scores(tmp_path)
+    (tmp_path / SCORES_FILE).write_bytes(b"".join(scores_json(before)))
+    earlier = [*scored_before(tmp_path)]
+    assert earlier == [*before.submissions]
     assert [one.submission for one in changed_scores(earlier, SCORES)] == ["zoe_huge_lr"]
     rows = applied(tmp_path, one('check = "fix.correct"\npoints = 12'))
     other = lost("minimal", "Small", 8, "Large.", "Less.", points=2.0)
@@ -258,11 +266,4 @@ def test_a_second_scoring_says_what_changed_and_why(tmp_path: Path) -> None:
     }
     page = render_class_page(replace(after, changes=changed_scores(earlier, after)))
     assert "your decision about fix.correct" in page
-    assert changed_scores(earlier_scores_of(after, tmp_path), SCORES)[0].why == (
-        "your decision about fix.correct holds no longer"
-    )
-
-
-def earlier_scores_of(scores: Scores, out: Path) -> Earlier:
-    (out / SCORES_FILE).write_bytes(scores_bytes(scores))
-    return earlier_scores(out)
+    assert changed_scores(after.submissions, SCORES)[0].why == ("your decision about fix.correct holds no longer")

@@ -14,7 +14,7 @@ from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
 from grader.replay.request import Role
 from grader.report.pages import render_submission
 from grader.score.scoring import score_submission
-from grader.score.verdict import CRITERIA, Scores, load_weights, scores_bytes
+from grader.score.verdict import CRITERIA, Scores, load_weights, scores_json
 from harness.recipe import load_recipe
 from harness.submission.archive import Manifest
 from harness.workspace import RUNS, Run
@@ -92,7 +92,7 @@ def test_any_submission_is_scored_and_shown(
         assert points is None or 0 <= points <= most
     assert (row.total is None) == (row.status == "not judged")
     scores = Scores(provenance={}, submissions=(row,))
-    assert json.loads(scores_bytes(scores))["submissions"][0]["submission"] == "ada_huge_lr"
+    assert json.loads(b"".join(scores_json(scores)))["submissions"][0]["submission"] == "ada_huge_lr"
     assert row.provenance["same_platform_class"] == same_class
     page = outcome(lambda: render_submission(row, graded.exhibits, title="", provenance={}))
     assert page is not None

@@ -16,7 +16,7 @@ from grader.replay.replays import Cache
 from grader.report.gradebook import export, gradebook, gradebook_json
 from grader.report.pages import render_class_page, render_submission
 from grader.score.solutions import load_variants
-from grader.score.verdict import DEFAULT_RUBRIC, load_weights, read_scores, scores_bytes
+from grader.score.verdict import DEFAULT_RUBRIC, load_weights, read_scores, scores_json
 from harness.errors import UserError
 from harness.recipe import EXERCISES, SOLUTIONS, load_recipe
 
@@ -109,14 +109,14 @@ def test_what_no_reader_of_toml_takes_is_refused(name: str, data: bytes, tmp_pat
         TABLES[name][0](tmp_path, data)
 
 
-@given(mutated((scores_bytes(_CLASS),), _JSON_TOKENS))
+@given(mutated((b"".join(scores_json(_CLASS)),), _JSON_TOKENS))
 @examples(0.3)
 def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> None:
     (scratch / "scores.json").write_bytes(data)
     scores = outcome(lambda: read_scores(scratch), UserError)
     if scores is None:
         return
-    outcome(lambda: scores_bytes(scores))
+    outcome(lambda: b"".join(scores_json(scores)))
     outcome(lambda: (render_class_page(scores), gradebook(scores), gradebook_json(scores)))
     outcome(lambda: results(scores.submissions, Settings(("steep", "asleep"))), UserError)
     outcome(lambda: export(scores, "canvas"), UserError)

@@ -17,7 +17,7 @@ from grader.report.gradebook import export
 from grader.report.pages import render_submission
 from grader.score.identity import compared, identified, left_out
 from grader.score.scoring import unscored
-from grader.score.verdict import SCORES, SubmissionScore, read_scores, scores_bytes
+from grader.score.verdict import SCORES, SubmissionScore, read_scores, scores_json
 
 
 def ids(name: str, student: str | None = "ada", exercise: str | None = "huge_lr") -> list[str]:
@@ -151,7 +151,7 @@ def test_any_submission_can_be_reviewed_and_exported(tmp_path: Path, name: str) 
     more: dict[str, object] = {"status": "not judged", "total": None, "reason": "?", "criteria": {}}
     (tmp_path / "reports").mkdir()
     row = make_row(name, name, "huge_lr", {}, **more)
-    (tmp_path / "reports" / SCORES).write_bytes(scores_bytes(scores_of(row)))
+    (tmp_path / "reports" / SCORES).write_bytes(b"".join(scores_json(scores_of(row))))
     out = tmp_path / "reports"
     [item] = waiting([row])
     decide(out, item, "40", "by hand", "Prof. Ada")

@@ -22,7 +22,7 @@ from grader.report.gradebook import (
     not_exported,
     students_of,
 )
-from grader.score.verdict import SCORES, Flag, Lateness, RuleTotal, SubmissionScore, lost, open_check, scores_bytes
+from grader.score.verdict import SCORES, Flag, Lateness, RuleTotal, SubmissionScore, lost, open_check, scores_json
 from harness.submission.document import visible
 
 
@@ -166,7 +166,7 @@ def test_a_rejected_archive_that_the_instructor_gave_a_total_is_exported() -> No
 
 def test_the_command_writes_the_table_and_names_who_was_left_out(tmp_path: Path) -> None:
     odd = rejected("e\x1b[2J", "steep")
-    (tmp_path / SCORES).write_bytes(scores_bytes(scores_of(*CLASS.submissions, odd)))
+    (tmp_path / SCORES).write_bytes(b"".join(scores_json(scores_of(*CLASS.submissions, odd))))
     done = CliRunner().invoke(cli, ["export", "--format", "moodle", "--out", str(tmp_path)])
     assert done.exit_code == 0
     assert (tmp_path / "export" / "moodle" / "moodle.csv").read_bytes() == export(CLASS, "moodle")

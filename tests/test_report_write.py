@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from commands import snapshot
 from made_up_class import TITLES, made_up_class, make_row, scores_of
+from pydantic import TypeAdapter
 
 from grader.report import write
 from grader.report.write import check_reports_folder, write_reports
-from grader.score.verdict import read_scores
+from grader.score.verdict import SCORES as SCORES_FILE
+from grader.score.verdict import Change, Scores, read_scores, scored_before, scores_json
 from harness.errors import UserError
 
 SCORES, EXHIBITS = made_up_class(20)
 PAGES = {f"{row.submission}.html" for row in SCORES.submissions}
 NAMES = {"index.html", "gradebook.csv", "scores.json"} | PAGES
+CHANGE = Change(submission="ada_steep", before="1", after="2", why='"submissions": [] {\n  }')
 OTHER = replace(SCORES, provenance={**SCORES.provenance, "grader": "9"})
 
 
@@ -35,6 +38,15 @@ def test_a_page_for_each_an_index_a_gradebook_and_the_scores(tmp_path: Path) -> 
     assert {path.name for path in paths} == NAMES
     assert read_scores(out) == SCORES
     assert [path.name for path in out.parent.iterdir()] == ["reports"]
+
+
+@pytest.mark.parametrize("number", [0, 1, 20])
+def test_scores_are_written_and_read_row_by_row_as_one_document(number: int, tmp_path: Path) -> None:
+    scores = replace(SCORES, submissions=SCORES.submissions[:number], changes=(CHANGE,))
+    content = b"".join(scores_json(scores))
+    assert content == TypeAdapter(Scores).dump_json(scores, indent=1) + b"\n"
+    (tmp_path / SCORES_FILE).write_bytes(content)
+    assert (*scored_before(tmp_path),) == scores.submissions
 
 
 def test_the_same_scores_give_the_same_bytes(out: Path, tmp_path: Path) -> None:
@@ -84,7 +96,7 @@ def test_no_submission_writes_outside_the_folder_or_over_the_index(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["reports"]
 
 
-@pytest.mark.parametrize("fails", ["render_class_page", "scores_bytes", "_exchange"])
+@pytest.mark.parametrize("fails", ["render_class_page", "scores_json", "_exchange"])
 def test_a_failure_at_any_time_leaves_the_earlier_reports(
     out: Path, fails: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

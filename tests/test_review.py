@@ -26,7 +26,7 @@ from grader.course.review_page import ReviewServer
 from grader.intake.handed_in import Arrival
 from grader.report.write import write_reports
 from grader.score.schedule import LatePolicy, Schedule
-from grader.score.verdict import SCORES, SubmissionScore, open_check, read_scores, scores_bytes
+from grader.score.verdict import SCORES, SubmissionScore, open_check, read_scores, scores_json
 from harness.errors import UserError
 
 
@@ -213,7 +213,7 @@ def test_points_after_lateness_stand_beside_those_before_it(server: ReviewServer
     row = make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.correct", open_check, "?"), arrival=arrival)
     schedule = Schedule(time_zone="Europe/Berlin", due=due, late=late, feedback=due, solution=due)
     scores = replace(scores_of(row), schedule=schedule)
-    (server.out / SCORES).write_bytes(scores_bytes(scores))
+    (server.out / SCORES).write_bytes(b"".join(scores_json(scores)))
     base = f"/{server.token}/"
     (item,) = links(ask(server, base)[1])
     ask(server, item, {"token": server.token, "act": "save", "points": "0", "comment": "No."})

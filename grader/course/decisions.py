@@ -8,7 +8,7 @@ import difflib
 import json
 import tomllib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -27,7 +27,6 @@ from grader.score.verdict import (
     Scores,
     SubmissionScore,
     criterion_score,
-    read_scores,
     rescored,
 )
 from grader.session import locked
@@ -41,7 +40,6 @@ _Text = Annotated[str, Field(min_length=1)]
 _BEGINS = "# What you decided. Every `grader score` applies it. The last entry about a thing holds.\n"
 _FORMS = "needs `points`, `add` or `withdrawn` beside a `check`; without one, `total`, `add`, `withdrawn` or `student`"
 _REASONS = 4  # that a line about a change names
-Earlier = Mapping[str, Mapping[str, tuple[str, bool]]]
 
 
 class Decision(StrictModel):
@@ -274,27 +272,17 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
 # --- What changed ---
 
 
-def earlier_scores(out: Path) -> Earlier:
-    """Return what `changed_scores` compares, of the reports that are to be replaced; nothing if none can be read.
-
-    It is small: the class before and the class now never stand in memory together.
-    """
-    try:
-        return {row.submission: _figures(row) for row in read_scores(out).submissions}
-    except UserError:  # none, or of another version
-        return {}
-
-
-def changed_scores(earlier: Earlier, scores: Scores) -> tuple[Change, ...]:
-    """Return each submission of the scores before whose total is another one now, or that is not there any more."""
+def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[Change, ...]:
+    """Return each row of the scores before whose total is another one now, or that is not there any more."""
     now = {row.submission: row for row in scores.submissions}
     changes = []
-    for name, before in earlier.items():
-        after = _figures(now[name]) if name in now else {TOTAL: ("gone", False)}
+    for row in earlier:
+        before, there = _figures(row), now.get(row.submission)
+        after = _figures(there) if there else {TOTAL: ("gone", False)}
         old, new = before[TOTAL][0], after[TOTAL][0]
         if old != new:
-            why = _why(before, after) if name in now else "there is no such submission now"
-            changes.append(Change(submission=name, before=old, after=new, why=why))
+            why = _why(before, after) if there else "there is no such submission now"
+            changes.append(Change(submission=row.submission, before=old, after=new, why=why))
     return tuple(changes)
 
 

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -185,7 +186,8 @@ def _scored(files: Sequence[HandedIn], settings: Settings, options: ScoreOptions
 
 def _compared(files: Sequence[HandedIn], options: ScoreOptions, rubric: Path) -> Sequence[SubmissionScore]:
     with open_grading(options, load_weights(rubric), Console(stderr=True)) as grading:
-        return compared([score.row for score in grade(files, grading, Progress())])
+        rows = [score.row for score in grade(files, grading, Progress())]
+    return compared(sorted(rows, key=attrgetter("submission")))
 
 
 def main() -> None:

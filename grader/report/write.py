@@ -13,7 +13,7 @@ from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
 from grader.report.pages import render_class_page, render_similar_page, render_submission
 from grader.report.text import MARKER, Progress, file_stem
 from grader.score.similarity import NOTHING_ALIKE, Likeness
-from grader.score.verdict import SCORES, Exhibits, Scores, scores_bytes
+from grader.score.verdict import SCORES, Exhibits, Scores, scores_json
 from harness.errors import UserError, naming, printable
 from harness.files import scratch_path
 
@@ -67,7 +67,7 @@ def write_reports(
                 (scratch / SIMILAR_PAGE).write_text(render_similar_page(likeness), encoding="utf-8")
             (scratch / GRADEBOOK).write_bytes(gradebook(scores))
             with (scratch / SCORES).open("wb") as file:  # everything else can be made again from it
-                file.write(scores_bytes(scores))
+                file.writelines(scores_json(scores))
                 file.flush()
                 os.fsync(file.fileno())
             _carry_over(folder, scratch)

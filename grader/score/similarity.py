@@ -55,7 +55,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two works that are alike: how strongly, the reasons as sentences, and the texts side by side."""
+    """Two works that are alike, without their texts: how strongly, the reasons as sentences, and sides to compare."""
 
     one: Work
     other: Work
@@ -115,13 +115,13 @@ _LEAST_EQUAL = 12  # own words of a report that equals another
 def find_alike(works: Iterable[Work], given: Callable[[str], Collection[str]]) -> Likeness:
     """Return the works of different students that are alike, exercise by exercise.
 
+    works: those of an exercise follow each other, so that only they are in memory together.
     given: the programs of an exercise that nobody copies from a student, the broken one and the reference fix.
     """
-    by_exercise = sorted(works, key=lambda work: (work.exercise, login(work.student), work.submission))
     printed = _our_prose()
     found = [
-        _compare(list(group), given(exercise), printed)
-        for exercise, group in groupby(by_exercise, key=lambda work: work.exercise)
+        _compare(sorted(group, key=lambda work: (login(work.student), work.submission)), given(exercise), printed)
+        for exercise, group in groupby(works, key=lambda work: work.exercise)
     ]
     pairs = sorted((pair for one in found for pair in one.pairs), key=_rank)
     return Likeness(tuple(pairs), tuple(passage for one in found for passage in one.common))
@@ -180,18 +180,17 @@ class _Text:
         words = [word for word, _, _ in islice(_TOKENS[kind](text), limit)]
         self.kind, self.text = kind, text
         self.runs = array("q", (hash(tuple(words[at : at + kind.run])) for at in range(len(words) - kind.run + 1)))
-        self.distinct = frozenset(self.runs)
 
     def places(self) -> list[tuple[int, int]]:
         """Return where each word begins and ends."""
         return [(start, end) for _, start, end in islice(_TOKENS[self.kind](self.text), _LIMIT)]
 
-    def covered(self, runs: Set[int]) -> list[int]:
-        """Return which words these runs hold, by number."""
+    def covered(self, holds: Callable[[int], bool]) -> list[int]:
+        """Return which words are in the runs for which this holds, by number."""
         found: list[int] = []
         end = 0
         for at, run in enumerate(self.runs):
-            if run in runs:
+            if holds(run):
                 found += range(max(at, end), at + self.kind.run)
                 end = at + self.kind.run
         return found
@@ -227,43 +226,59 @@ class _Reason:
 
 
 class _Index:
-    """The texts of one kind in a class, and which students hold each run that is not ours."""
+    """The texts of one kind in a class, and the students who hold a run, if it is not ours and they are several.
+
+    What only one student wrote is most of all runs: it is in no index, which therefore stays small.
+    """
 
     def __init__(self, kind: _Kind, works: Sequence[Work], numbers: Sequence[int], ours: Set[int]) -> None:
+        import numpy as np  # pages, which show likeness, do without it
+
         self.kind = kind
+        self._ours = ours
         self.texts = [_Text(kind, _prose(work.report) if kind is _REPORT else work.program) for work in works]
-        self.holders: dict[int, list[int]] = {}
-        for text, number in zip(self.texts, numbers, strict=True):
-            for run in text.distinct:
-                holders = self.holders.setdefault(run, [])
-                if holders[-1:] != [number]:  # the works of a student follow each other
-                    holders.append(number)
-        for run in [run for run in self.holders if run in ours]:
-            del self.holders[run]
+        runs = np.concatenate([np.array(text.runs, np.int64) for text in self.texts])
+        students = np.repeat(numbers, [len(text.runs) for text in self.texts])
+        order = np.lexsort((students, runs))
+        runs, students = runs[order], students[order]
+        starts = np.flatnonzero(np.diff(runs, prepend=runs[:1] - 1))
+        self.holders = {
+            run: np.unique(students[start:end]).tolist()
+            for start, end in pairwise([*starts, len(runs)])
+            if students[start] != students[end - 1] and (run := int(runs[start])) not in ours
+        }
         # The bound keeps the number of pairs in proportion to the number of runs.
         self.many = min(max(_FEW, len(set(numbers)) // 10), _MANY)
-        self.rare = {run for run, holders in self.holders.items() if len(holders) <= self.many}
-        self._own = [len(text.covered(self.rare)) for text in self.texts]
+        self._own = [len(text.covered(self._is_rare)) for text in self.texts]
+
+    def is_own(self, run: int) -> bool:
+        """Return whether a run is in nothing that students read here, and in no program that is handed out."""
+        return run not in self._ours
+
+    def _is_rare(self, run: int) -> bool:
+        return self.is_own(run) and len(self.holders.get(run, ())) <= self.many
 
     def candidates(self) -> list[_Students]:
         """Return the students who may share enough."""
-        shared = Counter(pair for run in self.rare for pair in combinations(self.holders[run], 2))
+        rare = (held for held in self.holders.values() if len(held) <= self.many)
+        shared = Counter(pair for held in rare for pair in combinations(held, 2))
         return [pair for pair, runs in shared.items() if runs * self.kind.run >= self.kind.least]
 
     def shared(self, one: int, other: int) -> Set[int]:
         """Return the runs that two works share: the rare ones, or if there are none, all that are not ours."""
-        both = self.texts[one].distinct & self.texts[other].distinct
-        return both & self.rare or both & self.holders.keys()
+        both = {*self.texts[one].runs}.intersection(self.texts[other].runs)
+        return {*filter(self._is_rare, both)} or {*filter(self.is_own, both)}
 
     def alike(self, one: int, other: int) -> tuple[float, int, int]:
         """Return which share of the own words of a work the other has, how many, and of which work.
 
         Zeros if it is not enough.
         """
-        shared = self.texts[one].distinct & self.texts[other].distinct & self.rare
+        both = {*self.texts[one].runs}.intersection(self.texts[other].runs)
+        shared = {*filter(self._is_rare, both)}
         if len(shared) * self.kind.run < self.kind.least:
             return 0.0, 0, one
-        counts = [len(self.texts[work].covered(shared)) for work in (one, other)]
+        counts = [len(self.texts[work].covered(shared.__contains__)) for work in (one, other)]
         share, work = max((count / self._own[work], work) for count, work in zip(counts, (one, other), strict=True))
         enough = min(counts) >= self.kind.least and share >= self.kind.share
         return (share, min(counts), work) if enough else (0.0, 0, one)
@@ -331,15 +346,16 @@ def _pair(works: Sequence[Work], reasons: Sequence[_Reason]) -> tuple[Pair, tupl
     ranked = sorted(reasons, key=lambda reason: (-reason.strength, reason.says))
     one, other = sorted((ranked[0].one, ranked[0].other))
     strength = sum(reason.strength for reason in ranked)
-    return Pair(works[one], works[other], strength, tuple(reason.says for reason in ranked)), (one, other)
+    left, right = (replace(works[number], report="", program="", answer="") for number in (one, other))
+    return Pair(left, right, strength, tuple(reason.says for reason in ranked)), (one, other)
 
 
 def _equal_texts(works: Sequence[Work], reports: _Index, given: Collection[str]) -> Iterator[tuple[str, _Reason]]:
     """Yield for each text that several students hand in its first work with each other one, however many they are."""
     groups: dict[object, list[int]] = defaultdict(list)
     for number, (work, text) in enumerate(zip(works, reports.texts, strict=True)):
-        if len(text.covered(reports.holders.keys())) >= _LEAST_EQUAL:
-            groups[tuple(run for run in text.runs if run in reports.holders)].append(number)
+        if len(text.covered(reports.is_own)) >= _LEAST_EQUAL:
+            groups[array("q", filter(reports.is_own, text.runs)).tobytes()].append(number)
         if work.answer and work.answer not in given:
             groups[work.answer].append(number)
     for equal, (first, *others) in groups.items():
@@ -403,7 +419,7 @@ def _marks(indexes: Sequence[_Index], work: int, one: int, other: int) -> bytear
     for index in indexes:
         text, before = index.texts[work], -2
         places = text.places()
-        for at in text.covered(index.shared(one, other)):
+        for at in text.covered(index.shared(one, other).__contains__):
             start, end = places[at]
             if at == before + 1 and not any(map(str.isalnum, text.text[places[before][1] : start])):
                 start = places[before][1]

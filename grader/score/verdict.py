@@ -3,9 +3,11 @@
 The weights of the checks, which `rubric.toml` holds, are here too.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, tzinfo
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -171,7 +173,8 @@ class Scores:
         return self.schedule.zone if self.schedule else UTC
 
 
-_SCORES = TypeAdapter(Scores)
+_SCORES, _ROW = TypeAdapter(Scores), TypeAdapter(SubmissionScore)
+_NO_ROWS = b'"submissions": []'
 
 
 def full(id: str, title: str, maximum: float, reason: str) -> Check:
@@ -268,9 +271,29 @@ class Exhibits:
     symptom: str = ""  # what the broken run shows, in the recipe's words
 
 
-def scores_bytes(scores: Scores) -> bytes:
-    """Return the content of `scores.json`: strict JSON, one key a line, in UTF-8."""
-    return _SCORES.dump_json(scores, indent=1) + b"\n"
+def scores_json(scores: Scores) -> Iterator[bytes]:
+    """Yield the content of `scores.json` in parts: strict JSON, one key a line, in UTF-8."""
+    start, end = _SCORES.dump_json(replace(scores, submissions=()), indent=1).split(_NO_ROWS)
+    yield start + _NO_ROWS[:-1]
+    for place, row in enumerate(scores.submissions):
+        lines = _ROW.dump_json(row, indent=1).replace(b"\n", b"\n  ")
+        yield (b",\n  " if place else b"\n  ") + lines
+    yield (b"\n ]" if scores.submissions else b"]") + end + b"\n"
+
+
+def scored_before(out: Path) -> Iterator[SubmissionScore]:
+    """Yield the rows of the scores in a folder of reports, one in memory at a time; none that this version cannot read.
+
+    They are read as `scores_json` writes them.
+    """
+    with suppress(FileNotFoundError, ValidationError), (out / SCORES).open("rb") as file:
+        lines = dropwhile(lambda line: line != b" " + _NO_ROWS[:-1] + b"\n", file)
+        row = b""
+        for line in takewhile(lambda line: line != b" ],\n", islice(lines, 1, None)):
+            row += line
+            if line.startswith(b"  }"):
+                yield _ROW.validate_json(row.rstrip(b",\n"))
+                row = b""
 
 
 def read_scores(out: Path) -> Scores:
