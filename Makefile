@@ -106,33 +106,28 @@ shell: $(RUN)
 .PHONY: grade score demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable
 .PHONY: bench bench-class bench-peers bench-reports bench-checks gallery
 DEV := $(VENV)/.installed-dev
-GRADER := $(VENV)/.installed-grader
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
 course = $(if $(COURSE),--course "$(COURSE)") $(if $(ASSIGNMENT),--assignment "$(ASSIGNMENT)")
 # grader exits with 1 if some submissions wait for the instructor. That is no failure of make's.
 UNLESS_OPEN = status=$$?; [ $$status -le 1 ] || exit $$status
 
-$(GRADER): $(RUN)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[grader]'
-	@touch $@
-
 $(DEV): $(RUN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-grade: $(GRADER)
+grade: $(RUN)
 	@$(BIN)/grader score "$(or $(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(course) $(if $(RUBRIC),--rubric "$(RUBRIC)") $(if $(TIMES),--times "$(TIMES)") $(jobs) $(if $(CLUSTER),--cluster "$(CLUSTER)"); $(UNLESS_OPEN)
 
-score: $(GRADER)
+score: $(RUN)
 	@$(BIN)/grader practice "$(BREAK)" $(work) $(if $(YES),--yes); $(UNLESS_OPEN)
 
-demo: $(GRADER)
+demo: $(RUN)
 	@$(BIN)/grader demo $(jobs); $(UNLESS_OPEN)
 
-kit: $(GRADER)
+kit: $(RUN)
 	@$(BIN)/grader kit $(course)
 
-selfcheck: $(GRADER)
+selfcheck: $(RUN)
 	@$(BIN)/grader selfcheck --seeds "$(or $(SEEDS),10)" $(jobs) $(if $(WRITE),--write)
 
 trial: $(DEV)

@@ -45,7 +45,7 @@ apt-get install -y --no-install-recommends bubblewrap python3-venv
 python3 -m venv /autograder/venv
 # The extra index has PyTorch without CUDA, which is smaller by gigabytes.
 /autograder/venv/bin/pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu \\
-  -e '/autograder/source[grader]'
+  -e /autograder/source
 """
 _RUN = """\
 #!/bin/sh
