@@ -1,15 +1,14 @@
 """`grader score`: read the submissions, replay what is distinct, score each, write the reports."""
 
-import shelve
 import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
@@ -22,6 +21,7 @@ from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, canary_requests, in_time, recipe_of, requests_of
+from grader.report.exhibits import KeptExhibits
 from grader.report.gradebook import GRADEBOOK
 from grader.report.text import Progress, shown_progress
 from grader.report.write import INDEX, write_reports
@@ -92,14 +92,12 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         open_grading(options, weights, console) as grading,
         hold_reports_folder(options.out),
         shown_progress(console) as progress,
-        TemporaryDirectory(prefix="trainwreck-exhibits-") as scratch,
-        # On disk, as those of a large class would fill the memory. Nobody else can write to the folder.
-        shelve.open(f"{scratch}/exhibits") as exhibits,  # noqa: S301
+        closing(KeptExhibits()) as exhibits,
     ):
         graded = []
         for item in grade(found.files, grading, progress):
             graded.append(item.row)
-            exhibits[item.row.submission] = item.exhibits
+            exhibits.keep(item.exhibits)
         rows = settled(sorted(graded, key=attrgetter("submission")), course.students if course else ())
         # Twice: a decision may be about what is missing, or give a submission to its student.
         scores = Scores(provenance=provenance_of(options), submissions=course.with_missing(rows) if course else rows)
