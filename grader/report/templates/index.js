@@ -11,7 +11,7 @@
   const compare = new Intl.Collator("en", { numeric: true, sensitivity: "base" }).compare;
   const fold = (words) => words.normalize("NFKC").toLowerCase();
   // Laying out thousands of rows anew takes a browser a second: so many are shown until the reader asks for all.
-  const first = 150;
+  const first = 50;
   let limit = first;
   let order = "";
   let records = Array.from(body.rows).map((row, index) => {
