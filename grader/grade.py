@@ -44,6 +44,7 @@ from harness.workspace import RUNS
 from harness.written.exercise import exercise_ids, find_file_exercise, load_exercise, stub
 
 _LISTED = 20  # lines of one kind at the end of the command
+_AT_A_TIME = 300  # submissions in memory: 20 MB, and enough to keep the workers busy
 
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
@@ -116,10 +117,7 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
 
 
 def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> Iterator[Score]:
-    """Read, replay and score these files; yield each score once it is known. Ctrl-C keeps finished replays.
-
-    One submission is in memory at a time: one that waits for replays is read again when they are made.
-    """
+    """Read, replay and score these files; yield each score once it is known. Ctrl-C keeps finished replays."""
     arrivals = {file.name: file.arrival for file in files}
     for score in _scores(files, grading, progress):
         yield replace(score, row=replace(score.row, arrival=arrivals[score.row.submission]))
@@ -129,22 +127,27 @@ def _scores(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> 
     answers: list[Answer] = []
     problems: dict[str, str] = {}
     # A name ends with the exercise, as make submit writes it. Those of one exercise share logs, which are read once.
-    waiting = sorted(files, key=lambda file: (file.name.rpartition("_")[2], file.name))
-    while waiting:
-        later, wanted = [], []
-        progress.begin("submissions", len(waiting))
-        for file in waiting:
-            found = _judged(_read_one(file), grading, problems)
-            if isinstance(found, Score):
-                yield found
-            elif isinstance(found, Answer):
-                answers.append(found)
-            else:
-                wanted += found
-                later.append(file)
-            progress.done()
-        grading.replays.make("replays", wanted, progress)
-        waiting = later
+    ordered = sorted(files, key=lambda file: (file.name.rpartition("_")[2], file.name))
+    for start in range(0, len(ordered), _AT_A_TIME):
+        waiting: Sequence[HandedIn | Submission] = ordered[start : start + _AT_A_TIME]
+        which = f" {start + 1} to {start + len(waiting)} of {len(files)}" if len(files) > _AT_A_TIME else ""
+        while waiting:
+            later: list[Submission] = []
+            wanted: list[Request] = []
+            progress.begin(f"submissions{which}", len(waiting))
+            for item in waiting:
+                read = _read_one(item) if isinstance(item, HandedIn) else item
+                found = _judged(read, grading, problems) if isinstance(read, Submission) else read
+                if isinstance(found, Score):
+                    yield found
+                elif isinstance(found, Answer):
+                    answers.append(found)
+                elif isinstance(read, Submission):
+                    wanted += found
+                    later.append(read)
+                progress.done()
+            grading.replays.make(f"replays{which}", wanted, progress)
+            waiting = later
     answer_grader = AnswerGrader(grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed)
     yield from answer_grader.grade(answers, progress)
 
@@ -182,15 +185,11 @@ def _check_dataset(submission: Submission) -> None:
 # --- Replay and score ---
 
 
-def _judged(
-    read: Submission | Answer | Score, grading: Grading, problems: dict[str, str]
-) -> Score | Answer | list[Request]:
-    """Return the score of a submission, or the replays that it waits for; anything else as it is.
+def _judged(read: Submission, grading: Grading, problems: dict[str, str]) -> Score | list[Request]:
+    """Return the score of a submission, or the replays that it waits for.
 
     No student's code runs before its recipe is checked. problems: what is wrong with each recipe that was, or "".
     """
-    if not isinstance(read, Submission):
-        return read
     if read.recipe not in problems:
         found = _recipe_problem(read.recipe, grading)
         if not isinstance(found, str):
