@@ -192,11 +192,14 @@ def test_the_command_names_the_address_and_ends_kindly(server: ReviewServer, dec
     words = [sys.executable, "-m", "grader", "review", str(server.out), "--who", "Ada"]
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
         assert command.stdout is not None
-        address = command.stdout.readline().split()[-1]
-        with urlopen(address, timeout=20) as answer:
-            assert b"3 of 3 wait" in answer.read()
-        command.send_signal(signal.SIGINT)
-        said, errors = command.communicate(timeout=20)
+        try:
+            address = command.stdout.readline().split()[-1]
+            with urlopen(address, timeout=20) as answer:
+                assert b"3 of 3 wait" in answer.read()
+            command.send_signal(signal.SIGINT)
+            said, errors = command.communicate(timeout=20)
+        finally:
+            command.kill()  # else the block waits for ever if tests were started without SIGINT
     assert (command.returncode, errors) == (0, "")
     assert ends in said
 
