@@ -226,9 +226,9 @@ class _Reason:
 
 
 class _Index:
-    """The texts of one kind in a class, and the students who hold a run, if it is not ours and they are several.
+    """The texts of one kind in a class, and who holds each run that is not ours and that several students have.
 
-    What only one student wrote is most of all runs: it is in no index, which therefore stays small.
+    Most runs are one student's own. The index leaves them out, so that it stays small.
     """
 
     def __init__(self, kind: _Kind, works: Sequence[Work], numbers: Sequence[int], ours: Set[int]) -> None:

@@ -282,9 +282,9 @@ def scores_json(scores: Scores) -> Iterator[bytes]:
 
 
 def scored_before(out: Path) -> Iterator[SubmissionScore]:
-    """Yield the rows of the scores in a folder of reports, one in memory at a time; none that this version cannot read.
+    """Yield the rows of the scores in a folder of reports, one in memory at a time.
 
-    They are read as `scores_json` writes them.
+    It reads what `scores_json` writes. Without scores, or with those of another version, there are no rows.
     """
     with suppress(FileNotFoundError, ValidationError), (out / SCORES).open("rb") as file:
         lines = dropwhile(lambda line: line != b" " + _NO_ROWS[:-1] + b"\n", file)
