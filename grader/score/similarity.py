@@ -266,16 +266,18 @@ class _Index:
 
     def shared(self, one: int, other: int) -> Set[int]:
         """Return the runs that two works share: the rare ones, or if there are none, all that are not ours."""
-        both = {*self.texts[one].runs}.intersection(self.texts[other].runs)
+        both = self._both(one, other)
         return {*filter(self._is_rare, both)} or {*filter(self.is_own, both)}
+
+    def _both(self, one: int, other: int) -> Set[int]:
+        return {*self.texts[one].runs}.intersection(self.texts[other].runs)
 
     def alike(self, one: int, other: int) -> tuple[float, int, int]:
         """Return which share of the own words of a work the other has, how many, and of which work.
 
         Zeros if it is not enough.
         """
-        both = {*self.texts[one].runs}.intersection(self.texts[other].runs)
-        shared = {*filter(self._is_rare, both)}
+        shared = {*filter(self._is_rare, self._both(one, other))}
         if len(shared) * self.kind.run < self.kind.least:
             return 0.0, 0, one
         counts = [len(self.texts[work].covered(shared.__contains__)) for work in (one, other)]
