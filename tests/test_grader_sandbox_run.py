@@ -20,7 +20,7 @@ from sandboxed import (
 
 from grader.sandbox import Command, Interpreter, bubblewrap, run_in_sandbox, sandbox_problem
 from grader.sandbox import engine as engine_module
-from grader.sandbox.watch import memory_of
+from grader.sandbox.watch import memory_of, usage
 
 in_both_engines = pytest.mark.usefixtures("engine")
 
@@ -115,6 +115,19 @@ def test_what_exceeds_a_limit_is_ended_and_leaves_nothing(
     result = sandboxed(code, replace(SMALL, **limits))
     assert (result.status, message in result.message, result.files) == (status, True, {}), result
     assert max(len(result.stdout), len(result.stderr)) <= SMALL.output_bytes
+
+
+def test_a_look_does_not_count_all_processes_of_a_run_that_has_too_many() -> None:
+    """The kernel limits no process of root: while each look counted all, a fork bomb made 32,000 in two minutes."""
+    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(20)]
+    try:
+        seen, every = usage(1, ())[0], usage(10**6, ())[0]
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
+    assert seen > 1
+    assert seen <= every - 10
 
 
 DEEP = """

@@ -43,7 +43,7 @@ class Meter:
     def over_limit(self) -> Ending | None:
         """Look; return how the run ends if it exceeds a limit."""
         job = self._job
-        processes, self._computed, memory, awake = usage(self._ours, self._others)
+        processes, self._computed, memory, awake = usage(job["processes"], self._ours, self._others)
         now = time.monotonic()
         self._slept += 0.0 if awake else now - self._looked
         self._looked = now
@@ -70,9 +70,10 @@ class Meter:
         return max(self._computed, ended.children_user + ended.children_system) + self._slept
 
 
-def usage(ours: Collection[str], others: Collection[str] = ()) -> tuple[int, float, int, bool]:
+def usage(most: int, ours: Collection[str], others: Collection[str] = ()) -> tuple[int, float, int, bool]:
     """Return how many processes and threads a run has, their processor seconds, their memory, and whether one is awake.
 
+    It stops at more than `most` processes: a run that forks without end makes more while this counts them.
     Of the processes `ours` only ended children count; processes `others` do not count at all. The processor time of an
     ended process counts for the process that waited for it. That always happens: process 1 waits for orphans, and the
     seccomp filter keeps a run from ignoring SIGCHLD.
@@ -80,6 +81,8 @@ def usage(ours: Collection[str], others: Collection[str] = ()) -> tuple[int, flo
     count = ticks = memory = 0
     awake = False
     for entry in os.listdir("/proc"):
+        if count > most:
+            break
         if not entry.isdecimal() or entry in others:
             continue
         try:
