@@ -190,8 +190,8 @@ def parse_manifest(data: bytes) -> Manifest | FileManifest:
     if len(data) > MANIFEST_BYTES:
         raise Rejected("manifest", f"{MANIFEST} is larger than {MANIFEST_BYTES // 1024} KiB: {_REMEDY}.")
     try:
-        value = strict_json(data.decode("utf-8"))
-    except (ValueError, RecursionError):
+        value = strict_json(data)
+    except ValueError:
         raise Rejected("manifest", f"{MANIFEST} is not strict JSON: {_REMEDY}.") from None
     recipe = value.get("recipe") if isinstance(value, dict) else None
     if isinstance(recipe, str) and recipe in _written_exercises():
