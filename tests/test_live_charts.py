@@ -115,7 +115,7 @@ def test_a_run_that_no_report_can_name_is_not_cited(tmp_path: Path) -> None:
 
 
 def test_names_of_a_run_cannot_leave_the_data(tmp_path: Path) -> None:
-    folder = make_run(tmp_path / "run", parameters=(f"{BREAKOUT}.weight", "\ud800"))
+    folder = make_run(tmp_path / "run", parameters=(f"{BREAKOUT}.weight", "\u2028"))
     meta = folder / "checkpoint.pt.meta.json"
     write_json(meta, json.loads(meta.read_text(encoding="utf-8")) | {"run": BREAKOUT})
     text = render_run_page(folder, title="A run", compare_with=make_run(tmp_path / "broken"))

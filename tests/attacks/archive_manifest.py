@@ -89,7 +89,7 @@ ATTACKS = tuple(refused({
     "path_as_recipe": ("a recipe that is a path", "no exercise", _saying(recipe="../solutions/huge_lr")),
     "escapes_as_recipe": ("a recipe that clears the screen", "no exercise",
         _saying(recipe="\x1b[2J\u202e\u009b31m")),
-    "surrogate_recipe": ("a recipe that is no text", "recipe", _written("recipe", '"\\ud800"')),
+    "surrogate_recipe": ("a recipe that is no text", "not strict JSON", _written("recipe", '"\\ud800"')),
     "other_data": ("a data set of another shape", "cannot be run on", _saying(dataset="cifar10")),
     "path_as_data": ("a data set that is a path", "no data set", _saying(dataset="../../etc/passwd")),
     "student_long": ("a student of 4,000 characters", "student", _saying(student="x" * 4_000)),
