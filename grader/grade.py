@@ -44,7 +44,7 @@ from harness.workspace import RUNS
 from harness.written.exercise import exercise_ids, find_file_exercise, load_exercise, stub
 
 _LISTED = 20  # lines of one kind at the end of the command
-_AT_A_TIME = 100  # submissions in memory: 40 MB, and enough to keep the workers busy
+_AT_A_TIME = 200  # submissions in memory: 80 MB, and few moments at the end of a group in which a worker waits
 
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
