@@ -44,7 +44,7 @@ from harness.workspace import RUNS
 from harness.written.exercise import exercise_ids, find_file_exercise, load_exercise, stub
 
 _LISTED = 20  # lines of one kind at the end of the command
-_AT_A_TIME = 200  # submissions in memory: 80 MB, and few moments at the end of a group in which a worker waits
+_AT_A_TIME = 200  # submissions in memory: 80 MB; with fewer, a worker waits more often for the last of a group
 
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:

@@ -73,7 +73,8 @@ class Meter:
 def usage(most: int, ours: Collection[str], others: Collection[str] = ()) -> tuple[int, float, int, bool]:
     """Return how many processes and threads a run has, their processor seconds, their memory, and whether one is awake.
 
-    It stops at more than `most` processes: a run that forks without end makes more while this counts them.
+    It stops counting at more than `most` processes: a fork bomb makes new ones in the meantime.
+
     Of the processes `ours` only ended children count; processes `others` do not count at all. The processor time of an
     ended process counts for the process that waited for it. That always happens: process 1 waits for orphans, and the
     seccomp filter keeps a run from ignoring SIGCHLD.
