@@ -97,8 +97,7 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
     ):
         graded = []
         for item in grade(found.files, grading, progress):
-            graded.append(item.row)
-            exhibits.keep(item.exhibits)
+            graded.append(exhibits.keep(item))
         rows = settled(sorted(graded, key=attrgetter("submission")), course.students if course else ())
         # Twice: a decision may be about what is missing, or give a submission to its student.
         scores = Scores(provenance=provenance_of(options), submissions=course.with_missing(rows) if course else rows)

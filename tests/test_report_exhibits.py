@@ -4,26 +4,46 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from made_up_class import make_exhibits
+from made_up_class import make_exhibits, make_row
 from test_report_pages import hostile_exhibits
 
 from grader.report.exhibits import KeptExhibits
+from grader.score.scoring import Score
+from grader.score.verdict import Exhibits, Scores, scores_json
 
 
-def test_exhibits_come_back_as_they_were_in_any_order() -> None:
-    made = {one.submission: one for one in (make_exhibits("ada_steep"), hostile_exhibits(), make_exhibits("bob_steep"))}
+def score_of(exhibits: Exhibits) -> Score:
+    return Score(make_row(exhibits.submission, "ada", "steep", {}), exhibits)
+
+
+def test_what_is_kept_comes_back_as_it_was_in_any_order() -> None:
+    shown = (make_exhibits("ada_steep"), hostile_exhibits(), make_exhibits("bob_steep"))
+    made = {one.submission: score_of(one) for one in shown}
     with closing(KeptExhibits()) as kept:
-        for one in made.values():
-            kept.keep(one)
+        rows = {name: kept.keep(score) for name, score in made.items()}
         assert [*kept] == [*made] and len(kept) == len(made)
-        assert all(kept[name] == made[name] for name in reversed(made))
-        kept.keep(make_exhibits("cem_steep"))  # after a look at others
-        assert kept["ada_steep"] == made["ada_steep"] and kept["cem_steep"] == make_exhibits("cem_steep")
+        assert all(kept[name] == made[name].exhibits and rows[name] == made[name].row for name in reversed(made))
+        later = score_of(make_exhibits("cem_steep"))
+        assert kept.keep(later) == later.row  # after a look at others
+        assert kept["ada_steep"] == made["ada_steep"].exhibits and kept["cem_steep"] == later.exhibits
         assert kept.get("zoe_steep") is None
+
+
+def test_the_checks_of_rows_are_not_in_memory_and_are_written_all_the_same() -> None:
+    scores = [score_of(make_exhibits(name)) for name in ("ada_steep", "bob_steep")]
+    with closing(KeptExhibits()) as kept:
+        rows = [kept.keep(score) for score in scores]
+        written = [
+            b"".join(scores_json(Scores(provenance={}, submissions=tuple(some))))
+            for some in (rows, [score.row for score in scores])
+        ]
+    assert written[0] == written[1]
+    with pytest.raises(ValueError, match="closed file"):  # of the one before the last that was asked for
+        rows[0].criteria["fix"]
 
 
 def test_a_full_disk_is_named_and_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Path("/dev/full").open("w+b"))  # noqa: SIM115
     with pytest.raises(OSError, match="No space left") as caught, closing(KeptExhibits()) as kept:
-        kept.keep(make_exhibits("ada_steep"))
+        kept.keep(score_of(make_exhibits("ada_steep")))
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, tempfile.gettempdir())

@@ -1,14 +1,21 @@
-"""What the pages of a class show beside the scores, kept on disk until the pages are written."""
+"""What waits on the disk until pages are written: the criteria of each submission, and what its page shows beside."""
 
 import os
 import pickle
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
-from grader.score.verdict import Exhibits
+from pydantic import TypeAdapter
+
+from grader.score.scoring import Score
+from grader.score.verdict import Criteria, Criterion, CriterionScore, Exhibits, SubmissionScore
 from harness.errors import naming
+
+_CRITERIA = TypeAdapter(dict[Criterion, CriterionScore])
 
 
 class KeptExhibits(Mapping[str, Exhibits]):
@@ -20,18 +27,29 @@ class KeptExhibits(Mapping[str, Exhibits]):
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         self._places: dict[str, int] = {}
+        self.criteria = lru_cache(1)(self._criteria)  # who looks at a row asks several times
 
-    def keep(self, exhibits: Exhibits) -> None:
-        """Add the exhibits of a submission. Raises `OSError` that names the folder if its disk is full."""
+    def keep(self, score: Score) -> SubmissionScore:
+        """Add the exhibits of a submission; return its row, whose criteria are in the file, too.
+
+        Raises `OSError` that names the folder if its disk is full.
+        """
         with naming(Path(tempfile.gettempdir())):
-            self._places[exhibits.submission] = self._file.seek(0, os.SEEK_END)
-            pickle.dump(exhibits, self._file)
+            start = self._file.seek(0, os.SEEK_END)
+            size = self._file.write(_CRITERIA.dump_json({**score.row.criteria}))
+            pickle.dump(score.exhibits, self._file)
             self._file.flush()
+        self._places[score.row.submission] = start + size
+        return replace(score.row, criteria=_KeptCriteria(self, start, size)) if score.row.criteria else score.row
 
     def close(self) -> None:
         """Delete the file."""
         with suppress(OSError):  # what a full disk did not take is not needed any more
             self._file.close()
+
+    def _criteria(self, start: int, size: int) -> Criteria:
+        self._file.seek(start)
+        return _CRITERIA.validate_json(self._file.read(size))
 
     def __getitem__(self, submission: str) -> Exhibits:
         self._file.seek(self._places[submission])
@@ -43,3 +61,21 @@ class KeptExhibits(Mapping[str, Exhibits]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+
+class _KeptCriteria(Mapping[Criterion, CriterionScore]):
+    """The criteria of one submission, read whenever they are asked for."""
+
+    __slots__ = ("_kept", "_size", "_start")
+
+    def __init__(self, kept: KeptExhibits, start: int, size: int) -> None:
+        self._kept, self._start, self._size = kept, start, size
+
+    def __getitem__(self, criterion: Criterion) -> CriterionScore:
+        return self._kept.criteria(self._start, self._size)[criterion]
+
+    def __iter__(self) -> Iterator[Criterion]:
+        return iter(self._kept.criteria(self._start, self._size))
+
+    def __len__(self) -> int:
+        return len(self._kept.criteria(self._start, self._size))

@@ -1,7 +1,7 @@
 """Render `index.html`, the whole class on one page, and a page for each submission, to hand to the student."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -26,7 +26,7 @@ from grader.report.text import (
 from grader.score.identity import SAME_STUDENT, own_flags
 from grader.score.schedule import Schedule, local_time
 from grader.score.similarity import NOTHING_ALIKE, Likeness
-from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
+from grader.score.verdict import Check, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
 from harness.page.charts import WIDE, ChartSource, DrawnLine, LineChart, Mark, make_axis
 from harness.page.run_data import number
 from harness.personal import login
@@ -141,11 +141,18 @@ def histogram(totals: Iterable[float]) -> list[tuple[int, float]]:
 
 def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | None]]]:
     """Return (recipe, number graded, mean total and mean of each criterion) by recipe, and last those of all."""
-    graded, every = [row for row in rows if row.status == "graded"], criteria_in(rows)
-    names = sorted({row.recipe for row in graded})
-    groups = [*((name, [row for row in graded if row.recipe == name]) for name in names), ("All exercises", graded)]
+    every = criteria_in(rows)
+    graded = [
+        (row.recipe, [row.total, *(row.criteria[name].points if name in row.criteria else None for name in every)])
+        for row in rows
+        if row.status == "graded"
+    ]
+    groups = [
+        *((name, [one for recipe, one in graded if recipe == name]) for name in sorted({name for name, _ in graded})),
+        ("All exercises", [one for _, one in graded]),
+    ]
     return [
-        (recipe, len(group), [_mean(row.total for row in group), *(_criterion_mean(group, name) for name in every)])
+        (recipe, len(group), [_mean(figures[at] for figures in group) for at in range(1 + len(every))])
         for recipe, group in groups
     ]
 
@@ -155,18 +162,20 @@ def lost_checks(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, in
 
     It is lost if it was judged and did not earn all its points.
     """
-    found: dict[str, list[Check]] = {}
+    titles: dict[str, str] = {}
+    missing: dict[str, list[float | None]] = defaultdict(list)
     for row in rows:
         for name in criteria_in([row]):
             for check in row.criteria[name].checks if name in row.criteria else ():
-                found.setdefault(f"{name}.{check.id}", []).append(check)
+                titles.setdefault(f"{name}.{check.id}", check.title)
+                missing[f"{name}.{check.id}"].append(None if check.points is None else check.max - check.points)
     ranked = []
-    for address, checks in found.items():
-        missing = [check.max - check.points for check in checks if check.points is not None]
-        lost = sum(points > 0 for points in missing)
-        mean, share = (fmean(missing), lost / len(missing)) if missing else (0.0, 0.0)
-        name = f"{clipped(checks[0].title, 200)} ({address})"
-        line = (name, f"{lost} of {len(missing)}", tenths(mean), len(checks) - len(missing))
+    for address, every in missing.items():
+        judged = [points for points in every if points is not None]
+        lost = sum(points > 0 for points in judged)
+        mean, share = (fmean(judged), lost / len(judged)) if judged else (0.0, 0.0)
+        name = f"{clipped(titles[address], 200)} ({address})"
+        line = (name, f"{lost} of {len(judged)}", tenths(mean), len(every) - len(judged))
         ranked.append(((-share, -mean), line))
     return [line for _, line in sorted(ranked, key=lambda item: item[0])]
 
@@ -177,8 +186,8 @@ def hardest(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, str, str]]:
     for recipe in sorted({row.recipe for row in rows if row.recipe}):
         found = [row for row in rows if row.recipe == recipe and row.status != "missing"]
         totals = [row.total for row in found if row.status == "graded" and row.total is not None]
-        checks = [check for row in found if "fix" in row.criteria for check in row.criteria["fix"].checks]
-        judged = [check.outcome == "passed" for check in checks if check.id == "correct" and check.points is not None]
+        fixes = (check for row in found if "fix" in row.criteria for check in row.criteria["fix"].checks)
+        judged = [check.outcome == "passed" for check in fixes if check.id == "correct" and check.points is not None]
         middle, share = median(totals) if totals else None, fmean(judged) if judged else None
         fixed = f"{sum(judged)} of {len(judged)}" if judged else MISSING
         order = (101.0 if middle is None else middle, 1.0 if share is None else share)
@@ -275,6 +284,7 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
         for row in rows
         for name, criterion in row.score.criteria.items()
         for check in criterion.checks
+        if check.points is None or check.rule is not None
     ]
     waiting = [
         (row, f"{where}: {check.reason}")
@@ -301,10 +311,6 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
     ):
         if lines:
             yield title, [(row, clipped(words, _REASON_LIMIT)) for row, words in lines]
-
-
-def _criterion_mean(rows: Iterable[SubmissionScore], name: Criterion) -> float | None:
-    return _mean(row.criteria[name].points for row in rows if name in row.criteria)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -35,7 +35,7 @@ Piece = tuple[str, bool]  # some text, and whether the other work has it, too
 Side = tuple[str, tuple[Piece, ...], tuple[Piece, ...]]  # a title, and the text of either work
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Work:
     """What a student handed in for one exercise, as far as it is compared. All of it is untrusted.
 
@@ -53,7 +53,7 @@ class Work:
     logs: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """Two works that are alike, without their texts: how strongly, the reasons as sentences, and sides to compare."""
 
@@ -215,7 +215,7 @@ def _our_prose() -> frozenset[int]:
 _Students = tuple[int, int]  # by number, the smaller one first
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Reason:
     """Why works `one` and `other`, by number, are alike."""
 

@@ -9,9 +9,17 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 from itertools import dropwhile, islice, takewhile
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic.dataclasses import dataclass
 
 from grader.intake.handed_in import Arrival
@@ -73,6 +81,14 @@ class CriterionScore:
     checks: tuple[Check, ...]
 
 
+def _checked_in_files(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    """Check what a file holds; what the grader made is of its type, and may wait on the disk."""
+    return check(value) if info.mode == "json" else value
+
+
+Criteria = Mapping[Criterion, CriterionScore]
+
+
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Flag:
     """Something that an instructor should look at; it costs no points by itself."""
@@ -119,7 +135,7 @@ class SubmissionScore:
     status: Status
     reason: str = ""
     total: float | None
-    criteria: dict[Criterion, CriterionScore]
+    criteria: Annotated[Criteria, WrapValidator(_checked_in_files)]
     flags: tuple[Flag, ...] = ()
     provenance: dict[str, str | int | float | bool | None]
     arrival: Arrival | None = None
@@ -198,7 +214,7 @@ def criterion_score(checks: tuple[Check, ...]) -> CriterionScore:
     return CriterionScore(points=points, max=sum(check.max for check in checks), checks=checks)
 
 
-def total_of(criteria: Mapping[Criterion, CriterionScore]) -> float | None:
+def total_of(criteria: Criteria) -> float | None:
     """Return the sum of all criteria, at least 0, or None if one is open or missing."""
     names = CRITERIA if not criteria or criteria.keys() & set(CRITERIA) else tuple(criteria)
     total = _sum(criteria[name].points if name in criteria else None for name in names)
@@ -221,12 +237,12 @@ def _sum(points: Iterable[float | None]) -> float | None:
     return round(total, 2)
 
 
-def _waiting(criteria: Mapping[Criterion, CriterionScore]) -> str:
+def _waiting(criteria: Criteria) -> str:
     open_checks = [check.title for score in criteria.values() for check in score.checks if check.points is None]
     return f"It waits for the instructor: {'; '.join(open_checks)}."
 
 
-def rescored(row: SubmissionScore, criteria: dict[Criterion, CriterionScore]) -> SubmissionScore:
+def rescored(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
     """Return the row with these criteria and their sum: graded if none is open."""
     total = total_of(criteria)
     if total is None:
@@ -276,7 +292,7 @@ def scores_json(scores: Scores) -> Iterator[bytes]:
     start, end = _SCORES.dump_json(replace(scores, submissions=()), indent=1).split(_NO_ROWS)
     yield start + _NO_ROWS[:-1]
     for place, row in enumerate(scores.submissions):
-        lines = _ROW.dump_json(row, indent=1).replace(b"\n", b"\n  ")
+        lines = _ROW.dump_json(replace(row, criteria={**row.criteria}), indent=1).replace(b"\n", b"\n  ")
         yield (b",\n  " if place else b"\n  ") + lines
     yield (b"\n ]" if scores.submissions else b"]") + end + b"\n"
 
