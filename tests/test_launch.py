@@ -23,6 +23,8 @@ from commands import (
     wait_until,
 )
 
+from harness.run.launch import ChildFault, ChildJob, launch_child
+
 # Some 300 batches in an epoch: time enough to stop it in the middle of one.
 LONG = ("--break", "none", "--batch", "4", "--epochs", "5", "--out", "run")
 SHORT = ("--break", "none", "--epochs", "1", "--out", "run")
@@ -63,6 +65,12 @@ def at_a_terminal(*words: str, cwd: Path, presses: Sequence[tuple[str, str]] = (
     _, status = os.waitpid(process, 0)
     os.close(terminal)
     return os.waitstatus_to_exitcode(status), shown.decode()
+
+
+def test_a_process_that_does_not_start_is_a_fault_of_ours() -> None:
+    job = ChildJob("harness.no_such_module", "{}", "portable", "a run", what="run", place="experiment.py")
+    with pytest.raises(ChildFault, match="the process of the run did not start; what it said is above"):
+        launch_child(job)
 
 
 @pytest.mark.slow

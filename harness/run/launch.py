@@ -1,9 +1,9 @@
 """Both ends of a child process that computes: the parent starts it and waits, the child reports on a pipe.
 
 The child reads one job from standard input, one line, and sends events to the parent, one JSON object a line:
-`progress`, then `finished`, `user_error` or `fault`. It ends when the parent does. Where the parent shows a bar, it
-prints what the child prints, line by line above the bar. Before the child debugs at the terminal, it sends `debugging`
-and waits for the parent to leave the terminal to it.
+`started`, `progress`, then `finished`, `user_error` or `fault`. It ends when the parent does. Where the parent shows a
+bar, it prints what the child prints, line by line above the bar. Before the child debugs at the terminal, it sends
+`debugging` and waits for the parent to leave the terminal to it.
 """
 
 import contextlib
@@ -120,11 +120,18 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
         raise ChildFault(f"the {job.what} failed through a bug in this program; its traceback is above")
     if child.interrupted or code in (130, -signal.SIGINT):
         raise Stopped(f"Stopped {when}: {job.go_on}.")
+    if code > 0 and outcome["event"] == "none":
+        raise ChildFault(f"the process of the {job.what} did not start; what it said is above")
+    raise UserError(_ended(job, when, code))
+
+
+def _ended(job: ChildJob, when: str, code: int) -> str:
+    """Return what to say of a process that ended with this status before its job was done."""
     if code < 0:
         hint = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
         killer = f"{signal.Signals(-code).name}{hint}"
-        raise UserError(f"The {job.what} was killed {when} by {killer}: {job.go_on}.")
-    raise UserError(f"{job.place} ended the whole process {when}, with status {code}: remove the line that exits.")
+        return f"The {job.what} was killed {when} by {killer}: {job.go_on}."
+    return f"{job.place} ended the whole process {when}, with status {code}: remove the line that exits."
 
 
 def _has_terminal() -> bool:
@@ -305,6 +312,7 @@ def serve(
     try:
         import torch  # noqa: F401 - it takes a second or two: do it before Ctrl-C is caught
 
+        reporter.send("started")
         signal.signal(signal.SIGINT, _raise_once)
         work(line, reporter)
     except KeyboardInterrupt:
