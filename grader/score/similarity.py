@@ -237,15 +237,15 @@ class _Index:
         self.kind = kind
         self._ours = ours
         self.texts = [_Text(kind, _prose(work.report) if kind is _REPORT else work.program) for work in works]
-        runs = np.concatenate([np.array(text.runs, np.int64) for text in self.texts])
-        students = np.repeat(numbers, [len(text.runs) for text in self.texts])
+        own = [array("q", filter(self.is_own, text.runs)) for text in self.texts]
+        runs, students = np.concatenate(own), np.repeat(numbers, [*map(len, own)])
         order = np.lexsort((students, runs))
         runs, students = runs[order], students[order]
         starts = np.flatnonzero(np.diff(runs, prepend=runs[:1] - 1))
         self.holders = {
-            run: np.unique(students[start:end]).tolist()
+            int(runs[start]): np.unique(students[start:end]).tolist()
             for start, end in pairwise([*starts, len(runs)])
-            if students[start] != students[end - 1] and (run := int(runs[start])) not in ours
+            if students[start] != students[end - 1]
         }
         # The bound keeps the number of pairs in proportion to the number of runs.
         self.many = min(max(_FEW, len(set(numbers)) // 10), _MANY)
