@@ -19,9 +19,10 @@ _CRITERIA = TypeAdapter(dict[Criterion, CriterionScore])
 
 
 class KeptExhibits(Mapping[str, Exhibits]):
-    """The exhibits of each submission, in a temporary file: those of a large class would fill the memory.
+    """The exhibits of each submission, and the criteria of its row, in a temporary file.
 
-    The file has no name, so it is gone when the process ends, and nobody else can write to it.
+    Those of a large class would fill the memory. The file has no name, so it is gone when the process ends, and nobody
+    else can write to it.
     """
 
     def __init__(self) -> None:
@@ -30,7 +31,7 @@ class KeptExhibits(Mapping[str, Exhibits]):
         self.criteria = lru_cache(1)(self._criteria)  # who looks at a row asks several times
 
     def keep(self, score: Score) -> SubmissionScore:
-        """Add the exhibits of a submission; return its row, whose criteria are in the file, too.
+        """Add a submission; return its row, whose criteria are read from the file whenever they are asked for.
 
         Raises `OSError` that names the folder if its disk is full.
         """
@@ -64,7 +65,7 @@ class KeptExhibits(Mapping[str, Exhibits]):
 
 
 class _KeptCriteria(Mapping[Criterion, CriterionScore]):
-    """The criteria of one submission, read whenever they are asked for."""
+    """The criteria of one submission, which wait in the file."""
 
     __slots__ = ("_kept", "_size", "_start")
 

@@ -56,7 +56,7 @@ def score_submission(
         "dataset": submission.settings.dataset,
         "same_platform_class": evidence.same_class,
         "tree_sha256": submission.tree,
-        **{sys.intern(f"{run}_log_sha256"): submission.manifest.files.get(f"runs/{run}/{METRICS_LOG}") for run in RUNS},
+        **{f"{run}_log_sha256": submission.manifest.files.get(f"runs/{run}/{METRICS_LOG}") for run in RUNS},
     }
     if hints:
         facts["hints"] = hints

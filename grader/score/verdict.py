@@ -81,12 +81,12 @@ class CriterionScore:
     checks: tuple[Check, ...]
 
 
-def _checked_in_files(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Check what a file holds; what the grader made is of its type, and may wait on the disk."""
-    return check(value) if info.mode == "json" else value
-
-
 Criteria = Mapping[Criterion, CriterionScore]
+
+
+def _checked_if_read(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    """Check criteria that come from JSON. Those that the grader made have their type, and may wait on the disk."""
+    return check(value) if info.mode == "json" else value
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ class SubmissionScore:
     status: Status
     reason: str = ""
     total: float | None
-    criteria: Annotated[Criteria, WrapValidator(_checked_in_files)]
+    criteria: Annotated[Criteria, WrapValidator(_checked_if_read)]
     flags: tuple[Flag, ...] = ()
     provenance: dict[str, str | int | float | bool | None]
     arrival: Arrival | None = None
@@ -292,7 +292,8 @@ def scores_json(scores: Scores) -> Iterator[bytes]:
     start, end = _SCORES.dump_json(replace(scores, submissions=()), indent=1).split(_NO_ROWS)
     yield start + _NO_ROWS[:-1]
     for place, row in enumerate(scores.submissions):
-        lines = _ROW.dump_json(replace(row, criteria={**row.criteria}), indent=1).replace(b"\n", b"\n  ")
+        whole = replace(row, criteria={**row.criteria})  # they may wait on the disk
+        lines = _ROW.dump_json(whole, indent=1).replace(b"\n", b"\n  ")
         yield (b",\n  " if place else b"\n  ") + lines
     yield (b"\n ]" if scores.submissions else b"]") + end + b"\n"
 
