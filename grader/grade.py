@@ -3,7 +3,7 @@
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +20,7 @@ from grader.intake.archive import Rejected
 from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replay import Replay
+from grader.replay.replays import Waiting
 from grader.replay.request import Request, Role, canary_requests, in_time, recipe_of, requests_of
 from grader.report.exhibits import KeptExhibits
 from grader.report.gradebook import GRADEBOOK
@@ -44,7 +45,6 @@ from harness.workspace import RUNS
 from harness.written.exercise import exercise_ids, find_file_exercise, load_exercise, stub
 
 _LISTED = 20  # lines of one kind at the end of the command
-_AT_A_TIME = 200  # submissions in memory: 80 MB; with fewer, a worker waits more often for the last of a group
 
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
@@ -94,10 +94,9 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         hold_reports_folder(options.out),
         shown_progress(console) as progress,
         closing(KeptExhibits()) as exhibits,
+        closing(grade(found.files, grading, progress)) as scored,
     ):
-        graded = []
-        for item in grade(found.files, grading, progress):
-            graded.append(exhibits.keep(item))
+        graded = [exhibits.keep(item) for item in scored]
         rows = settled(sorted(graded, key=attrgetter("submission")), course.students if course else ())
         # Twice: a decision may be about what is missing, or give a submission to its student.
         scores = Scores(provenance=provenance_of(options), submissions=course.with_missing(rows) if course else rows)
@@ -115,38 +114,36 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         return _summarize(scores, found, options.out)
 
 
-def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> Iterator[Score]:
+def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> Generator[Score, None, None]:
     """Read, replay and score these files; yield each score once it is known. Ctrl-C keeps finished replays."""
     arrivals = {file.name: file.arrival for file in files}
-    for score in _scores(files, grading, progress):
-        yield replace(score, row=replace(score.row, arrival=arrivals[score.row.submission]))
+    with closing(_scores(files, grading, progress)) as scores:
+        for score in scores:
+            yield replace(score, row=replace(score.row, arrival=arrivals[score.row.submission]))
 
 
-def _scores(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> Iterator[Score]:
+def _scores(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> Generator[Score, None, None]:
     answers: list[Answer] = []
     problems: dict[str, str] = {}
+
+    def attempt(item: HandedIn | Submission) -> Score | Answer | Waiting[HandedIn | Submission]:
+        read = _read_one(item) if isinstance(item, HandedIn) else item
+        if not isinstance(read, Submission):
+            return read
+        found = _judged(read, grading, problems)
+        return found if isinstance(found, Score) else Waiting(read, found)
+
     # A name ends with the exercise, as make submit writes it. Those of one exercise share logs, which are read once.
-    ordered = sorted(files, key=lambda file: (file.name.rpartition("_")[2], file.name))
-    for start in range(0, len(ordered), _AT_A_TIME):
-        waiting: Sequence[HandedIn | Submission] = ordered[start : start + _AT_A_TIME]
-        which = f" {start + 1} to {start + len(waiting)} of {len(files)}" if len(files) > _AT_A_TIME else ""
-        while waiting:
-            later: list[Submission] = []
-            wanted: list[Request] = []
-            progress.begin(f"submissions{which}", len(waiting))
-            for item in waiting:
-                read = _read_one(item) if isinstance(item, HandedIn) else item
-                found = _judged(read, grading, problems) if isinstance(read, Submission) else read
-                if isinstance(found, Score):
-                    yield found
-                elif isinstance(found, Answer):
-                    answers.append(found)
-                elif isinstance(read, Submission):
-                    wanted += found
-                    later.append(read)
-                progress.done()
-            grading.replays.make(f"replays{which}", wanted, progress)
-            waiting = later
+    ordered: list[HandedIn | Submission] = sorted(files, key=lambda file: (file.name.rpartition("_")[2], file.name))
+    progress.begin("submissions", len(files))
+    judged: Generator[Score | Answer, None, None] = grading.replays.as_ready(ordered, attempt)
+    with closing(judged):
+        for found in judged:
+            progress.done()
+            if isinstance(found, Answer):
+                answers.append(found)
+            else:
+                yield found
     answer_grader = AnswerGrader(grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed)
     yield from answer_grader.grade(answers, progress)
 

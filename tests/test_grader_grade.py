@@ -10,11 +10,13 @@ from sandbox_marks import needs_sandbox
 from special_cases import special_cases
 
 import grader.grade as grade_module
+import grader.replay.replays as replays_module
 from grader.grade import grade
 from grader.intake.handed_in import read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
+from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
-from grader.replay.replays import Replays, local_executor
+from grader.replay.replays import Made, Replays, local_executor
 from grader.replay.request import Request
 from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
@@ -24,10 +26,30 @@ from grader.session import Grading
 from harness.errors import UserError
 
 
-def graded(submissions: Path, cache: Path) -> Mapping[str, Score]:
-    """Grade a class whose replays are in the cache."""
+class FromMemory:
+    """An executor that has made replays before, and fails to make others."""
+
+    most = 2
+
+    def __init__(self, known: Replays) -> None:
+        self._known = known
+        self._asked: list[Request] = []
+
+    def submit(self, request: Request) -> None:
+        self._asked.append(request)
+
+    def finished(self) -> Made:
+        request = self._asked.pop(0)
+        return request, self._known.of(request) if self._known.has(request) else Replay(status="XX")
+
+    def close(self) -> None:
+        assert not self._asked
+
+
+def graded(submissions: Path, cache: Path, replays: Replays | None = None) -> Mapping[str, Score]:
+    """Grade a class whose replays are in the cache, or come from `replays`."""
     replayer = Replayer(run_in_sandbox, cache / "no data")
-    replays = Replays(local_executor(replayer, jobs=1), cache)
+    replays = replays or Replays(local_executor(replayer, jobs=1), cache)
     found = grade(read_folder(submissions).files, Grading(replays, replayer, cache, load_weights(), jobs=1), Progress())
     return {item.row.submission: item for item in found}
 
@@ -72,12 +94,11 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
     assert "is not a recipe" in row.reason
 
 
-def test_a_part_of_the_class_is_in_memory_at_a_time_and_each_submission_is_read_once(
+def test_few_submissions_wait_in_memory_and_each_is_read_once(
     honest: HonestClass, submissions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     were_read: list[weakref.ref[Submission]] = []
     most_alive = 0
-    waited: set[str] = set()
 
     def read(name: str, data: bytes) -> Submission | Answer:
         nonlocal most_alive
@@ -87,20 +108,13 @@ def test_a_part_of_the_class_is_in_memory_at_a_time_and_each_submission_is_read_
             most_alive = max(most_alive, sum(one() is not None for one in were_read))
         return found
 
-    def judged(submission: Submission, grading: Grading) -> Score | list[Request]:
-        if submission.name not in waited:  # each waits once
-            waited.add(submission.name)
-            return []
-        return score_or_missing(submission, grading)
-
-    score_or_missing = grade_module._score_or_missing
+    known = Replays(local_executor(Replayer(run_in_sandbox, tmp_path), jobs=1), honest.remember(tmp_path / "cache"))
     monkeypatch.setattr(grade_module, "parse_submission", read)
-    monkeypatch.setattr(grade_module, "_score_or_missing", judged)
-    monkeypatch.setattr(grade_module, "_AT_A_TIME", 2)
-    found = graded(submissions, honest.remember(tmp_path / "cache"))
+    monkeypatch.setattr(replays_module, "_WAITING", 1)
+    found = graded(submissions, tmp_path, Replays(lambda: FromMemory(known), tmp_path / "new"))
     assert found["ada_huge_lr"].row.status == found["bob_huge_lr"].row.status == "graded"
-    assert len(were_read) == len(waited) > 4
-    assert most_alive <= 3  # a loop still holds the last one of the part before
+    assert len(were_read) == sum(score.row.status != "rejected" for score in found.values()) > 4
+    assert most_alive <= 3  # two wait, and one is judged
 
 
 def test_a_flag_names_the_files_that_were_ignored() -> None:

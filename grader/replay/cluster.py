@@ -11,11 +11,11 @@ import logging
 import platform
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -113,7 +113,7 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
 
 
 @contextmanager
-def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) -> Iterator[Executor]:
+def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) -> Iterator[Callable[[], Executor]]:
     """Yield what makes replays on the workers of the scheduler at tcp://host:8786; `say` reports a wait.
 
     Dask's own configuration decides about TLS. Raises `UserError` if Dask is not installed or no scheduler answers.
@@ -142,7 +142,7 @@ def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) ->
             " Nothing was scored."
         ) from None
     try:
-        yield _Cluster(client, ReplayData(data_folder), say).replay
+        yield partial(_Cluster, client, ReplayData(data_folder), say)
     finally:
         with suppress(TimeoutError):
             client.close(timeout=CONNECT_SECONDS)
@@ -154,28 +154,38 @@ class _Cluster:
         self._data = data
         self._say = say
         self._files: dict[str, Sequence[Any]] = {}
+        self._sent: dict[Any, Request] = {}
+        self._unsent: list[Made] = []
 
-    def replay(self, requests: Sequence[Request]) -> Generator[Made, None, None]:
-        """Make replays; an `Executor`. Raises `UserError` if the cluster is gone or has an unfit worker."""
+    @property
+    def most(self) -> int:
+        """As many as the workers have threads, and as many again."""
+        return 2 * sum(worker["nthreads"] for worker in self._client.scheduler_info()["workers"].values()) or 2
+
+    def submit(self, request: Request) -> None:
+        """Send a replay to the cluster. Raises `UserError` if the cluster is gone."""
+        self._wait_for_a_worker()
+        try:
+            self._sent[self._send(request)] = request
+        except UserError as error:  # the data set is not on this machine
+            self._unsent.append((request, Replay(status="XX", message=str(error))))
+
+    def finished(self) -> Made:
+        """Wait until a replay is finished. Raises `UserError` if the cluster is gone or has an unfit worker."""
         from distributed import wait
 
-        self._wait_for_a_worker()
-        sent: dict[Any, Request] = {}
-        try:
-            for request in requests:
-                try:
-                    sent[self._send(request)] = request
-                except UserError as error:  # the data set is not on this machine
-                    yield request, Replay(status="XX", message=str(error))
-            while sent:
-                with suppress(TimeoutError, CancelledError):
-                    wait(list(sent), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
-                self._wait_for_a_worker()
-                for future in [future for future in sent if future.done()]:
-                    yield sent.pop(future), self._received(future)
-        finally:
-            if self._client.status == "running":
-                self._client.cancel(list(sent))
+        if self._unsent:
+            return self._unsent.pop()
+        while not (done := [future for future in self._sent if future.done()]):
+            with suppress(TimeoutError, CancelledError):
+                wait(list(self._sent), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
+            self._wait_for_a_worker()
+        return self._sent.pop(done[0]), self._received(done[0])
+
+    def close(self) -> None:
+        """Take back what is not finished."""
+        if self._client.status == "running":
+            self._client.cancel(list(self._sent))
 
     def _wait_for_a_worker(self) -> None:
         deadline = 0.0

@@ -9,13 +9,14 @@ import os
 import re
 import stat
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from operator import attrgetter
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -28,8 +29,6 @@ from harness.files import cache_folder, write_whole
 from harness.toml_file import StrictModel
 
 Made = tuple[Request, Replay]
-# Makes replays and yields each as soon as it is finished.
-Executor = Callable[[Sequence[Request]], Generator[Made, None, None]]
 # Replays without a sandbox lie here, apart from the others.
 NO_SANDBOX = "no-sandbox"
 # Entries, and what killed graders left half-written.
@@ -37,21 +36,52 @@ _ENTRY = re.compile(r"\.?[0-9a-f]{64}\.json(\.[0-9a-f]{8})?")
 _A_DAY = 86_400.0  # seconds
 # A replay takes 75 kB: a course of 2,100 submissions 0.1 GB, a whole self-check some 0.5 GB.
 KEPT_DAYS = 60.0
+_QUEUED = 4  # replays for each worker: enough for it while the grader reads and scores
+_WAITING = 2  # items for each of these replays; a submission takes 0.4 MB
 _IN_MEMORY = 64  # replays that were used last: 5 MB
 Record = TypeVar("Record", bound=StrictModel)
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Executor(Protocol):
+    """Makes replays side by side."""
+
+    @property
+    def most(self) -> int:
+        """How many replays to submit at a time, so that no worker waits for the next one."""
+        ...
+
+    def submit(self, request: Request) -> None:
+        """Make a replay as soon as a worker is free."""
+
+    def finished(self) -> Made:
+        """Wait until one of the submitted replays is finished, and return it."""
+        ...
+
+    def close(self) -> None:
+        """Stop what is not finished."""
+
+
+@dataclass(frozen=True)
+class Waiting(Generic[Item]):
+    """An item that needs these replays first, of which there is at least one."""
+
+    item: Item
+    requests: Sequence[Request]
 
 
 class Replays:
     """Every replay that a class needs, kept in the folder `cache`."""
 
-    def __init__(self, executor: Executor, cache: Path) -> None:
+    def __init__(self, executor: Callable[[], Executor], cache: Path) -> None:
         self._executor = executor
         self._cache = Cache(cache, Replay)
         self._passing: dict[str, Replay] = {}  # faults of the machine, which may pass, are no part of the cache
         self._read = lru_cache(_IN_MEMORY)(self._read_once)
 
     def of(self, request: Request) -> Replay:
-        """Return a replay that `make` has made. Raises `LookupError` for any other."""
+        """Return a replay that is known. Raises `LookupError` for any other."""
         replay = self._find(request)
         if replay is None:
             raise LookupError(f"{request.key} was not replayed")
@@ -66,23 +96,50 @@ class Replays:
 
         Raises what stopped it (Ctrl-C, a full disk); finished replays are kept.
         """
-        wanted = list(wanted)
-        # First one replay for each program. If it fails, its message quotes line numbers, so that other texts of the
-        # same program need replays of their own.
-        for key in attrgetter("key"), attrgetter("text_key"):
-            missing: dict[str, Request] = {}
-            for request in wanted:
-                if not self.has(request):
-                    missing.setdefault(key(request), request)
-            if missing:
-                self._make(stage, list(missing.values()), progress)
+        missing = {request.text_key: request for request in wanted if not self.has(request)}
 
-    def _make(self, stage: str, missing: Sequence[Request], progress: Progress) -> None:
+        def made(request: Request) -> Request | Waiting[Request]:
+            return request if self.has(request) else Waiting(request, [request])
+
         progress.begin(stage, len(missing))
-        with closing(self._executor(missing)) as made:
-            for request, replay in made:
-                self._keep(request, replay)
-                progress.done()
+        for _ in self.as_ready(missing.values(), made):
+            progress.done()
+
+    def as_ready(
+        self, items: Iterable[Item], attempt: Callable[[Item], Result | Waiting[Item]]
+    ) -> Generator[Result, None, None]:
+        """Yield what `attempt` returns for each item; if it returns `Waiting`, make the replays and attempt it again.
+
+        Each program is replayed once, and few items wait at a time. Raises what stopped it (Ctrl-C, a full disk);
+        finished replays are kept.
+        """
+        to_do = deque(items)
+        waiting: list[Waiting[Item]] = []
+        asked: set[str] = set()
+
+        def blocked(one: Waiting[Item]) -> bool:
+            return any(request.key in asked for request in one.requests)
+
+        with closing(self._executor()) as executor:
+            while to_do or waiting:
+                most = executor.most
+                # Many items may wait for the same replay, which keeps one worker busy.
+                while to_do and len(asked) < most and len(waiting) < _WAITING * most:
+                    found = attempt(to_do.popleft())
+                    if not isinstance(found, Waiting):
+                        yield found
+                        continue
+                    waiting.append(found)
+                    for request in found.requests:
+                        if request.key not in asked:
+                            asked.add(request.key)
+                            executor.submit(request)
+                if waiting:
+                    request, replay = executor.finished()
+                    self._keep(request, replay)
+                    asked.remove(request.key)
+                    to_do.extendleft(one.item for one in reversed(waiting) if not blocked(one))
+                    waiting = [one for one in waiting if blocked(one)]
 
     def _find(self, request: Request) -> Replay | None:
         for key in (request.key, request.text_key):
@@ -104,22 +161,34 @@ class Replays:
             self._passing[key] = replay
 
 
-def local_executor(replayer: Replayer, jobs: int) -> Executor:
-    """Return what makes replays in `jobs` threads of this process. After an interruption it makes no more."""
-    return partial(_replay_here, replayer, jobs)
+class LocalExecutor:
+    """Makes replays in `jobs` threads of this process. After an interruption it makes no more."""
+
+    def __init__(self, replayer: Replayer, jobs: int) -> None:
+        self._replayer = replayer
+        self._pool = ThreadPoolExecutor(jobs)
+        self._running: dict[Future[Replay], Request] = {}
+        self.most = _QUEUED * jobs
+
+    def submit(self, request: Request) -> None:
+        """Make a replay as soon as a thread is free."""
+        self._running[self._pool.submit(self._replayer.replay, request)] = request
+
+    def finished(self) -> Made:
+        """Wait until one of the replays is finished, and return it."""
+        future = next(as_completed(self._running))
+        return self._running.pop(future), future.result()
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._running:  # Ctrl-C or a full disk
+            self._replayer.stop()
+        self._pool.shutdown(cancel_futures=True)
 
 
-def _replay_here(replayer: Replayer, jobs: int, requests: Sequence[Request]) -> Generator[Made, None, None]:
-    pool = ThreadPoolExecutor(jobs)
-    waiting: dict[Future[Replay], Request] = {}
-    try:
-        waiting |= {pool.submit(replayer.replay, request): request for request in requests}
-        for future in as_completed(list(waiting)):
-            yield waiting.pop(future), future.result()
-    finally:
-        if waiting:  # Ctrl-C or a full disk
-            replayer.stop()
-        pool.shutdown(cancel_futures=True)
+def local_executor(replayer: Replayer, jobs: int) -> Callable[[], Executor]:
+    """Return what starts an executor of this process."""
+    return partial(LocalExecutor, replayer, jobs)
 
 
 def default_folder() -> Path:
