@@ -10,7 +10,7 @@ import pytest
 from grader.intake.program import tree_digest
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox
-from grader.replay.replays import Replays, local_executor
+from grader.replay.replays import Made, Replays, Waiting, local_executor
 from grader.replay.request import RUN_LIMITS, Request, in_time, trusted_requests
 from grader.report.text import Progress
 from grader.sandbox import Command, SandboxResult, Status, StopSignal
@@ -101,6 +101,56 @@ def test_a_signal_that_a_plain_experiment_cannot_raise_is_the_machines(tmp_path:
         assert found[plain].status == "XX"
         assert "twice" in found[plain].message
         assert found[odd].status == "SG"
+
+
+class LastFirst:
+    """An executor that finishes first what was submitted last."""
+
+    most = 3
+
+    def __init__(self) -> None:
+        self.submitted: list[str] = []
+        self.closed = False
+        self._open: list[Request] = []
+
+    def submit(self, request: Request) -> None:
+        self.submitted.append(request.source)
+        self._open.append(request)
+
+    def finished(self) -> Made:
+        return self._open.pop(), Replay(status="OK")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_what_waits_goes_on_as_soon_as_its_own_replays_are_made(tmp_path: Path) -> None:
+    one, two, three = "x = 1", "x = 2", "x = 3"
+    needs = {"first": [one, two], "second": [three], "third": [], "fourth": [two]}
+    executor = LastFirst()
+    replays = Replays(lambda: executor, tmp_path)
+
+    def attempt(item: str) -> str | Waiting[str]:
+        missing = [asked for asked in map(request, needs[item]) if not replays.has(asked)]
+        return Waiting(item, missing) if missing else item
+
+    assert list(replays.as_ready(needs, attempt)) == ["second", "third", "fourth", "first"]
+    assert executor.submitted == [one, two, three]
+    assert executor.closed
+
+
+def test_who_takes_no_more_stops_what_is_being_made(tmp_path: Path) -> None:
+    executor = LastFirst()
+    replays = Replays(lambda: executor, tmp_path)
+
+    def attempt(item: str) -> str | Waiting[str]:
+        return Waiting(item, [request(SOUND)]) if item == "waits" else item
+
+    found = replays.as_ready(["sound", "waits"], attempt)
+    assert next(found) == "sound"
+    assert not executor.closed
+    found.close()
+    assert executor.closed
 
 
 def ended(status: Status, seconds: float) -> tuple[list[float], Sandbox]:
