@@ -34,7 +34,7 @@ NO_SANDBOX = "no-sandbox"
 # Entries, and what killed graders left half-written.
 _ENTRY = re.compile(r"\.?[0-9a-f]{64}\.json(\.[0-9a-f]{8})?")
 _A_DAY = 86_400.0  # seconds
-# A replay takes 75 kB: a course of 2,100 submissions 0.1 GB, a whole self-check some 0.5 GB.
+# A replay takes 75 kB, and a whole self-check some 0.5 GB.
 KEPT_DAYS = 60.0
 _QUEUED = 4  # replays for each worker: enough for it while the grader reads and scores
 _WAITING = 2  # items for each of these replays; a submission takes 0.4 MB
