@@ -16,7 +16,7 @@ from grader.intake.handed_in import read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
-from grader.replay.replays import Made, Replays, local_executor
+from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
@@ -26,24 +26,14 @@ from grader.session import Grading
 from harness.errors import UserError
 
 
-class FromMemory:
-    """An executor that has made replays before, and fails to make others."""
-
-    most = 2
+class Known(Replayer):
+    """Returns replays that were made before; any other one is a fault."""
 
     def __init__(self, known: Replays) -> None:
         self._known = known
-        self._asked: list[Request] = []
 
-    def submit(self, request: Request) -> None:
-        self._asked.append(request)
-
-    def finished(self) -> Made:
-        request = self._asked.pop(0)
-        return request, self._known.of(request) if self._known.has(request) else Replay(status="XX")
-
-    def close(self) -> None:
-        assert not self._asked
+    def replay(self, request: Request) -> Replay:
+        return self._known.of(request) if self._known.has(request) else Replay(status="XX")
 
 
 def graded(submissions: Path, cache: Path, replays: Replays | None = None) -> Mapping[str, Score]:
@@ -110,8 +100,9 @@ def test_few_submissions_wait_in_memory_and_each_is_read_once(
 
     known = Replays(local_executor(Replayer(run_in_sandbox, tmp_path), jobs=1), honest.remember(tmp_path / "cache"))
     monkeypatch.setattr(grade_module, "parse_submission", read)
+    monkeypatch.setattr(replays_module, "_QUEUED", 2)
     monkeypatch.setattr(replays_module, "_WAITING", 1)
-    found = graded(submissions, tmp_path, Replays(lambda: FromMemory(known), tmp_path / "new"))
+    found = graded(submissions, tmp_path, Replays(local_executor(Known(known), jobs=1), tmp_path / "new"))
     assert found["ada_huge_lr"].row.status == found["bob_huge_lr"].row.status == "graded"
     assert len(were_read) == sum(score.row.status != "rejected" for score in found.values()) > 4
     assert most_alive <= 3  # two wait, and one is judged

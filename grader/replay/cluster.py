@@ -114,7 +114,7 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
 
 @contextmanager
 def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) -> Iterator[Callable[[], Executor]]:
-    """Yield what makes replays on the workers of the scheduler at tcp://host:8786; `say` reports a wait.
+    """Yield a function that starts an executor on the cluster of the scheduler tcp://host:8786; `say` reports a wait.
 
     Dask's own configuration decides about TLS. Raises `UserError` if Dask is not installed or no scheduler answers.
     """
@@ -159,7 +159,8 @@ class _Cluster:
 
     @property
     def most(self) -> int:
-        """As many as the workers have threads, and as many again."""
+        """How many replays to submit at a time: two for each thread of the workers."""
+        # A worker that comes later is counted by the next call.
         return 2 * sum(worker["nthreads"] for worker in self._client.scheduler_info()["workers"].values()) or 2
 
     def submit(self, request: Request) -> None:

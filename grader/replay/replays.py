@@ -36,8 +36,8 @@ _ENTRY = re.compile(r"\.?[0-9a-f]{64}\.json(\.[0-9a-f]{8})?")
 _A_DAY = 86_400.0  # seconds
 # A replay takes 75 kB, and a whole self-check some 0.5 GB.
 KEPT_DAYS = 60.0
-_QUEUED = 4  # replays for each worker: enough for it while the grader reads and scores
-_WAITING = 2  # items for each of these replays; a submission takes 0.4 MB
+_QUEUED = 4  # replays for each local worker: it finds the next one while the grader reads and scores
+_WAITING = 2  # items for each queued replay; a submission takes 0.4 MB
 _IN_MEMORY = 64  # replays that were used last: 5 MB
 Record = TypeVar("Record", bound=StrictModel)
 Item = TypeVar("Item")
@@ -65,7 +65,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Waiting(Generic[Item]):
-    """An item that needs these replays first, of which there is at least one."""
+    """An item that cannot go on before these replays are made. There is at least one."""
 
     item: Item
     requests: Sequence[Request]
@@ -98,11 +98,11 @@ class Replays:
         """
         missing = {request.text_key: request for request in wanted if not self.has(request)}
 
-        def made(request: Request) -> Request | Waiting[Request]:
+        def attempt(request: Request) -> Request | Waiting[Request]:
             return request if self.has(request) else Waiting(request, [request])
 
         progress.begin(stage, len(missing))
-        for _ in self.as_ready(missing.values(), made):
+        for _ in self.as_ready(missing.values(), attempt):
             progress.done()
 
     def as_ready(
@@ -110,8 +110,8 @@ class Replays:
     ) -> Generator[Result, None, None]:
         """Yield what `attempt` returns for each item; if it returns `Waiting`, make the replays and attempt it again.
 
-        Each program is replayed once, and few items wait at a time. Raises what stopped it (Ctrl-C, a full disk);
-        finished replays are kept.
+        Equal programs share a replay, unless it fails. Few items wait at a time. Raises what stopped it (Ctrl-C, a full
+        disk); finished replays are kept.
         """
         to_do = deque(items)
         waiting: list[Waiting[Item]] = []
@@ -154,6 +154,7 @@ class Replays:
         return kept
 
     def _keep(self, request: Request, replay: Replay) -> None:
+        # A message about a failed run quotes line numbers, which hold for its own text alone.
         key = request.key if replay.status in ("OK", "XX") else request.text_key
         if replay.status != "XX" or replay.lasting:
             self._cache.put(key, replay)
@@ -187,7 +188,7 @@ class LocalExecutor:
 
 
 def local_executor(replayer: Replayer, jobs: int) -> Callable[[], Executor]:
-    """Return what starts an executor of this process."""
+    """Return a function that starts an executor in this process."""
     return partial(LocalExecutor, replayer, jobs)
 
 
