@@ -153,7 +153,11 @@ def set_seed(seed: int) -> None:
         raise UserError(f"The seed {seed!r} is not a whole number from 0 to {2**32 - 1}: choose one that is.")
     random.seed(seed)
     np.random.seed(seed)
-    torch.manual_seed(seed)  # CUDA's generators too
+    if torch.accelerator.current_accelerator() is None:
+        # manual_seed does the same, and first notes the lines that called it, for cards that this torch does not know.
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 def seed_worker(worker_id: int) -> None:
