@@ -168,31 +168,36 @@ def parse_report(data: bytes, result_bytes: int) -> SandboxResult | None:
     """
     if data and not has_started(data):
         raise BrokenReport("it does not begin with S")
-    line, newline, contents = data[1:].partition(b"\n")
-    if not newline:
+    if not has_ended(data):
         return None
+    start = data.index(b"\n") + 1
     try:
-        head = _Head.model_validate_json(line)
+        head = _Head.model_validate_json(data[1:start])
     except ValidationError as error:
         raise BrokenReport(f"its first line is none of ours ({error.error_count()} errors)") from None
     files: dict[str, bytes] = {}
-    position = 0
+    position = start
     for name, size in head.files:
         if not is_plain_path(name) or name in files:
             raise BrokenReport("a file name that is no plain path, or comes twice")
-        files[name] = contents[position : position + size]
+        files[name] = data[position : position + size]
         position += size
-    if position > result_bytes:
+    if position - start > result_bytes:
         raise BrokenReport("the files are larger than is allowed")
-    if position < len(contents):
+    if position < len(data):
         raise BrokenReport("bytes after the end")
     result = SandboxResult(head.status, head.exit_code, head.signal, head.message, files=files, seconds=head.seconds)
-    return result if position == len(contents) else None
+    return result if position == len(data) else None
 
 
 def has_started(report: bytes) -> bool:
     """Return whether the launcher started the script."""
     return report[:1] == b"S"
+
+
+def has_ended(report: bytes) -> bool:
+    """Return whether the launcher says how the run ended: it does so when all processes of the run are dead."""
+    return b"\n" in report
 
 
 def is_plain_path(name: str) -> bool:
