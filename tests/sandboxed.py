@@ -114,6 +114,11 @@ class Warm:
                 continue
         return found
 
+    def is_running(self) -> bool:
+        """Return whether a run has begun: its process then has the name of its script."""
+        names = (Path(f"/proc/{number}/comm") for number in self.processes())
+        return any(path.exists() and path.read_text().startswith("script") for path in names)
+
     def process(self) -> int:
         """Return the worker itself: a child of bubblewrap's, which is a child of this one's."""
         parents = self.processes()

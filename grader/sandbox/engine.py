@@ -31,6 +31,7 @@ from grader.sandbox.result import (
     Interpreter,
     Limits,
     SandboxResult,
+    has_ended,
     has_started,
     launcher_limits,
     parse_report,
@@ -51,8 +52,6 @@ _BOOT = (
 # and its children inherit it.
 _KILLED_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
 _START_SECONDS = 120.0
-# How long a worker may take to be ready again, or to end, after its results have arrived.
-_DONE_SECONDS = 10.0
 _INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; dnf, zypper, pacman and apk have it too)."
 _TRIAL_LIMITS = Limits(seconds=10, memory_bytes=256 * MIB, scratch_bytes=MIB)
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
@@ -155,7 +154,7 @@ class Worker:
                 if not self.is_ready or (first is not None and first.status != "OK"):
                     output.seek(0)
                     last_words = output.read().decode("utf-8", "replace").strip()[-500:]
-                    message = last_words if first is None else first.message
+                    message = last_words or (first.message if first else "")
                     raise NotStarted(message or "the worker ended or hung without a message")
             except BaseException:
                 self.close()
@@ -202,21 +201,22 @@ class Worker:
         limits = command.limits
         job = launcher_limits(limits) | {
             "script": str(command.script),
-            "inputs": dict(command.inputs),
+            "inputs": [(name, len(content)) for name, content in command.inputs.items()],
             "writable": [(SCRATCH, limits.scratch_bytes), *((folder, SMALL_BYTES) for folder in SMALL_FOLDERS)],
             "shown": self._visible_in_writable(),
             "seccomp": filter_program(platform.machine()),
         }
         self.is_ready = False
+        described = marshal.dumps(job)
         with MemoryFiles() as files:
-            sent = files.keep(marshal.dumps(job))
+            sent = files.keep(described, *command.inputs.values())
             reading, writing = open_pipes("stdout", "stderr", "results")
             # If the worker has died since its last run, the results are empty, which says so.
             with passed_on(reading, writing), contextlib.suppress(ConnectionError):
-                socket.send_fds(self._control, [b"J"], [sent, *writing.values()])
+                socket.send_fds(self._control, [b"%d" % len(described)], [sent, *writing.values()])
         readings = read_pipes(reading, pipe_rooms(limits), limits.wall_seconds, stop)
-        if readings.complete:
-            self._hears(_DONE_SECONDS)
+        # Otherwise processes of the run may be left, and `close` ends them.
+        self.is_ready = readings.complete and has_ended(readings.content["results"])
         return _outcome(readings, limits)
 
     def _visible_in_writable(self) -> list[str]:

@@ -51,10 +51,10 @@ class MemoryFiles(contextlib.ExitStack):
         super().__init__()
         self.descriptors: list[int] = []
 
-    def keep(self, content: bytes) -> int:
-        """Store the content in a new file and return its descriptor, positioned at the start."""
+    def keep(self, *contents: bytes) -> int:
+        """Store the contents, one after the other, in a new file; return its descriptor, positioned at the start."""
         file = self.enter_context(os.fdopen(os.memfd_create("sandbox"), "w+b"))
-        file.write(content)
+        file.writelines(contents)
         file.seek(0)
         self.descriptors.append(file.fileno())
         return file.fileno()

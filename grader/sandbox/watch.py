@@ -28,13 +28,13 @@ class Meter:
     """Measures what all processes of a run use together, in looks a few milliseconds apart.
 
     A run pays for the processor time of all its processes, and for the time in which all of them sleep. It does not
-    pay while it waits for a processor or a disk, so that the sum is the same on a busy machine. The processes `ours`
-    are not the run's, but they wait for its processes: only the time of their ended children counts.
+    pay while it waits for a processor or a disk, so that the sum is the same on a busy machine. The launcher is not the
+    run's, but it waits for its processes: only the time of its ended children counts.
     """
 
-    def __init__(self, job: dict[str, Any], ours: Collection[str], others: Collection[str] = ()) -> None:
+    def __init__(self, job: dict[str, Any], launcher: str, others: Collection[str] = ()) -> None:
         self._job = job
-        self._ours = ours
+        self._launcher = launcher
         self._others = others
         self._looked = time.monotonic()
         self._computed = 0.0
@@ -43,7 +43,7 @@ class Meter:
     def over_limit(self) -> Ending | None:
         """Look; return how the run ends if it exceeds a limit."""
         job = self._job
-        processes, self._computed, memory, awake = usage(job["processes"], self._ours, self._others)
+        processes, self._computed, memory, awake = usage(job["processes"], self._launcher, self._others)
         now = time.monotonic()
         self._slept += 0.0 if awake else now - self._looked
         self._looked = now
@@ -70,14 +70,14 @@ class Meter:
         return max(self._computed, ended.children_user + ended.children_system) + self._slept
 
 
-def usage(most: int, ours: Collection[str], others: Collection[str] = ()) -> tuple[int, float, int, bool]:
+def usage(most: int, launcher: str, others: Collection[str] = ()) -> tuple[int, float, int, bool]:
     """Return how many processes and threads a run has, their processor seconds, their memory, and whether one is awake.
 
     It stops counting at more than `most` processes: a fork bomb makes new ones in the meantime.
 
-    Of the processes `ours` only ended children count; processes `others` do not count at all. The processor time of an
-    ended process counts for the process that waited for it. That always happens: process 1 waits for orphans, and the
-    seccomp filter keeps a run from ignoring SIGCHLD.
+    Processes are named by their numbers in /proc. Of the launcher only ended children count; processes `others` do not
+    count at all. The processor time of an ended process counts for the process that waited for it. That always
+    happens: the launcher waits for orphans, and the seccomp filter keeps a run from ignoring SIGCHLD.
     """
     count = ticks = memory = 0
     awake = False
@@ -89,7 +89,7 @@ def usage(most: int, ours: Collection[str], others: Collection[str] = ()) -> tup
         try:
             fields = _fields(f"/proc/{entry}/stat")
             ticks += int(fields[13]) + int(fields[14])  # children's user and system time
-            if entry not in ours:
+            if entry != launcher:
                 threads = int(fields[17])
                 count += threads
                 ticks += int(fields[11]) + int(fields[12])

@@ -1,18 +1,17 @@
 """The worker: the program inside a sandbox that makes runs. It is process 1 there, and runs no student code itself.
 
-It imports libraries first. Then it makes runs by forking, in one of two ways. If it may create namespaces inside its
-own, it forks a launcher for each run, which enters new namespaces with folders of its own, and serves any number of
-runs one after the other. Otherwise the worker is the launcher itself, and ends after one run. All else is the same:
+It imports libraries first. Then it makes runs, in one of two ways. If it may create namespaces inside its own, it forks
+a launcher into new namespaces for each run, and serves any number of runs one after the other. Otherwise the worker is
+the launcher itself, and ends after one run. All else is the same:
 
-    launcher    outside of the run's process namespace, or process 1 in it, where nothing can kill or stop it:
+    launcher    process 1 of the run's process namespace, where nothing can kill or stop it: makes the run's folders,
       |         watches what the run uses, and collects its files when all its processes are dead (`watch.py`)
-    first       process 1 of the run's own namespaces, or else a plain process: waits for the run
       |
     run         without capabilities or new privileges, under Landlock, the seccomp filter and its limits, with three
                 open files: executes a script of ours, which loads the student's code
 
-The launcher and all below it are undumpable, so that the kernel lets no process read or write their memory or files.
-A run has a copy of the worker's memory, which holds only the imports and nothing that two processes could write.
+Both are undumpable, so that the kernel lets no process read or write their memory or files. A run has a copy of the
+worker's memory, which holds only the imports and nothing that two processes could write.
 
 `grader.sandbox.engine` passes this source text into the sandbox; it is not part of the grader's own process.
 """
@@ -39,11 +38,16 @@ from typing import Any, NoReturn
 
 import watch  # type: ignore[import-not-found] # it lies beside this file in the sandbox
 
-READY, DONE = b"R", b"D"
+READY = b"R"
+# The exit status of a launcher that got no job, because the grader needs the worker no more.
+_NO_MORE = 3
 # A look at the limits comes at random times, this far apart on average, so that no run can be awake for the looks only.
 _POLL_SECONDS = 0.02
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS = 0x00020000
+# The number of the system call clone.
+_CLONE = {"x86_64": 56, "aarch64": 220}
+_USER, _GROUP = os.getuid(), os.getgid()
 # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h).
 _NAMESPACES = _CLONE_NEWNS | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT = 1, 2, 4, 32
@@ -60,7 +64,10 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _FILE_ACCESS = (0, 13, 14, 15, 15, 16)
 _TCP = 3  # bind and connect, from version 4 on
 _SCOPES = 3  # abstract sockets and signals, from version 6 on
-_HUGE, _MADV_COLLAPSE = 2 << 20, 25  # linux/mman.h
+_HUGE, _MADV_HUGEPAGE, _MADV_COLLAPSE = 2 << 20, 14, 25  # linux/mman.h
+# glibc's malloc.h: the free memory at the heap's end that is given back, how much is added there beyond what is asked
+# for, and the size from which a block has pages of its own (at most 32 MiB).
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 # How many stack frames Python counts between the caller of `_run_script` and the script.
 _RUNPY_DEPTH = 4
 
@@ -77,37 +84,49 @@ def main(control: int, preload: str, *, forks: bool) -> None:
     sys.path.remove("/worker")
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # else every run would print it again
-    with socket.socket(fileno=control) as line:
-        line.sendall(READY)
-        while True:
-            message, descriptors, _, _ = socket.recv_fds(line, 1, 4)
-            if not message:
-                return
-            child = os.fork() if forks else 0
-            if child == 0:
-                line.detach()
-                _launch(*descriptors, forked=forks)
-            for descriptor in descriptors:
-                os.close(descriptor)
-            os.waitpid(child, 0)
-            _kill_all()  # nothing is left, unless somebody killed the launcher
-            line.sendall(DONE)
+    line = socket.socket(fileno=control)
+    line.sendall(READY)
+    # A launcher is there before the grader asks for a run. When it has ended, all processes of its run are dead.
+    while forks and (launcher := _fork_into_namespaces()):
+        if os.waitstatus_to_exitcode(os.waitpid(launcher, 0)[1]) == _NO_MORE:
+            return
+    _launch(line, forked=forks)
 
 
 def _make_forks_cheap() -> None:
     """Put the imports into huge pages, where the kernel has them (Linux 6.1), and keep them from garbage collection.
 
     A fork copies a page table, and a collection in a run would touch, and so copy, all pages. Measured: a fork and its
-    end take 5 ms in place of 26, and each run has three.
+    end take 5 ms in place of 26, and each run has two.
     """
     gc.freeze()
+    _use_up_heap()
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
         areas = [line.split() for line in file]
     for area in areas:
         if area[1] == "rw-p" and (len(area) == 5 or area[5] == "[heap]"):
-            first, last = (int(number, 16) // _HUGE * _HUGE for number in area[0].split("-"))
-            # It fails for an area that ends before its first huge page, and on older kernels.
-            _LIBC.madvise(ctypes.c_void_p(first + _HUGE), ctypes.c_size_t(last - first - _HUGE), _MADV_COLLAPSE)
+            start, end = (int(number, 16) for number in area[0].split("-"))
+            first, last = -(-start // _HUGE) * _HUGE, end // _HUGE * _HUGE
+            for advice in (_MADV_HUGEPAGE, _MADV_COLLAPSE):
+                # It fails for an area without a huge page, and on older kernels.
+                _LIBC.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), advice)
+
+
+def _use_up_heap() -> None:
+    """Use up the heap's free blocks of 64 KiB and more, and add new memory to its end.
+
+    A run that writes into a free block of the imports copies it, page by page. New memory comes in huge pages.
+    """
+    _LIBC.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
+    _LIBC.mallopt(_M_TRIM_THRESHOLD, 256 << 20)
+    _LIBC.mallopt(_M_TOP_PAD, 96 << 20)
+    _LIBC.sbrk.restype = ctypes.c_void_p
+    end = _LIBC.sbrk(ctypes.c_ssize_t(0))
+    for _ in range(1 << 14):  # 1 GiB: it ends, whatever allocator this is
+        _LIBC.malloc(ctypes.c_size_t(1 << 16))
+        if _LIBC.sbrk(ctypes.c_ssize_t(0)) != end:
+            break
+    _LIBC.mallopt(_M_TOP_PAD, 128 << 10)  # its default: every thread's heap has this much, too
 
 
 def _check_imported() -> None:
@@ -124,34 +143,45 @@ def _check_imported() -> None:
 # --- The launcher ---
 
 
-def _launch(job_descriptor: int, stdout: int, stderr: int, pipe: int, *, forked: bool) -> NoReturn:
-    """Make one run, send how it ended and its files to the pipe (`grader.sandbox.result`), and end this process."""
+def _launch(line: socket.socket, *, forked: bool) -> NoReturn:
+    """Wait for a job, make its run, send how it ended and its files (`grader.sandbox.result`), and end this process."""
     try:
-        with os.fdopen(job_descriptor, "rb") as file:
-            job = marshal.loads(file.read())  # noqa: S302 - from the grader
-        for number, descriptor in enumerate((os.open("/dev/null", os.O_RDONLY), stdout, stderr)):
-            os.dup2(descriptor, number)
-        _keep_open(0, 1, 2, pipe)
+        # The run's process comes before its job: a fork is cheap while this process has touched little of its memory,
+        # and the run gets no copy of what the job holds.
+        ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        run = os.fork()
+        if run == 0:
+            ours.close()
+            _become(theirs, forked)
+        theirs.close()
+        size, descriptors, _, _ = socket.recv_fds(line, 20, 4)
+        if not size:
+            os._exit(_NO_MORE)
+        line.close()
+        given, stdout, stderr, pipe = descriptors
+        job = marshal.loads(os.read(given, int(size)))  # noqa: S302 - from the grader
+        _use_streams(stdout, stderr, given, pipe, ours.fileno())
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # `_make_run` waits for it between two looks
         if forked:
-            _enter_namespaces()
-            _make_world(job)
-        os.chdir(watch.SCRATCH)
-        os.mkdir("out")
+            _map_user()
+            _make_world(job, given)
+        os.close(given)
+        os.mkdir(f"{watch.SCRATCH}/out")
         _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
         _send(pipe, b"S")
-        _send_report(pipe, job, forked)
+        _send_report(pipe, job, run, ours, forked)
+        os.close(pipe)  # the grader goes on while this process ends
         os._exit(0)
     except BaseException:
         traceback.print_exc()
     os._exit(1)
 
 
-def _send_report(pipe: int, job: dict[str, Any], forked: bool) -> None:
+def _send_report(pipe: int, job: dict[str, Any], run: int, ours: socket.socket, forked: bool) -> None:
     files: list[tuple[str, bytes]] = []
     seconds = 0.0
     try:
-        ending, seconds = _make_run(job, forked)
+        ending, seconds = _make_run(job, run, ours, forked)
         ending, files = watch.collect_if_ended(ending, watch.SCRATCH, job)
     except BaseException as error:
         ending = ("XX", None, None, f"the launcher failed: {error!r}")
@@ -168,53 +198,38 @@ def _send(pipe: int, content: bytes) -> None:
         data = data[os.write(pipe, data) :]
 
 
-def _make_run(job: dict[str, Any], forked: bool) -> tuple[watch.Ending, float]:
-    """Start the run, wait for its end or a limit, and kill its processes; return its ending and its seconds."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _be_first(job, writing, forked)
-    os.close(writing)
+def _make_run(job: dict[str, Any], run: int, ours: socket.socket, forked: bool) -> tuple[watch.Ending, float]:
+    """Let the run start, wait for its end or a limit, and kill its processes; return its ending and its seconds."""
+    rights = marshal.dumps((job["script"], job["rlimits"], job["seccomp"]))
+    socket.send_fds(ours, [rights], [1, 2])
     for number in (1, 2):
         os.close(number)  # only the run writes to these
-    # In a sandbox for one run this process is process 1, and waits for orphans.
-    ours, others = ((str(child),), ("1", str(os.getpid()))) if forked else (("1", str(child)), ())
-    meter = watch.Meter(job, ours, others)
-    ending = meter.over_limit()
-    while ending is None and not _has_ended(child):
+    # /proc shows the processes of the whole sandbox; a worker that forks is process 1 there.
+    meter = watch.Meter(job, os.readlink("/proc/self"), ("1",) if forked else ())
+    ending, ended = meter.over_limit(), None
+    while ending is None and (ended := _wait_for(run)) is None:
         signal.sigtimedwait([signal.SIGCHLD], 2 * _POLL_SECONDS * os.urandom(1)[0] / 255)
         ending = meter.over_limit()
-    if ending is None:
-        ending = _ending(os.read(reading, 4096))
+    if ended is not None:
+        problem = ours.recv(4096).decode("utf-8", "replace")
+        not_started: watch.Ending = ("XX", None, None, f"the run could not be started: {problem}")
+        ending = not_started if problem else watch.ending_of(os.waitstatus_to_exitcode(ended))
     _kill_all()
     return ending, meter.seconds()
 
 
-def _has_ended(child: int) -> bool:
-    """Collect all ended processes, orphans too; return whether `child` has ended."""
+def _wait_for(run: int) -> int | None:
+    """Collect all ended processes, orphans too; return the wait status of `run` if it has ended."""
     while True:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return True
-        if pid == child:
-            return True
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == run:
+            return status
         if pid == 0:
-            return False
-
-
-def _ending(said: bytes) -> watch.Ending:
-    """Return how the run ended, from what the process above it said."""
-    if not said:
-        return "SG", None, signal.SIGKILL, "the whole sandbox was killed"
-    if not said.startswith(b"E"):
-        return "XX", None, None, f"the run could not be started: {said.decode('utf-8', 'replace')}"
-    return watch.ending_of(os.waitstatus_to_exitcode(struct.unpack("=i", said[1:])[0]))
+            return None
 
 
 def _kill_all() -> None:
-    """Kill all processes in the sandbox but this one and process 1, and wait until they are gone."""
+    """Kill all processes of this process's namespace but itself, and wait until they are gone."""
     while True:
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
@@ -226,9 +241,12 @@ def _kill_all() -> None:
         time.sleep(0.001)
 
 
-def _keep_open(*kept: int) -> None:
+def _use_streams(stdout: int, stderr: int, *kept: int) -> None:
+    """Take these as standard output and error, with an empty standard input; close all other files but those kept."""
+    for number, descriptor in enumerate((os.open("/dev/null", os.O_RDONLY), stdout, stderr)):
+        os.dup2(descriptor, number)
     for descriptor in map(int, os.listdir("/proc/self/fd")):
-        if descriptor not in kept:
+        if descriptor > 2 and descriptor not in kept:
             with contextlib.suppress(OSError):  # the descriptor that listed them
                 os.close(descriptor)
 
@@ -249,18 +267,34 @@ def _mount(kind: bytes | None, place: str, flags: int, options: str = "") -> Non
     _call("mount", kind, place.encode(), kind, ctypes.c_ulong(flags), options.encode() or None)
 
 
-def _enter_namespaces() -> None:
-    user, group = os.getuid(), os.getgid()
-    # An undumpable process may not write the files below.
+def _fork_into_namespaces() -> int:
+    """Fork as `os.fork` does, but without Python's hooks; the child is process 1 in new namespaces.
+
+    Raises `OSError` if they are forbidden.
+    """
+    flags = ctypes.c_ulong(_NAMESPACES | signal.SIGCHLD)
+    child: int = _LIBC.syscall(_CLONE[os.uname().machine], flags, None, None, None, None)
+    if child < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"clone into new namespaces: {os.strerror(number)}")
+    return child
+
+
+def _map_user() -> None:
+    """Give this process, in its new namespaces, the user and the group that it had before."""
+    # An undumpable process may not write these files.
     _call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)
-    _call("unshare", _NAMESPACES)
-    for name, content in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+    contents = {"setgroups": "deny", "uid_map": f"{_USER} {_USER} 1", "gid_map": f"{_GROUP} {_GROUP} 1"}
+    for name, content in contents.items():
         with open(f"/proc/self/{name}", "w", encoding="utf-8") as file:
             file.write(content)
 
 
-def _make_world(job: dict[str, Any]) -> None:
-    """Make the folders that a run may write, empty except for visible paths inside them, and its input folder."""
+def _make_world(job: dict[str, Any], given: int) -> None:
+    """Make the folders that a run may write, empty except for visible paths inside them, and its input folder.
+
+    What is left to read of the file `given` are the contents of the inputs, one behind the other.
+    """
     _mount(None, "/", _MS_REC | _MS_PRIVATE)
     shown = {path: os.open(path, os.O_PATH) for path in job["shown"]}
     # A few more files than are allowed, so that the launcher sees that there are too many.
@@ -278,11 +312,13 @@ def _make_world(job: dict[str, Any]) -> None:
         _mount(f"/proc/self/fd/{descriptor}".encode(), path, _MS_BIND | _MS_REC)
         os.close(descriptor)
     _mount(b"tmpfs", "/input", _MS_NOSUID | _MS_NODEV, "mode=0755")
-    for name, content in job["inputs"].items():
+    for name, size in job["inputs"]:
         path = f"/input/{name}"
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
-            file.write(content)
+            left = size
+            while left:
+                left -= os.sendfile(file.fileno(), given, None, left)
     _mount(b"tmpfs", "/input", _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
 
 
@@ -300,53 +336,33 @@ def _hide_processes() -> None:
 # --- The run ---
 
 
-def _be_first(job: dict[str, Any], writing: int, forked: bool) -> NoReturn:
-    """Start the run, wait for it, and tell the launcher how it ended or why it did not start."""
+def _become(theirs: socket.socket, forked: bool) -> NoReturn:
+    """Wait for a script, give up all rights, then become the script; tell the launcher what prevents it."""
     try:
+        message, descriptors, _, _ = socket.recv_fds(theirs, 1 << 16, 2)
+        script, rlimits, program = marshal.loads(message)  # noqa: S302 - from the launcher
         # Only the launcher keeps the pipe for results: a process that could write to it could forge an outcome.
-        _keep_open(0, 1, 2, writing)
-        if forked:  # as process 1 of a new namespace: when this process ends, the kernel kills all others there
+        _use_streams(*descriptors, theirs.fileno())
+        os.chdir(watch.SCRATCH)
+        _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
+        if forked:
             _call("unshare", _CLONE_NEWNS)
             _hide_processes()
-        reading, failing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(writing)
-            os.close(reading)
-            _become(job, failing)
-        os.close(failing)
-        for number in (0, 1, 2):
-            os.close(number)
-        said = os.read(reading, 4000)
-        if not said:
-            while (ended := os.waitpid(-1, 0))[0] != child:
-                pass
-            said = b"E" + struct.pack("=i", ended[1])
-        os.write(writing, said)
-    except BaseException as error:
-        os.write(writing, repr(error).encode()[:4000])
-    os._exit(0)
-
-
-def _become(job: dict[str, Any], failing: int) -> NoReturn:
-    """Give up all rights, then become the script."""
-    try:
         os.setsid()
-        _call("prctl", _PR_SET_NAME, os.path.basename(job["script"]).encode())  # for `ps`
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        _call("prctl", _PR_SET_NAME, os.path.basename(script).encode())  # for `ps`
         signal.signal(signal.SIGINT, signal.default_int_handler)  # as Python starts
         _drop_capabilities()
-        _limit(job["rlimits"])
+        _limit(rlimits)
         _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         _restrict_files()
-        _filter(job["seccomp"])
-        os.close(failing)
+        _filter(program)
+        theirs.close()
     except BaseException as error:
-        os.write(failing, repr(error).encode()[:4000])
+        theirs.send(repr(error).encode()[:4000])
         os._exit(127)
     for name in (__name__, "watch"):  # the script must not find them
         sys.modules.pop(name, None)
-    _run_script(job["script"])
+    _run_script(script)
 
 
 def _drop_capabilities() -> None:
