@@ -129,7 +129,7 @@ def test_a_decision_that_does_not_fit_is_noted_and_stops_nothing(tmp_path: Path,
     assert (unfit.state, other.state) == ("not applied", "holds")
     assert message in unfit.why
     assert [row.total for row in result.submissions] == [92, None, 40, None]
-    page = render_class_page(result)
+    page = "".join(render_class_page(result))
     assert "Not applied" in page and "Every decision, the latest last" in page
 
 
@@ -206,7 +206,7 @@ def test_the_last_entry_about_a_thing_holds_and_the_earlier_ones_are_its_history
     assert totals == [95, 93, None]
     assert [one.state for one in result.decisions] == ["replaced", "replaced", "withdrawn"]
     assert result.submissions == SCORES.submissions
-    page = render_class_page(result)
+    page = "".join(render_class_page(result))
     assert all(words in page for words in ("Too kind.", "2026-01-01", "withdrawn: the rules hold"))
 
 
@@ -224,7 +224,7 @@ def test_points_are_added_below_the_floor_of_a_check_and_above_the_maximum_of_a_
 def test_a_total_replaces_the_sum_of_the_checks_and_an_open_one_waits_no_more(tmp_path: Path) -> None:
     rows = applied(tmp_path, one("total = 50") + one("total = 60", "bob_huge_lr"))
     assert [(row.status, row.total) for row in list(rows.values())[:2]] == [("graded", 50), ("graded", 60)]
-    page = render_class_page(scores_of(*rows.values()))
+    page = "".join(render_class_page(scores_of(*rows.values())))
     assert "fix.minimal: Big?" not in page and "The instructor decided: 60 of 100" in page
 
 
@@ -264,6 +264,6 @@ def test_a_second_scoring_says_what_changed_and_why(tmp_path: Path) -> None:
         "bob_huge_lr": ("not judged", "94", "fix.minimal open -> 2"),
         "zoe_huge_lr": ("100", "gone", "there is no such submission now"),
     }
-    page = render_class_page(replace(after, changes=changed_scores(earlier, after)))
+    page = "".join(render_class_page(replace(after, changes=changed_scores(earlier, after))))
     assert "your decision about fix.correct" in page
     assert changed_scores(after.submissions, SCORES)[0].why == ("your decision about fix.correct holds no longer")

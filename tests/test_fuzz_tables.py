@@ -117,7 +117,7 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
     if scores is None:
         return
     outcome(lambda: b"".join(scores_json(scores)))
-    outcome(lambda: (render_class_page(scores), gradebook(scores), gradebook_json(scores)))
+    outcome(lambda: ("".join(render_class_page(scores)), gradebook(scores), gradebook_json(scores)))
     outcome(lambda: results(scores.submissions, Settings(("steep", "asleep"))), UserError)
     outcome(lambda: export(scores, "canvas"), UserError)
     outcome(lambda: export(scores, "moodle"), UserError)

@@ -172,7 +172,7 @@ def test_its_criteria_are_columns_behind_those_of_runs(runs: bool, criteria: tup
     assert header == [*COLUMNS, *criteria, "lateness", "decided", "flags"]
     assert ada[-6:] == ["10", "30", "60", "", "", ""]
     assert [other[-6:] for other in others] == [[""] * 6] * runs
-    page = render_class_page(scores)
+    page = "".join(render_class_page(scores))
     assert all(f">{name.capitalize()}</th>" in page for name in criteria)
     assert ("Reproducibility" in page) == runs
 

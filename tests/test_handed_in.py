@@ -569,5 +569,5 @@ def test_every_page_says_whether_the_submission_counts(tmp_path: Path) -> None:
     assert words["ada_huge_lr-2"].startswith("It does not count: ") and words["ada_huge_lr-2"].endswith(
         "ada_huge_lr counts."
     )
-    index = render_class_page(Scores(provenance={}, submissions=rows))
+    index = "".join(render_class_page(Scores(provenance={}, submissions=rows)))
     assert ", counts<" in index and ", does not count<" in index

@@ -73,9 +73,9 @@ def pages() -> dict[str, str]:
     """Return pages of every kind, by name."""
     hostile = Scores(provenance={HOSTILE: HOSTILE, "warning": HOSTILE}, submissions=(hostile_row(),))
     found = {
-        "class": render_class_page(SCORES),
-        "class of nobody": render_class_page(Scores(provenance={}, submissions=())),
-        "hostile class": render_class_page(hostile),
+        "class": "".join(render_class_page(SCORES)),
+        "class of nobody": "".join(render_class_page(Scores(provenance={}, submissions=()))),
+        "hostile class": "".join(render_class_page(hostile)),
         "hostile": render_submission(hostile_row(), hostile_exhibits(), title=HOSTILE, provenance={"warning": HOSTILE}),
     }
     for row in SCORES.submissions[:17]:
@@ -132,7 +132,7 @@ def test_the_same_scores_give_the_same_bytes_without_torch() -> None:
         "import sys; sys.path.insert(0, 'tests'); sys.stdout.reconfigure(encoding='utf-8')\n"
         "from test_report_pages import *\n"
         "s, e = made_up_class(20)\n"
-        "print(render_class_page(s))\n"
+        "print(''.join(render_class_page(s)))\n"
         "for row in s.submissions:\n"
         "    print(render_submission(row, e.get(row.submission), provenance=s.provenance))\n"
         "print(render_submission(hostile_row(), hostile_exhibits()))\n"
@@ -147,7 +147,7 @@ def test_the_same_scores_give_the_same_bytes_without_torch() -> None:
 
 
 class TestClassPage:
-    page = Page(render_class_page(SCORES))
+    page = Page("".join(render_class_page(SCORES)))
 
     def test_the_counts_stand_on_top(self) -> None:
         counts = [sum(row.status == status for row in ROWS.values()) for status in ("graded", "rejected", "not judged")]
@@ -186,19 +186,19 @@ class TestClassPage:
         in_time, late_by_a_day = (float(x) for x, _ in dots)
         assert in_time == mark.x < late_by_a_day, "bob is in time, ada a day late"
         assert {float(y) for _, y in dots} == {chart.top}
-        page = Page(render_class_page(scores))
+        page = Page("".join(render_class_page(scores)))
         page.check()
         assert "2 submissions, 1 of them after the due date." in page.words
         assert "2026-10-28 12:00 CET" in page.words and "UTC" not in page.words
         assert "Hardest exercises" not in page.words, "there is one exercise"
-        plain = render_class_page(replace(scores, schedule=None))
+        plain = "".join(render_class_page(replace(scores, schedule=None)))
         assert "hours after 2026-10-28 11:00 UTC" in plain and ">due<" not in plain
         assert when_chart(SCORES) is None, "no time is known"
 
     def test_a_roster_tells_what_a_student_is_called(self) -> None:
         names = {"ada": "Ada <i>Lovelace</i>", "nobody": "Nobody"}
         rows = [make_row("1", "Ada", "a", {}), make_row("2", "bob", "a", {}), make_row("3", "cem", "a", {})]
-        page = render_class_page(Scores(provenance={}, submissions=tuple(rows)), names=names)
+        page = "".join(render_class_page(Scores(provenance={}, submissions=tuple(rows)), names=names))
         assert page.count('<span class="soft">Ada &lt;i&gt;Lovelace&lt;/i&gt;</span>') == 1
         assert "Nobody" not in page
 
@@ -248,7 +248,7 @@ class TestSubmissionPage:
         row = make_row("a", "a", "r", {})
         scores = Scores(provenance={"warning": "Graded without a sandbox."}, submissions=(row,))
         page = render_submission(row, None, provenance=scores.provenance)
-        for source in (page, render_class_page(scores)):
+        for source in (page, "".join(render_class_page(scores))):
             assert "Warning Graded without a sandbox." in Page(source).words
 
 
@@ -296,7 +296,7 @@ def test_the_check_most_often_lost_comes_first() -> None:
 def test_what_does_not_count_is_in_no_figure_of_the_class() -> None:
     good = make_row("ada_steep", "ada", "steep", {}, total=90.0)
     second = make_row("ada_steep-1", "ada", "steep", {}, total=10.0, not_counting="ada_steep counts.")
-    page = render_class_page(scores_of(good, second))
+    page = "".join(render_class_page(scores_of(good, second)))
     assert "<dt>Mean total</dt><dd>90" in page
     assert "means and charts leave out 1 that does not count" in page
-    assert "does not count" not in render_class_page(scores_of(good))
+    assert "does not count" not in "".join(render_class_page(scores_of(good)))

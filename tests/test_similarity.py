@@ -184,7 +184,7 @@ def test_both_rows_have_a_flag_that_no_student_sees() -> None:
     assert "storyteller_x" in flags["zed"][0]
     assert "yan_x" in flags["zed"][0]
     zed = next(row for row in rows if row.student == "zed")
-    assert "Like" in render_class_page(Scores(provenance={}, submissions=rows))
+    assert "Like" in "".join(render_class_page(Scores(provenance={}, submissions=rows)))
     assert "storyteller" not in render_submission(zed, None)
 
 

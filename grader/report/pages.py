@@ -20,6 +20,7 @@ from grader.report.text import (
     plain_lines,
     points,
     render,
+    render_pieces,
     source_diff,
     tenths,
 )
@@ -58,8 +59,8 @@ class Row:
 
 def render_class_page(
     scores: Scores, likeness: Likeness = NOTHING_ALIKE, names: Mapping[str, str] | None = None
-) -> str:
-    """Return the page as HTML; it leads to the page of `likeness`, if there is something on that.
+) -> Iterator[str]:
+    """Return the page as HTML, in pieces; it leads to the page of `likeness`, if there is something on that.
 
     names: what students are called, by login as `harness.personal.login` has it.
     """
@@ -82,7 +83,7 @@ def render_class_page(
     counting = [row for row in scores.submissions if not row.not_counting]
     totals = [row.total for row in counting if row.status == "graded" and row.total is not None]
     statuses = Counter(row.status for row in scores.submissions)
-    return render(
+    return render_pieces(
         "index.html.j2",
         {
             "rows": rows,

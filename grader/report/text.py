@@ -112,10 +112,15 @@ def shown_progress(console: Console) -> Iterator[Progress]:
         yield bar
 
 
-def render(
+def render(template: str, context: Mapping[str, Any], **options: Any) -> str:
+    """Return a page as HTML; see `render_pieces`."""
+    return "".join(render_pieces(template, context, **options))
+
+
+def render_pieces(
     template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False, forms: str = ""
-) -> str:
-    """Return a page as HTML, in which hidden characters are spelled out.
+) -> Iterator[str]:
+    """Return a page as HTML, in which hidden characters are spelled out, in pieces of some lines.
 
     script: the one file of `templates/` that may run as a script; with None no script runs.
     pictures: allow pictures whose bytes stand in the page itself. No page ever loads anything.
@@ -129,7 +134,9 @@ def render(
     environment.filters |= {"points": points, "tenths": tenths, "clipped": clipped}
     # Safe to insert unescaped: these files are ours and hold no closing tag.
     own = {"style": Markup(style), "script": Markup(code), "marker": Markup(MARKER), "missing": MISSING}
-    return environment.get_template(template).render({**context, **own, "policy": policy})
+    pieces = environment.get_template(template).stream({**context, **own, "policy": policy})
+    pieces.enable_buffering()
+    return pieces
 
 
 def pill(words: str, kind: str) -> Markup:

@@ -62,14 +62,15 @@ def write_reports(
                 )
                 _write_page(f"{file_stem(row.submission)}.html", html.encode(), folder, scratch)
                 progress.done()
-            (scratch / INDEX).write_text(render_class_page(scores, likeness, names), encoding="utf-8")
+            with (scratch / INDEX).open("w", encoding="utf-8") as file:
+                file.writelines(render_class_page(scores, likeness, names))
             if similar:
                 (scratch / SIMILAR_PAGE).write_text(render_similar_page(likeness), encoding="utf-8")
             (scratch / GRADEBOOK).write_bytes(gradebook(scores))
-            with (scratch / SCORES).open("wb") as file:  # everything else can be made again from it
-                file.writelines(scores_json(scores))
-                file.flush()
-                os.fsync(file.fileno())
+            with (scratch / SCORES).open("wb") as kept:  # everything else can be made again from it
+                kept.writelines(scores_json(scores))
+                kept.flush()
+                os.fsync(kept.fileno())
             _carry_over(folder, scratch)
             _exchange(scratch, folder)
     finally:
