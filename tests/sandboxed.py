@@ -126,6 +126,12 @@ class Warm:
         (warm,) = (pid for pid, parent in parents.items() if parent == bubblewrap)
         return warm
 
+    def launcher(self) -> int:
+        """Return the launcher of the present or the next run: a child of the worker's."""
+        process = self.process()
+        (launcher,) = (pid for pid, parent in self.processes().items() if parent == process)
+        return launcher
+
 
 @contextmanager
 def opened(folder: Path, preload: str = MARKED) -> Iterator[Warm]:

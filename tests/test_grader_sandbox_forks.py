@@ -244,13 +244,19 @@ def test_a_run_ends_with_its_launcher(tmp_path: Path) -> None:
         mark = warm.said("print(mark)")
         running = pool.submit(warm.run, "import os, time; os.closerange(0, 3); time.sleep(60)")
         wait_until(warm.is_running, "the run", 60)
-        process = warm.process()
-        (launcher,) = (pid for pid, parent in warm.processes().items() if parent == process)
-        os.kill(launcher, signal.SIGKILL)
+        os.kill(warm.launcher(), signal.SIGKILL)
         assert (running.result().status, running.result().signal) == ("SG", 9)
         # Nothing is left of the worker either: the next run has a new one.
         assert warm.processes() == {}
         assert warm.said("print(mark)") != mark
+
+
+def test_a_launcher_that_is_killed_while_it_waits_is_replaced(tmp_path: Path) -> None:
+    with opened(tmp_path) as warm:
+        mark = warm.said("print(mark)")
+        wait_until(lambda: len(warm.processes()) == 4, "what waits for the next run")
+        os.kill(warm.launcher(), signal.SIGKILL)
+        assert warm.said("print(mark)") == mark
 
 
 def test_a_run_that_is_stopped_is_gone_at_once_and_the_next_is_not(tmp_path: Path) -> None:

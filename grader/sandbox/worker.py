@@ -39,8 +39,6 @@ from typing import Any, NoReturn
 import watch  # type: ignore[import-not-found] # it lies beside this file in the sandbox
 
 READY = b"R"
-# The exit status of a launcher that got no job, because the grader needs the worker no more.
-_NO_MORE = 3
 # A look at the limits comes at random times, this far apart on average, so that no run can be awake for the looks only.
 _POLL_SECONDS = 0.02
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -88,8 +86,8 @@ def main(control: int, preload: str, *, forks: bool) -> None:
     line.sendall(READY)
     # A launcher is there before the grader asks for a run. When it has ended, all processes of its run are dead.
     while forks and (launcher := _fork_into_namespaces()):
-        if os.waitstatus_to_exitcode(os.waitpid(launcher, 0)[1]) == _NO_MORE:
-            return
+        if os.waitstatus_to_exitcode(os.waitpid(launcher, 0)[1]) > 0:
+            return  # it failed, or got no job, because the grader needs this worker no more
     _launch(line, forked=forks)
 
 
@@ -156,7 +154,7 @@ def _launch(line: socket.socket, *, forked: bool) -> NoReturn:
         theirs.close()
         size, descriptors, _, _ = socket.recv_fds(line, 20, 4)
         if not size:
-            os._exit(_NO_MORE)
+            os._exit(1)
         line.close()
         given, stdout, stderr, pipe = descriptors
         job = marshal.loads(os.read(given, int(size)))  # noqa: S302 - from the grader
