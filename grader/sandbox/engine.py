@@ -155,7 +155,8 @@ class Worker:
                     output.seek(0)
                     last_words = output.read().decode("utf-8", "replace").strip()[-500:]
                     message = last_words or (first.message if first else "")
-                    raise NotStarted(message or "the worker ended or hung without a message")
+                    status = self._process.poll()
+                    raise NotStarted(message or f"the worker ended or hung without a message (exit status {status})")
             except BaseException:
                 self.close()
                 raise

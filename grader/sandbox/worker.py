@@ -197,7 +197,10 @@ def _send(pipe: int, content: bytes) -> None:
 
 
 def _make_run(job: dict[str, Any], run: int, ours: socket.socket, forked: bool) -> tuple[watch.Ending, float]:
-    """Let the run start, wait for its end or a limit, and kill its processes; return its ending and its seconds."""
+    """Let the run start, wait for its end or a limit, and kill its processes; return its ending and its seconds.
+
+    ours: this end of the connection to the process `run`, which waits for what it may do.
+    """
     rights = marshal.dumps((job["script"], job["rlimits"], job["seccomp"]))
     socket.send_fds(ours, [rights], [1, 2])
     for number in (1, 2):
@@ -291,7 +294,7 @@ def _map_user() -> None:
 def _make_world(job: dict[str, Any], given: int) -> None:
     """Make the folders that a run may write, empty except for visible paths inside them, and its input folder.
 
-    What is left to read of the file `given` are the contents of the inputs, one behind the other.
+    The rest of the file `given`, from its position on, holds the contents of the inputs, one after the other.
     """
     _mount(None, "/", _MS_REC | _MS_PRIVATE)
     shown = {path: os.open(path, os.O_PATH) for path in job["shown"]}
@@ -335,7 +338,10 @@ def _hide_processes() -> None:
 
 
 def _become(theirs: socket.socket, forked: bool) -> NoReturn:
-    """Wait for a script, give up all rights, then become the script; tell the launcher what prevents it."""
+    """Wait for the launcher to name a script, give up all rights, then become the script.
+
+    theirs: this end of the connection. If a step fails, the launcher gets the error, and the script does not start.
+    """
     try:
         message, descriptors, _, _ = socket.recv_fds(theirs, 1 << 16, 2)
         script, rlimits, program = marshal.loads(message)  # noqa: S302 - from the launcher
