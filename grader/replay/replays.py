@@ -156,10 +156,11 @@ class Replays:
     def _keep(self, request: Request, replay: Replay) -> None:
         # A message about a failed run quotes line numbers, which hold for its own text alone.
         key = request.key if replay.status in ("OK", "XX") else request.text_key
+        self._passing[key] = replay
         if replay.status != "XX" or replay.lasting:
             self._cache.put(key, replay)
-        else:
-            self._passing[key] = replay
+            self._read(key)  # remembers it, so that it is not read from the folder again at once
+            del self._passing[key]
 
 
 class LocalExecutor:

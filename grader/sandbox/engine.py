@@ -13,6 +13,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from grader.sandbox.bubblewrap import (
@@ -204,7 +205,7 @@ class Worker:
             "script": str(command.script),
             "inputs": [(name, len(content)) for name, content in command.inputs.items()],
             "writable": [(SCRATCH, limits.scratch_bytes), *((folder, SMALL_BYTES) for folder in SMALL_FOLDERS)],
-            "shown": self._visible_in_writable(),
+            "shown": self._visible_in_writable,
             "seccomp": filter_program(platform.machine()),
         }
         self.is_ready = False
@@ -220,8 +221,9 @@ class Worker:
         self.is_ready = readings.complete and has_ended(readings.content["results"])
         return _outcome(readings, limits)
 
+    @cached_property
     def _visible_in_writable(self) -> list[str]:
-        """Return the visible paths in folders that each run gets empty; leave out paths inside another such path."""
+        """The visible paths in folders that each run gets empty, without paths inside another such path."""
         prefix = Path(sys.base_prefix)
         paths = [*self.interpreter.visible, prefix, prefix.resolve(), base_python()]
         covered = [path for path in paths if any(path.is_relative_to(folder) for folder in WRITABLE)]

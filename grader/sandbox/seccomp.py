@@ -8,6 +8,7 @@ it. Layout and constants are from linux/seccomp.h, linux/filter.h and linux/bpf_
 import errno
 import struct
 from dataclasses import dataclass
+from functools import cache
 
 # The kernel's numbers for the calling conventions (linux/audit.h).
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -124,6 +125,7 @@ def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> 
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
+@cache
 def filter_program(machine: str) -> bytes:
     """Return the filter for x86_64 or aarch64. Raises `KeyError` for another processor.
 

@@ -153,7 +153,8 @@ def parse_log(text: str, source: str) -> Sequence[Record]:
         raise UserError(f"{source}, {error}: make the run again.") from None
 
 
-@lru_cache(maxsize=8)  # a submission is judged by its logs in several places
+# A submission is judged by its logs in several places, and by replays that other runs separate. A log takes 0.3 MB.
+@lru_cache(maxsize=32)
 def _records(text: str) -> Sequence[Record]:
     records = []
     for number, line in enumerate(log_lines(text), start=1):
