@@ -47,8 +47,8 @@ COURSE = Path(__file__).with_name("class.toml")
 STUDENTS, SEED = 300, 1
 COLD, UNCHANGED, MEMORY = 1500.0, 60.0, 300.0  # targets: seconds, seconds, MB
 THROUGHPUT = 1.85  # of two workers against one
-# How many students' submissions are graded by one worker and by two, by turns, so that a machine whose speed changes
-# favours neither. A few minutes each: of a smaller class, the start tells.
+# One worker and two grade the submissions of this many students by turns, because the speed of a machine changes. In a
+# smaller class, the start of the command takes too large a share.
 BY_TURNS = 60
 _LOOK = 0.2  # seconds between two looks at the memory
 # Most students find the fix.

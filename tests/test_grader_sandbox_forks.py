@@ -227,7 +227,7 @@ def test_one_that_is_killed_takes_its_run_with_it_and_is_replaced(tmp_path: Path
         assert (running.result().status, running.result().signal) == ("SG", 9)
         second = warm.said("print(mark)")
         os.kill(warm.process(), signal.SIGKILL)
-        # At once, whether its end has been noticed or not. A run that has begun in it is killed, too.
+        # The grader may not have noticed the end yet. A run that begins in the dying worker is killed with it.
         result = warm.run("print('on')")
         assert result.stdout == b"on\n" or (result.status, result.signal) == ("SG", 9), result
         assert len({first, second, warm.said("print(mark)")}) == 3
@@ -252,7 +252,7 @@ def test_a_run_ends_with_its_launcher(tmp_path: Path) -> None:
         assert warm.said("print(mark)") != mark
 
 
-def test_a_launcher_goes_before_its_run(tmp_path: Path) -> None:
+def test_a_launcher_has_a_higher_priority_than_its_run(tmp_path: Path) -> None:
     with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
         running = pool.submit(warm.run, "import time; time.sleep(60)")
         wait_until(warm.is_running, "the run", 60)

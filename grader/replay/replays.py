@@ -159,7 +159,7 @@ class Replays:
         self._passing[key] = replay
         if replay.status != "XX" or replay.lasting:
             self._cache.put(key, replay)
-            self._read(key)  # remembers it, so that it is not read from the folder again at once
+            self._read(key)  # keeps it in memory: else it would be read from the folder again at once
             del self._passing[key]
 
 

@@ -66,9 +66,9 @@ _HUGE, _MADV_HUGEPAGE, _MADV_COLLAPSE = 2 << 20, 14, 25  # linux/mman.h
 # glibc's malloc.h: the free memory at the heap's end that is given back, how much is added there beyond what is asked
 # for, and the size from which a block has pages of its own (at most 32 MiB).
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
-# How much nicer a run is than its launcher, which else waits for its turn among the processes of a fork bomb. Measured
-# where the kernel has no groups of processes by session (autogroup), a bomb of root beside another bomb and a busy loop
-# made at most 3,700 processes without this, and 310 with 5.
+# How much nicer a run is than its launcher. At equal priority, the launcher waits for its turn among all processes of a
+# fork bomb. Measured without the kernel's autogroup, as in a container: a bomb of root, beside another bomb and a busy
+# loop, made up to 3,700 processes at equal priority, and up to 310 with 5.
 _NICER = 5
 # How many stack frames Python counts between the caller of `_run_script` and the script.
 _RUNPY_DEPTH = 4

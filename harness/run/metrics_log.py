@@ -153,7 +153,8 @@ def parse_log(text: str, source: str) -> Sequence[Record]:
         raise UserError(f"{source}, {error}: make the run again.") from None
 
 
-# A submission is judged by its logs in several places, and by replays that other runs separate. A log takes 0.3 MB.
+# Several rules read each log of a submission, and the grader reads logs of other submissions between its replays. The
+# records of a log take 0.3 MB.
 @lru_cache(maxsize=32)
 def _records(text: str) -> Sequence[Record]:
     records = []
