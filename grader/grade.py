@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
@@ -133,10 +134,8 @@ def _scores(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> 
         found = _judged(read, grading, problems)
         return found if isinstance(found, Score) else Waiting(read, found)
 
-    # A name ends with the exercise, as make submit writes it. Those of one exercise share logs, which are read once.
-    ordered: list[HandedIn | Submission] = sorted(files, key=lambda file: (file.name.rpartition("_")[2], file.name))
     progress.begin("submissions", len(files))
-    judged: Generator[Score | Answer, None, None] = grading.replays.as_ready(ordered, attempt)
+    judged: Generator[Score | Answer, None, None] = grading.replays.as_ready(_in_order(files), attempt)
     with closing(judged):
         for found in judged:
             progress.done()
@@ -146,6 +145,22 @@ def _scores(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> 
                 yield found
     answer_grader = AnswerGrader(grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed)
     yield from answer_grader.grade(answers, progress)
+
+
+def _in_order(files: Iterable[HandedIn]) -> list[HandedIn | Submission]:
+    """Return the files by exercise, after one of each exercise.
+
+    Those of one exercise share logs, which are read once. All of them wait for the suite's own runs of that exercise:
+    the first ones ask for these of all exercises, so that no worker is without work.
+    """
+
+    def exercise(file: HandedIn) -> str:
+        return file.name.rpartition("_")[2]  # as make submit names it
+
+    groups = [
+        list(group) for _, group in groupby(sorted(files, key=lambda file: (exercise(file), file.name)), exercise)
+    ]
+    return [*(first for first, *_ in groups), *(file for _, *others in groups for file in others)]
 
 
 # --- Read ---

@@ -12,6 +12,7 @@ from special_cases import special_cases
 import grader.grade as grade_module
 import grader.replay.replays as replays_module
 from grader.grade import grade
+from grader.intake.archive import Rejected
 from grader.intake.handed_in import read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replay import Replay
@@ -106,6 +107,21 @@ def test_few_submissions_wait_in_memory_and_each_is_read_once(
     assert found["ada_huge_lr"].row.status == found["bob_huge_lr"].row.status == "graded"
     assert len(were_read) == sum(score.row.status != "rejected" for score in found.values()) > 4
     assert most_alive <= 3  # two wait, and one is judged
+
+
+def test_one_submission_of_each_exercise_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+
+    def read(name: str, data: bytes) -> Submission | Answer:
+        order.append(name)
+        raise Rejected("damaged archive", "It is empty.")
+
+    monkeypatch.setattr(grade_module, "parse_submission", read)
+    for student in ("ada", "bob", "cleo"):
+        for exercise in ("huge_lr", "a3"):
+            (tmp_path / f"{student}_{exercise}.tar.gz").write_bytes(b"")
+    graded(tmp_path, tmp_path / "cache")
+    assert order == ["ada_a3", "ada_huge_lr", "bob_a3", "cleo_a3", "bob_huge_lr", "cleo_huge_lr"]
 
 
 def test_a_flag_names_the_files_that_were_ignored() -> None:

@@ -4,6 +4,7 @@ import json
 import tarfile
 import tracemalloc
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from intake_archives import (
 )
 from made_up_runs import make_workspace
 
-from grader.intake.archive import UNPACKED_BYTES, Rejected
+from grader.intake.archive import TARBALL_BYTES, UNPACKED_BYTES, Rejected, read_tarball
 from grader.intake.submission import Submission
 from grader.replay.request import Role, requests_of
 from harness.recipe import load_recipe
@@ -106,6 +107,13 @@ def test_names_that_are_not_plain_or_not_different_are_refused(tmp_path: Path, n
 def test_a_pax_header_that_is_none_is_refused(tmp_path: Path, record: bytes) -> None:
     data = with_members(member("x", record, type=tarfile.XHDTYPE), member("strange", b"x"))
     assert refused(tmp_path, data).code == "damaged archive"
+
+
+def test_an_archive_may_have_the_limit_and_no_byte_more() -> None:
+    data = bytes(TARBALL_BYTES)
+    assert read_tarball(BytesIO(data)) == data
+    with pytest.raises(Rejected, match="larger than 64 MiB"):
+        read_tarball(BytesIO(data + b"x"))
 
 
 def test_a_bomb_is_never_unpacked(tmp_path: Path) -> None:
