@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, NamedTuple
@@ -23,7 +24,7 @@ from unittest.mock import patch
 
 import click
 
-from benchmarks.measure import PAGE, BenchmarkError, Row, command_path, finish, this_machine
+from benchmarks.measure import PAGE, BenchmarkError, Row, command_path, finish, interleaved, ratio_row, this_machine
 from benchmarks.repack import repacked
 from grader.course.course import read_course
 from grader.course.examples import edits_of
@@ -47,9 +48,9 @@ COURSE = Path(__file__).with_name("class.toml")
 STUDENTS, SEED = 300, 1
 COLD, UNCHANGED, MEMORY = 1500.0, 60.0, 300.0  # targets: seconds, seconds, MB
 THROUGHPUT = 1.85  # of two workers against one
-# One worker and two grade the submissions of this many students by turns, because the speed of a machine changes. In a
-# smaller class, the start of the command takes too large a share.
-BY_TURNS = 60
+# The submissions of so many students are graded by turns, so many times: the speed of a machine changes within minutes.
+# In a smaller class, the start of the command takes too large a share.
+BY_TURNS, ROUNDS = 30, 5
 _LOOK = 0.2  # seconds between two looks at the memory
 # Most students find the fix.
 _WEIGHTS = {"right": 9, "masked": 2, "wrong": 1}
@@ -225,7 +226,7 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
     _say(f"making {size} submissions ...")
     submissions = folder / "submissions"
     make_class(entries, cases, submissions, jobs)
-    ratio, workers = throughput(entries, folder, jobs)
+    by_turns = throughput(entries, folder, jobs)
     _say(f"grading them from cold with {jobs} workers ...")
     cold, peak = score(folder, submissions, jobs)
     first = (folder / "reports" / "scores.json").read_bytes()
@@ -237,7 +238,7 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
     share = size / (STUDENTS * len(cases))
     made = f"{runs} distinct runs of students, {jobs} jobs, {1000 * cold / size:.0f} ms a submission"
     rows = [
-        Row(f"time with {jobs} workers / with one", ratio, "x", 1 / THROUGHPUT, workers),
+        by_turns,
         Row(f"{size} submissions from cold", cold, "s", COLD * max(share, 0.1), made),
         Row("the same, unchanged", again, "s", UNCHANGED * max(share, 0.1), f"{1000 * again / size:.0f} ms each"),
         Row("memory of the grader", max(peak, peak_again), "MB", MEMORY, f"unchanged {peak_again:.0f} MB"),
@@ -248,27 +249,25 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
     return rows
 
 
-def throughput(entries: Sequence[Planned], folder: Path, jobs: int) -> tuple[float, str]:
-    """Grade `BY_TURNS` students from cold with one worker and with `jobs`, and again in the other order.
-
-    Return the time with `jobs` over the time with one, and both times in words.
-    """
+def throughput(entries: Sequence[Planned], folder: Path, jobs: int) -> Row:
+    """Grade `BY_TURNS` students from cold with one worker and with `jobs`, round after round, and compare the times."""
     part = folder / "part"
     part.mkdir()
     some = [*dict.fromkeys(entry.student for entry in entries)][:BY_TURNS]
     names = [entry.name for entry in entries if entry.student in some]
     for name in names:
         (part / f"{name}.tar.gz").hardlink_to(folder / "submissions" / f"{name}.tar.gz")
-    seconds: dict[int, list[float]] = {1: [], jobs: []}
-    for turn, workers in enumerate((1, jobs, jobs, 1)):
+
+    def seconds(workers: int) -> float:
         _say(f"grading {len(names)} from cold with {workers} ...")
-        seconds[workers].append(score(folder, part, workers, known=f"replays-{turn}")[0])
-        shutil.rmtree(folder / "reports")  # else the next reports would list what changed
-    ratio = sum(seconds[jobs]) / sum(seconds[1])
-    fastest = min(seconds[1]) / min(seconds[jobs])
-    alone, together = (" and ".join(f"{one:.0f}" for one in seconds[workers]) for workers in (1, jobs))
-    turns = f"{len(names)} submissions by turns: {alone} s, {together} s"
-    return ratio, f"{turns}; {1 / ratio:.2f} times the throughput, of the fastest {fastest:.2f}"
+        took = score(folder, part, workers, known="replays-part")[0]
+        for made in ("replays-part", "reports"):  # else the next grading would know the replays, and list what changed
+            shutil.rmtree(folder / made)
+        return took
+
+    timed = interleaved({"one": partial(seconds, 1), "jobs": partial(seconds, jobs)}, ROUNDS)
+    what = f"time with {jobs} workers / with one, {len(names)} submissions"
+    return ratio_row(what, 1 / THROUGHPUT, timed, "jobs", "one")
 
 
 def _say(message: str) -> None:
