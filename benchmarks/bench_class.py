@@ -48,9 +48,9 @@ COURSE = Path(__file__).with_name("class.toml")
 STUDENTS, SEED = 300, 1
 COLD, UNCHANGED, MEMORY = 1500.0, 60.0, 300.0  # targets: seconds, seconds, MB
 THROUGHPUT = 1.85  # of two workers against one
-# The submissions of so many students are graded by turns, so many times: the speed of a machine changes within minutes.
-# In a smaller class, the start of the command takes too large a share.
-BY_TURNS, ROUNDS = 30, 5
+# In each round, one worker and all grade the submissions of the same few students, because the speed of a machine
+# changes within a quarter of an hour. With fewer students, the start of the command takes too large a share.
+ROUNDS, ROUND_STUDENTS = 5, 30
 _LOOK = 0.2  # seconds between two looks at the memory
 # Most students find the fix.
 _WEIGHTS = {"right": 9, "masked": 2, "wrong": 1}
@@ -226,7 +226,7 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
     _say(f"making {size} submissions ...")
     submissions = folder / "submissions"
     make_class(entries, cases, submissions, jobs)
-    by_turns = throughput(entries, folder, jobs)
+    compared = throughput(entries, folder, jobs)
     _say(f"grading them from cold with {jobs} workers ...")
     cold, peak = score(folder, submissions, jobs)
     first = (folder / "reports" / "scores.json").read_bytes()
@@ -238,7 +238,7 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
     share = size / (STUDENTS * len(cases))
     made = f"{runs} distinct runs of students, {jobs} jobs, {1000 * cold / size:.0f} ms a submission"
     rows = [
-        by_turns,
+        compared,
         Row(f"{size} submissions from cold", cold, "s", COLD * max(share, 0.1), made),
         Row("the same, unchanged", again, "s", UNCHANGED * max(share, 0.1), f"{1000 * again / size:.0f} ms each"),
         Row("memory of the grader", max(peak, peak_again), "MB", MEMORY, f"unchanged {peak_again:.0f} MB"),
@@ -250,16 +250,16 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
 
 
 def throughput(entries: Sequence[Planned], folder: Path, jobs: int) -> Row:
-    """Grade `BY_TURNS` students from cold with one worker and with `jobs`, round after round, and compare the times."""
+    """Return the time that `jobs` workers take for a part of the class from cold, over the time of one worker."""
     part = folder / "part"
     part.mkdir()
-    some = [*dict.fromkeys(entry.student for entry in entries)][:BY_TURNS]
+    some = [*dict.fromkeys(entry.student for entry in entries)][:ROUND_STUDENTS]
     names = [entry.name for entry in entries if entry.student in some]
     for name in names:
         (part / f"{name}.tar.gz").hardlink_to(folder / "submissions" / f"{name}.tar.gz")
 
     def seconds(workers: int) -> float:
-        _say(f"grading {len(names)} from cold with {workers} ...")
+        _say(f"grading {len(names)} of them from cold with {workers} {'worker' if workers == 1 else 'workers'} ...")
         took = score(folder, part, workers, known="replays-part")[0]
         for made in ("replays-part", "reports"):  # else the next grading would know the replays, and list what changed
             shutil.rmtree(folder / made)

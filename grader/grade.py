@@ -7,7 +7,6 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
@@ -147,20 +146,20 @@ def _scores(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> 
     yield from answer_grader.grade(answers, progress)
 
 
-def _in_order(files: Iterable[HandedIn]) -> list[HandedIn | Submission]:
-    """Return the files by exercise, after one of each exercise.
+def _in_order(files: Iterable[HandedIn]) -> list[HandedIn]:
+    """Return the files in the order in which they are read: one of each exercise, then the others by exercise.
 
-    Those of one exercise share logs, which are read once. All of them wait for the suite's own runs of that exercise:
-    the first ones ask for these of all exercises, so that no worker is without work.
+    The first ones ask for the suite's own runs of all exercises, for which the others wait. Those of one exercise share
+    logs, which are read once. The last word of a file's name stands for the exercise here, because make submit ends
+    names with it. A wrong guess costs time and nothing else.
     """
 
-    def exercise(file: HandedIn) -> str:
-        return file.name.rpartition("_")[2]  # as make submit names it
+    def last_word(file: HandedIn) -> str:
+        return file.name.rpartition("_")[2]
 
-    groups = [
-        list(group) for _, group in groupby(sorted(files, key=lambda file: (exercise(file), file.name)), exercise)
-    ]
-    return [*(first for first, *_ in groups), *(file for _, *others in groups for file in others)]
+    ordered = sorted(files, key=lambda file: (last_word(file), file.name))
+    first = {last_word(file): file for file in reversed(ordered)}
+    return sorted(ordered, key=lambda file: file is not first[last_word(file)])
 
 
 # --- Read ---
