@@ -146,7 +146,7 @@ def _scores(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> 
     yield from answer_grader.grade(answers, progress)
 
 
-def _in_order(files: Iterable[HandedIn]) -> list[HandedIn]:
+def _in_order(files: Iterable[HandedIn]) -> Iterable[HandedIn | Submission]:
     """Return the files in the order in which they are read: one of each exercise, then the others by exercise.
 
     The first ones ask for the suite's own runs of all exercises, for which the others wait. Those of one exercise share
