@@ -14,6 +14,7 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,7 @@ def rlimits(limits: Limits) -> list[tuple[str, int, int]]:
     ]
 
 
+@cache
 def kernel_release() -> tuple[int, ...]:
     """Return the first two numbers of the kernel's release."""
     found = re.match(r"(\d+)\.(\d+)", platform.release())

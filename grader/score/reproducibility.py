@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from grader.score.evidence import Evidence, nothing_was_edited, same_bytes
 from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
-from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
+from harness.run.metrics_log import batch_records, epoch_records, parse_log
 from harness.submission.log_values import log_difference
 from harness.symptoms import judge_symptom
 from harness.workspace import Run
@@ -57,7 +57,7 @@ def _repeats(evidence: Evidence, run: Run, file: str) -> Check:
         ended = f"did not come to its end when we ran it again ({replay.status}): {replay.message}"
         return lost(*row, f"The {run} run {ended}", "Hand in an experiment that runs to its end with make verify.")
     if claimed == ours:
-        lines = f"All {len(log_lines(replay.log))} records are the same, byte for byte."
+        lines = f"All {len(replay.records())} records are the same, byte for byte."
         return full(*row, lines if is_log else f"SHA-256 {str(ours)[:16]} came out again.")
     if not evidence.same_class:
         return _across_classes(row, evidence, run)

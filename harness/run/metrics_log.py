@@ -172,31 +172,29 @@ def _parse_record(line: str) -> Record:
     if not isinstance(found, dict):
         raise ValueError("not a JSON object")
     for key, value in found.items():
-        if key in ("step", "epoch") and not (type(value) is int and 0 <= value <= _LAST_STEP):
-            raise ValueError(f"{key} is not a whole number from 0")
-        try:
-            found[key] = _table(value) if key in _TABLES else _number(value)
-        except _NotANumber:
-            what = f"{key!r} is not a table of numbers" if key in _TABLES else f"{key[:40]!r} is not a number"
-            raise ValueError(what) from None
+        if key in ("step", "epoch"):
+            if not (type(value) is int and 0 <= value <= _LAST_STEP):
+                raise ValueError(f"{key} is not a whole number from 0")
+        elif key not in _TABLES:
+            found[key] = _number(key, value)
+        elif isinstance(value, dict):
+            _read_table(value)
+        else:
+            raise ValueError(f"{key!r} is not a table of numbers")
     return found
 
 
-class _NotANumber(Exception):
-    """A value is not what its key says."""
+def _read_table(table: Record) -> None:
+    """Replace the names of non-finite numbers in a table and its tables. Raises `ValueError` for other values."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            _read_table(value)
+        elif type(value) is not float or not math.isfinite(value):  # nearly all are, and this takes half the time
+            table[key] = _number(key, value)
 
 
-def _table(value: Any) -> Record:
-    """Return a table of numbers and tables of them. Raises `_NotANumber` for anything else."""
-    if not isinstance(value, dict):
-        raise _NotANumber
-    if {*map(type, value.values())} == {float} and math.isfinite(sum(value.values())):
-        return value  # nearly all are, and a sum is finite only if all its terms are
-    return {key: _table(item) if isinstance(item, dict) else _number(item) for key, item in value.items()}
-
-
-def _number(value: Any) -> float | int | None:
-    """Return a number of a log, or None; non-finite ones have names. Raises `_NotANumber`, and `ValueError`."""
+def _number(key: str, value: Any) -> float | int | None:
+    """Return a number of a log, or None; non-finite ones have names. Raises `ValueError` for other values."""
     if type(value) is float:
         if math.isinf(value):
             raise ValueError("it holds a number that is too large")
@@ -205,7 +203,7 @@ def _number(value: Any) -> float | int | None:
         return _NAMES[value]
     if value is None or (type(value) is int and abs(value) <= _LAST_STEP):
         return value
-    raise _NotANumber
+    raise ValueError(f"{key[:40]!r} is not a number")
 
 
 def batch_records(records: Iterable[Record]) -> list[Record]:
