@@ -152,17 +152,16 @@ def shape_fault(log: Path | str, records: Sequence[Record]) -> str:
 def diagnostic_fault(log: Path | str, records: Sequence[Record]) -> str:
     """Return the first diagnostic that a batch or an epoch of a log lacks, or ""; `log` names the file."""
     batches = batch_records(records)
-    names = set(batches[0].get("grad_mean") or ()) if batches else set()
+    names = (batches[0].get("grad_mean") or {}).keys() if batches else ()
     for record in batches:
         where, means = f"{log}, step {record['step']}", record.get("grad_mean")
         if record.get("loss") is None:
             return f"{where}: no loss"
-        if not means or set(means) != names:
+        if not means or means.keys() != names:
             return f"{where}: no gradient mean of every parameter"
         for place in ("first", "last"):
             table = (record.get("activations") or {}).get(place)
-            figures = [table.get(name) for name in ("mean", "var")] if isinstance(table, dict) else [None]
-            if not all(isinstance(figure, int | float) for figure in figures):
+            if not (isinstance(table, dict) and {type(table.get("mean")), type(table.get("var"))} <= {int, float}):
                 return f"{where}: no mean and variance of the {place} layer's activations"
     for record in epoch_records(records):
         if record.get("val_loss") is None or "val_accuracy" not in record:
