@@ -84,6 +84,7 @@ def test_any_bytes_are_a_log_or_an_error_that_names_the_file(
         '{"step": -1}',
         '{"epoch": null}',
         '{"grad_mean": 1.0}',
+        '{"grad_mean": {"weight": 1e999}}',
         '{"activations": {"first": {"mean": [1.0]}}}',
     ],
 )
