@@ -165,7 +165,7 @@ def test_settings_under_which_nothing_fails_are_replaced_by_the_recipes_own(reci
     }
     replays |= {role: replay_with(recipe, one.source, one.settings) for role, one in further.items()}
     rest = further_requests({**requests, **further}, replays)
-    assert all(one.checks and one.settings.batch_size == 64 for one in rest.values())
+    assert all(one.kind == "behaviour" and one.settings.batch_size == 64 for one in rest.values())
     made = evidence(recipe, touched, settings=chosen, own=further and replays)
     assert not correct(made).points
 

@@ -35,9 +35,9 @@ class Evaluation(StrictModel):
 
 
 class Replay(StrictModel):
-    """One experiment, run or checked by the grader. If `status` is not OK, `message` says why, without any figures.
+    """One experiment, run or examined by the grader. If `status` is not OK, `message` says why, without any figures.
 
-    A run has a log, a checkpoint and their evaluation; the other kind has `checks` alone.
+    A run has a log, a checkpoint and their evaluation; the other kinds have `checks` or `behaviour` alone.
     `XX` is our fault, the machine's or the settings'; every other status is the experiment's own. `lasting` says of XX
     that another attempt would end alike. `seconds` is what all its runs used of the time of a submission.
     """
@@ -48,6 +48,7 @@ class Replay(StrictModel):
     log_sha256: str | None = None
     checkpoint_sha256: str | None = None
     checks: tuple[CheckResult, ...] = ()
+    behaviour: Mapping[str, Mapping[str, Sequence[float | str]]] | None = None
     platform: dict[str, JsonValue] | None = None
     evaluation: Evaluation | None = None
     lasting: bool = False

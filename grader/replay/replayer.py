@@ -125,19 +125,23 @@ class _Runs:
         request = self._request
         job = {
             "settings": asdict(request.settings),
-            "checks": mechanism_checks(),
+            "checks": mechanism_checks() if request.kind == "checks" else (),
+            "behaviour": request.kind == "behaviour",
             "source": request.source,
             "platform": request.trusted,
         }
-        result = self._run("check.py" if request.checks else "replay.py", {"job.json": json.dumps(job).encode()})
+        script = "replay.py" if request.kind == "run" else "check.py"
+        result = self._run(script, {"job.json": json.dumps(job).encode()})
         if result.status != "OK":
             ours = request.trusted or request.source == request.recipe.healthy_source()
             replay = _unfinished(result, ours=ours)
             # Under these settings our own code needs more than there is.
             lasting = replay.status == "XX" and result.status in ("TO", "ML", "OL") and not request.is_ours
             return replay.model_copy(update={"lasting": lasting})
-        if request.checks:
+        if request.kind == "checks":
             return _read_checks(result)
+        if request.kind == "behaviour":
+            return _read_behaviour(result)
         replay = _read_replay(result, trusted=request.trusted)
         if replay.status != "OK":
             return replay
@@ -230,6 +234,13 @@ def _read_checks(result: SandboxResult) -> Replay:
     except Exception as error:  # only the experiment's own code leaves something else
         return Replay(status="RE", message=f"the checks left no whole result ({type(error).__name__})")
     return Replay(status="OK", checks=checks)
+
+
+def _read_behaviour(result: SandboxResult) -> Replay:
+    try:
+        return Replay(status="OK", behaviour=json.loads(result.files["behaviour.json"]))
+    except Exception as error:  # only the experiment's own code leaves something else
+        return Replay(status="RE", message=f"the probes left no whole result ({type(error).__name__})")
 
 
 def _unfinished(result: SandboxResult, *, ours: bool) -> Replay:

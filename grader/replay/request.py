@@ -42,16 +42,19 @@ RUN_LIMITS = Limits(
     result_bytes=96 * 2**20,
 )
 # Raise this when the content of a replay changes.
-_FORMAT = 5
+_FORMAT = 6
 
-# What a score rests on; "again" only if the student's machine need not agree with ours to the byte, "own" (at the
-# recipe's own settings) only if the student's settings tell nothing, "checks" only if the bytes do not decide.
-Role = Literal[
-    "broken", "reference", "fixed", "broken again", "fixed again",
-    "own broken", "own reference", "own fixed", "fixed checks", "reference checks",
-]  # fmt: skip
+Role = str
+"""What a replay is for.
+
+"broken", "reference" and "fixed" are the three runs. "broken again" and "fixed again" repeat them if the student's
+machine need not agree with ours to the byte. `OWN` are the three at the recipe's own settings, if the student's
+settings tell nothing. "fixed checks" and "reference checks" are checks; `grader.score.behaviour` has the roles of
+behaviours.
+"""
 
 OWN: tuple[Role, Role, Role] = ("own broken", "own reference", "own fixed")
+Kind = Literal["run", "checks", "behaviour"]
 
 _loaded = cache(load_recipe)
 _CPUINFO = Path("/proc/cpuinfo")
@@ -62,7 +65,7 @@ _SUFFIXES = {".py", ".toml", ".md", ".yaml", ".json"}
 
 @dataclass(frozen=True)
 class Request:
-    """One run to make, or the checks: a source under settings. `trusted` says that the source is the suite's own.
+    """One run, the checks or the behaviour of a source under settings. `trusted` says that the source is our own.
 
     Programs with equal syntax trees (`tree`) share one replay, also across the recipes of an experiment. A higher
     `repetition` asks for another replay of the same source, which shows whether it repeats. `seconds` is the time for
@@ -75,13 +78,15 @@ class Request:
     tree: str
     trusted: bool
     repetition: int = 0
-    checks: bool = False
+    kind: Kind = "run"
     seconds: float = RUN_LIMITS.seconds
 
     @property
     def is_ours(self) -> bool:
         """Whether no student has a part in this run: the source is the suite's own, and so are the settings."""
-        return self.trusted and (self.checks or self.settings == own_settings(self.recipe, self.settings.dataset))
+        return self.trusted and (
+            self.kind != "run" or self.settings == own_settings(self.recipe, self.settings.dataset)
+        )
 
     @cached_property
     def key(self) -> str:
@@ -96,24 +101,26 @@ class Request:
     def _key(self, **program: str) -> str:
         parts: Mapping[str, Any] = {
             "format": _FORMAT,
-            "checks": mechanism_checks() if self.checks else (),
+            "kind": self.kind,
+            "checks": mechanism_checks() if self.kind == "checks" else (),
             "healthy": hashlib.sha256(self.recipe.healthy_source().encode()).hexdigest(),
             "settings": asdict(self.settings),
             **program,
             "trusted": self.trusted,
             "repetition": self.repetition,
-            "code": _environment(self.checks),
+            "code": _environment(self.kind),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @cache
-def _environment(checks: bool) -> str:
+def _environment(kind: Kind) -> str:
     """Return what all replays on this machine depend on: harness, scripts, held-out data, limits, versions.
 
     The sources of the experiment are in the request, a run makes no check, and no replay prints one.
     """
-    harness = harness_hash("experiments", "checks/cli" if checks else "checks")
+    left_out = {"run": ("checks", "behaviour"), "checks": ("checks/cli", "behaviour"), "behaviour": ("checks/cli",)}
+    harness = harness_hash("experiments", *left_out[kind])
     heldout = hashlib.sha256((HELDOUT_FOLDER / "SHA256SUMS").read_bytes()).hexdigest()
     inside = hashlib.sha256()
     for path in sorted(INSIDE.glob("*.py")):
@@ -159,21 +166,22 @@ def mechanism_checks() -> tuple[str, ...]:
     return tuple(name for name in check_names() if load_check(name).mechanism)
 
 
-def check_request(request: Request) -> Request:
-    """Return the request for the checks of a source, at the settings of the recipe's own experiment.
+def check_request(request: Request, kind: Kind = "checks") -> Request:
+    """Return the request for the checks, or for the behaviour, of a source at the recipe's own settings.
 
-    So no check depends on a seed, a number of epochs or a batch size that a student chose.
+    So neither depends on a seed, a number of epochs or a batch size that a student chose in place of editing them.
     """
-    recipe = request.recipe
+    return replace(request, settings=_examined(request.recipe, request.settings.dataset), repetition=0, kind=kind)
+
+
+@lru_cache(maxsize=512)
+def _examined(recipe: Recipe, dataset: str) -> RunSettings:
     constants: dict[str, Any] = {
         ast.unparse(node.targets[0]): node.value.value
         for node in ast.parse(recipe.healthy_source()).body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
     }
-    settings = replace(
-        own_settings(recipe, request.settings.dataset), epochs=constants["EPOCHS"], batch_size=constants["BATCH_SIZE"]
-    )
-    return replace(request, settings=settings, repetition=0, checks=True)
+    return replace(own_settings(recipe, dataset), epochs=constants["EPOCHS"], batch_size=constants["BATCH_SIZE"])
 
 
 def canary_requests(recipe_id: str) -> tuple[Request, Request, Request, Request]:

@@ -13,6 +13,7 @@ from grader.intake.submission import Claim, Submission
 from grader.replay.replay import Replay
 from grader.replay.replayer import HARNESS_BROKE
 from grader.replay.request import OWN, Role, own_settings, recipe_of
+from grader.score.behaviour import Comparison, compare
 from grader.syntax.plain_edit import Suspicion, plain_edit
 from harness.recipe import Recipe
 from harness.run.provenance import same_class
@@ -29,7 +30,8 @@ class Evidence:
 
     `same_class` says whether the student's machine must agree with ours to the byte; otherwise `again` holds a second
     replay of each run. `own` holds the three runs at the recipe's own settings if the student's settings tell nothing.
-    `checks` are those of the fixed experiment and of the reference fix, if the bytes do not decide.
+    `comparison` is that of the fixed program with sound ones; None if our own program was handed in, or if it could not
+    be made. `checks` are those of the fixed experiment and of the reference fix, if the comparison does not decide.
     `command_problem` is "" if both commands are recorded.
     """
 
@@ -47,6 +49,7 @@ class Evidence:
     suspicions: tuple[Suspicion, ...] = ()
     again: Mapping[Run, Replay] = field(default_factory=dict)
     own: Mapping[Role, Replay] = field(default_factory=dict)
+    comparison: Comparison | None = None
     checks: tuple[Replay, Replay] | None = None
 
     def replay(self, run: Run) -> Replay:
@@ -92,6 +95,7 @@ def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evide
         suspicions=suspected,
         again={run: replays[role] for run, role in again.items() if role in replays},
         own={role: _without_fake_fault(replays[role], suspected) for role in OWN if role in replays},
+        comparison=compare(recipe, replays),
         checks=(replays["fixed checks"], replays["reference checks"]) if "fixed checks" in replays else None,
     )
 
@@ -149,7 +153,7 @@ def nothing_was_edited(evidence: Evidence) -> bool:
 def doubt(evidence: Evidence) -> str:
     """Return why the code's own measurements prove nothing, as a clause with the line, or "".
 
-    A run with the bytes of the reference fix has the fix, however the code looks.
+    A run with the bytes of the reference fix shows that its code trains as the reference fix does, however it looks.
     """
     if not evidence.suspicions or same_as_reference(evidence):
         return ""

@@ -1,9 +1,11 @@
 """Judge the fix: is the cause gone or only the symptom, and is the edit small.
 
-A fix is correct if its run equals the reference fix's to the byte. Otherwise the trusted evaluator must find its
-weights healthy, its log must show no symptom, every check must be sound that the break trips or that is sound for the
-reference fix, and the edit must be plain. Accuracy alone proves nothing: clipping or a smaller learning rate brings
-several broken runs to healthy accuracy.
+A fix is correct if, wherever the break could act, the program does what the healthy one does: it behaves as the
+reference fix or as another right one (`grader.score.behaviour`), its log shows no symptom, and the trusted evaluator
+finds its weights healthy. If it also differs where nothing was broken, every check must be sound that is sound for the
+reference fix, and every feature of the healthy program must still act. A fix that differs where the break acts is
+never correct by itself: it is masked, or the instructor decides. Accuracy alone proves nothing: clipping or a smaller
+learning rate brings several broken runs to healthy accuracy.
 
 A correct fix is minimal if it changes only the functions that the reference fix changes, and few syntax-tree nodes. If
 the reference fix has `r` nodes, an edit of up to `r + 16` or `2 r` nodes gets all points; above that the points fall as
@@ -13,19 +15,21 @@ out with `gather` has 18 more. An edit of one function or constant that the refe
 points, of several a quarter; new helpers and constants are no such edit.
 """
 
+import ast
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from grader.intake.program import Unparsable, program_digest
+from grader.intake.program import Unparsable, parse_experiment, program_digest, tree_digest
 from grader.replay.replay import Replay
 from grader.replay.request import OWN, Request, Role, check_request, own_settings
+from grader.score.behaviour import OWN_BEHAVIOUR, Comparison, behaviour_requests, compare, sound_requests
 from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
 from grader.score.verdict import Check, Measurement, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
-from harness.recipe import Recipe, load_recipe
+from harness.recipe import Recipe, Symptom, load_recipe
 from harness.recorded import mechanisms_of
 
 CORRECT, MINIMAL = 12.0, 8.0
@@ -35,6 +39,7 @@ _MINIMAL = ("minimal", "No more was changed than the cause takes", MINIMAL)
 _MORE_NODES, _MORE_TIMES = 16, 2
 _ONE_PLACE, _MORE_PLACES = 0.5, 0.25
 _STEP = 0.5
+_OF_LOSS = frozenset({"loss", "val_loss"})
 _REMEDY = "Find what causes the symptom, and fix that; make verify shows both runs side by side."
 
 
@@ -62,7 +67,8 @@ def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Re
     """Return what else must be replayed to judge the fix, given these replays; nothing if they are enough.
 
     Settings that a student chose are judged only if our own two runs differ clearly under them; otherwise the recipe's
-    own are. Checks are made only if the bytes do not decide.
+    own are. The behaviour of the fix is compared with that of the reference fix, then with other sound programs; checks
+    are made if that does not decide.
     """
     recipe, dataset = requests["fixed"].recipe, requests["fixed"].settings.dataset
     broken, reference, fixed = (replays[role] for role in ("broken", "reference", "fixed"))
@@ -75,12 +81,40 @@ def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Re
             return {own: replace(requests[role], settings=settings) for own, role in zip(OWN, roles, strict=True)}
         if OWN[0] in replays:
             broken, reference, fixed = (replays[role] for role in OWN)
-    decided = (
-        fixed.status != "OK" or reference.status != "OK" or same_bytes(fixed, reference) or same_bytes(fixed, broken)
-    )
-    if decided or "fixed checks" in replays or _bad(symptoms(recipe, dataset, fixed, reference)):
+    if fixed.status != "OK" or reference.status != "OK" or _is_ours(requests["fixed"]):
+        return {}
+    bad = _bad_symptoms(recipe, dataset, fixed, reference)
+    if len(recipe.causes) < 2 and any(symptom.signal not in _OF_LOSS for symptom in bad):
+        return {}
+    if OWN_BEHAVIOUR not in replays:
+        return behaviour_requests(requests)
+    comparison = compare(recipe, replays)
+    if comparison is None or comparison.is_right:
+        return {}
+    if wanted := {role: one for role, one in sound_requests(requests).items() if role not in replays}:
+        return wanted
+    if _symptom_left(bad, comparison) or "fixed checks" in replays:
         return {}
     return {"fixed checks": check_request(requests["fixed"]), "reference checks": check_request(requests["reference"])}
+
+
+def _is_ours(request: Request) -> bool:
+    """Return whether a student's program is the broken one or the reference fix."""
+    ours = (request.recipe.broken_source(), request.recipe.healthy_source())
+    return any(request.tree == tree_digest(source) for source in ours)
+
+
+def _bad_symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> list[Symptom]:
+    """Return the symptoms that a run shows and the reference fix does not."""
+    listed = recipe.on(dataset).symptoms
+    shown = symptoms(recipe, dataset, run, reference)
+    return [symptom for symptom, found in zip(listed, shown, strict=True) if not found.good]
+
+
+def _symptom_left(bad: Sequence[Symptom], comparison: Comparison | None) -> Symptom | None:
+    """Return a symptom that counts. A loss that became another right one may have another floor."""
+    is_another = comparison is not None and comparison.other_loss and not comparison.left
+    return next((symptom for symptom in bad if not (is_another and symptom.signal in _OF_LOSS)), None)
 
 
 def _differ_clearly(recipe: Recipe, dataset: str, broken: Replay, reference: Replay) -> bool:
@@ -100,10 +134,18 @@ def _judge_correct(evidence: Evidence) -> Check:
         return _lost(f"Your experiment did not come to its end ({fixed.status}): {fixed.message}")
     if same_bytes(fixed, broken) and not evidence.recipe.is_healthy:
         return _lost("Your run is the broken run, byte for byte: nothing was fixed.")
-    if same_as_reference(evidence):
-        return full(*_CORRECT, "Log and checkpoint are those of the reference fix, byte for byte.")
-    if bad := _bad(symptoms(evidence.recipe, evidence.settings.dataset, fixed, evidence.reference)):
-        return _lost(f"The symptom is still there. {_figure(bad[0])}.")
+    if program_digest(evidence.source) == program_digest(evidence.recipe.healthy_source()):
+        return full(*_CORRECT, "It is the program of the reference fix.")
+    comparison = evidence.comparison
+    if comparison and 0 < len(comparison.left) < len(comparison.causes):
+        return _judge_half(evidence, comparison)
+    bad = _bad_symptoms(evidence.recipe, evidence.settings.dataset, fixed, evidence.reference)
+    if symptom := _symptom_left(bad, comparison):
+        return _lost(f"The symptom is still there: {symptom.says}.")
+    if comparison is None:
+        return _open("The behaviour of the program could not be measured. The instructor decides.")
+    if comparison.is_right and same_as_reference(evidence):
+        return full(*_CORRECT, "Log and checkpoint are those of the reference fix, and so is what each function does.")
     for made in evidence.checks or ():
         if made.status != "OK":
             return _open(
@@ -122,6 +164,8 @@ def _judge_without_symptom(
             f"The symptom is gone, the cause is not ({_figure(bad_checks[0])}), and the network is not healthy"
             f" ({_figure(bad_evaluations[0])})."
         )
+    comparison = evidence.comparison
+    assert comparison is not None
     if bad_checks and _is_as_before(evidence):
         return _lost(f"The check that finds this fault finds it as before: {_figure(bad_checks[0])}.")
     if bad_checks:
@@ -134,12 +178,49 @@ def _judge_without_symptom(
     if bad_evaluations:
         reason = f"The symptom is gone, but the network is not healthy: {_figure(bad_evaluations[0])}."
         return _masked(evidence, reason)
-    if why := doubt(evidence) or unmade(evidence):
+    if comparison.left and (why := _only_numbers(evidence)):
+        return _masked(evidence, f"{why} It still does not do what a healthy program does: {comparison.left[0].left}.")
+    if comparison.left:
         return _open(
-            "The figures are those of a correct fix, but the experiment's own process measured some of them, and"
-            f" {why}. The instructor decides."
+            "No symptom is left and every check is sound, but where the fault was the program does something else than"
+            f" a healthy one: {comparison.left[0].left}. The instructor decides."
         )
-    return full(*_CORRECT, "The trusted evaluator finds it healthy, no symptom is left, and every check is sound.")
+    if comparison.lost:
+        lost_ones = ", ".join(comparison.lost)
+        return _masked(evidence, f"The fix switches off what the experiment uses: {lost_ones}.")
+    if why := doubt(evidence) or unmade(evidence):
+        return _open(f"The figures are those of a correct fix, but a line could not be checked by machine: {why}.")
+    if comparison.is_right:
+        return full(*_CORRECT, "Each function does what it does in a right program, and no symptom is left.")
+    return full(*_CORRECT, "Where the fault was the program does what a healthy one does, and every check is sound.")
+
+
+def _judge_half(evidence: Evidence, comparison: Comparison) -> Check:
+    """Judge a fix of one of two causes."""
+    left = comparison.left[0]
+    if why := doubt(evidence):
+        return _open(f"One cause seems to be fixed, but a line could not be checked by machine: {why}.")
+    share = 1 - len(comparison.left) / len(comparison.causes)
+    reason = f"One of two causes is fixed. The other is not: {left.left}."
+    return lost(*_CORRECT, reason, _REMEDY, points=CORRECT * share)
+
+
+def _only_numbers(evidence: Evidence) -> str:
+    """Return a sentence if the edit changes nothing but constants of the broken experiment, else ""."""
+    try:
+        shapes = [_without_constants(text) for text in (evidence.recipe.broken_source(), evidence.source)]
+    except Unparsable:
+        return ""
+    return "The edit changes only a number." if shapes[0] == shapes[1] else ""
+
+
+@lru_cache(maxsize=256)
+def _without_constants(source: str) -> str:
+    tree = parse_experiment(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and not isinstance(node.value, str):
+            node.value = 0
+    return ast.dump(tree)
 
 
 def _is_as_before(evidence: Evidence) -> bool:

@@ -62,6 +62,34 @@ def load_shared_edits(experiment: str, solutions: Path = SOLUTIONS) -> tuple[Kno
     return _load(solutions / f"{experiment}.edits.toml")
 
 
+@dataclass(frozen=True)
+class Range:
+    """A number in an edit of the broken experiment that may be any between two ends, `right`; `outside` are wrong.
+
+    In each `replace` of the edits, `{}` stands for the number.
+    """
+
+    id: str
+    edits: tuple[Edit, ...]
+    right: tuple[str, str]
+    outside: tuple[str, ...]
+
+    def source(self, broken: str, number: str) -> str:
+        """Return the broken experiment with the edits for a number. Raises `ValueError` if an edit does not fit."""
+        edits = [one.model_copy(update={"replace": one.replace.replace("{}", number)}) for one in self.edits]
+        return apply_edits(broken, edits, where=f"range {self.id}")
+
+    def ends(self, broken: str) -> tuple[str, str]:
+        """Return the experiment with the lowest and with the highest right number."""
+        low, high = (self.source(broken, number) for number in self.right)
+        return low, high
+
+
+def load_ranges(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[Range, ...]:
+    """Return the ranges of right numbers of a recipe."""
+    return ()
+
+
 def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[KnownFix], list[str]]:
     """Return the known fixes of a recipe, the reference first, and the ids of the edits that were left out.
 

@@ -12,6 +12,7 @@ from rich.markdown import Markdown
 from grader.replay.replays import default_folder
 from grader.replay.request import Request, Role, canary_requests, own_settings
 from grader.sandbox import sandbox_problem
+from grader.score.behaviour import compare
 from grader.score.canaries import canary_problem, own_evidence
 from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
 from grader.score.measured import load_band
@@ -298,13 +299,21 @@ def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFi
         )
         fixed = request_of(fix.recipe, fix.source, settings, trusted=False)
         requests[fix] = {"broken": broken, "reference": reference, "fixed": fixed}
-    made = runs.replays("known edits", _all(requests))
-    for wanted in requests.values():
-        wanted.update(further_requests(wanted, {role: made[request] for role, request in wanted.items()}))
-    made = runs.replays("checks of known edits", _all(requests))
+    made = dict(runs.replays("known edits", _all(requests)))
+    open_ones = dict(requests)
+    while open_ones:
+        following = {
+            fix: further_requests(wanted, {role: made[request] for role, request in wanted.items()})
+            for fix, wanted in open_ones.items()
+        }
+        open_ones = {fix: requests[fix] for fix, further in following.items() if further}
+        for fix, further in following.items():
+            requests[fix].update(further)
+        made |= runs.replays("behaviour and checks of known edits", _all(following))
     for fix, wanted in requests.items():
         replays = {role: made[request] for role, request in wanted.items()}
         evidence = own_evidence(fix.recipe, fix.source, replays["broken"], replays["reference"], replays["fixed"])
+        evidence = replace(evidence, comparison=compare(fix.recipe, replays))
         if "fixed checks" in replays:
             evidence = replace(evidence, checks=(replays["fixed checks"], replays["reference checks"]))
         yield fix, judge_fix(evidence)

@@ -1,7 +1,8 @@
-"""Inside the sandbox: make the checks of an experiment.
+"""Inside the sandbox: make the checks of an experiment, or measure its behaviour.
 
-`../input/job.json` says what to do: `settings`, `checks` (names) and `source`. `out/<check>.json` has an `outcome` with
-its `figures`, or a `problem`, the sentence for a check that the experiment does not let us make.
+`../input/job.json` says what to do: `settings`, `checks` (names), `behaviour` and `source`. `out/<check>.json` has an
+`outcome` with its `figures`, or a `problem`, the sentence for a check that the experiment does not let us make.
+`out/behaviour.json` has the figures of each aspect.
 
 All checks share this process, as on a student's machine: each loads the experiment anew and starts from the seed. Code
 that leaves a trace from one check to the next is no plain edit, and gets no points for what it measures itself.
@@ -19,6 +20,7 @@ OUT = Path("out").resolve()
 
 def main() -> int:
     """Make all checks; exit 3 for a fault of ours."""
+    from harness.behaviour.probes import measure_behaviour
     from harness.canonical_setup import apply_numerics
     from harness.checks import make_check
     from harness.checks.core.subject import Subject
@@ -43,6 +45,13 @@ def main() -> int:
             traceback.print_exc()
             return 3
         (OUT / f"{check}.json").write_text(json.dumps(made, allow_nan=False), encoding="utf-8")
+    if job["behaviour"]:
+        try:
+            found = to_strict(measure_behaviour(subject))
+        except UserError as error:
+            (OUT / "error.txt").write_text(str(error), encoding="utf-8")
+            return 2
+        (OUT / "behaviour.json").write_text(json.dumps(found, allow_nan=False), encoding="utf-8")
     return 0
 
 

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+import harness.behaviour.probes
 import harness.checks
 import harness.checks.core.subject
 import harness.data.loading

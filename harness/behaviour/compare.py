@@ -1,0 +1,158 @@
+"""Compares what two programs do, aspect by aspect, within rounding.
+
+Measured over all recipes: each break changes at least one aspect, and the aspects on which the changed ones rest
+(`roots`) are the functions that the break edits.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+Number = float | str
+Behaviour = Mapping[str, Mapping[str, Sequence[Number]]]
+"""Numbers by aspect and figure, as `harness.behaviour.probes.measure_behaviour` returns them."""
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """One thing that a program does.
+
+    `rests_on` names the aspects that may change this one. Two lists of numbers agree if they differ by at most
+    `rounding` times their largest number; with `by_entry`, times the larger of the two that are compared.
+    """
+
+    name: str
+    rests_on: tuple[str, ...] = ()
+    rounding: float = 1e-4
+    by_entry: bool = False
+
+
+_MADE_OF = ("training data", "network", "loss")
+ASPECTS: Mapping[str, Aspect] = {
+    aspect.name: aspect
+    for aspect in (
+        Aspect("training data", rounding=3e-4),
+        Aspect("validation data", rounding=3e-4),
+        # Over 40 draws, the size of a tensor of ten numbers varies by 4 %.
+        Aspect("first weights", rounding=0.15, by_entry=True),
+        Aspect("batches", ("training data",)),
+        # Statistics over 60 batches of 48 examples.
+        Aspect("augmentation", ("training data", "batches"), rounding=0.06),
+        Aspect("network", ("training data",)),
+        Aspect("loss", ("training data",)),
+        Aspect("update rule", ("training data",), rounding=1e-3),
+        # float16 rounds to 5e-4.
+        Aspect("step", _MADE_OF, rounding=3e-3),
+        Aspect("step at the start", (*_MADE_OF, "batches", "augmentation", "first weights", "step"), rounding=3e-3),
+        # Other draws of the first weights change losses and moves by up to a third.
+        Aspect("first steps", ("step at the start", "update rule"), rounding=0.4, by_entry=True),
+        Aspect("evaluation", ("validation data", "loss")),
+        Aspect("evaluation of the network", ("evaluation", "network")),
+        Aspect("serving", ("network", "step at the start", "first steps")),
+        Aspect("end of an epoch", ("network", "serving")),
+        Aspect("resuming", ("network", "step at the start", "update rule", "first steps")),
+    )
+}
+FEATURES = "features"
+"""One more key of a behaviour: which features of the program act, 1 or 0 each."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of an aspect in which two programs differ, with the two numbers that differ most."""
+
+    aspect: str
+    figure: str
+    own: Number | None
+    other: Number | None
+
+    def __str__(self) -> str:
+        own, other = (f"{one:.4g}" if isinstance(one, float) else one for one in (self.own, self.other))
+        return f"{self.aspect} ({self.figure}): {own}, and {other} in the healthy program"
+
+
+def difference(aspect: str, own: Behaviour, other: Behaviour) -> Difference | None:
+    """Return the figure of an aspect in which two programs differ most, or None if they agree within rounding."""
+    mine, theirs = own.get(aspect, {}), other.get(aspect, {})
+    worst, found = 1.0, None
+    for figure in {**theirs, **mine}:
+        apart, pair = _apart(mine.get(figure, ()), theirs.get(figure, ()), ASPECTS[aspect])
+        if apart > worst:
+            worst, found = apart, Difference(aspect, figure, *pair)
+    return found
+
+
+def differences(own: Behaviour, other: Behaviour) -> dict[str, Difference]:
+    """Return the difference in each aspect in which two programs differ."""
+    found = {aspect: difference(aspect, own, other) for aspect in ASPECTS}
+    return {aspect: one for aspect, one in found.items() if one is not None}
+
+
+def roots(aspects: Iterable[str]) -> tuple[str, ...]:
+    """Return the aspects that do not rest on another one of these, directly or through others."""
+    found = set(aspects)
+    return tuple(name for name in ASPECTS if name in found and not found & below(name))
+
+
+@cache
+def below(aspect: str) -> frozenset[str]:
+    """Return all aspects that an aspect rests on, directly or through others."""
+    direct = ASPECTS[aspect].rests_on
+    return frozenset(direct).union(*map(below, direct))
+
+
+def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -> bool:
+    """Return whether each number of an aspect lies between those of two other programs, within rounding."""
+    mine, *ends = (one.get(aspect, {}) for one in (own, low, high))
+    if not mine.keys() == ends[0].keys() == ends[1].keys():
+        return False
+    return all(_between(mine[figure], ends[0][figure], ends[1][figure], ASPECTS[aspect]) for figure in mine)
+
+
+def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:
+    """Return the features that act in each of these other programs, and in this one less or not at all."""
+    tables = [one.get(FEATURES, {}) for one in others]
+    mine = own.get(FEATURES, {})
+    least = {name: min(_number(table.get(name)) for table in tables) for name in tables[0]}
+    return tuple(name for name, wanted in least.items() if _number(mine.get(name)) < wanted)
+
+
+def _number(values: Sequence[Number] | None) -> float:
+    return float(values[0]) if values else 0.0
+
+
+def _apart(own: Sequence[Number], other: Sequence[Number], aspect: Aspect) -> tuple[float, tuple[Number | None, ...]]:
+    """Return how many roundings two lists of numbers are apart, and the two numbers that are farthest apart."""
+    if len(own) != len(other):
+        return math.inf, (own[0] if own else None, other[0] if other else None)
+    largest = _largest((*own, *other))
+    worst: tuple[float, tuple[Number | None, ...]] = 0.0, (None, None)
+    for pair in zip(own, other, strict=True):
+        worst = max(worst, (_roundings(pair, largest, aspect), pair), key=lambda one: one[0])
+    return worst
+
+
+def _roundings(pair: tuple[Number, Number], largest: float, aspect: Aspect) -> float:
+    one, two = pair
+    if isinstance(one, str) or isinstance(two, str):
+        return 0.0 if one == two else math.inf
+    scale = max(abs(one), abs(two)) if aspect.by_entry else largest
+    return abs(one - two) / max(aspect.rounding * scale, 1e-12)
+
+
+def _between(own: Sequence[Number], low: Sequence[Number], high: Sequence[Number], aspect: Aspect) -> bool:
+    if not len(own) == len(low) == len(high):
+        return False
+    slack = aspect.rounding * _largest((*own, *low, *high))
+    for one, *ends in zip(own, low, high, strict=True):
+        if isinstance(one, str) or any(isinstance(end, str) for end in ends):
+            if one not in ends:
+                return False
+        elif not min(map(float, ends)) - slack <= one <= max(map(float, ends)) + slack:
+            return False
+    return True
+
+
+def _largest(numbers: Iterable[Number]) -> float:
+    return max((abs(one) for one in numbers if not isinstance(one, str)), default=0.0)

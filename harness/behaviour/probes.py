@@ -1,0 +1,806 @@
+"""Measures what each function of an experiment does, in numbers that two programs can be compared by.
+
+Each probe calls one function, or a few that work together, in a state and on inputs that do not depend on the rest of
+the program: networks get weights of ours, inputs are drawn by us, losses get outputs that no network made. So a program
+with another learning rate still has the same loss, and two ways to write one function give equal numbers up to
+rounding. What the functions do together is measured in the first steps of the run.
+
+A tensor becomes a few numbers: its projections on fixed random directions. Rows of data become the mean of random
+Fourier features, in which their order does not count.
+"""
+
+import copy
+import functools
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import FunctionType
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor, nn
+
+from harness.checks.core.subject import Subject, Trial
+from harness.checks.core.training import no_autocast
+from harness.run.evaluation import IGNORED
+from harness.run.experiment import Experiment
+
+Numbers = list[float | str]
+Figures = dict[str, Numbers]
+Behaviour = dict[str, Figures]
+"""The figures of each aspect, by the names of `compare.ASPECTS`."""
+
+_ROWS = 48
+_DIRECTIONS = 3
+_SCALES = (0.03, 0.3)  # of the phases of the Fourier features
+_STEPS = 6
+_MOST_SCHEDULED = 400  # steps of an optimizer on gradients of ours
+_EXAMINED = 12  # of these steps
+_EVALUATED = (257, 65, 17, 1)  # rows; 65 leaves one row for a second batch of 64
+_BUILDS = 40
+_DRAWN = 60  # batches
+_CERTAIN = (0.0, 1.0, 4.0)  # how far the right output of the stand-in stands out
+_LOSSES = (1.0, 1.0, 0.3, 1.0, 1.0, 0.5, 0.7, 0.8, 0.2, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0)
+
+
+def measure_behaviour(subject: Subject) -> Behaviour:
+    """Return the figures of every aspect of an experiment.
+
+    Raises `UserError` if the experiment cannot be set up. If a probe fails, its aspect has the figure `raises`.
+    """
+    subject.trial()
+    found: Behaviour = {}
+    for name, probe in _PROBES.items():
+        figures: Figures = {}
+        try:
+            for figure, numbers in probe(subject):
+                figures[figure] = [_plain(number) for number in numbers]
+        except Exception as error:  # of the program's code, in whatever way it is called
+            figures["raises"] = [type(error).__name__]
+        found[name] = figures
+    return found
+
+
+Probe = Iterator[tuple[str, Sequence[float | str]]]
+
+
+# --- data ---
+
+
+def _training_data(subject: Subject) -> Probe:
+    trial = subject.trial()
+    yield from _data(trial.inputs, trial.labels)
+    yield "steps", [trial.steps]
+
+
+def _validation_data(subject: Subject) -> Probe:
+    yield from _data(*subject.trial().validation)
+
+
+def _data(inputs: Tensor, labels: Tensor) -> Probe:
+    yield "rows", [len(inputs)]
+    yield "shape", [*inputs.shape[1:], *labels.shape[1:]]
+    phases = _phases(inputs), _phases(labels)
+    yield "inputs", _features_of(*phases[:1])
+    yield "labels", _features_of(*phases[1:])
+    yield "pairs", _features_of(*phases)
+
+
+def _preparation(subject: Subject) -> Probe:
+    """Prepare batches of inputs of ours. If that draws at random, `_augmentation` describes the draws."""
+    trial = subject.trial()
+    inputs, labels = _batch(trial, _ROWS)
+    inputs[0] = 0  # a blank one
+    batches = _all_prepared(trial, inputs, labels)
+    shape = labels.shape
+    kept = [float((targets == labels).double().mean()) if targets.shape == shape else -1.0 for _, targets in batches]
+    yield "labels as they were", [sum(kept) / len(kept)]
+    another_first = torch.cat([inputs[1:2], inputs[1:]]), torch.cat([labels[1:2], labels[1:]])
+    yield "examples that another one changes", [_others_changed(batches, _all_prepared(trial, *another_first))]
+    if _is_random(batches):
+        yield "at random", [1.0]
+        return
+    prepared, targets = batches[0]
+    yield "whole", [len(prepared), *_as_set(prepared, targets), *_as_set(targets)]
+    yield "inputs", _projections(prepared)
+
+
+def _others_changed(batches: "_Batches", changed: "_Batches") -> float:
+    """Return the share of examples, the first one aside, that differ between batches drawn alike."""
+    found = []
+    for one, two in zip(batches, changed, strict=True):
+        for before, after in zip(one, two, strict=True):
+            if before.shape != after.shape:
+                return 1.0
+            rows = (before[1:] != after[1:]) & ~(before[1:].isnan() & after[1:].isnan())
+            found.append(
+                float(rows.flatten(1).any(dim=1).double().mean()) if rows.dim() > 1 else float(rows.double().mean())
+            )
+    return sum(found) / len(found)
+
+
+def _augmentation(subject: Subject) -> Probe:
+    """Describe a preparation that draws at random by statistics over many batches of noise."""
+    trial = subject.trial()
+    inputs, labels = _batch(trial, _ROWS)
+    batches = _all_prepared(trial, inputs, labels)
+    if not _is_random(batches) or any(one.shape != inputs.shape for one, _ in batches):
+        return
+    noise = inputs.flatten(1).double()
+    parts = [(prepared.flatten(1).double() * noise).sum(dim=1) / noise.square().sum(dim=1) for prepared, _ in batches]
+    yield "share of the example as it was", [float(torch.stack(parts).mean())]
+    sizes = [prepared.double().norm() / inputs.double().norm() for prepared, _ in batches]
+    yield "size", [float(torch.stack(sizes).mean())]
+    alike = inputs[:1].expand_as(inputs).contiguous()
+    drawn = [[_key(row) for row in prepared] for prepared, _ in _all_prepared(trial, alike, labels)]
+    every = len(drawn) * _ROWS
+    yield "different examples in a batch", [sum(len(set(rows)) for rows in drawn) / every]
+    yield "different examples in one place", [sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every]
+    for apart in (1, 2):
+        pairs = [(rows[place], rows[place + apart]) for rows in drawn for place in range(_ROWS - apart)]
+        yield f"equal examples {apart} apart", [sum(one == two for one, two in pairs) / len(pairs)]
+    repeats = [one == two for pair in itertools.pairwise(drawn) for one, two in zip(*pair, strict=True)]
+    yield "repeated in the next batch", [sum(repeats) / len(repeats)]
+
+
+_Batches = Sequence[tuple[Tensor, Tensor]]
+
+
+def _all_prepared(trial: Trial, inputs: Tensor, labels: Tensor) -> _Batches:
+    """Prepare one batch again and again, with the generators going on as in a run."""
+    torch.manual_seed(100)
+    generator = torch.Generator().manual_seed(5)
+    return [trial.experiment.prepare_batch(inputs.clone(), labels.clone(), generator) for _ in range(_DRAWN)]
+
+
+def _is_random(batches: _Batches) -> bool:
+    first, *others = batches
+    return any(_differ(one, two) for other in others for one, two in zip(first, other, strict=True))
+
+
+# --- network ---
+
+
+def _network(subject: Subject) -> Probe:
+    """Call the network with weights of ours, in both modes, and differentiate it."""
+    trial = subject.trial()
+    model = trial.model
+    yield "parameters", [float(parameter.numel()) for parameter in model.parameters()]
+    yield "trainable", [float(parameter.requires_grad) for parameter in model.parameters()]
+    for kind in ("usual", "large", "blank"):
+        _give_weights(model)
+        inputs, _ = _batch(trial, _ROWS)
+        if inputs.is_floating_point():
+            inputs *= {"usual": 1.0, "large": 30.0, "blank": 0.0}[kind]
+        with torch.no_grad():
+            torch.manual_seed(7)
+            yield f"{kind} inputs, eval mode", _projections(model.eval()(inputs))
+            torch.manual_seed(7)
+            before = [buffer.clone() for buffer in model.buffers()]
+            yield f"{kind} inputs, training mode", _projections(model.train()(inputs))
+        yield f"{kind} inputs, statistics", _changes(before, model)
+    _give_weights(model)
+    inputs, _ = _batch(trial, _ROWS)
+    model.zero_grad()
+    torch.manual_seed(7)
+    outputs = model.train()(inputs)
+    (outputs * _draws(outputs.shape, 8)).sum().backward()
+    yield "gradients", [number for p in model.parameters() for number in _projections(_gradient(p))[:1]]
+
+
+def _initialization(subject: Subject) -> Probe:
+    """Describe the first weights, over many draws: two programs that draw alike need not draw the same numbers."""
+    model = subject.trial().model
+    tensors = list(model.parameters())
+    yield "parameters", [float(tensor.numel()) for tensor in tensors]
+    yield "equal ones", _partition([_key(tensor) for tensor in tensors])
+    counts = [tensor.numel() * _BUILDS for tensor in tensors]
+    sums, squares = [0.0] * len(counts), [0.0] * len(counts)
+    experiment = subject.experiment()
+    torch.manual_seed(subject.settings.seed)
+    for _ in range(_BUILDS):
+        for place, tensor in enumerate(experiment.build_model().parameters()):
+            values = tensor.detach().double()
+            sums[place] += float(values.sum())
+            squares[place] += float(values.square().sum())
+    means = [total / count for total, count in zip(sums, counts, strict=True)]
+    sizes = [math.sqrt(total / count) for total, count in zip(squares, counts, strict=True)]
+    yield "sizes", sizes
+    # A mean of draws around zero is noise.
+    noise = [6 * size / math.sqrt(count) for size, count in zip(sizes, counts, strict=True)]
+    yield "centres", [mean if abs(mean) > least else 0.0 for mean, least in zip(means, noise, strict=True)]
+
+
+# --- training ---
+
+
+def _update_rule(subject: Subject) -> Probe:
+    """Give the optimizer and its schedule gradients of ours, and follow the weights of each tensor."""
+    trial = subject.trial()
+    model, optimizer, scheduler = trial.model, trial.optimizer, trial.scheduler
+    held = {id(parameter): group for group in optimizer.param_groups for parameter in group["params"]}
+    yield "held", [float(id(parameter) in held) for parameter in model.parameters()]
+    yield "foreign", [float(len(held.keys() - {id(parameter) for parameter in model.parameters()}))]
+    steps = min(trial.steps, _MOST_SCHEDULED)
+    watched = [0, 1, 2, *(round(index * (steps - 1) / (_EXAMINED - 1)) for index in range(1, _EXAMINED))]
+    small = [p for p in model.parameters() if p.numel() and p.is_floating_point()]
+    for size in (1e-2, 1e-6):
+        trial = subject.trial()
+        model, optimizer, scheduler = trial.model, trial.optimizer, trial.scheduler
+        _give_weights(model)
+        small = list(model.parameters())
+        start = [p.detach().clone() for p in small]
+        base = [_draws(p.shape, 20 + number) * size for number, p in enumerate(small)]
+        signs = _draws((trial.steps,), 9).sign() * 0.5 + 0.6  # gradients of one direction, of two lengths
+        for step in range(steps):
+            for p, gradient in zip(small, base, strict=True):
+                p.grad = gradient * float(signs[step])
+            optimizer.step()
+            if scheduler is not None:
+                scheduler.step()
+            if step in watched:
+                moved = [_along(p.detach() - s, g) for p, s, g in zip(small, start, base, strict=True)]
+                yield f"gradients of {size:g}, point {watched.index(step)}", moved
+        yield (
+            f"gradients of {size:g}, in all",
+            [float((p.detach() - s).double().norm()) for p, s in zip(small, start, strict=True)],
+        )
+
+
+def _loss(subject: Subject) -> Probe:
+    """Give the loss outputs of ours."""
+    trial = subject.trial()
+    shape = _output_shape(trial)
+    _, labels = _batch(trial, _ROWS)
+    for rows in (_ROWS, 7, 1):
+        for scale in (0.0, 1.0, 10.0, 1e4):
+            outputs = (_draws((rows, *shape), 31) * scale).requires_grad_()
+            loss = trial.experiment.compute_loss(outputs, labels[:rows])
+            yield f"{rows} rows of {scale:g}", [float(loss.detach()), *_derivative(loss, outputs)]
+        right = (_echoes(labels[:rows], shape) * 20).requires_grad_()
+        loss = trial.experiment.compute_loss(right, labels[:rows])
+        yield f"{rows} rows, right", [float(loss.detach()), *_derivative(loss, right)]
+
+
+def _derivative(loss: Tensor, outputs: Tensor) -> list[float]:
+    if not loss.requires_grad:
+        return [0.0]
+    (gradient,) = torch.autograd.grad(loss, outputs, allow_unused=True)
+    return [0.0] if gradient is None else _projections(gradient)
+
+
+def _step(subject: Subject) -> Probe:
+    """Make steps with weights and inputs of ours and a plain optimizer of ours."""
+    for kind, scale in (("usual", 1.0), ("large", 100.0)):
+        trial = subject.trial()
+        _give_weights(trial.model)
+        optimizer = torch.optim.SGD(trial.model.parameters(), lr=1e-3)
+        batches = [_batch(trial, trial.batch_size, seed) for seed in (3, 4, 5)]
+        if not batches[0][0].is_floating_point() and scale != 1.0:
+            continue
+        yield from ((f"{kind} inputs, {name}", found) for name, found in _steps(trial, optimizer, batches, scale))
+
+
+def _step_at_start(subject: Subject) -> Probe:
+    """Make the first steps on the program's own data and weights with a plain optimizer of ours.
+
+    The weights may be drawn otherwise, so the sizes alone are compared. In mixed precision, the step must be that of
+    full precision.
+    """
+    steps = []
+    for full in (False, True):
+        trial = subject.trial(disable_amp=full)
+        start = [p.detach().clone() for p in trial.model.parameters()]
+        optimizer = torch.optim.SGD(trial.model.parameters(), lr=1e-3)
+        with no_autocast() if full else nullcontext():
+            torch.manual_seed(50)
+            trial.experiment.train_step(trial.model.train(), optimizer, *next(trial.batches()))
+        moved = [(p.detach() - s).double().flatten() for p, s in zip(trial.model.parameters(), start, strict=True)]
+        steps.append(torch.cat(moved))
+    one, two = steps
+    yield (
+        "as in full precision",
+        [float(nn.functional.cosine_similarity(one, two, dim=0)), float(one.norm() / two.norm().clamp(min=1e-30))],
+    )
+
+
+def _steps(
+    trial: Trial, optimizer: torch.optim.Optimizer, batches: Sequence[tuple[Tensor, Tensor]], scale: float = 1.0
+) -> Probe:
+    model = trial.model
+    start = [p.detach().clone() for p in model.parameters()]
+    before = [buffer.clone() for buffer in model.buffers()]
+    losses, sizes = [], []
+    with _calls(model) as calls, _autocast() as reduced:
+        for number, (inputs, labels) in enumerate(batches):
+            torch.manual_seed(50 + number)
+            given = inputs * scale if scale != 1.0 else inputs
+            losses.append(float(trial.experiment.train_step(model.train(), optimizer, given, labels)))
+            if number in (0, len(batches) - 1):
+                moved = [p.detach() - s for p, s in zip(model.parameters(), start, strict=True)]
+                yield f"moves, step {number}", [float(one.double().norm()) for one in moved]
+                yield f"directions, step {number}", [number for one in moved for number in _projections(one)[:2]]
+        sizes = list(calls)
+    yield "losses", losses
+    yield "statistics", _changes(before, model)
+    yield "calls of the network", [float(len(sizes)), *map(float, sorted(set(sizes)))]
+    yield "precision", [" ".join(sorted(reduced))]
+
+
+def _first_steps(subject: Subject) -> Probe:
+    """Make the first steps of the run as the run does."""
+    trial = subject.trial()
+    start = [p.detach().clone() for p in trial.model.parameters()]
+    losses = [float(trial.step(*batch)) for batch in trial.batches(_STEPS)]
+    yield "losses", losses
+    yield (
+        "moves",
+        [float((p.detach() - s).double().norm()) for p, s in zip(trial.model.parameters(), start, strict=True)],
+    )
+
+
+# --- evaluation, serving, resuming ---
+
+
+def _evaluation(subject: Subject) -> Probe:
+    """Evaluate stand-ins of different quality on splits of different sizes."""
+    trial = subject.trial()
+    shape = _output_shape(trial)
+    inputs, labels = _validation_batch(trial, max(_EVALUATED))
+    for certain in _CERTAIN:
+        outputs = _draws((len(inputs), *shape), 41) + certain * _echoes(labels, shape)
+        for name, rows in _splits(labels).items():
+            model = _StandIn(inputs, outputs, trial.model)
+            found = trial.experiment.evaluate(model, inputs[rows].clone(), labels[rows].clone())
+            yield f"stand-in {certain:g}, {name}", _metrics(found)
+
+
+def _evaluation_of_network(subject: Subject) -> Probe:
+    """Evaluate the network with weights of ours, from both modes."""
+    trial = subject.trial()
+    inputs, labels = _validation_batch(trial, max(_EVALUATED))
+    for name, rows in _splits(labels).items():
+        model = subject.trial().model
+        _give_weights(model)
+        before = [buffer.clone() for buffer in model.buffers()]
+        for mode in (True, False):
+            torch.manual_seed(11)
+            found = trial.experiment.evaluate(model.train(mode), inputs[rows].clone(), labels[rows].clone())
+            yield f"{name}, from {'training' if mode else 'eval'} mode", _metrics(found)
+        yield f"{name}, statistics", _changes(before, model)
+
+
+def _splits(labels: Tensor) -> dict[str, Tensor]:
+    """Return the rows of some splits: a whole one, smaller ones, and one of uneven classes."""
+    order = (labels.flatten(1)[:, 0] if labels.dim() > 1 else labels).argsort(stable=True)
+    splits = {f"{rows} rows": torch.arange(len(labels))[:rows] for rows in _EVALUATED}
+    return splits | {"uneven classes": torch.cat([order[:31], order[-6:]])}
+
+
+def _epoch_end(subject: Subject) -> Probe:
+    """End epochs with losses of ours, each with other weights, and read what is kept and served."""
+    trial = subject.trial()
+    if not hasattr(trial.experiment.module, "end_epoch"):
+        return
+    accuracies = [1 / (1 + loss) for loss in _LOSSES]
+    for number, (loss, accuracy) in enumerate(zip(_LOSSES, accuracies, strict=True)):
+        trained = getattr(trial.model, "network", trial.model)
+        _give_weights(trained, seed=200 + number)
+        stopped = trial.experiment.end_epoch(trial.model, {"val_loss": loss, "val_accuracy": accuracy})
+        yield f"epoch {number}, stopped", [float(stopped)]
+        if trial.experiment.serves:
+            yield f"epoch {number}, served", _served(trial, trial.model)
+
+
+def _serving(subject: Subject) -> Probe:
+    """Serve raw examples after some steps of the run, and with weights of ours."""
+    trial = subject.trial()
+    if not trial.experiment.serves:
+        return
+    yield "before training", _served(trial, trial.model)
+    for batch in trial.batches(_STEPS):
+        trial.step(*batch)
+    for seed in (1, 2):
+        model = copy.deepcopy(trial.model)
+        _give_weights(model, seed=seed)
+        for mode in (True, False):
+            yield f"weights {seed}, from {'training' if mode else 'eval'} mode", _served(trial, model.train(mode))
+
+
+def _functions_of(experiment: Experiment) -> Iterator[tuple[str, object, str]]:
+    """Yield the name, owner and attribute of each function and method of the program but those that torch calls."""
+    for name, one in vars(experiment.module).items():
+        if getattr(one, "__module__", "") != experiment.module.__name__:
+            continue
+        if isinstance(one, type) and issubclass(one, nn.Module):
+            yield from (
+                (f"{name}.{key}", one, key)
+                for key, part in vars(one).items()
+                if callable(part) and not key.startswith("_") and key != "forward"
+            )
+        elif isinstance(one, FunctionType):
+            yield name, experiment.module, name
+
+
+def _used_in_serving(subject: Subject) -> set[str]:
+    """Return the functions and methods of the program that `predict` calls."""
+    trial, used = subject.trial(), set[str]()
+    with ExitStack() as patches:
+        for name, owner, key in list(_functions_of(trial.experiment)):
+            patches.enter_context(patch.object(owner, key, _noting(getattr(owner, key), name, used)))
+        _served(trial, trial.model)
+    return used
+
+
+def _noting(function: Callable[..., Any], name: str, used: set[str]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def noted(*arguments: Any, **options: Any) -> Any:
+        used.add(name)
+        return function(*arguments, **options)
+
+    return noted
+
+
+def _served(trial: Trial, model: nn.Module) -> list[float]:
+    raw = trial.served.inputs[: 4 * _ROWS]
+    return [float(one) for one in trial.experiment.predict(copy.deepcopy(model), raw.clone())]
+
+
+def _resuming(subject: Subject) -> Probe:
+    """Interrupt the training before different steps, and compare with a training that goes on."""
+    trial = subject.trial()
+    if trial.experiment.interrupted_at is None:
+        return
+    yield "interrupted", [float(trial.experiment.interrupted_at < trial.steps)]
+    for at in (3, 20):
+        ends = []
+        for interrupted in (False, True):
+            trial = subject.trial(interrupted=True)
+            trial.interrupted_at = at if interrupted else None
+            losses = [float(trial.step(*batch)) for batch in trial.batches(at + 5)]
+            ends.append(torch.cat([p.detach().double().flatten() for p in trial.model.parameters()]))
+        apart = float((ends[0] - ends[1]).norm() / ends[0].norm())
+        yield f"apart after step {at}", [round(math.log10(max(apart, 1e-7)))]
+        yield f"losses after step {at}", losses[at:]
+
+
+# --- features ---
+
+
+def _features(subject: Subject) -> Probe:
+    """Return for each feature whether it acts: 1 or 0. A number says how much of it there is."""
+    trial = subject.trial()
+    experiment, model, optimizer = trial.experiment, trial.model, trial.optimizer
+    inputs, labels = _batch(trial, _ROWS)
+    yield "random augmentation", [float(_is_random(_all_prepared(trial, inputs, labels)))]
+    _give_weights(model)
+    with torch.no_grad():
+        yield "dropout", [_differ(model.train()(inputs), model.train()(inputs))]
+    yield "frozen parameters", [float(any(not p.requires_grad for p in model.parameters()))]
+    yield "pruning", [sum(1 - float(mask.double().mean()) for mask in _weight_masks(model))]
+    groups = optimizer.param_groups
+    yield "weight decay", [float(any(group.get("weight_decay", 0) for group in groups) or _moves_by_itself(subject))]
+    rates = set()
+    for _ in range(min(trial.steps, _MOST_SCHEDULED)):
+        rates.add(round(float(groups[0]["lr"]), 12))
+        optimizer.step()
+        if trial.scheduler is not None:
+            trial.scheduler.step()
+    yield "schedule", [float(len(rates) > 2)]
+    yield "serving", [float(experiment.serves)]
+    for name in sorted(_used_in_serving(subject)) if experiment.serves else ():
+        yield f"{name} in predict", [1.0]
+    yield "early stopping", [float(hasattr(experiment.module, "end_epoch"))]
+    at = experiment.interrupted_at
+    yield "interruption", [float(at is not None and 0 < at < trial.steps)]
+    trial = subject.trial()
+    optimizer = torch.optim.SGD(trial.model.parameters(), lr=1e-3)
+    batch = next(trial.batches())
+    with _calls(trial.model) as calls, _autocast() as reduced:
+        trial.experiment.train_step(trial.model.train(), optimizer, *batch)
+    yield "parts of a batch", [float(len(calls))]
+    yield "mixed precision", [float(bool(reduced))]
+    yield "loss scaling", [float(any(scaler.is_enabled() for scaler in trial.experiment.scalers().values()))]
+    yield "clipping", [float(_clips(subject))]
+
+
+def _weight_masks(model: nn.Module) -> Iterator[Tensor]:
+    """Yield the masks of weights: buffers of booleans with the shape of a parameter beside them."""
+    for module in model.modules():
+        shapes = {parameter.shape for parameter in module.parameters(recurse=False)}
+        masks = (buffer for buffer in module.buffers(recurse=False) if buffer.dtype == torch.bool)
+        yield from (mask for mask in masks if mask.shape in shapes)
+
+
+def _moves_by_itself(subject: Subject) -> bool:
+    """Return whether `train_step` changes weights with an optimizer whose rate is zero."""
+    trial = subject.trial()
+    start = [p.detach().clone() for p in trial.model.parameters()]
+    optimizer = torch.optim.SGD(trial.model.parameters(), lr=0.0)
+    trial.experiment.train_step(trial.model.train(), optimizer, *next(trial.batches()))
+    return any(not torch.equal(p, s) for p, s in zip(trial.model.parameters(), start, strict=True))
+
+
+def _clips(subject: Subject) -> bool:
+    """Return whether ever larger inputs stop making ever longer steps; of texts, whether gradients are clipped."""
+    moves = []
+    with _clipping() as clipped:
+        for scale in (1e3, 1e5):
+            trial = subject.trial()
+            _give_weights(trial.model)
+            start = [p.detach().clone() for p in trial.model.parameters()]
+            inputs, labels = _batch(trial, trial.batch_size)
+            if inputs.is_floating_point():
+                inputs = inputs * scale
+            optimizer = torch.optim.SGD(trial.model.parameters(), lr=1e-3)
+            trial.experiment.train_step(trial.model.train(), optimizer, inputs, labels)
+            moved = [(p.detach() - s).double().norm() for p, s in zip(trial.model.parameters(), start, strict=True)]
+            moves.append(float(torch.stack(moved).norm()))
+    return bool(clipped) if not inputs.is_floating_point() else bool(clipped) or moves[1] < 2 * moves[0]
+
+
+def _differ(one: Tensor, other: Tensor) -> float:
+    return float(one.shape != other.shape or not torch.equal(one, other))
+
+
+_PROBES: Mapping[str, Callable[[Subject], Probe]] = {
+    "training data": _training_data,
+    "validation data": _validation_data,
+    "batches": _preparation,
+    "augmentation": _augmentation,
+    "network": _network,
+    "first weights": _initialization,
+    "loss": _loss,
+    "update rule": _update_rule,
+    "step": _step,
+    "step at the start": _step_at_start,
+    "first steps": _first_steps,
+    "evaluation": _evaluation,
+    "evaluation of the network": _evaluation_of_network,
+    "end of an epoch": _epoch_end,
+    "serving": _serving,
+    "resuming": _resuming,
+    "features": _features,
+}
+
+
+# --- inputs, labels and weights of ours ---
+
+
+def _draws(shape: Sequence[int], seed: int) -> Tensor:
+    return torch.randn(tuple(shape), generator=torch.Generator().manual_seed(seed))
+
+
+def _batch(trial: Trial, rows: int, seed: int = 3) -> tuple[Tensor, Tensor]:
+    """Return inputs and labels of the form of the training split."""
+    return _like(trial.inputs, trial.labels, _output_shape(trial), rows, seed)
+
+
+def _validation_batch(trial: Trial, rows: int) -> tuple[Tensor, Tensor]:
+    return _like(*trial.validation, _output_shape(trial), rows, 6)
+
+
+def _like(inputs: Tensor, labels: Tensor, outputs: Sequence[int], rows: int, seed: int) -> tuple[Tensor, Tensor]:
+    shape = (rows, *inputs.shape[1:])
+    generator = torch.Generator().manual_seed(seed)
+    if inputs.is_floating_point():
+        drawn = torch.randn(shape, generator=generator)
+    else:  # texts of different lengths, filled up with zeros
+        drawn = torch.randint(1, int(inputs.max()) + 1, shape, generator=generator)
+        if bool((inputs == 0).any(dim=1).all()) or bool((inputs[:, -1] == 0).any()):
+            lengths = torch.randint(shape[1] // 2, shape[1] + 1, (rows, 1), generator=generator)
+            drawn = torch.where(torch.arange(shape[1]) < lengths, drawn, 0)
+    targets = _targets(labels, outputs, drawn, rows, generator)
+    return drawn, targets
+
+
+def _targets(labels: Tensor, outputs: Sequence[int], inputs: Tensor, rows: int, generator: torch.Generator) -> Tensor:
+    shape = (rows, *labels.shape[1:])
+    if not labels.is_floating_point():
+        classes = outputs[-1] if outputs and outputs[-1] > 1 else 2
+        drawn = torch.randint(0, classes, shape, generator=generator)
+        if labels.dim() > 1 and bool((labels == IGNORED).any()):
+            drawn = torch.where(inputs == 0, IGNORED, drawn)
+        return drawn
+    finite = labels[labels.isfinite()]
+    if bool(((finite == 0) | (finite == 1)).all()):
+        return (torch.rand(shape, generator=generator) < 0.4).to(labels.dtype)
+    if labels.dim() == 2 and len(outputs) == 1 and labels.shape[1] == outputs[0] + 1:  # a class beside other targets
+        drawn = torch.randn(shape, generator=generator)
+        drawn[:, 0] = torch.randint(0, outputs[0], (rows,), generator=generator).to(labels.dtype)
+        return drawn
+    return torch.randn(shape, generator=generator).to(labels.dtype) * float(finite.double().std())
+
+
+def _output_shape(trial: Trial) -> tuple[int, ...]:
+    model = copy.deepcopy(trial.model).eval()
+    with torch.no_grad():
+        outputs = model(trial.inputs[:2])
+    return tuple(outputs.shape[1:])
+
+
+def _echoes(labels: Tensor, shape: Sequence[int]) -> Tensor:
+    """Return outputs (B, *shape) that say what the labels say, as scores of size 1."""
+    if labels.is_floating_point():
+        if labels.dim() == 2 and len(shape) == 1 and labels.shape[1] == shape[0] + 1:
+            return nn.functional.one_hot(labels[:, 0].long(), shape[0]).float()
+        found = labels.reshape(len(labels), *shape).float()
+        return 2 * found - 1 if bool(((found == 0) | (found == 1)).all()) else found
+    known = labels.clamp(min=0)
+    if not shape or shape[-1] == 1:
+        return (2 * known.float() - 1).reshape(len(labels), *shape)
+    return nn.functional.one_hot(known, shape[-1]).float()
+
+
+class _StandIn(nn.Module):
+    """A network that knows its answer for each row of inputs, with a dropout layer and a norm that show the mode."""
+
+    def __init__(self, inputs: Tensor, outputs: Tensor, network: nn.Module) -> None:
+        super().__init__()
+        object.__setattr__(self, "_network", network)  # no module of this one
+        self.anchor = nn.Parameter(torch.zeros(1))
+        self.dropout, self.norm = nn.Dropout(0.5), nn.BatchNorm1d(1)
+        self._answers = {_key(row): output for row, output in zip(inputs, outputs, strict=True)}
+        self._unknown = torch.zeros_like(outputs[0])
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the answers to rows of inputs; zeros for a row that it does not know."""
+        outputs = torch.stack([self._answers.get(_key(row), self._unknown) for row in inputs])
+        if self.training:
+            self.norm(inputs.reshape(-1, 1).float())
+        return self.dropout(outputs) if self.training else outputs
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what `evaluate` reads of the network for a further metric."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.__dict__["_network"], name)
+
+
+def _key(row: Tensor) -> bytes:
+    return row.detach().contiguous().numpy().tobytes()
+
+
+def _floats(model: nn.Module) -> dict[str, Tensor]:
+    """Return parameters and floating-point buffers by name."""
+    named = itertools.chain(model.named_parameters(), model.named_buffers())
+    return {name: tensor for name, tensor in named if tensor.is_floating_point() and tensor.numel()}
+
+
+@torch.no_grad()
+def _give_weights(model: nn.Module, seed: int = 0) -> None:
+    """Overwrite the weights and running statistics by ones of ours. Equal tensors that were drawn get equal ones."""
+    given: dict[bytes, int] = {}
+    for place, (name, tensor) in enumerate(_floats(model).items()):
+        if not isinstance(tensor, nn.Parameter) and not name.endswith(("running_mean", "running_var")):
+            continue
+        is_drawn = bool((tensor != tensor.flatten()[0]).any())
+        number = given.setdefault(_key(tensor), place) if is_drawn else place
+        drawn = _draws(tensor.shape, 1000 * (seed + 1) + number)
+        if name.endswith("running_var"):
+            drawn = 0.5 + drawn.abs()
+        elif tensor.dim() > 1:
+            drawn = drawn / math.sqrt(tensor[0].numel())
+        else:
+            drawn = 0.1 * drawn + (1.0 if name.endswith("weight") else 0.0)
+        tensor.copy_(drawn)
+
+
+# --- numbers of tensors ---
+
+
+def _projections(*tensors: Tensor) -> list[float]:
+    """Return the norm of each tensor and its projections on random directions; non-finite entries are counted."""
+    found: list[float] = []
+    for tensor in tensors:
+        values = tensor.detach().double().flatten()
+        finite = values.isfinite()
+        if not bool(finite.all()):
+            found.append(float((~finite).sum()))
+            values = values.where(finite, 0.0)
+        found.append(float(values.norm()))
+        for number in range(_DIRECTIONS):
+            direction = _draws(values.shape, 60 + number).double()
+            found.append(float(values @ direction))
+    return found
+
+
+def _changes(before: Sequence[Tensor], model: nn.Module) -> list[float]:
+    """Return the numbers of the buffers that have changed."""
+    pairs = zip(before, model.buffers(), strict=True)
+    return _projections(*(new for old, new in pairs if not torch.equal(old, new)))
+
+
+def _as_set(*parts: Tensor) -> list[float]:
+    """Return numbers of rows in which their order does not count: which part belongs to which does."""
+    return _features_of(*map(_phases, parts))
+
+
+def _phases(part: Tensor) -> Tensor:
+    """Return the projections (B, 3) of rows on random directions; NaN for a row with a non-finite entry."""
+    rows = part.detach().reshape(len(part), -1)
+    directions = _draws((rows.shape[1], _DIRECTIONS), 80 + rows.shape[1]) / math.sqrt(rows.shape[1])
+    return rows.double() @ directions.double()
+
+
+def _features_of(*phases: Tensor) -> list[float]:
+    """Return the means of random Fourier features (Rahimi and Recht, 2007) over rows: they describe a distribution."""
+    found: list[float] = []
+    for scale in _SCALES:
+        phase = sum((one * 10**place * scale for place, one in enumerate(phases)), torch.zeros(()))
+        bad = int((~phase.isfinite()).sum())
+        phase = phase.nan_to_num(0.0, 0.0, 0.0)
+        found += [float(bad)] if bad else []
+        found += [*phase.cos().mean(dim=0).tolist(), *phase.sin().mean(dim=0).tolist()]
+    return found
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _along(moved: Tensor, gradient: Tensor) -> float:
+    """Return how far a tensor has moved against a gradient, in lengths of the gradient's unit vector."""
+    direction = gradient.double().flatten()
+    return float(-(moved.double().flatten() @ direction) / direction.norm())
+
+
+def _partition(contents: Sequence[bytes]) -> list[float]:
+    """Return for each entry the number of the first one that equals it."""
+    first: dict[str, int] = {}
+    digests = [hashlib.sha256(content).hexdigest() for content in contents]
+    return [float(first.setdefault(digest, number)) for number, digest in enumerate(digests)]
+
+
+def _metrics(found: Mapping[str, float | None]) -> list[float]:
+    return [value for value in found.values() if value is not None]
+
+
+def _plain(number: float | str) -> float | str:
+    if isinstance(number, str):
+        return number
+    return float(f"{number:.8g}") if math.isfinite(number) else str(float(number))
+
+
+@contextmanager
+def _calls(model: nn.Module) -> Iterator[list[int]]:
+    """Collect how many rows each call of the network gets."""
+    sizes: list[int] = []
+    handle = model.register_forward_pre_hook(lambda _model, given: sizes.append(len(given[0]) if given else 0))
+    try:
+        yield sizes
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def _clipping() -> Iterator[list[float]]:
+    """Collect the bounds of the clippings of gradients."""
+    bounds: list[float] = []
+    clip = nn.utils.clip_grad_norm_
+
+    def noted(parameters: Any, max_norm: float, *arguments: Any, **options: Any) -> Any:
+        bounds.append(float(max_norm))
+        return clip(parameters, max_norm, *arguments, **options)
+
+    with patch.object(nn.utils, "clip_grad_norm_", noted):
+        yield bounds
+
+
+@contextmanager
+def _autocast() -> Iterator[set[str]]:
+    """Collect the precisions that `torch.autocast` is entered with."""
+    entered: set[str] = set()
+    enter = torch.autocast.__enter__
+
+    def noted(self: torch.autocast) -> Any:
+        if self._enabled:
+            entered.add(str(self.fast_dtype))
+        return enter(self)  # type: ignore[no-untyped-call]
+
+    with patch.object(torch.autocast, "__enter__", noted):
+        yield entered
