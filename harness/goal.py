@@ -1,15 +1,20 @@
-"""Is it fixed? What a student's own machine can say: the symptom is gone, the network is healthy, the checks are sound.
+"""Is it fixed? A student's own machine says it exactly if the grader would.
 
-The grader asks for more: it compares bytes, and evaluates the weights on data that students never get.
+The symptom is gone, the validation is that of a healthy run, and each function does what it does in a sound program
+(`harness.behaviour`). If a function that was not broken does something else, all checks must be sound. The grader also
+evaluates the weights on data that students never get, and compares the bytes.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 
+from harness.behaviour.child import behaviour_of
+from harness.behaviour.settings import examined_settings
+from harness.behaviour.sound import Comparison, SoundPrograms, compare, read_sound_programs
 from harness.cases import Case
-from harness.checks import load_check, run_checks
+from harness.checks import load_check, mechanism_checks, run_checks
 from harness.data import CLASS_NAMES
-from harness.recipe import Goal, KitRecipe, Recipe, Symptom
+from harness.recipe import BEHAVIOUR, EXERCISES, Goal, KitRecipe, Recipe, Symptom
 from harness.run.metrics_log import Record, batch_records, epoch_records
 from harness.run.settings import RunSettings
 from harness.submission.log_values import load_causes
@@ -18,6 +23,7 @@ from harness.toml_file import StrictModel
 
 # An accuracy of 257 validation images moves by so much around that of a guess.
 _LIKE_A_GUESS = 1.5
+_OF_LOSS = frozenset({"loss", "val_loss"})
 
 
 class Criterion(StrictModel):
@@ -54,17 +60,55 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], sour
     judge. Raises `UserError` if they cannot be made.
     """
     goal, found = recipe.goal, []
+    comparison = _compared(recipe, settings.dataset, source)
     if settings.epochs is None and settings.batch_size is None:
         if not all(math.isfinite(record["loss"]) for record in batch_records(records)[-1:]):
             return [Criterion(says="the loss is a number", reached=False, found="it ends as NaN or infinity")]
-        found = [_gone(symptom, records) for symptom in _symptoms(recipe, settings.dataset)]
+        other_loss = comparison is not None and comparison.other_loss and not comparison.left
+        listed = [one for one in _symptoms(recipe, settings.dataset) if not (other_loss and one.signal in _OF_LOSS)]
+        found = [_gone(symptom, records) for symptom in listed]
         if goal is not None and settings.dataset == recipe.dataset:
             chance = 1 / len(CLASS_NAMES[recipe.dataset] or (0,))
-            found += [_reached(item, epoch_records(records)[-1], chance) for item in _figures(goal)]
-    if goal is not None and goal.checks and all(item.reached for item in found):
-        outcomes = run_checks(source, settings, goal.checks)
-        found += [_sound(name, finding.outcome) for name, finding in outcomes.items()]
+            figures = [item for item in _figures(goal) if not (other_loss and item[0] in _OF_LOSS)]
+            found += [_reached(item, epoch_records(records)[-1], chance) for item in figures]
+    names = () if goal is None else goal.checks
+    if comparison is not None and not comparison.left:
+        found.append(_as_healthy(comparison))
+        # Equal functions make equal outcomes.
+        names = mechanism_checks() if comparison.other else ()
+    if names and all(item.reached for item in found):
+        found += [_sound(name, finding.outcome) for name, finding in run_checks(source, settings, names).items()]
+    if comparison is not None and comparison.left and all(item.reached for item in found):
+        found.append(_as_healthy(comparison))
     return [_as_a_whole(found)] if found and isinstance(recipe, Case) else found
+
+
+def _compared(recipe: Recipe, dataset: str, source: str) -> Comparison | None:
+    """Compare an experiment with the sound programs of its exercise; None if there are none on this machine."""
+    programs = programs_of(recipe)
+    if programs is None or dataset != recipe.dataset:
+        return None
+    return compare(behaviour_of(source, examined_settings(recipe, recipe.broken_source())), programs)
+
+
+def programs_of(recipe: Recipe) -> SoundPrograms | None:
+    """Return the sound programs of an exercise; those of a case with two causes are those of both."""
+    ids = recipe.parts if isinstance(recipe, Case) else (recipe.id,)
+    found = [read_sound_programs(EXERCISES / id / BEHAVIOUR) for id in ids]
+    if not found or None in found or recipe.course is not None:
+        return None
+    programs = [one for one in found if one is not None]
+    breaks = tuple(item for one in programs for item in one.breaks)
+    return programs[0].model_copy(update={"breaks": breaks})
+
+
+def _as_healthy(comparison: Comparison) -> Criterion:
+    says = "each function does what it does in a sound program"
+    if comparison.left:
+        return Criterion(says=says, reached=False, found="not where the fault was")
+    if comparison.lost:
+        return Criterion(says=says, reached=False, found=f"it switches off: {', '.join(comparison.lost)}")
+    return Criterion(says=says, reached=True, found="yes" if comparison.is_right else "where the fault was, yes")
 
 
 def _as_a_whole(found: Sequence[Criterion]) -> Criterion:

@@ -21,6 +21,7 @@ EXPERIMENTS = Path(__file__).resolve().parent / "experiments"
 # Marks the folder of an exercise that trains nothing (`harness.written.exercise`).
 FILE_EXERCISE = "exercise.toml"
 GOAL = "goal.toml"
+BEHAVIOUR = "behaviour.txt"  # of the sound programs of an exercise
 LEVELS = 5
 HEALTHY = "healthy"  # the cause of a run that is not broken
 NO_HINTS = ("", "", "")  # of a case whose course gives none

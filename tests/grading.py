@@ -12,11 +12,14 @@ from mini_experiments import load, real_data
 from grader.intake.submission import Claim
 from grader.replay.inside.evaluate import evaluate
 from grader.replay.replay import CheckResult, Evaluation, Replay
-from grader.replay.request import check_request, mechanism_checks, own_settings
+from grader.replay.request import check_request, own_settings
+from grader.score.behaviour import OWN_BEHAVIOUR, break_requests, comparison_of, sound_requests
 from grader.score.canaries import own_evidence, reference_report
 from grader.score.evidence import Evidence
 from grader.selfcheck.runs import request_of
-from harness.checks import make_check
+from harness.behaviour.probes import measure_behaviour
+from harness.behaviour.sound import Comparison
+from harness.checks import make_check, mechanism_checks
 from harness.checks.core.subject import Subject
 from harness.data.datasets import Dataset, read_embedded
 from harness.data.loading import load_dataset
@@ -71,6 +74,24 @@ def checks(recipe_id: str, source: str) -> Replay:
     return Replay(status="OK", checks=tuple(found))
 
 
+@cache
+def behaviour(recipe_id: str, source: str) -> Replay:
+    """Measure the behaviour of an experiment, as the grader does."""
+    recipe = load_recipe(recipe_id)
+    request = check_request(request_of(recipe, source, own_settings(recipe, recipe.dataset)), "behaviour")
+    subject = Subject(Path("experiment.py"), source, request.settings, load_dataset(recipe.dataset))
+    return Replay(status="OK", behaviour=to_strict(measure_behaviour(subject)))
+
+
+def comparison(recipe_id: str, source: str) -> Comparison | None:
+    """Compare an experiment with all sound programs of its recipe."""
+    recipe = load_recipe(recipe_id)
+    reference = request_of(recipe, recipe.healthy_source(), own_settings(recipe, recipe.dataset))
+    wanted = break_requests(reference) | sound_requests(reference)
+    made = {role: behaviour(recipe_id, one.source) for role, one in wanted.items()}
+    return comparison_of(made | {OWN_BEHAVIOUR: behaviour(recipe_id, source)})
+
+
 def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
     known = load_dataset(recipe.dataset)
     heldout = read_embedded(recipe.dataset, ["heldout"], HELDOUT)[0]
@@ -95,6 +116,8 @@ def evidence(recipe_id: str, source: str | None = None, **changes: Any) -> Evide
     reference = replay(recipe_id, recipe.healthy_source())
     report = reference_report(recipe_id, broken.log, reference.log)
     honest = own_evidence(recipe, source, broken, reference, fixed, report)
+    if "comparison" not in changes and source not in (recipe.broken_source(), recipe.healthy_source()):
+        changes["comparison"] = comparison(recipe_id, source)
     if fixed.log_sha256 not in (broken.log_sha256, reference.log_sha256) and "checks" not in changes:
         changes["checks"] = (checks(recipe_id, source), checks(recipe_id, recipe.healthy_source()))
     return dataclasses.replace(honest, **changes)

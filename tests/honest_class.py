@@ -17,10 +17,10 @@ from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
-from grader.score.solutions import known_fixes
 from grader.score.verdict import load_weights
 from grader.session import Grading, locked
 from harness.recipe import load_recipe
+from harness.solutions import known_fixes
 
 RECIPE = "huge_lr"
 MASKED_VARIANT = "clip_gradients"

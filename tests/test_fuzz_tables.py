@@ -15,10 +15,10 @@ from grader.replay.replay import Replay
 from grader.replay.replays import Cache
 from grader.report.gradebook import export, gradebook, gradebook_json
 from grader.report.pages import render_class_page, render_submission
-from grader.score.solutions import load_variants
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights, read_scores, scores_json
 from harness.errors import UserError
 from harness.recipe import EXERCISES, SOLUTIONS, load_recipe
+from harness.solutions import load_variants
 
 pytestmark = LARGE
 ID = "huge_lr"

@@ -7,9 +7,9 @@ from sampling import every_recipe
 
 from grader.intake.program import MAX_BYTES
 from grader.score.fix import judge_minimality
-from grader.score.solutions import known_fixes
 from grader.score.verdict import Check
 from harness.recipe import Recipe, load_recipe
+from harness.solutions import known_fixes
 
 # Points of 8. Only correct fixes are judged, so the other verdicts have no bounds here.
 BOUNDS = {"full": (8, 8), "overreach": (0, 5.5)}

@@ -7,10 +7,10 @@ from fix_styles import HONEST, OTHER_WAYS, honest_fixes, styled_fixes
 from mini_experiments import edited
 from sampling import every_recipe
 
-from grader.score.solutions import known_fixes
 from grader.syntax import plain_edit as grammar
 from grader.syntax.plain_edit import MOST_NODES, plain_edit
 from harness.recipe import Recipe, experiment_source
+from harness.solutions import known_fixes
 
 MLP = experiment_source("digits_mlp")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.score.solutions import known_fixes, load_shared_edits, load_variants
 from harness.errors import UserError
 from harness.recipe import SOLUTIONS, Recipe, experiment_names, experiment_source, load_recipes
+from harness.solutions import known_fixes, load_shared_edits, load_variants
 
 RECIPES = load_recipes()[0]
 VARIANTS = 'format_version = 1\n[full]\nmine = [["a", "b"], ["c", "d"]]\n'

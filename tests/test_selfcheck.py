@@ -12,7 +12,6 @@ from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.replay.replay import Replay
-from grader.score.solutions import KnownFix, Verdict
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import seeds as trips
 from grader.selfcheck.command import DOCS, Section, SelfcheckOptions, problem_of, run_selfcheck, with_sections
@@ -22,6 +21,7 @@ from grader.selfcheck.seeds import Measured, SeedRuns, band_of, entry, problems_
 from harness.errors import UserError
 from harness.recipe import EXERCISES, SOLUTIONS, load_recipe, load_recipes
 from harness.recorded import outcomes_of, trips_of
+from harness.solutions import KnownFix, Verdict
 from harness.symptoms import judge_symptom
 from harness.written.exercise import load_exercise
 

@@ -18,11 +18,11 @@ from typing import Any
 from attacks.score_tricks import tricks
 
 from grader.score.fix import CORRECT, MASKED
-from grader.score.solutions import KnownFix, Verdict
 from grader.selfcheck.command import judge_fixes
 from grader.selfcheck.runs import open_runs
 from harness.recipe import Edit, apply_edits, load_recipe
 from harness.run.provenance import usable_cores
+from harness.solutions import KnownFix, Verdict
 
 LABELLED = Path(__file__).parent / "labelled"
 _VERDICTS: dict[str, Verdict] = {"right": "full", "masking": "masking", "wrong": "wrong"}

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader.score.canaries import reference_report
-from grader.score.solutions import known_fixes, load_shared_edits
 from harness.cases import Case
 from harness.exercise import RunOptions, start_exercise, verify_exercise
 from harness.recipe import load_recipe
+from harness.solutions import known_fixes, load_shared_edits
 from harness.submission.archive import submit
 
 

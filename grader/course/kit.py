@@ -16,7 +16,7 @@ from grader.sandbox import HIDDEN_FROM_STUDENTS
 from harness.cases import Case
 from harness.errors import UserError
 from harness.files import write_with_sha256
-from harness.recipe import EXERCISES, FILE_EXERCISE, GOAL, ROOT, SOLUTIONS, Recipe, load_recipe, recipe_ids
+from harness.recipe import BEHAVIOUR, EXERCISES, FILE_EXERCISE, GOAL, ROOT, SOLUTIONS, Recipe, load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
 from harness.workspace import EXPERIMENT, PROMPT
@@ -64,8 +64,8 @@ def kit_files() -> dict[str, bytes]:
             "recipe.toml": recipe.for_kit().encode(),
             "experiment.py": recipe.broken_source().encode(),
         }
-        if recipe.goal is not None:
-            own[GOAL] = (EXERCISES / recipe.id / GOAL).read_bytes()
+        measured = [name for name in (GOAL, BEHAVIOUR) if (EXERCISES / recipe.id / name).is_file()]
+        own |= {name: (EXERCISES / recipe.id / name).read_bytes() for name in measured}
         _refuse_answers(recipe, own)
         files |= {f"exercises/{recipe.id}/{name}": content for name, content in own.items()}
     for exercise in map(load_exercise, file_exercise_ids()):

@@ -19,7 +19,7 @@ from grader.intake.submission import LOG_BYTES
 from grader.replay.data import ReplayData
 from grader.replay.inside import INSIDE
 from grader.replay.replay import CheckResult, Evaluation, Replay
-from grader.replay.request import RUN_LIMITS, Request, mechanism_checks
+from grader.replay.request import RUN_LIMITS, Request
 from grader.sandbox import (
     Command,
     ForkingSandbox,
@@ -32,6 +32,7 @@ from grader.sandbox import (
 )
 from grader.syntax.plain_edit import plain_edit
 from harness.canonical_setup import run_environment
+from harness.checks import mechanism_checks
 from harness.errors import UserError, naming
 from harness.recipe import ROOT
 from harness.submission.check_run import shape_fault

@@ -3,7 +3,6 @@
 That is the request, the code of this repository, and the machine.
 """
 
-import ast
 import hashlib
 import json
 import platform
@@ -20,8 +19,9 @@ from grader.replay.data import HELDOUT_FOLDER
 from grader.replay.inside import INSIDE
 from grader.replay.replay import Replay
 from grader.sandbox import Limits
+from harness.behaviour.settings import examined_settings
 from harness.cases import course_case
-from harness.checks import check_names, load_check
+from harness.checks import mechanism_checks
 from harness.recipe import EXERCISES, ROOT, Recipe, load_recipe
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
@@ -160,28 +160,14 @@ def own_settings(recipe: Recipe, dataset: str) -> RunSettings:
     return RunSettings(seed=recipe.seed, dataset=dataset)
 
 
-@cache
-def mechanism_checks() -> tuple[str, ...]:
-    """Return the checks that measure a mechanism directly, so that a fix can be judged by them."""
-    return tuple(name for name in check_names() if load_check(name).mechanism)
-
-
 def check_request(request: Request, kind: Kind = "checks") -> Request:
     """Return the request for the checks, or for the behaviour, of a source at the recipe's own settings.
 
     So neither depends on a seed, a number of epochs or a batch size that a student chose in place of editing them.
     """
-    return replace(request, settings=_examined(request.recipe, request.settings.dataset), repetition=0, kind=kind)
-
-
-@lru_cache(maxsize=512)
-def _examined(recipe: Recipe, dataset: str) -> RunSettings:
-    constants: dict[str, Any] = {
-        ast.unparse(node.targets[0]): node.value.value
-        for node in ast.parse(recipe.healthy_source()).body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-    }
-    return replace(own_settings(recipe, dataset), epochs=constants["EPOCHS"], batch_size=constants["BATCH_SIZE"])
+    recipe = request.recipe
+    settings = replace(examined_settings(recipe, recipe.healthy_source()), dataset=request.settings.dataset)
+    return replace(request, settings=settings, repetition=0, kind=kind)
 
 
 def canary_requests(recipe_id: str) -> tuple[Request, Request, Request, Request]:

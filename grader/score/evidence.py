@@ -13,8 +13,9 @@ from grader.intake.submission import Claim, Submission
 from grader.replay.replay import Replay
 from grader.replay.replayer import HARNESS_BROKE
 from grader.replay.request import OWN, Role, own_settings, recipe_of
-from grader.score.behaviour import Comparison, compare
+from grader.score.behaviour import comparison_of
 from grader.syntax.plain_edit import Suspicion, plain_edit
+from harness.behaviour.sound import Comparison
 from harness.recipe import Recipe
 from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
@@ -95,7 +96,7 @@ def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evide
         suspicions=suspected,
         again={run: replays[role] for run, role in again.items() if role in replays},
         own={role: _without_fake_fault(replays[role], suspected) for role in OWN if role in replays},
-        comparison=compare(recipe, replays),
+        comparison=comparison_of(replays),
         checks=(replays["fixed checks"], replays["reference checks"]) if "fixed checks" in replays else None,
     )
 

@@ -24,11 +24,12 @@ from functools import lru_cache
 from grader.intake.program import Unparsable, parse_experiment, program_digest, tree_digest
 from grader.replay.replay import Replay
 from grader.replay.request import OWN, Request, Role, check_request, own_settings
-from grader.score.behaviour import OWN_BEHAVIOUR, Comparison, behaviour_requests, compare, sound_requests
+from grader.score.behaviour import OWN_BEHAVIOUR, behaviour_requests, comparison_of, sound_requests
 from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
 from grader.score.verdict import Check, Measurement, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
+from harness.behaviour.sound import Comparison
 from harness.recipe import Recipe, Symptom, load_recipe
 from harness.recorded import mechanisms_of
 
@@ -88,10 +89,10 @@ def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Re
         return {}
     if OWN_BEHAVIOUR not in replays:
         return behaviour_requests(requests)
-    comparison = compare(recipe, replays)
+    comparison = comparison_of(replays)
     if comparison is None or comparison.is_right:
         return {}
-    if wanted := {role: one for role, one in sound_requests(requests).items() if role not in replays}:
+    if wanted := {role: one for role, one in sound_requests(requests["reference"]).items() if role not in replays}:
         return wanted
     if _symptom_left(bad, comparison) or "fixed checks" in replays:
         return {}
@@ -178,7 +179,8 @@ def _judge_without_symptom(
     if bad_evaluations:
         reason = f"The symptom is gone, but the network is not healthy: {_figure(bad_evaluations[0])}."
         return _masked(evidence, reason)
-    if comparison.left and (why := _only_numbers(evidence)):
+    near = any(cause.doubtful for cause in comparison.left)
+    if comparison.left and not near and (why := _only_numbers(evidence)):
         return _masked(evidence, f"{why} It still does not do what a healthy program does: {comparison.left[0].left}.")
     if comparison.left:
         return _open(

@@ -6,7 +6,6 @@ Twins make the same first impression and have different causes. A decoy is a hea
 from collections.abc import Iterator, Mapping, Sequence
 
 from grader.score.measured import has_learnt
-from grader.score.solutions import KnownFix
 from grader.selfcheck.guide import MADE
 from grader.selfcheck.runs import Runs, Subject, request_of
 from grader.selfcheck.seeds import MORE_SEEDS
@@ -14,6 +13,7 @@ from harness.cases import CASES, Cases, Decoy, case_of
 from harness.checks import check_names, load_check
 from harness.recipe import Recipe
 from harness.run.settings import RunSettings
+from harness.solutions import KnownFix
 from harness.symptoms import judge_symptom
 
 _SEED = 42

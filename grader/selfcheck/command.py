@@ -12,14 +12,13 @@ from rich.markdown import Markdown
 from grader.replay.replays import default_folder
 from grader.replay.request import Request, Role, canary_requests, own_settings
 from grader.sandbox import sandbox_problem
-from grader.score.behaviour import compare
+from grader.score.behaviour import comparison_of
 from grader.score.canaries import canary_problem, own_evidence
 from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
 from grader.score.measured import load_band
-from grader.score.solutions import KnownFix, Verdict, known_fixes
 from grader.score.verdict import DEFAULT_RUBRIC, Check, load_weights
 from grader.selfcheck.cases import cases_page, decoy_problems, pair_fixes, silence_problems, twin_problems
-from grader.selfcheck.goals import goal_of, goal_toml
+from grader.selfcheck.goals import behaviour_files, goal_of, goal_toml
 from grader.selfcheck.guide import field_guide, interview_cards, matrix
 from grader.selfcheck.runs import Runs, open_runs, request_of
 from grader.selfcheck.seeds import (
@@ -39,8 +38,9 @@ from grader.written.grade import AnswerGrader
 from harness.cases import CASES, Cases, load_cases, sound_experiments
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.recipe import EXERCISES, GOAL, ROOT, SOLUTIONS, Recipe, load_recipes
+from harness.recipe import BEHAVIOUR, EXERCISES, GOAL, ROOT, SOLUTIONS, Recipe, load_recipes
 from harness.recorded import SOUND, outcomes_of, trips_of
+from harness.solutions import KnownFix, Verdict, known_fixes
 from harness.toml_file import read_table
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
@@ -98,6 +98,7 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     with open_runs(jobs=options.jobs) as runs:
         wanted = [item for item in found if isinstance(item, Recipe)]
         sections += check_recipes(wanted, options, runs)
+        behaviours = behaviour_files(wanted, runs) if options.write else {}
         if options.write and not options.only:
             sound = sound_experiments(load_cases(options.solutions).decoy, recipes)
             write_whole({options.solutions / SOUND: sound_toml(sound, runs).encode()})
@@ -125,6 +126,7 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         }
         goals = {recipe: goal_of(recipe, trips[recipe.id], outcomes[recipe.id]) for recipe in recipes}
         write_whole({DOCS / name: content.encode() for name, content in pages.items()})
+        write_whole({options.exercises / one.id / BEHAVIOUR: text for one, text in behaviours.items()})
         write_whole({options.exercises / one.id / GOAL: goal_toml(goal).encode() for one, goal in goals.items()})
     count = sum(len(section.problems) for section in sections)
     console.print(f"Exercises checked: {len(chosen)}. Disagreements: {count}.")
@@ -313,7 +315,7 @@ def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFi
     for fix, wanted in requests.items():
         replays = {role: made[request] for role, request in wanted.items()}
         evidence = own_evidence(fix.recipe, fix.source, replays["broken"], replays["reference"], replays["fixed"])
-        evidence = replace(evidence, comparison=compare(fix.recipe, replays))
+        evidence = replace(evidence, comparison=comparison_of(replays))
         if "fixed checks" in replays:
             evidence = replace(evidence, checks=(replays["fixed checks"], replays["reference checks"]))
         yield fix, judge_fix(evidence)

@@ -5,10 +5,14 @@ The level is one, and one more for each thing that hides the cause: a file of mo
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from grader.replay.request import Request, Role, own_settings
+from grader.score.behaviour import break_requests, sound_programs, sound_requests
 from grader.score.measured import load_band
 from grader.selfcheck.guide import leads
+from grader.selfcheck.runs import Runs, request_of
+from harness.behaviour.sound import encode
 from harness.checks import load_check
 from harness.recipe import LEVELS, Goal, Recipe
 
@@ -39,6 +43,19 @@ def level_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, st
     hides = [lines > limit for limit in _LINES]
     hides += [not recipe.symptoms, len(trips) <= 1, leads(recipe, outcomes) != 1]
     return min(1 + sum(hides), LEVELS)
+
+
+def behaviour_files(recipes: Sequence[Recipe], runs: Runs) -> Mapping[Recipe, bytes]:
+    """Measure the sound programs of each recipe, and return the content of its `behaviour.txt`."""
+    wanted: dict[Recipe, dict[Role, Request]] = {}
+    for recipe in recipes:
+        reference = request_of(recipe, recipe.healthy_source(), own_settings(recipe, recipe.dataset))
+        wanted[recipe] = break_requests(reference) | sound_requests(reference)
+    made = runs.replays("behaviours", (request for one in wanted.values() for request in one.values()))
+    found = {
+        recipe: sound_programs({role: made[one] for role, one in roles.items()}) for recipe, roles in wanted.items()
+    }
+    return {recipe: encode(programs.shortened()) for recipe, programs in found.items() if programs is not None}
 
 
 def goal_toml(goal: Goal) -> str:

@@ -18,7 +18,6 @@ from grader.replay.replay import Replay
 from grader.replay.request import Request
 from grader.score.evidence import same_bytes
 from grader.score.measured import BANDS, Band, load_bands
-from grader.score.solutions import load_shared_edits
 from grader.selfcheck.runs import Runs, Subject, request_of
 from grader.syntax.edit_size import changed_areas
 from harness.cases import SEEDS, Sound
@@ -29,6 +28,7 @@ from harness.errors import UserError
 from harness.recipe import SOLUTIONS, Recipe, Symptom
 from harness.recorded import MEASURED
 from harness.run.settings import RunSettings
+from harness.solutions import load_shared_edits
 from harness.submission.check_run import diagnostic_fault
 from harness.symptoms import judge_symptom
 

@@ -479,7 +479,7 @@ def _features(subject: Subject) -> Probe:
     _give_weights(model)
     with torch.no_grad():
         yield "dropout", [_differ(model.train()(inputs), model.train()(inputs))]
-    yield "frozen parameters", [float(any(not p.requires_grad for p in model.parameters()))]
+    yield "resting parameters", [float(_resting(subject))]
     yield "pruning", [sum(1 - float(mask.double().mean()) for mask in _weight_masks(model))]
     groups = optimizer.param_groups
     yield "weight decay", [float(any(group.get("weight_decay", 0) for group in groups) or _moves_by_itself(subject))]
@@ -505,6 +505,15 @@ def _features(subject: Subject) -> Probe:
     yield "mixed precision", [float(bool(reduced))]
     yield "loss scaling", [float(any(scaler.is_enabled() for scaler in trial.experiment.scalers().values()))]
     yield "clipping", [float(_clips(subject))]
+
+
+def _resting(subject: Subject) -> int:
+    """Return how many parameters the first steps of the run do not move."""
+    trial = subject.trial()
+    start = [p.detach().clone() for p in trial.model.parameters()]
+    for batch in trial.batches(_STEPS):
+        trial.step(*batch)
+    return sum(torch.equal(p, s) for p, s in zip(trial.model.parameters(), start, strict=True))
 
 
 def _weight_masks(model: nn.Module) -> Iterator[Tensor]:

@@ -36,6 +36,7 @@ __all__ = [
     "check_names",
     "load_check",
     "make_check",
+    "mechanism_checks",
     "run_checks",
 ]
 _NEED_TORCH = {"NotChecked": "assertion", "assert_sound": "assertion", "Training": "training"}
@@ -55,6 +56,12 @@ def check_names() -> tuple[str, ...]:
     """Return the names of all checks, in the order in which to make them."""
     names = [path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_")]
     return tuple(sorted(names, key=lambda name: (_load(name).order, name)))
+
+
+@cache
+def mechanism_checks() -> tuple[str, ...]:
+    """Return the checks that measure a mechanism directly, so that a fix can be judged by them."""
+    return tuple(name for name in check_names() if load_check(name).mechanism)
 
 
 def load_check(name: str) -> Check:

@@ -2,9 +2,11 @@
 
 `<experiment>.edits.toml` holds edits of the *healthy* experiment that all its recipes share, `<id>/variants.toml` edits
 of the *broken* experiment that are special to a recipe. Both have one table per verdict with entries
-`id = [[find, replace], ...]`; both are optional.
+`id = [[find, replace], ...]`; both are optional. A recipe whose break is a number has a table `[range.<name>]`, which
+says which numbers are right.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -49,6 +51,7 @@ class _File(StrictModel):
     model_config = ConfigDict(extra="allow")
 
     format_version: Literal[1]
+    range: "dict[str, Range]" = Field(default_factory=dict)
     __pydantic_extra__: dict[Verdict, _Named]  # type: ignore[assignment]
 
 
@@ -62,32 +65,27 @@ def load_shared_edits(experiment: str, solutions: Path = SOLUTIONS) -> tuple[Kno
     return _load(solutions / f"{experiment}.edits.toml")
 
 
-@dataclass(frozen=True)
-class Range:
-    """A number in an edit of the broken experiment that may be any between two ends, `right`; `outside` are wrong.
+class Range(StrictModel):
+    """A number in an edit of the broken experiment that may be any between two ends, `right`.
 
-    In each `replace` of the edits, `{}` stands for the number.
+    In each `replace` of the edits, `{}` stands for the number. `outside` holds the nearest numbers below and above that
+    are wrong, "" if there is none on that side. Between right and wrong the instructor decides.
     """
 
-    id: str
-    edits: tuple[Edit, ...]
-    right: tuple[str, str]
-    outside: tuple[str, ...]
+    edits: _Edits
+    right: Annotated[tuple[str, str], Field(strict=False)]
+    outside: Annotated[tuple[str, str], Field(strict=False)]
 
     def source(self, broken: str, number: str) -> str:
         """Return the broken experiment with the edits for a number. Raises `ValueError` if an edit does not fit."""
-        edits = [one.model_copy(update={"replace": one.replace.replace("{}", number)}) for one in self.edits]
-        return apply_edits(broken, edits, where=f"range {self.id}")
-
-    def ends(self, broken: str) -> tuple[str, str]:
-        """Return the experiment with the lowest and with the highest right number."""
-        low, high = (self.source(broken, number) for number in self.right)
-        return low, high
+        edits = [Edit(find=one.find, replace=one.replace.replace("{}", number)) for one in self.edits]
+        return apply_edits(broken, edits, where=f"range with {number}")
 
 
-def load_ranges(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[Range, ...]:
-    """Return the ranges of right numbers of a recipe."""
-    return ()
+def load_ranges(recipe_id: str, solutions: Path = SOLUTIONS) -> Mapping[str, Range]:
+    """Return the ranges of right numbers of a recipe. Raises `UserError` for a wrong file."""
+    path = solutions / recipe_id / "variants.toml"
+    return read_record(path, _File).range if path.is_file() else {}
 
 
 def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[KnownFix], list[str]]:
@@ -100,6 +98,11 @@ def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[Known
     found = [KnownFix(recipe, "reference", "full", healthy)]
     for item in load_variants(recipe.id, solutions):
         found.append(KnownFix(recipe, item.id, item.verdict, item.source(broken)))
+    for name, one in load_ranges(recipe.id, solutions).items():
+        for number in one.right:
+            found.append(KnownFix(recipe, f"{name} {number}", "alternative", one.source(broken, number)))
+        for number in filter(None, one.outside):
+            found.append(KnownFix(recipe, f"{name} {number}", "masking", one.source(broken, number)))
     left_out = []
     for item in load_shared_edits(recipe.experiment):
         edited = item.source(healthy)

@@ -1,0 +1,21 @@
+"""The settings at which the behaviour and the checks of a recipe's programs are measured."""
+
+import ast
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from harness.recipe import Recipe
+from harness.run.settings import RunSettings
+
+
+@lru_cache(maxsize=512)
+def examined_settings(recipe: Recipe, source: str) -> RunSettings:
+    """Return the recipe's own settings, with epochs and batch size as constants in one of its programs say."""
+    constants: dict[str, Any] = {
+        ast.unparse(node.targets[0]): node.value.value
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    }
+    own = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+    return replace(own, epochs=constants["EPOCHS"], batch_size=constants["BATCH_SIZE"])

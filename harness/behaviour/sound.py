@@ -1,0 +1,216 @@
+"""Is a program the healthy one, wherever a break could act? Compares its behaviour with those of sound programs.
+
+A break acts in the aspects in which the broken program differs from the healthy one. Their roots are the functions that
+it edits. A cause is fixed if all roots are those of one right program, or if network and loss differ but make the same
+steps and evaluations together. Elsewhere a program may do what any sound edit of the experiment does.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from harness.behaviour.compare import (
+    FEATURES,
+    Behaviour,
+    Difference,
+    below,
+    difference,
+    differences,
+    lies_between,
+    lost_features,
+    roots,
+)
+from harness.errors import UserError
+from harness.toml_file import StrictModel
+
+# What network and loss do together: a softmax may move from one to the other.
+_TOGETHER = frozenset({"network", "loss"})
+_SINKS = frozenset({"step", "step at the start", "first steps", "evaluation of the network", "serving"})
+_LIST = Field(strict=False)
+
+
+class Example(StrictModel):
+    """A right program. A fix that agrees with it in `aspects` has fixed the cause.
+
+    With `other_end`, a fix may lie anywhere between the two programs, whose edits differ in one number.
+    """
+
+    aspects: Annotated[tuple[str, ...], _LIST]
+    behaviour: Behaviour
+    other_end: Behaviour | None = None
+
+    def is_like(self, own: Behaviour) -> bool:
+        """Return whether a program does in these aspects what this one does."""
+        if self.other_end is not None:
+            return all(lies_between(aspect, own, self.behaviour, self.other_end) for aspect in self.aspects)
+        return all(difference(aspect, own, self.behaviour) is None for aspect in self.aspects)
+
+    def shortened(self) -> "Example":
+        """Return what `is_like` and a look at the features need."""
+        wanted = {*self.aspects, FEATURES}
+        end = self.other_end
+        return Example(
+            aspects=self.aspects,
+            behaviour={name: one for name, one in self.behaviour.items() if name in wanted},
+            other_end=end and {name: one for name, one in end.items() if name in wanted},
+        )
+
+
+class Break(StrictModel):
+    """One break: the aspects that it edits, all that it changes, and the right programs beside the reference fix.
+
+    doubtful: pairs of a right number and the nearest wrong one; between them a person decides. `broken` is the broken
+    program, if it is at hand.
+    """
+
+    id: str
+    edited: Annotated[tuple[str, ...], _LIST]
+    changed: Annotated[tuple[str, ...], _LIST]
+    right: Annotated[tuple[Example, ...], _LIST] = ()
+    doubtful: Annotated[tuple[Example, ...], _LIST] = ()
+    broken: Behaviour | None = None
+
+
+class SoundPrograms(StrictModel):
+    """The behaviours of the reference fix, of the right fixes of each break, and of sound edits of the experiment."""
+
+    format_version: Literal[1] = 1
+    reference: Behaviour
+    breaks: Annotated[tuple[Break, ...], _LIST] = ()
+    sound: Annotated[tuple[Behaviour, ...], _LIST] = ()
+
+    def shortened(self) -> "SoundPrograms":
+        """Return what a student's machine needs: no broken program, no sound edits, the aspects that count."""
+        breaks = [
+            Break(
+                id=one.id,
+                edited=one.edited,
+                changed=one.changed,
+                right=tuple(example.shortened() for example in one.right),
+                doubtful=tuple(example.shortened() for example in one.doubtful),
+            )
+            for one in self.breaks
+        ]
+        return SoundPrograms(reference=self.reference, breaks=tuple(breaks))
+
+
+def encode(programs: SoundPrograms) -> bytes:
+    """Return sound programs as a short text that shows nothing at a glance: it would tell where a break is."""
+    data = programs.model_dump(mode="json", exclude_none=True)
+    text = json.dumps(_rounded(data), separators=(",", ":")).encode()
+    return base64.encodebytes(zlib.compress(text, 9))
+
+
+def _rounded(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _rounded(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_rounded(value) for value in data]
+    return float(f"{data:.6g}") if isinstance(data, float) else data
+
+
+def read_sound_programs(path: Path) -> SoundPrograms | None:
+    """Return the sound programs of an exercise, None if they were never measured.
+
+    Raises `UserError` for a file that holds something else.
+    """
+    try:
+        return SoundPrograms.model_validate_json(zlib.decompress(base64.b64decode(path.read_bytes())))
+    except FileNotFoundError:
+        return None
+    except (ValidationError, ValueError, zlib.error):
+        raise UserError(f"{path} does not hold behaviours of this version: put it back as it was.") from None
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What became of one break: `left` is a figure that is not that of a right program, None if it is fixed.
+
+    as_before: that aspect is still as in the broken program. doubtful: it is a number beside the right ones, of which
+    nobody has said that it is wrong.
+    """
+
+    id: str
+    left: Difference | None = None
+    as_before: bool = False
+    doubtful: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A fix beside the sound programs.
+
+    other: figures of places that were not broken in which the fix differs from all of them. lost: features of the right
+    programs that no longer act. other_loss: the loss is another one that is right.
+    """
+
+    causes: tuple[Cause, ...]
+    other: tuple[Difference, ...]
+    lost: tuple[str, ...]
+    other_loss: bool = False
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the program is a right one in every aspect that was measured."""
+        return not (self.left or self.other or self.lost)
+
+    @property
+    def left(self) -> tuple[Cause, ...]:
+        """The causes that are not fixed."""
+        return tuple(cause for cause in self.causes if cause.left is not None)
+
+
+def edited_by(broken: Behaviour, reference: Behaviour) -> tuple[str, ...]:
+    """Return the aspects that a break edits, or a right fix edits otherwise than the reference fix."""
+    return roots(differences(broken, reference))
+
+
+def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
+    """Compare a program with the sound ones."""
+    reference = programs.reference
+    apart = differences(own, reference)
+    causes: list[Cause] = []
+    accepted: set[str] = set()
+    for one in programs.breaks:
+        examples = (Example(aspects=one.edited, behaviour=reference), *one.right)
+        example = next((item for item in examples if item.is_like(own)), None)
+        if example is not None:
+            accepted |= {aspect for aspect in example.aspects if aspect in apart}
+            causes.append(Cause(one.id))
+        elif set(one.edited) <= _TOGETHER and _SINKS & set(one.changed) and not apart.keys() & _SINKS:
+            accepted |= _TOGETHER
+            causes.append(Cause(one.id))
+        else:
+            accepted |= set(one.edited)
+            causes.append(_left(one, own, apart))
+    right = [reference, *(item.behaviour for one in programs.breaks for item in one.right)]
+    accepted |= {
+        aspect
+        for aspect in apart
+        if any(difference(aspect, own, one) is None for one in (*right, *programs.sound) if aspect in one)
+    }
+    # What rests on an aspect that differs differs for that reason.
+    other = [aspect for aspect in apart if aspect not in accepted and not below(aspect) & apart.keys()]
+    return Comparison(
+        causes=tuple(causes),
+        other=tuple(apart[aspect] for aspect in other),
+        lost=lost_features(own, right),
+        other_loss="loss" in apart and "loss" in accepted,
+    )
+
+
+def _left(one: Break, own: Behaviour, apart: Mapping[str, Difference]) -> Cause:
+    wrong: Sequence[str] = [aspect for aspect in one.edited if aspect in apart] or list(apart)
+    before = [] if one.broken is None else [a for a in wrong if difference(a, own, one.broken) is None]
+    return Cause(one.id, apart[(before or wrong)[0]], bool(before), any(_is_doubtful(own, e) for e in one.doubtful))
+
+
+def _is_doubtful(own: Behaviour, example: Example) -> bool:
+    wrong = Example(aspects=example.aspects, behaviour=example.other_end or {})
+    return example.is_like(own) and not wrong.is_like(own)

@@ -1,0 +1,184 @@
+"""The behaviour of programs: every break changes it, another way to write a function does not, and a dose is seen."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from grading import behaviour
+from mini_experiments import edited
+
+from harness.behaviour.compare import ASPECTS, Behaviour, below, difference, differences, lies_between, lost_features
+from harness.behaviour.sound import Break, Example, SoundPrograms, compare, edited_by, encode, read_sound_programs
+from harness.errors import UserError
+from harness.recipe import load_recipe, load_recipes
+
+pytestmark = pytest.mark.usefixtures("torch_as_found")
+RECIPES = sorted(recipe.id for recipe in load_recipes()[0])
+
+
+def measured(recipe: str, source: str) -> Behaviour:
+    found = behaviour(recipe, source).behaviour
+    assert found is not None
+    return found
+
+
+def apart(recipe: str, *edits: tuple[str, str]) -> set[str]:
+    """The aspects in which an edit of the healthy program of a recipe differs from it."""
+    healthy = load_recipe(recipe).healthy_source()
+    return set(differences(measured(recipe, edited(healthy, *edits)), measured(recipe, healthy)))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_break_changes_the_behaviour(recipe: str) -> None:
+    loaded = load_recipe(recipe)
+    healthy, broken = (measured(recipe, text) for text in (loaded.healthy_source(), loaded.broken_source()))
+    assert not any("raises" in figures for figures in healthy.values())
+    assert edited_by(broken, healthy)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "edit"),
+    [
+        ("loss_sum", ("F.cross_entropy(outputs, labels)", "F.nll_loss(F.log_softmax(outputs, 1), labels)")),
+        ("loss_sum", ("F.cross_entropy(outputs, labels)", 'F.cross_entropy(outputs, labels, reduction="none").mean()')),
+        ("huge_lr", ("optimizer.zero_grad()", "model.zero_grad()")),
+        ("huge_lr", ("model.parameters(), lr=0.1", "[{'params': [p]} for p in model.parameters()], lr=0.1")),
+        ("last_batch_evaluated", ("outputs.argmax(dim=1) == labels", "outputs.max(dim=1).indices.eq(labels)")),
+        ("causal_mask_missing", (".triu(diagonal=1)", ".tril().logical_not()")),
+        ("label_noise", ("data.train.images.float() / 255", "data.train.images.float() * (1 / 255)")),
+    ],
+)
+def test_another_way_to_write_a_function_is_the_same(recipe: str, edit: tuple[str, str]) -> None:
+    assert apart(recipe, edit) == set()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "edit", "aspect"),
+    [
+        (
+            "label_noise",
+            ("    return train, validation\n", "    train[1][:2] = 0\n    return train, validation\n"),
+            "training data",
+        ),
+        (
+            "loss_sum",
+            ("F.cross_entropy(outputs, labels)", "F.cross_entropy(outputs, labels, label_smoothing=0.01)"),
+            "loss",
+        ),
+        ("last_batch_evaluated", ("labels).float().mean()", "labels).float().mean() / 0.99"), "evaluation"),
+        ("excess_weight_decay", ("momentum=0.9", "momentum=0.9, weight_decay=0.02"), "update rule"),
+        ("huge_lr", ("lr=0.1", "lr=0.09"), "update rule"),
+        (
+            "mixup_hard_label",
+            ("    return inputs, labels\n", "    return 0.98 * inputs + 0.02 * inputs.roll(1, 0), labels\n"),
+            "batches",
+        ),
+        ("early_stopping_reversed", ("PATIENCE = 8", "PATIENCE = 9"), "end of an epoch"),
+        ("lora_merge_unscaled", ("self.B @ self.A * (ALPHA / RANK)", "self.B @ self.A"), "serving"),
+        ("clip_after_step", ("max_norm=1.0", "max_norm=1.1"), "step"),
+        ("resume_without_schedule", ('    scheduler.load_state_dict(state["scheduler"])\n', ""), "resuming"),
+    ],
+)
+def test_a_small_dose_is_seen(recipe: str, edit: tuple[str, str], aspect: str) -> None:
+    assert aspect in apart(recipe, edit)
+
+
+def test_the_same_program_is_measured_alike_in_another_process(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]);"
+        "from grading import behaviour; from harness.recipe import load_recipe;"
+        "import torch; torch.set_num_threads(1); import json;"
+        "print(json.dumps(behaviour('huge_lr', load_recipe('huge_lr').healthy_source()).model_dump()['behaviour']))"
+    )
+    arguments = [sys.executable, "-c", code, str(Path(__file__).parent)]
+    found = {subprocess.run(arguments, capture_output=True, check=True, env=os.environ).stdout for _ in range(2)}
+    assert len(found) == 1
+
+
+def test_what_an_aspect_rests_on_has_no_circle() -> None:
+    assert all(name not in below(name) for name in ASPECTS)
+
+
+def test_numbers_agree_within_rounding_alone() -> None:
+    one, two = {"loss": {"x": [1.0, 2.0]}}, {"loss": {"x": [1.00001, 2.0]}}
+    assert difference("loss", one, two) is None
+    for other in ({"x": [1.01, 2.0]}, {"x": [1.0]}, {"y": [1.0, 2.0]}, {"x": [1.0, "nan"]}, {}):
+        found = difference("loss", one, {"loss": other})
+        assert found is not None
+        assert "healthy program" in str(found)
+    assert difference("loss", {"loss": {"x": ["nan"]}}, {"loss": {"x": ["nan"]}}) is None
+    assert lies_between("loss", {"loss": {"x": [1.5, 2.0]}}, one, {"loss": {"x": [2.0, 2.0]}})
+    assert not lies_between("loss", {"loss": {"x": [2.5, 2.0]}}, one, {"loss": {"x": [2.0, 2.0]}})
+
+
+def test_a_feature_is_lost_if_it_acts_in_every_right_program() -> None:
+    def features(**acting: float) -> Behaviour:
+        return {"features": {name: [value] for name, value in acting.items()}}
+
+    assert lost_features(features(dropout=0.0), [features(dropout=1.0)]) == ("dropout",)
+    assert lost_features(features(), [features(dropout=1.0)]) == ("dropout",)
+    assert lost_features(features(dropout=0.0), [features(dropout=1.0), features(dropout=0.0)]) == ()
+    assert lost_features(features(dropout=1.0), [features(dropout=0.0)]) == ()
+
+
+def loss(value: float) -> Behaviour:
+    return {"loss": {"x": [value]}}
+
+
+RATE = Break(
+    id="rate",
+    edited=("loss",),
+    changed=("loss",),
+    right=(Example(aspects=("loss",), behaviour=loss(1.0), other_end=loss(2.0)),),
+    doubtful=(Example(aspects=("loss",), behaviour=loss(2.0), other_end=loss(5.0)),),
+    broken=loss(9.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "left", "as_before", "doubtful"),
+    [
+        (1.5, False, False, False),
+        (2.0, False, False, False),
+        (3.0, True, False, True),
+        (5.0, True, False, False),
+        (6.0, True, False, False),
+        (9.0, True, True, False),
+    ],
+)
+def test_a_number_within_the_range_fixes_a_cause(value: float, left: bool, as_before: bool, doubtful: bool) -> None:
+    (cause,) = compare(loss(value), SoundPrograms(reference=loss(1.2), breaks=(RATE,))).causes
+    assert (cause.left is not None, cause.as_before, cause.doubtful) == (left, as_before, doubtful)
+
+
+def test_a_right_fix_in_another_place_counts_as_a_whole() -> None:
+    """The network may keep its softmax only together with the loss of the right fix that keeps it."""
+    reference: Behaviour = {"network": {"x": [1.0]}, "loss": {"x": [1.0]}, "step": {"x": [1.0]}}
+    elsewhere: Behaviour = {"network": {"x": [7.0]}, "loss": {"x": [3.0]}, "step": {"x": [1.1]}}
+    example = Example(aspects=("network", "loss"), behaviour=elsewhere)
+    one = Break(id="softmax", edited=("network",), changed=("network", "step"), right=(example,))
+    programs = SoundPrograms(reference=reference, breaks=(one,))
+    assert compare(elsewhere, programs).is_right
+    assert compare({**elsewhere, "loss": {"x": [1.0]}}, programs).left
+    # Network and loss may also make the steps of the reference fix together, if these show the fault.
+    together = {**elsewhere, "loss": {"x": [2.0]}, "step": {"x": [1.0]}}
+    assert compare(together, programs).is_right
+    silent = one.model_copy(update={"changed": ("network",)})
+    assert compare(together, programs.model_copy(update={"breaks": (silent,)})).left
+
+
+def test_sound_programs_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "behaviour.txt"
+    programs = SoundPrograms(reference={"loss": {"x": [1.0, "nan"]}}, breaks=(RATE,))
+    path.write_bytes(encode(programs.shortened()))
+    found = read_sound_programs(path)
+    assert found is not None
+    assert found.reference == programs.reference
+    assert [one.broken for one in found.breaks] == [None]
+    assert b"loss" not in path.read_bytes()
+    path.write_text("x")
+    with pytest.raises(UserError, match="put it back"):
+        read_sound_programs(path)
+    assert read_sound_programs(tmp_path / "none.txt") is None
