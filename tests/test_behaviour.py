@@ -102,9 +102,17 @@ def test_what_an_aspect_rests_on_has_no_circle() -> None:
 
 
 def test_numbers_agree_within_rounding_alone() -> None:
-    one, two = {"loss": {"x": [1.0, 2.0]}}, {"loss": {"x": [1.00001, 2.0]}}
+    one: Behaviour = {"loss": {"x": [1.0, 2.0]}}
+    two: Behaviour = {"loss": {"x": [1.00001, 2.0]}}
     assert difference("loss", one, two) is None
-    for other in ({"x": [1.01, 2.0]}, {"x": [1.0]}, {"y": [1.0, 2.0]}, {"x": [1.0, "nan"]}, {}):
+    others: list[dict[str, list[float | str]]] = [
+        {"x": [1.01, 2.0]},
+        {"x": [1.0]},
+        {"y": [1.0, 2.0]},
+        {"x": [1.0, "nan"]},
+        {},
+    ]
+    for other in others:
         found = difference("loss", one, {"loss": other})
         assert found is not None
         assert "healthy program" in str(found)

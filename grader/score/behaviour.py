@@ -22,7 +22,8 @@ REFERENCE_BEHAVIOUR: Role = "reference behaviour"
 _BROKEN, _RIGHT, _SOUND = "broken behaviour ", "right ", "sound "
 # The wrong number below a range, its lowest and its highest right number, and the wrong one above it.
 _BELOW, _LOWEST, _HIGHEST, _ABOVE = "below ", "lowest ", "highest ", "above "
-_RIGHT_VERDICTS = ("full", "alternative")
+_MASKED = "masked "
+_ROLES: Mapping[str, str] = {"full": _RIGHT, "alternative": _RIGHT, "masking": _MASKED}
 
 
 def behaviour_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
@@ -54,13 +55,13 @@ def _parts(recipe: Recipe) -> Sequence[Recipe]:
 
 @lru_cache(maxsize=256)
 def _sound_programs(recipe: Recipe) -> Mapping[Role, str]:
-    """Return the source of each right fix and each sound edit that we know, by its role."""
+    """Return the source of each right fix, each that leaves the cause, and each sound edit, by its role."""
     found: dict[Role, str] = {}
     for part in () if recipe.is_healthy else _parts(recipe):
         broken = part.broken_source()
         for item in load_variants(part.id):
-            if item.verdict in _RIGHT_VERDICTS:
-                found[f"{_RIGHT}{part.id} {item.id}"] = item.source(broken)
+            if item.verdict in _ROLES:
+                found[f"{_ROLES[item.verdict]}{part.id} {item.id}"] = item.source(broken)
         for name, span in load_ranges(part.id).items():
             below, above = span.outside
             sides = {_BELOW: below, _LOWEST: span.right[0], _HIGHEST: span.right[1], _ABOVE: above}
@@ -97,11 +98,14 @@ def sound_programs(replays: Mapping[Role, Replay]) -> SoundPrograms | None:
 def _break(id: str, broken: Behaviour, reference: Behaviour, found: Mapping[Role, Behaviour]) -> Break:
     changed = tuple(differences(broken, reference))
     edited = roots(changed)
-    right, doubtful = [], []
+    right, doubtful, masked = [], [], []
     for role, one in found.items():
         if role.startswith(f"{_RIGHT}{id} "):
             aspects = dict.fromkeys((*edited, *edited_by(one, reference)))
             right.append(Example(aspects=tuple(aspects), behaviour=one))
+        elif role.startswith(f"{_MASKED}{id} "):
+            aspects = dict.fromkeys((*edited, *edited_by(one, reference)))
+            masked.append(Example(aspects=tuple(aspects), behaviour=one))
         elif role.startswith(f"{_LOWEST}{id} "):
             name = role.removeprefix(_LOWEST)
             high = found[_HIGHEST + name]
@@ -109,6 +113,4 @@ def _break(id: str, broken: Behaviour, reference: Behaviour, found: Mapping[Role
             for end, wrong in ((one, found.get(_BELOW + name)), (high, found.get(_ABOVE + name))):
                 if wrong is not None:
                     doubtful.append(Example(aspects=edited, behaviour=end, other_end=wrong))
-    return Break(
-        id=id, edited=edited, changed=changed, right=tuple(right), doubtful=tuple(doubtful), broken=broken
-    )
+    return Break(id=id, edited=edited, changed=changed, right=tuple(right), doubtful=tuple(doubtful), broken=broken)

@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import zip_longest
 
 from grader.intake.program import Unparsable, parse_experiment, program_digest, tree_digest
 from grader.replay.replay import Replay
@@ -29,7 +30,7 @@ from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
 from grader.score.verdict import Check, Measurement, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
-from harness.behaviour.sound import Comparison
+from harness.behaviour.sound import Cause, Comparison
 from harness.recipe import Recipe, Symptom, load_recipe
 from harness.recorded import mechanisms_of
 
@@ -171,22 +172,10 @@ def _judge_without_symptom(
         return _lost(f"The check that finds this fault finds it as before: {_figure(bad_checks[0])}.")
     if bad_checks:
         return _masked(evidence, f"The symptom is gone, but something is still wrong: {_figure(bad_checks[0])}.")
-    if bad_evaluations and _is_unknown_network(evidence):
-        return _open(
-            "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
-            f" own, which the trusted evaluator cannot judge ({_figure(bad_evaluations[0])}). The instructor decides."
-        )
     if bad_evaluations:
-        reason = f"The symptom is gone, but the network is not healthy: {_figure(bad_evaluations[0])}."
-        return _masked(evidence, reason)
-    near = any(cause.doubtful for cause in comparison.left)
-    if comparison.left and not near and (why := _only_numbers(evidence)):
-        return _masked(evidence, f"{why} It still does not do what a healthy program does: {comparison.left[0].left}.")
+        return _judge_unhealthy(evidence, comparison, bad_evaluations[0])
     if comparison.left:
-        return _open(
-            "No symptom is left and every check is sound, but where the fault was the program does something else than"
-            f" a healthy one: {comparison.left[0].left}. The instructor decides."
-        )
+        return _judge_left(evidence, comparison.left[0])
     if comparison.lost:
         lost_ones = ", ".join(comparison.lost)
         return _masked(evidence, f"The fix switches off what the experiment uses: {lost_ones}.")
@@ -195,6 +184,36 @@ def _judge_without_symptom(
     if comparison.is_right:
         return full(*_CORRECT, "Each function does what it does in a right program, and no symptom is left.")
     return full(*_CORRECT, "Where the fault was the program does what a healthy one does, and every check is sound.")
+
+
+def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measurement) -> Check:
+    """Judge a fix whose checks are sound, and whose weights are not healthy as the trusted evaluator sees them."""
+    if _is_unknown_network(evidence):
+        return _open(
+            "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
+            f" own, which the trusted evaluator cannot judge ({_figure(bad)}). The instructor decides."
+        )
+    if comparison.other_data and not _changes_a_number(evidence):
+        return _open(
+            "The symptom is gone and every check is sound, but load_data prepares the data in another way than the"
+            f" reference fix, so the trusted evaluator cannot judge it ({_figure(bad)}). The instructor decides."
+        )
+    return _masked(evidence, f"The symptom is gone, but the network is not healthy: {_figure(bad)}.")
+
+
+def _judge_left(evidence: Evidence, cause: Cause) -> Check:
+    """Judge a fix without an alarm that does something else than a right program where the break acts."""
+    if not cause.doubtful:
+        if cause.is_exact:
+            return _masked(evidence, f"Where the fault was, the program is not the healthy one: {cause.left}.")
+        if cause.weaker:
+            return _masked(evidence, f"The fault is weaker, not gone: {cause.left}.")
+        if _changes_a_number(evidence):
+            return _masked(evidence, f"The edit changes one number, and not to a right one: {cause.left}.")
+    return _open(
+        "No symptom is left and every check is sound, but where the fault was the program does something else than a"
+        f" healthy one: {cause.left}. The instructor decides."
+    )
 
 
 def _judge_half(evidence: Evidence, comparison: Comparison) -> Check:
@@ -207,22 +226,25 @@ def _judge_half(evidence: Evidence, comparison: Comparison) -> Check:
     return lost(*_CORRECT, reason, _REMEDY, points=CORRECT * share)
 
 
-def _only_numbers(evidence: Evidence) -> str:
-    """Return a sentence if the edit changes nothing but constants of the broken experiment, else ""."""
+def _changes_a_number(evidence: Evidence) -> bool:
+    """Return whether the edit changes one constant of the broken experiment and nothing else."""
     try:
-        shapes = [_without_constants(text) for text in (evidence.recipe.broken_source(), evidence.source)]
+        ours, theirs = map(parse_experiment, (evidence.recipe.broken_source(), evidence.source))
     except Unparsable:
-        return ""
-    return "The edit changes only a number." if shapes[0] == shapes[1] else ""
-
-
-@lru_cache(maxsize=256)
-def _without_constants(source: str) -> str:
-    tree = parse_experiment(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and not isinstance(node.value, str):
-            node.value = 0
-    return ast.dump(tree)
+        return False
+    pairs = list(zip_longest(ast.walk(ours), ast.walk(theirs)))
+    if any(type(one) is not type(two) for one, two in pairs):
+        return False
+    constants = [
+        (one, two)
+        for one, two in pairs
+        if isinstance(one, ast.Constant) and isinstance(two, ast.Constant) and one.value != two.value
+    ]
+    if len(constants) != 1:
+        return False
+    one, two = constants[0]
+    two.value, two.kind = one.value, one.kind
+    return ast.dump(ours) == ast.dump(theirs)
 
 
 def _is_as_before(evidence: Evidence) -> bool:
@@ -240,9 +262,7 @@ def _is_as_before(evidence: Evidence) -> bool:
 
 
 def _masked(evidence: Evidence, reason: str) -> Check:
-    """Give the points of a masked cause, if the network has learnt and the code could not make up its log."""
-    if why := doubt(evidence):
-        return _open(f"{reason} But its own process wrote that log, and {why}. The instructor decides.")
+    """Give the points of a masked cause, if the network has learnt, which the trusted evaluator says."""
     if not has_learnt(evidence.fixed, evidence.settings.dataset):
         return _lost(f"{reason} It has learnt nothing that a guess does not know.")
     return lost(*_CORRECT, reason, _REMEDY, points=MASKED)

@@ -22,6 +22,7 @@ from harness.behaviour.compare import (
     below,
     difference,
     differences,
+    lies_among,
     lies_between,
     lost_features,
     roots,
@@ -32,6 +33,11 @@ from harness.toml_file import StrictModel
 # What network and loss do together: a softmax may move from one to the other.
 _TOGETHER = frozenset({"network", "loss"})
 _SINKS = frozenset({"step", "step at the start", "first steps", "evaluation of the network", "serving"})
+# A loss of other targets, of mixed examples say, has another floor.
+_OF_LOSS = ("loss", "batches", "augmentation")
+_EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming"})
+# Another optimizer, rate or schedule is right within the range that the sound edits of the experiment have.
+_RULE = "update rule"
 _LIST = Field(strict=False)
 
 
@@ -65,8 +71,8 @@ class Example(StrictModel):
 class Break(StrictModel):
     """One break: the aspects that it edits, all that it changes, and the right programs beside the reference fix.
 
-    doubtful: pairs of a right number and the nearest wrong one; between them a person decides. `broken` is the broken
-    program, if it is at hand.
+    doubtful: pairs of a right number and the nearest wrong one; between them a person decides. masked: known fixes that
+    leave the cause. `broken` is the broken program, if it is at hand.
     """
 
     id: str
@@ -74,7 +80,12 @@ class Break(StrictModel):
     changed: Annotated[tuple[str, ...], _LIST]
     right: Annotated[tuple[Example, ...], _LIST] = ()
     doubtful: Annotated[tuple[Example, ...], _LIST] = ()
+    masked: Annotated[tuple[Example, ...], _LIST] = ()
     broken: Behaviour | None = None
+
+    def right_programs(self) -> list[Behaviour]:
+        """Return the behaviours of the right programs."""
+        return [end for one in self.right for end in (one.behaviour, one.other_end) if end is not None]
 
 
 class SoundPrograms(StrictModel):
@@ -132,14 +143,21 @@ def read_sound_programs(path: Path) -> SoundPrograms | None:
 class Cause:
     """What became of one break: `left` is a figure that is not that of a right program, None if it is fixed.
 
-    as_before: that aspect is still as in the broken program. doubtful: it is a number beside the right ones, of which
+    as_before: that aspect is still as in the broken program. weaker: it lies between the broken program and the healthy
+    one, or it is that of a known fix that leaves the cause. doubtful: it is a number beside the right ones, of which
     nobody has said that it is wrong.
     """
 
     id: str
     left: Difference | None = None
     as_before: bool = False
+    weaker: bool = False
     doubtful: bool = False
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether there is one right way to do what is left: a metric, an answer, what is kept or resumed."""
+        return self.left is not None and self.left.aspect in _EXACT
 
 
 @dataclass(frozen=True)
@@ -147,13 +165,15 @@ class Comparison:
     """A fix beside the sound programs.
 
     other: figures of places that were not broken in which the fix differs from all of them. lost: features of the right
-    programs that no longer act. other_loss: the loss is another one that is right.
+    programs that no longer act. other_loss: the loss is another one that is right. other_data: the data differ from the
+    reference fix's.
     """
 
     causes: tuple[Cause, ...]
     other: tuple[Difference, ...]
     lost: tuple[str, ...]
     other_loss: bool = False
+    other_data: bool = False
 
     @property
     def is_right(self) -> bool:
@@ -183,12 +203,17 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         if example is not None:
             accepted |= {aspect for aspect in example.aspects if aspect in apart}
             causes.append(Cause(one.id))
+        elif one.edited == (_RULE,) and lies_among(
+            _RULE, own, [reference, *(e.behaviour for e in one.right), *programs.sound]
+        ):
+            accepted.add(_RULE)
+            causes.append(Cause(one.id))
         elif set(one.edited) <= _TOGETHER and _SINKS & set(one.changed) and not apart.keys() & _SINKS:
             accepted |= _TOGETHER
             causes.append(Cause(one.id))
         else:
             accepted |= set(one.edited)
-            causes.append(_left(one, own, apart))
+            causes.append(_left(one, own, reference, apart))
     right = [reference, *(item.behaviour for one in programs.breaks for item in one.right)]
     accepted |= {
         aspect
@@ -197,18 +222,27 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
     }
     # What rests on an aspect that differs differs for that reason.
     other = [aspect for aspect in apart if aspect not in accepted and not below(aspect) & apart.keys()]
+    for place, one in enumerate(programs.breaks):
+        if causes[place].left is None and (still := [aspect for aspect in other if aspect in one.changed]):
+            causes[place] = Cause(one.id, apart[still[0]])
     return Comparison(
         causes=tuple(causes),
         other=tuple(apart[aspect] for aspect in other),
         lost=lost_features(own, right),
-        other_loss="loss" in apart and "loss" in accepted,
+        other_loss=any(aspect in apart and aspect in accepted for aspect in _OF_LOSS),
+        other_data=not apart.keys().isdisjoint(("training data", "validation data")),
     )
 
 
-def _left(one: Break, own: Behaviour, apart: Mapping[str, Difference]) -> Cause:
+def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, Difference]) -> Cause:
     wrong: Sequence[str] = [aspect for aspect in one.edited if aspect in apart] or list(apart)
-    before = [] if one.broken is None else [a for a in wrong if difference(a, own, one.broken) is None]
-    return Cause(one.id, apart[(before or wrong)[0]], bool(before), any(_is_doubtful(own, e) for e in one.doubtful))
+    before: list[str] = []
+    weaker = any(example.is_like(own) for example in one.masked)
+    if one.broken is not None:
+        before = [aspect for aspect in wrong if difference(aspect, own, one.broken) is None]
+        weaker |= all(lies_between(aspect, own, one.broken, reference) for aspect in one.edited)
+    doubtful = any(_is_doubtful(own, example) for example in one.doubtful)
+    return Cause(one.id, apart[(before or wrong)[0]], bool(before), weaker, doubtful)
 
 
 def _is_doubtful(own: Behaviour, example: Example) -> bool:

@@ -46,7 +46,9 @@ STEPS = 4
 def measure(subject: Subject) -> Finding:
     """Read the optimizer's tensors and those of the graph of a loss, then make the first steps of the run."""
     trial = subject.trial()
-    named = {name: tensor for name, tensor in trial.model.named_parameters() if tensor.requires_grad}
+    trained = (item for item in trial.model.named_parameters() if item[1].requires_grad)
+    # What is meant to rest needs no optimizer, whether its gradient is switched off or not.
+    named = {name: tensor for name, tensor in trained if not name.startswith(trial.experiment.frozen)}
     own = {id(tensor) for tensor in trial.model.parameters()}
     held = {id(tensor) for group in trial.optimizer.param_groups for tensor in group["params"]}
     outputs = trial.model.train()(next(trial.batches())[0])
