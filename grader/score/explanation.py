@@ -16,7 +16,7 @@ from harness.recorded import check_of_value, outcomes_of, rival_outcome, trips_o
 from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
 from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values, no_first_sign
-from harness.submission.places import places_of
+from harness.submission.places import place_named, places_of
 from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, parse_report
 
 _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
@@ -75,7 +75,7 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     every = frozenset.union(*holds.values())
     right = f"It is in {' and '.join(' or '.join(sorted(names)) for names in holds.values())}."
     names = places_of(recipe.broken_source())
-    places = [(entry.cause, names.get(entry.where, entry.where)) for entry in diagnosis]
+    places = [(entry.cause, place_named(entry.where, names)) for entry in diagnosis]
     if not 1 <= len({place for _, place in places}) <= len(recipe.causes):
         return lost(*_WHERE, f"You name {len({place for _, place in places})} places.", right)
     wrong = {place for cause, place in places if place not in holds.get(cause, every)}
