@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from harness.cases import find_case
 from harness.checks import check_names, load_check
-from harness.recipe import SOLUTIONS
+from harness.recipe import SOLUTIONS, Recipe, load_recipe
 from harness.toml_file import StrictModel, read_record
 
 MEASURED = "measured.toml"
@@ -112,6 +112,27 @@ def rival_outcome(rival: str, check: str, found: str) -> str:
     pair = [load_check(check).outcome(one) for one in (found, theirs)]
     excluded = theirs != found and all(one.judged for one in pair) and not all(one.sound for one in pair)
     return theirs if excluded else ""
+
+
+def suggests(recipe: Recipe, rival: str) -> bool:
+    """Return whether what a run of this recipe shows suggests a rival, too: if nothing is broken, each one.
+
+    It does if both trip a check with the same outcome, have a symptom of the same signal on the same side, or belong to
+    the same area. Raises `UserError` for a recipe that is unknown or was never measured.
+    """
+    return recipe.is_healthy or any(_look_alike(cause, rival) for cause in recipe.causes)
+
+
+@cache
+def _look_alike(one: str, two: str) -> bool:
+    recipes = [load_recipe(name) for name in (one, two)]
+    trips = [set(trips_of(name).items()) for name in (one, two)]
+    symptoms = [
+        {(item.signal, side) for item in recipe.symptoms for side in ("above", "below") if getattr(item, side) is not None}
+        for recipe in recipes
+    ]
+    alike = (set.intersection(*trips), set.intersection(*symptoms), recipes[0].area == recipes[1].area)
+    return any(alike)
 
 
 def check_of_value(signal: str, step: int | None) -> str:

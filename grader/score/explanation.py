@@ -5,14 +5,15 @@ from the front matter; of the text only its length and its parts count.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
 
 from grader.intake.program import Unparsable
 from grader.score.evidence import Evidence, sound_logs
 from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from harness.errors import UserError, printable
-from harness.recipe import HEALTHY, Recipe, load_recipe
-from harness.recorded import check_of_value, outcomes_of, rival_outcome, trips_of
+from harness.recipe import HEALTHY, Area, Recipe, load_recipe
+from harness.recorded import check_of_value, outcomes_of, rival_outcome, suggests, trips_of
 from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
 from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values, no_first_sign
@@ -22,10 +23,11 @@ from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, Rule
 _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
 _WHERE = ("where", "It names the function that holds the cause", 2.0)
 _FIRST_WRONG = ("first_wrong", "It cites the first sign of the fault", 3.0)
-_RULED_OUT = ("ruled_out", "Two other causes are ruled out by facts", 4.0)
+_RULED_OUT = ("ruled_out", "Other causes that could explain the run are ruled out by facts", 4.0)
 _FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 3.0)
 
-_RIVALS, _RIVALS_READ = 2, 4  # two count, of the first four: a list of guesses is no argument
+RIVALS, _RIVALS_READ = 2, 4  # two count, of the first four: a list of guesses is no argument
+AREAS, _AREAS_READ = 4, 8  # the same for a run that is healthy: a cause of each of four areas
 
 
 def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check, ...]:
@@ -163,42 +165,62 @@ def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, re
 
 
 def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
-    remedy = "Rule out two other causes, each with a fact of the broken run that the other cannot explain."
+    healthy = evidence.recipe.is_healthy
+    needed, read = (AREAS, _AREAS_READ) if healthy else (RIVALS, _RIVALS_READ)
+    remedy = "Rule out two causes that could explain what you saw, each with a fact of the broken run that it cannot."
+    if healthy:
+        remedy = (
+            f"Rule out causes of {AREAS} areas ({', '.join(get_args(Area))}), each with the outcome of a check, or a"
+            " value, that it would change."
+        )
     if not report.ruled_out:
         return lost(*_RULED_OUT, "No other cause is ruled out.", remedy)
     if (verdict := _not_compared(_RULED_OUT, evidence)) is not None:
         return verdict
-    judged = list(_rivals(evidence, report))
-    good = [reason for verdict, reason in judged if verdict]
-    unclear = [reason for verdict, reason in judged if verdict is None]
-    if len(good) >= _RIVALS:
-        return full(*_RULED_OUT, " ".join(good[:_RIVALS]))
+    judged = list(_rivals(evidence, report.ruled_out[:read]))
+    # A run is healthy if nothing of another kind is broken, either: a second cause of an area adds nothing.
+    good = {load_causes()[cause].area if healthy else cause: reason for cause, verdict, reason in judged if verdict}
+    if len(good) >= needed:
+        return full(*_RULED_OUT, " ".join([*good.values()][:needed]))
     words = {True: "Accepted", False: "Refused", None: "Open"}
-    reasons = " ".join(f"{words[verdict]}: {reason}" for verdict, reason in judged)
-    if unclear:
+    reasons = " ".join(f"{words[verdict]}: {reason}" for _, verdict, reason in judged)
+    if any(verdict is None for _, verdict, _ in judged):
         return open_check(*_RULED_OUT, f"{reasons} The instructor decides.")
-    points = _RULED_OUT[2] / _RIVALS * len(good)
+    if healthy:
+        reasons = f"Areas ruled out: {', '.join(good) or 'none'}, and {needed} are needed. {reasons}"
+    points = _RULED_OUT[2] / needed * len(good)
     return lost(*_RULED_OUT, reasons, remedy, points=points)
 
 
-def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, str]]:
+def _rivals(evidence: Evidence, entries: Sequence[RuledOut]) -> Iterator[tuple[str, bool | None, str]]:
     """Yield for each cause that is ruled out whether it is, and why; None if that cannot be judged."""
-    known, seen = load_causes(), set()
-    for entry in report.ruled_out[:_RIVALS_READ]:
-        name = printable(entry.cause)
-        if entry.cause in seen:
-            continue
-        seen.add(entry.cause)
-        if entry.cause not in known or entry.cause == HEALTHY:
-            yield False, f"{name} is no cause that could be ruled out."
-        elif entry.cause in evidence.recipe.causes:
-            yield False, f"{name} is the cause of this run."
-        elif not entry.check:
-            yield _by_value(evidence, entry)
-        elif untrue := _untrue_outcome(evidence, entry):
-            yield False, untrue
-        else:
-            yield _by_check(evidence, entry.cause, entry.check)
+    first: dict[str, RuledOut] = {}
+    for entry in entries:
+        first.setdefault(entry.cause, entry)
+    for cause, entry in first.items():
+        yield cause, *_ruled_out(evidence, entry)
+
+
+def _ruled_out(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
+    name = printable(entry.cause)
+    if entry.cause not in load_causes() or entry.cause == HEALTHY:
+        return False, f"{name} is no cause that could be ruled out."
+    if entry.cause in evidence.recipe.causes:
+        return False, f"{name} is the cause of this run."
+    if not _is_suggested(evidence.recipe, entry.cause):
+        return False, f"Nothing in this run suggests {name}: it would show in another way."
+    if not entry.check:
+        return _by_value(evidence, entry)
+    if untrue := _untrue_outcome(evidence, entry):
+        return False, untrue
+    return _by_check(evidence, entry.cause, entry.check)
+
+
+def _is_suggested(recipe: Recipe, rival: str) -> bool:
+    try:
+        return suggests(recipe, rival)
+    except UserError:  # never measured
+        return True
 
 
 def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:

@@ -254,11 +254,15 @@ def _record_difference(line: str, new_line: str) -> str:
 
 
 class Cause(BaseModel):
-    """A cause: one sentence, and what every run that has it shows in its log; healthy runs show an observation, too."""
+    """A cause: one sentence, and what every run that has it shows in its log; healthy runs show an observation, too.
+
+    area: the kind of the cause; "" for `healthy`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     says: str
+    area: str = ""
     symptom: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
     observation: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
 
@@ -280,7 +284,7 @@ def load_causes() -> Mapping[str, Cause]:
     if CAUSES.is_file():
         return _CAUSES.validate_json(CAUSES.read_bytes())
     found = {
-        recipe.id: Cause(says=recipe.cause, symptom=recipe.symptoms, observation=recipe.observations)
+        recipe.id: Cause(says=recipe.cause, area=recipe.area, symptom=recipe.symptoms, observation=recipe.observations)
         for recipe in load_recipes()[0]
     }
     return {**found, HEALTHY: Cause(says="nothing is wrong with this run")}
