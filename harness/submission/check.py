@@ -262,7 +262,7 @@ class _ReportJudge:
                 f"{report} has the picture {printable(lost[0])}, which your instructor will not see: put a PNG,"
                 " JPEG, GIF or WebP into the text as a data: address, or paste lines of the log into a code block."
             )
-        if not body.shows_values:
+        if not body.shows_picture and not body.value_lines:
             message = (
                 f"{report} has no plot and no line of a log: paste lines that show the symptom, with their values,"
             )

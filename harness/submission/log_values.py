@@ -154,6 +154,10 @@ class LogValues:
         """Yield, in order, the places at which a signal lies outside what the healthy run shows there."""
         return (place for place in self.of(signal) if self.departs(signal, place, healthy, share))
 
+    def differences(self, signal: str, healthy: "LogValues") -> Iterator[int]:
+        """Yield the places at which a signal differs from the healthy run's by more than rounding."""
+        return self.departures(signal, healthy, _FIRST_SHARES[0])
+
     def beginnings(self, signal: str, healthy: "LogValues") -> Iterator[range]:
         """Yield the places at which a signal begins to differ from the healthy run's, where it does.
 
