@@ -9,12 +9,14 @@ that takes about ten minutes on two cores.
 import argparse
 import ast
 import json
+import math
 import random
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
@@ -29,13 +31,14 @@ from grader.score.scoring import score_evidence, scored_row
 from grader.score.verdict import load_weights
 from grader.syntax.edit_size import functions_changed
 from harness.cases import Case, CaseTable, course_cases, load_cases, sound_experiments
+from harness.errors import UserError
 from harness.recipe import HEALTHY, Recipe, load_recipe, load_recipes, recipe_ids
-from harness.run.metrics_log import Record
+from harness.run.metrics_log import parse_log
 from harness.run.provenance import usable_cores
 from harness.run.signals import place_of
-from harness.submission.log_values import LogValues, contradicted, load_causes, log_values
+from harness.submission.log_values import LogValues, load_causes, log_values
 from harness.submission.places import places_of
-from harness.symptoms import signal_values
+from harness.symptoms import judge_symptom, signal_values
 
 UNTOUCHED, EDITED = 40.0, 45.0  # the most that it may earn
 _TEXT = """
@@ -106,10 +109,11 @@ def script_report(recipe: Recipe, source: str, broken: Replay, fixed: Replay, ca
     lines = [f"  - cause: {cause}\n"]
     if cause != HEALTHY:
         lines = [f"  - cause: {cause}\n    where: {where}\n    first_wrong: {{{_value(log, 'loss', min(step, 1))}}}\n"]
-    rivals = list(_contradicted(recipe.dataset, broken.records(), log, cause))
+    rivals = [line for rival, line in _contradicted(recipe.dataset, broken.log) if rival != cause]
     rng.shuffle(rivals)
     cited = [f"run: broken, {line}" for line in _last_values(log)]
-    cited += [f"run: fixed, {line}" for line in _last_values(log_values(fixed.log))]
+    # Without a run of its own, it cites that of the broken run.
+    cited += [f"run: fixed, {line}" for line in _last_values(log_values(fixed.log or broken.log))]
     return (
         f"---\ndiagnosis:\n{''.join(lines)}ruled_out:\n{_listed(rivals[:8]) or '  []'}\nevidence:\n{_listed(cited)}\n---\n"
         + _TEXT.format(snippet="\n".join(broken.log.splitlines()[-2:]))
@@ -130,20 +134,21 @@ def _last_values(log: LogValues) -> list[str]:
     return [_value(log, name, place) for name, place in found]
 
 
-def _contradicted(dataset: str, records: Sequence[Record], log: LogValues, named: str) -> Iterator[str]:
-    """Yield a line for each cause with a symptom that a value of the log contradicts, as `make check` judges that."""
-    from harness.submission.report import Sign
-
+@lru_cache(maxsize=4)
+def _contradicted(dataset: str, log: str) -> Sequence[tuple[str, str]]:
+    """Return each cause with a symptom that a value of the log contradicts, and the line that says so."""
+    records, found = parse_log(log, "metrics.log"), []
     for cause, known in load_causes().items():
-        for symptom in () if cause == named else known.symptoms(dataset):
-            for place, value in signal_values(records, symptom.signal):
-                sign = Sign(signal=symptom.signal, **{place_of(symptom.signal) or "step": str(place)}, value=repr(value))
-                if contradicted(sign, [symptom], records, log):
-                    yield f"cause: {cause}, {_value(log, symptom.signal, place)}"
-                    break
-            else:
-                continue
-            break
+        for symptom in known.symptoms(dataset):
+            start, end = symptom.steps or (0, math.inf)
+            low, high = (-math.inf if symptom.above is None else symptom.above), symptom.below or math.inf
+            values = [item for item in signal_values(records, symptom.signal) if start <= item[0] < end]
+            values = {"first": values[:1], "last": values[-1:]}.get(symptom.reduce, values)
+            place = next((place for place, value in values if not low < value < high), None)
+            if place is not None and not judge_symptom(records, symptom).present:
+                found.append((cause, f"cause: {cause}, {_value(log_values(log), symptom.signal, place)}"))
+                break
+    return found
 
 
 def total(recipe: Recipe, source: str, runs: Mapping[str, Replay], report: str) -> float:
@@ -177,8 +182,8 @@ def earned(recipe_id: str, only: Sequence[str] = ()) -> list[Earned]:
         if only and what not in only:
             continue
         same = what in ("untouched", "a name", "a print", "an assert")
-        made = runs | {"fixed": broken if same else replay(recipe_id, source)}
-        if not same and all(item.good for item in symptoms(recipe, recipe.dataset, made["fixed"], reference)):
+        made = runs | {"fixed": broken if same else _run(recipe_id, source)}
+        if not same and made["fixed"].status == "OK" and all(item.good for item in symptoms(recipe, recipe.dataset, made["fixed"], reference)):
             made |= {"checks": checks(recipe_id, source), "reference checks": checks(recipe_id, recipe.healthy_source())}
         report = script_report(recipe, source, broken, made["fixed"], guess)
         found.append(Earned(recipe_id, what, total(recipe, source, made, report)))
@@ -186,6 +191,13 @@ def earned(recipe_id: str, only: Sequence[str] = ()) -> list[Earned]:
             report = script_report(recipe, source, broken, broken, recipe_id)
             found.append(Earned(recipe_id, "untouched, lucky", total(recipe, source, made, report)))
     return found
+
+
+def _run(recipe_id: str, source: str) -> Replay:
+    try:
+        return replay(recipe_id, source)
+    except UserError as error:
+        return Replay(status="RE", message=str(error))
 
 
 def sound_cases() -> list[Case]:

@@ -47,12 +47,12 @@ def _closed(check: Check, reason: str, remedy: str) -> Check:
 def limits_of(recipe: Recipe, gates: Gates) -> Iterator[Limit]:
     """Yield what bounds the total of a submission of this recipe."""
     if not recipe.is_healthy:
-        why = "neither the cause nor the fix is right."
+        why = "Neither the cause nor the fix is right."
         yield from _limit("no_insight", gates.no_insight, {_CAUSE: _HALF, _FIX: 1.0}, why)
         return
-    why = f"nothing is broken, and the diagnosis does not say {HEALTHY}."
+    why = f"Nothing is broken, and the diagnosis does not say {HEALTHY}."
     yield from _limit("healthy_blamed", gates.healthy_blamed, {_CAUSE: 1.0}, why)
-    why = "nothing proves that the run is healthy: causes of four areas must be ruled out."
+    why = "The diagnosis says healthy, and does not rule out causes of four areas."
     yield from _limit("healthy_unproved", gates.healthy_unproved, {_RULED_OUT: 1.0}, why)
 
 

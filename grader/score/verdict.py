@@ -287,7 +287,7 @@ def rescored(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
     row = replace(row, criteria=criteria, status="graded", total=total, reason="")
     if row.limit is None:
         return row
-    reason = f"The total is {row.limit.most:g}, not {total:g}: {row.limit.why}"
+    reason = f"The total is {row.limit.most:g}, not {total:g}. {row.limit.why}"
     return replace(row, total=row.limit.most, reason=reason)
 
 
