@@ -133,7 +133,7 @@ def _look_alike(one: str, two: str) -> bool:
 
 
 def _alike(one: Symptom, two: Symptom) -> bool:
-    """Return whether two symptoms are about the same figure of a signal, on the same side, in a common part of a run."""
+    """Return whether two symptoms say that a figure of a signal is off on the same side, in a common part of a run."""
     sides = [(item.signal, item.reduce, item.above is None, item.below is None) for item in (one, two)]
     (start, end), (other_start, other_end) = (item.steps or (0, math.inf) for item in (one, two))
     return sides[0] == sides[1] and start < other_end and other_start < end

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
@@ -33,6 +33,7 @@ from grader.syntax.edit_size import functions_changed
 from harness.cases import Case, CaseTable, course_cases, load_cases, sound_experiments
 from harness.errors import UserError
 from harness.recipe import HEALTHY, Recipe, load_recipe, load_recipes, recipe_ids
+from harness.recorded import outcomes_of
 from harness.run.metrics_log import parse_log
 from harness.run.provenance import usable_cores
 from harness.run.signals import place_of
@@ -101,23 +102,24 @@ def _other_number(source: str, faulty: frozenset[str]) -> str:
     return ""
 
 
-def script_report(recipe: Recipe, source: str, broken: Replay, fixed: Replay, cause: str) -> str:
-    """Return a report with this cause that is right in form."""
+def script_report(
+    recipe: Recipe, source: str, broken: Replay, fixed: Replay, cause: str, rivals: Sequence[str] | None = None
+) -> str:
+    """Return a report with this cause that is right in form; by default values of the log contradict the rivals."""
     rng = random.Random(f"{recipe.id} {cause}")
     log, where = log_values(broken.log), rng.choice(sorted(places_of(source)))
     step = rng.randrange(len(log.of("loss")))
     lines = [f"  - cause: {cause}\n"]
     if cause != HEALTHY:
         lines = [f"  - cause: {cause}\n    where: {where}\n    first_wrong: {{{_value(log, 'loss', min(step, 1))}}}\n"]
-    rivals = [line for rival, line in _contradicted(recipe.dataset, broken.log) if rival != cause]
-    rng.shuffle(rivals)
+    if rivals is None:
+        rivals = [line for rival, line in _contradicted(recipe.dataset, broken.log) if rival != cause]
+        rng.shuffle(rivals)
     cited = [f"run: broken, {line}" for line in _last_values(log)]
     # Without a run of its own, it cites that of the broken run.
     cited += [f"run: fixed, {line}" for line in _last_values(log_values(fixed.log or broken.log))]
-    return (
-        f"---\ndiagnosis:\n{''.join(lines)}ruled_out:\n{_listed(rivals[:8]) or '  []'}\nevidence:\n{_listed(cited)}\n---\n"
-        + _TEXT.format(snippet="\n".join(broken.log.splitlines()[-2:]))
-    )
+    matter = f"diagnosis:\n{''.join(lines)}ruled_out:\n{_listed(rivals[:8]) or '  []'}\nevidence:\n{_listed(cited)}\n"
+    return f"---\n{matter}---\n" + _TEXT.format(snippet="\n".join(broken.log.splitlines()[-2:]))
 
 
 def _listed(lines: Sequence[str]) -> str:
@@ -183,8 +185,11 @@ def earned(recipe_id: str, only: Sequence[str] = ()) -> list[Earned]:
             continue
         same = what in ("untouched", "a name", "a print", "an assert")
         made = runs | {"fixed": broken if same else _run(recipe_id, source)}
-        if not same and made["fixed"].status == "OK" and all(item.good for item in symptoms(recipe, recipe.dataset, made["fixed"], reference)):
-            made |= {"checks": checks(recipe_id, source), "reference checks": checks(recipe_id, recipe.healthy_source())}
+        if not same and made["fixed"].status == "OK":
+            left = (item for item in symptoms(recipe, recipe.dataset, made["fixed"], reference) if not item.good)
+            if next(left, None) is None:
+                sources = {"checks": source, "reference checks": recipe.healthy_source()}
+                made |= {role: checks(recipe_id, text) for role, text in sources.items()}
         report = script_report(recipe, source, broken, made["fixed"], guess)
         found.append(Earned(recipe_id, what, total(recipe, source, made, report)))
         if what == "untouched":
@@ -200,7 +205,8 @@ def _run(recipe_id: str, source: str) -> Replay:
         return Replay(status="RE", message=str(error))
 
 
-def sound_cases() -> list[Case]:
+@cache
+def sound_cases() -> Sequence[Case]:
     """Return every healthy experiment and decoy as a case of a course."""
     found = sound_experiments(load_cases().decoy, load_recipes()[0])
     tables = [
@@ -216,12 +222,23 @@ def earned_on_healthy(name: str) -> list[Earned]:
     with course_cases([case]):
         run = replay(case.id, case.broken_source())
         runs = {"broken": run, "reference": run, "fixed": run}
+        source = case.broken_source()
         reports = {
             "reference": reference_report(case.id, run.log, run.log),
-            "healthy": script_report(case, case.broken_source(), run, run, HEALTHY),
-            "a guess": script_report(case, case.broken_source(), run, run, next(iter(load_causes()))),
+            "healthy": script_report(case, source, run, run, HEALTHY),
+            "healthy, checks at random": script_report(case, source, run, run, HEALTHY, _random_checks(case)),
+            "healthy, without rivals": script_report(case, source, run, run, HEALTHY, ()),
+            "a guess": script_report(case, source, run, run, next(iter(load_causes()))),
         }
-        return [Earned(name, what, total(case, case.broken_source(), runs, text)) for what, text in reports.items()]
+        return [Earned(name, what, total(case, source, runs, text)) for what, text in reports.items()]
+
+
+def _random_checks(case: Case) -> Sequence[str]:
+    """Return eight causes, each with the true outcome of a check: a script may make the checks without reading them."""
+    rng, found = random.Random(case.sound), outcomes_of(case.id)
+    causes = rng.sample(sorted(load_causes().keys() - {HEALTHY}), 8)
+    chosen = ((cause, rng.choice(sorted(found))) for cause in causes)
+    return [f"cause: {cause}, check: {check}, outcome: {found[check]}" for cause, check in chosen]
 
 
 def table(rows: Sequence[Earned]) -> str:

@@ -170,7 +170,8 @@ def test_a_snippet_counts_if_the_broken_run_has_its_values_and_no_healthy_one(li
     assert points(dataclasses.replace(plain, report=text))["shown"] == expected
     silent = dataclasses.replace(plain, report=text, recipe=plain.recipe.model_copy(update={"symptoms": ()}))
     assert points(silent)["shown"] == 2, "if the log shows nothing, figures of a check do"
-    assert points(dataclasses.replace(plain, report=text, reference=Replay(status="XX", message="why")))["shown"] is None
+    without = dataclasses.replace(plain, report=text, reference=Replay(status="XX", message="why"))
+    assert points(without)["shown"] is None
 
 
 def with_values(fixed: Replay, **values: float) -> Replay:

@@ -32,8 +32,8 @@ def gradebook(scores: Scores) -> bytes:
     """Return `gradebook.csv`: one row a submission, RFC 4180, UTF-8 with the byte order mark that Excel needs.
 
     It leaves out the submissions of `left_out`. Open points are an empty cell, never 0. The total is the sum of the
-    criteria less `limit` (what the rubric's limit keeps back) and lateness, unless `decided` says something else. Text that a spreadsheet would compute is defused;
-    see `cell`.
+    criteria less `limit` (what a limit of the rubric keeps back) and lateness, unless `decided` says something else.
+    Text that a spreadsheet would compute is defused; see `cell`.
     """
     criteria = criteria_in(scores.submissions)
     rows = []

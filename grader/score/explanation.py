@@ -5,14 +5,13 @@ from the front matter; of the text only its length and its parts count.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import get_args
 
 from grader.intake.program import Unparsable
 from grader.score.evidence import Evidence, sound_logs
 from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from harness.errors import UserError, printable
-from harness.recipe import HEALTHY, Area, Recipe, load_recipe
+from harness.recipe import HEALTHY, Recipe, load_recipe
 from harness.recorded import check_of_value, outcomes_of, rival_outcome, suggests, trips_of
 from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
@@ -27,7 +26,8 @@ _RULED_OUT = ("ruled_out", "Other causes that could explain the run are ruled ou
 _FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 3.0)
 
 RIVALS, _RIVALS_READ = 2, 4  # two count, of the first four: a list of guesses is no argument
-AREAS, _AREAS_READ = 4, 8  # the same for a run that is healthy: a cause of each of four areas
+# The same for a run that is healthy: a cause of each of four areas, two of them by checks.
+AREAS, _AREAS_READ, _BY_CHECKS = 4, 6, 2
 
 
 def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check, ...]:
@@ -170,35 +170,43 @@ def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
     remedy = "Rule out two causes that could explain what you saw, each with a fact of the broken run that it cannot."
     if healthy:
         remedy = (
-            f"Rule out causes of {AREAS} areas ({', '.join(get_args(Area))}), each with the outcome of a check, or a"
-            " value, that it would change."
+            f"Rule out causes of {AREAS} areas (harness causes names them), each with a fact that it would change;"
+            f" at least {_BY_CHECKS} of these facts are outcomes of checks."
         )
     if not report.ruled_out:
         return lost(*_RULED_OUT, "No other cause is ruled out.", remedy)
     if (verdict := _not_compared(_RULED_OUT, evidence)) is not None:
         return verdict
     judged = list(_rivals(evidence, report.ruled_out[:read]))
-    # A run is healthy if nothing of another kind is broken, either: a second cause of an area adds nothing.
-    good = {load_causes()[cause].area if healthy else cause: reason for cause, verdict, reason in judged if verdict}
+    accepted = [(entry, reason) for entry, verdict, reason in judged if verdict]
+    good = _areas(accepted) if healthy else [reason for _, reason in accepted]
     if len(good) >= needed:
-        return full(*_RULED_OUT, " ".join([*good.values()][:needed]))
+        return full(*_RULED_OUT, " ".join(good[:needed]))
     words = {True: "Accepted", False: "Refused", None: "Open"}
     reasons = " ".join(f"{words[verdict]}: {reason}" for _, verdict, reason in judged)
     if any(verdict is None for _, verdict, _ in judged):
         return open_check(*_RULED_OUT, f"{reasons} The instructor decides.")
-    if healthy:
-        reasons = f"Areas ruled out: {', '.join(good) or 'none'}, and {needed} are needed. {reasons}"
-    points = _RULED_OUT[2] / needed * len(good)
-    return lost(*_RULED_OUT, reasons, remedy, points=points)
+    return lost(*_RULED_OUT, reasons, remedy, points=_RULED_OUT[2] / needed * len(good))
 
 
-def _rivals(evidence: Evidence, entries: Sequence[RuledOut]) -> Iterator[tuple[str, bool | None, str]]:
-    """Yield for each cause that is ruled out whether it is, and why; None if that cannot be judged."""
+def _areas(accepted: Sequence[tuple[RuledOut, str]]) -> list[str]:
+    """Return the reasons that count for a healthy run: one for each area, of which only some may be values of the log.
+
+    A log shows a part of what can be wrong: a run is not known to be healthy if nobody has made a check.
+    """
+    known = load_causes()
+    checks = {known[entry.cause].area: reason for entry, reason in accepted if entry.check}
+    values = {known[entry.cause].area: reason for entry, reason in accepted if known[entry.cause].area not in checks}
+    return [*checks.values(), *[*values.values()][: AREAS - _BY_CHECKS]]
+
+
+def _rivals(evidence: Evidence, entries: Sequence[RuledOut]) -> Iterator[tuple[RuledOut, bool | None, str]]:
+    """Yield each cause that is ruled out, whether it is, and why; None if that cannot be judged."""
     first: dict[str, RuledOut] = {}
     for entry in entries:
         first.setdefault(entry.cause, entry)
-    for cause, entry in first.items():
-        yield cause, *_ruled_out(evidence, entry)
+    for entry in first.values():
+        yield entry, *_ruled_out(evidence, entry)
 
 
 def _ruled_out(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
@@ -228,12 +236,16 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     if log.find(entry, within=OFF_BY) is None:
         return False, f"You cite {entry} of the broken run, but {log.untrue(entry)}"
     symptoms = load_causes()[entry.cause].on(evidence.settings.dataset)
-    symptom = contradicted(entry, symptoms, evidence.broken.records(), log)
+    # Where nothing is broken, any log contradicts most symptoms of other experiments: they say nothing about this one.
+    foreign = evidence.recipe.is_healthy and load_recipe(entry.cause).experiment != evidence.recipe.experiment
+    symptom = None if foreign else contradicted(entry, symptoms, evidence.broken.records(), log)
     if symptom is None:
         check = check_of_value(entry.signal, entry.step)
         excluded, why = _by_check(evidence, entry.cause, check) if check else (False, "")
         if excluded:
             return excluded, why
+        if foreign:
+            return False, f"How {entry.cause} shows in this experiment was not measured: cite the outcome of a check."
         return False, f"{entry} is {entry.value}, which {entry.cause} allows."
     return True, f"{entry} is {entry.value}, so it is not {entry.cause}: there {symptom.says}."
 

@@ -52,7 +52,7 @@ def limits_of(recipe: Recipe, gates: Gates) -> Iterator[Limit]:
         return
     why = f"Nothing is broken, and the diagnosis does not say {HEALTHY}."
     yield from _limit("healthy_blamed", gates.healthy_blamed, {_CAUSE: 1.0}, why)
-    why = "The diagnosis says healthy, and does not rule out causes of four areas."
+    why = "The diagnosis says healthy, and does not rule out causes of four areas by facts."
     yield from _limit("healthy_unproved", gates.healthy_unproved, {_RULED_OUT: 1.0}, why)
 
 
