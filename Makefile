@@ -97,13 +97,14 @@ shell: $(RUN)
 #: Maintain
 #:   make selfcheck [SEEDS=10]        prove every recipe and every known fix
 #:   make trial                       judge the labelled fixes of other hands
+#:   make insightless                 what a script earns that understands nothing
 #:   make redteam [FAMILY=archive]    run every attack on the grader
 #:   make faults | fuzz               kills and full disks; mutated files
 #:   make test-portable               the same bytes on emulated processors
 #:   make lint | test | test-slow     what a change must pass
 #:   make bench | bench-class | bench-peers | bench-reports | bench-checks
 #:   make gallery                     draw the pictures of docs/curves.md again
-.PHONY: grade score demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable
+.PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable
 .PHONY: bench bench-class bench-peers bench-reports bench-checks gallery
 DEV := $(VENV)/.installed-dev
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -132,6 +133,10 @@ selfcheck: $(RUN)
 
 trial: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m trial $(jobs)
+
+# About ten minutes on two cores. ONLY="huge_lr digits_mlp" measures these alone.
+insightless: $(DEV)
+	@PYTHONPATH=tests $(BIN)/python -m insightless $(jobs) $(ONLY)
 
 # Each attack beside honest submissions, then all in one class. TOGETHER=1 runs the one class alone.
 redteam: $(DEV)

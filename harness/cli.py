@@ -199,13 +199,14 @@ def exercises(work: Path) -> None:
 
 @cli.command()
 def causes() -> None:
-    """List the causes that a diagnosis may name."""
+    """List the causes that a diagnosis may name, each with its area."""
     from harness.submission.log_values import load_causes
 
     known = load_causes()
-    width = max(map(len, known))
+    width, area = max(map(len, known)), max(len(cause.area) for cause in known.values())
     for name, cause in known.items():
-        click.echo(folded(f"{name.ljust(width)}  {cause.says}", terminal_width(), hang=width + 2))
+        line = f"{name.ljust(width)}  {cause.area.ljust(area)}  {cause.says}"
+        click.echo(folded(line, terminal_width(), hang=width + area + 4))
     click.echo("Next: name one under diagnosis:, and rule out two others, in report.md.")
 
 

@@ -3,6 +3,7 @@
 A student's kit has no such file: there each function raises `UserError`.
 """
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from harness.cases import find_case
 from harness.checks import check_names, load_check
-from harness.recipe import SOLUTIONS
+from harness.recipe import SOLUTIONS, Recipe, Symptom, load_recipe
 from harness.toml_file import StrictModel, read_record
 
 MEASURED = "measured.toml"
@@ -112,6 +113,30 @@ def rival_outcome(rival: str, check: str, found: str) -> str:
     pair = [load_check(check).outcome(one) for one in (found, theirs)]
     excluded = theirs != found and all(one.judged for one in pair) and not all(one.sound for one in pair)
     return theirs if excluded else ""
+
+
+def suggests(recipe: Recipe, rival: str) -> bool:
+    """Return whether what a run of this recipe shows suggests a rival, too: if nothing is broken, each one.
+
+    It does if both belong to one area, trip a check with the same outcome, or have a like symptom. Raises `UserError`
+    for a recipe that is unknown or was never measured.
+    """
+    return recipe.is_healthy or any(_look_alike(cause, rival) for cause in recipe.causes)
+
+
+@cache
+def _look_alike(one: str, two: str) -> bool:
+    first, second = load_recipe(one), load_recipe(two)
+    if first.area == second.area or trips_of(one).items() & trips_of(two).items():
+        return True
+    return any(_alike(symptom, other) for symptom in first.symptoms for other in second.symptoms)
+
+
+def _alike(one: Symptom, two: Symptom) -> bool:
+    """Return whether two symptoms say that a figure of a signal is off on the same side, in a common part of a run."""
+    sides = [(item.signal, item.reduce, item.above is None, item.below is None) for item in (one, two)]
+    (start, end), (other_start, other_end) = (item.steps or (0, math.inf) for item in (one, two))
+    return sides[0] == sides[1] and start < other_end and other_start < end
 
 
 def check_of_value(signal: str, step: int | None) -> str:

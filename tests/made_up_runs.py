@@ -124,7 +124,7 @@ REPORT = """\
 diagnosis:
   - cause: huge_lr
     where: build_optimizer
-    first_wrong: {signal: loss, step: 3, value: %(first_wrong)s}
+    first_wrong: {signal: loss, step: 1, value: %(first_wrong)s}
 ruled_out:
   - {cause: loss_sum, signal: loss, step: 0, value: %(loss)s}
   - {cause: forgotten_eval, signal: eval_buffer_change, epoch: 1, value: 0}
@@ -164,7 +164,7 @@ def make_workspace(work: Path) -> Workspace:
     broken, fixed = (read_lines(workspace, run) for run in ("broken", "fixed"))
     figures = {
         "loss": f"{broken[0]['loss']:.3f}",
-        "first_wrong": broken[3]["loss"],
+        "first_wrong": broken[1]["loss"],
         "accuracy": f"{fixed[-1]['val_accuracy']:.2f}",
     }
     workspace.report.write_text(REPORT % figures)

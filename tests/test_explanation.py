@@ -32,7 +32,7 @@ evidence:
 """
 RIVALS = (
     "{cause: loss_sum, signal: loss, step: 0, value: 2.3025}",
-    "{cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0}",
+    "{cause: unnormalized_input, signal: loss, step: 1, value: 31.84}",
 )
 GERMAN = """
 ## Symptom
@@ -153,14 +153,21 @@ def test_a_value_is_wrong_too_if_a_right_fix_elsewhere_changes_it() -> None:
 
 def test_a_small_difference_is_a_first_sign_where_it_begins() -> None:
     def run(*losses: float) -> LogValues:
-        return LogValues([{"step": step, "loss": loss} for step, loss in enumerate(losses)])
+        return LogValues([{"step": step, "epoch": step // 30, "loss": loss} for step, loss in enumerate(losses)])
 
     healthy = run(*[1.0] * 40)
-    slow = run(1.0, 1.02, *[1.02] * 18, *[3.0] * 20)
-    said = {place: no_first_sign("loss", place, slow, healthy) for place in (0, 1, 11, 15, 20, 35)}
-    assert said[1] == said[11] == said[20] == ""
+
+    def signs(*losses: float) -> list[int]:
+        return [place for place in range(40) if not no_first_sign("loss", place, run(*losses), healthy)]
+
+    slow = (1.0, *[1.02] * 14, *[1.05] * 5, *[3.0] * 20)
+    assert signs(*slow) == list(range(1, 22)), "until the difference is ten times as large, and one step more"
+    assert signs(1.0, *[3.0] * 39) == [1, 2], "of a fault that is clear at once"
+    assert signs(1.0, *[1.02] * 39) == list(range(1, 31)), "in the epoch in which it begins, and one step more"
+    assert signs(*[1.02] * 10, *[1.3] * 15, *[3.0] * 15) == list(range(27)), "nobody sees two hundredths"
+    said = {place: no_first_sign("loss", place, run(*slow), healthy) for place in (0, 35)}
     assert said[0] == "a healthy run has 1 there, much the same as 1"
-    assert said[15] == said[35] == "loss is wrong from step 1 on"
+    assert said[35] == "loss is wrong from step 1 on"
 
 
 def test_a_check_stands_in_where_no_signal_shows_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,14 +182,16 @@ def test_a_check_stands_in_where_no_signal_shows_the_fault(monkeypatch: pytest.M
     ("second", "expected"),
     [
         (RIVALS[1], 4),
+        ("{cause: Missing-Zero grad, signal: stale_grad_ratio, step: 0, value: 0}", 4),
         ("{cause: label_permute, signal: loss, step: 2, value: 6305.9}", 4),  # an observation
         (RIVALS[0], 2),  # the same twice
         ("{cause: huge_lr, signal: loss, step: 0, value: 2.3025}", 2),  # the cause itself
         ("{cause: healthy, signal: loss, step: 1, value: 31.84}", 2),
         ("{cause: bad_luck, signal: loss, step: 1, value: 31.84}", 2),
-        ("{cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0.2}", 2),  # untrue
+        ("{cause: missing_zero_grad, signal: stale_grad_ratio, step: 0, value: 0.2}", 2),  # untrue
         ("{cause: label_permute, signal: val_accuracy, epoch: 4, value: 0.10}", 2),  # allowed
-        ("{cause: forgotten_eval, signal: loss, step: 1, value: 31.84}", 2),  # another signal
+        ("{cause: missing_zero_grad, signal: loss, step: 1, value: 31.84}", 2),  # another signal
+        ("{cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0}", 2),  # nothing suggests it
     ],
 )
 def test_a_rival_is_ruled_out_by_a_true_fact_that_contradicts_it(second: str, expected: float) -> None:
@@ -197,7 +206,7 @@ def test_a_rival_is_ruled_out_by_the_outcome_of_a_check(monkeypatch: pytest.Monk
         "missing_zero_grad": {"lr_find": "within"},
     }
     monkeypatch.setattr(explanation, "outcomes_of", lambda recipe: found[recipe])
-    monkeypatch.setattr(recorded, "outcomes_of", lambda recipe: found[recipe])
+    monkeypatch.setattr(recorded, "outcomes_of", lambda recipe: found.get(recipe, {}))
 
     def ruled_out(cause: str, check: str, outcome: str) -> float | None:
         second = f"{{cause: {cause}, check: {check}, outcome: {outcome}}}"

@@ -18,7 +18,7 @@ def points(of: Evidence, accepted: bool | None = True) -> dict[str, float | None
     return {check.id: check.points for check in judge_diagnostics(of, accepted)}
 
 
-def report(*lines: str, body: str = "# Symptom\n\nIt explodes.\n\n```\nloss 2.30\n```\n") -> str:
+def report(*lines: str, body: str = "# Symptom\n\nIt explodes.\n\n```\nstep 1: loss 31.8\n```\n") -> str:
     """A report with this evidence, and a diagnosis that cites a check and no value."""
     cited = "".join(f"  - {{{line}}}\n" for line in lines)
     first = "    first_wrong: {check: audit, outcome: all-move}\n"
@@ -144,6 +144,34 @@ def test_a_picture_from_elsewhere_shows_nothing() -> None:
     lines = (cited(plain, "broken", "loss"), cited(plain, "fixed", "val_accuracy"))
     text = report(*lines, body="# Symptom\n\n![](https://example.org/plot.png)\n")
     assert points(dataclasses.replace(plain, report=text))["shown"] == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ('{"step": 1, "epoch": 0, "loss": 31.84}', 2),
+        ("| Schritt | Verlust |\n| --- | --- |\n| 1 | 31,84 |", 2),
+        ("  - {run: broken, signal: lr, step: 0, value: 10}", 2),
+        ("│ validation accuracy │ 9.7 % │ 94.2 % │", 2),
+        ("step 1: activations.first.var is {first_var}", 2),
+        ("step 0: loss 2.3025", 0),  # as in a healthy run
+        ("step 2: loss 31.84", 0),  # of another step
+        ("step 1: loss 31.9", 0),  # of no step
+        ("epoch 4: val_accuracy 0.94", 0),  # of the fixed run
+        ("step 3: 1", 0),  # a number that agrees with anything
+    ],
+)
+def test_a_snippet_counts_if_the_broken_run_has_its_values_and_no_healthy_one(lines: str, expected: float) -> None:
+    plain = honest()
+    lines = lines.replace("{first_var}", repr(plain.broken.records()[1]["activations"]["first"]["var"]))
+    body = lines if lines.startswith("| S") else f"```\n{lines}\n```"
+    cited_values = (cited(plain, "broken", "loss"), cited(plain, "fixed", "val_accuracy"))
+    text = report(*cited_values, body=f"# Symptom\n\n{body}\n")
+    assert points(dataclasses.replace(plain, report=text))["shown"] == expected
+    silent = dataclasses.replace(plain, report=text, recipe=plain.recipe.model_copy(update={"symptoms": ()}))
+    assert points(silent)["shown"] == 2, "if the log shows nothing, figures of a check do"
+    without = dataclasses.replace(plain, report=text, reference=Replay(status="XX", message="why"))
+    assert points(without)["shown"] is None
 
 
 def with_values(fixed: Replay, **values: float) -> Replay:

@@ -169,7 +169,7 @@ def test_its_criteria_are_columns_behind_those_of_runs(runs: bool, criteria: tup
     scores = Scores(provenance={}, submissions=tuple(rows))
     assert criteria_in(scores.submissions) == criteria
     header, ada, *others = csv.reader(io.StringIO(gradebook(scores).decode("utf-8-sig"), newline=""))
-    assert header == [*COLUMNS, *criteria, "lateness", "decided", "flags"]
+    assert header == [*COLUMNS, *criteria, "limit", "lateness", "decided", "flags"]
     assert ada[-6:] == ["10", "30", "60", "", "", ""]
     assert [other[-6:] for other in others] == [[""] * 6] * runs
     page = "".join(render_class_page(scores))

@@ -45,7 +45,7 @@ TIMES: dict[Level, datetime] = {
 TOLD = {
     *("reproducibility.archive", "reproducibility.broken_log", "reproducibility.broken_checkpoint"),
     *("reproducibility.fixed_log", "reproducibility.fixed_checkpoint", "diagnostics.broken_complete"),
-    *("diagnostics.fixed_complete", "diagnostics.broken_cited", "diagnostics.shown", "explanation.form"),
+    *("diagnostics.fixed_complete", "diagnostics.broken_cited", "explanation.form"),
 }
 EVERY = {f"{criterion}.{check}" for criterion, checks in RUBRIC.items() for check in checks}
 COLUMN = "Week 1 (77)"

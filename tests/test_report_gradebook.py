@@ -54,11 +54,11 @@ def test_the_bytes() -> None:
     assert gradebook(scores) == (
         b"\xef\xbb\xbf"
         b'"student","recipe","submission","status","total",'
-        b'"reproducibility","diagnostics","fix","explanation","lateness","decided","flags"\r\n'
-        b'"Smith, Jr.","steep","Smith, Jr._steep","graded","100","35","30","20","15","","",'
+        b'"reproducibility","diagnostics","fix","explanation","limit","lateness","decided","flags"\r\n'
+        b'"Smith, Jr.","steep","Smith, Jr._steep","graded","100","35","30","20","15","","","",'
         b'"same_fix: the same as ""bob"" | log_edited: line 3"\r\n'
-        b'"\'=1+1","steep","\'=1+1_steep","not judged","","35","30","","15","","",""\r\n'
-        b'"eve","steep","eve_steep","rejected","0","","","","","","",""\r\n'
+        b'"\'=1+1","steep","\'=1+1_steep","not judged","","35","30","","15","","","",""\r\n'
+        b'"eve","steep","eve_steep","rejected","0","","","","","","","",""\r\n'
     )
 
 

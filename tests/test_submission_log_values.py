@@ -20,7 +20,8 @@ RECORDED = sorted({path.name.removesuffix(".log.gz") for path in LOGS.iterdir()}
 def test_every_recipe_is_a_cause_with_its_symptoms_and_healthy_is_one_too(tmp_path: Path) -> None:
     known = load_causes()
     said = succeed("causes", cwd=tmp_path).splitlines()
-    assert [line.split(maxsplit=1) for line in said[:-1]] == [[name, cause.says] for name, cause in known.items()]
+    shown_causes = [" ".join(filter(None, (name, cause.area, cause.says))) for name, cause in known.items()]
+    assert [" ".join(line.split()) for line in said[:-1]] == shown_causes
     assert list(known) == [*(recipe.id for recipe in load_recipes()[0]), "healthy"]
     shown = {recipe.id: (recipe.symptoms, recipe.observations) for recipe in load_recipes()[0]}
     assert {name: (cause.symptom, cause.observation) for name, cause in known.items()} == shown | {"healthy": ((), ())}
@@ -29,7 +30,7 @@ def test_every_recipe_is_a_cause_with_its_symptoms_and_healthy_is_one_too(tmp_pa
 def test_a_kit_has_the_same_causes_and_names_the_exercise_of_none() -> None:
     table = json.loads(causes_file())
     assert {name: Cause.model_validate_json(json.dumps(entry)) for name, entry in table.items()} == load_causes()
-    assert all(set(entry) <= {"says", "symptom", "observation"} for entry in table.values())
+    assert all(set(entry) <= {"says", "area", "symptom", "observation"} for entry in table.values())
 
 
 @pytest.mark.parametrize("name", RECORDED)

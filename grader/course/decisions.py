@@ -292,6 +292,7 @@ def _figures(row: SubmissionScore) -> dict[str, tuple[str, bool]]:
         TOTAL: (row.status if row.total is None else points(row.total), row.rule is not None),
         "the tarball": (tarball_of(row), False),
         "points lost to lateness": (points(row.late.cost if row.late else 0.0), False),
+        "points lost to a limit of the rubric": (points(row.withheld), False),
     } | {
         f"{name}.{check.id}": ("open" if check.points is None else points(check.points), check.rule is not None)
         for name, criterion in row.criteria.items()

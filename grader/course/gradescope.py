@@ -133,6 +133,9 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
             title = check.title if share == 1 else f"{exercise}: {check.title}"
             earned = None if check.points is None else check.points / share
             tests.append(_test(title, check_words(check), settings.visibility, earned, check.max / share))
+        if row.limit:
+            title = "The rubric limits the total" if share == 1 else f"{exercise}: the rubric limits the total"
+            tests.append(_test(title, row.limit.why, settings.visibility, -row.withheld / share, 0.0))
     if any("score" not in test for test in tests):
         notes.append("Some checks wait for your instructor. They are not in the score yet.")
     return {

@@ -32,8 +32,8 @@ def gradebook(scores: Scores) -> bytes:
     """Return `gradebook.csv`: one row a submission, RFC 4180, UTF-8 with the byte order mark that Excel needs.
 
     It leaves out the submissions of `left_out`. Open points are an empty cell, never 0. The total is the sum of the
-    criteria less the lateness, unless `decided` says something else. Text that a spreadsheet would compute is defused;
-    see `cell`.
+    criteria less `limit` (what a limit of the rubric keeps back) and lateness, unless `decided` says something else.
+    Text that a spreadsheet would compute is defused; see `cell`.
     """
     criteria = criteria_in(scores.submissions)
     rows = []
@@ -41,9 +41,10 @@ def gradebook(scores: Scores) -> bytes:
         earned = [row.criteria[name].points if name in row.criteria else None for name in criteria]
         flags = " | ".join(f"{flag.id}: {flag.message}" for flag in row.flags)
         texts = map(cell, (row.student, row.recipe, row.submission, row.status))
-        late, decided = number(row.late.cost if row.late else None), row.reason if row.rule else ""
-        rows.append([*texts, *map(number, (row.total, *earned)), late, cell(decided), cell(flags)])
-    return csv_bytes([(*COLUMNS, *criteria, "lateness", "decided", "flags"), *rows], mark=True)
+        less = (row.withheld or None, row.late.cost if row.late else None)
+        decided = row.reason if row.rule else ""
+        rows.append([*texts, *map(number, (row.total, *earned, *less)), cell(decided), cell(flags)])
+    return csv_bytes([(*COLUMNS, *criteria, "limit", "lateness", "decided", "flags"), *rows], mark=True)
 
 
 def gradebook_json(scores: Scores) -> bytes:
@@ -52,6 +53,7 @@ def gradebook_json(scores: Scores) -> bytes:
         {
             **{name: getattr(row, name) for name in COLUMNS},
             "criteria": {name: criterion.points for name, criterion in row.criteria.items()},
+            "limit": row.withheld or None,
             "lateness": row.late.cost if row.late else None,
             "decided": row.reason if row.rule else "",
             "flags": [asdict(flag) for flag in row.flags],

@@ -376,17 +376,15 @@ def render_submission(
 
 
 def lost_points(row: SubmissionScore) -> list[tuple[str, Check | None]]:
-    """Return the checks that did not earn all their points, each with its criterion, and None for lateness.
-
-    The largest loss comes first.
-    """
+    """Return what cost points, the most first: checks, each with its criterion, "limit" and "late" without a check."""
     every = ((name, check) for name, criterion in row.criteria.items() for check in criterion.checks)
     lost: list[tuple[float, str, Check | None]] = [
         (check.max - (check.points or 0.0), name, check)
         for name, check in every
         if check.points is None or check.points < check.max
     ]
-    lost += [(row.late.cost, "", None)] if row.late else []
+    lost += [(row.withheld, "limit", None)] if row.limit else []
+    lost += [(row.late.cost, "late", None)] if row.late else []
     return [(name, check) for _, name, check in sorted(lost, key=lambda one: -one[0])]
 
 

@@ -15,7 +15,7 @@ from grader.intake.submission import Claim
 from grader.replay.replay import Replay
 from grader.replay.request import recipe_of
 from grader.score.evidence import Evidence
-from grader.score.explanation import places_of_causes
+from grader.score.explanation import AREAS, RIVALS, places_of_causes
 from grader.score.measured import load_band, measurements
 from grader.score.scoring import score_evidence
 from grader.score.verdict import Weights, total_of
@@ -23,13 +23,12 @@ from grader.syntax.plain_edit import plain_edit
 from harness.checks import load_check
 from harness.errors import UserError
 from harness.recipe import HEALTHY, SOLUTIONS, Recipe, load_recipe
-from harness.recorded import mechanisms_of, outcomes_of, trips_of
+from harness.recorded import mechanisms_of, outcomes_of, rival_outcome, suggests, trips_of
 from harness.run.settings import RunSettings
 from harness.run.signals import place_of
 from harness.submission.log_values import LogValues, first_departure, load_causes, log_values
 
 Place = tuple[str, int]  # a signal, and a step or an epoch
-_RIVALS = 2
 _PREFERRED = ("val_accuracy", "val_loss", "loss")
 _CANARIES = ("The broken run", "The reference run", "The repeated reference run", "The checks")
 
@@ -110,7 +109,7 @@ def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions:
     sign = first_departure(broken, fixed) or ("loss", 0)
     cited = _value(broken, *sign)
     diagnosis, where = _diagnosis(recipe, cited if first_departure(broken, fixed) else "", solutions)
-    lines = islice(_ruled_out(recipe_id, solutions), _RIVALS)
+    lines = islice(_ruled_out(recipe, solutions), AREAS if recipe.is_healthy else RIVALS)
     rivals = "".join(f"  - {{{line}}}\n" for line in lines) or "  []\n"
     recovered = _recovered(broken, fixed) or ("loss", 0)
     matter = (
@@ -167,13 +166,20 @@ def _value(log: LogValues, signal: str, place: int) -> str:
     return f"signal: {signal}, {place_of(signal)}: {place}, value: {log.of(signal)[place]:.6g}"
 
 
-def _ruled_out(recipe_id: str, solutions: Path) -> Iterator[str]:
-    """Yield one line for each other cause that the outcome of a check contradicts."""
-    found = outcomes_of(recipe_id, solutions)
-    for name in sorted(load_causes().keys() - {*load_recipe(recipe_id).causes, HEALTHY}):
+def _ruled_out(recipe: Recipe, solutions: Path) -> Iterator[str]:
+    """Yield a line for each other cause that the run suggests and the outcome of a check contradicts.
+
+    If nothing is broken, it is a line for each area.
+    """
+    found, areas = outcomes_of(recipe.id, solutions), set[str]()
+    for name, cause in sorted(load_causes().items()):
+        if name in (*recipe.causes, HEALTHY) or (recipe.is_healthy and cause.area in areas):
+            continue
         with suppress(UserError):  # a recipe that was never measured
-            for check, outcome in trips_of(name, solutions).items():
-                if found.get(check, outcome) != outcome:
+            # The outcome of a check that the rival trips, or that this recipe does.
+            for check in {**trips_of(name, solutions), **trips_of(recipe.id, solutions)}:
+                if check in found and rival_outcome(name, check, found[check]) and suggests(recipe, name):
+                    areas.add(cause.area)
                     yield f"cause: {name}, check: {check}, outcome: {found[check]}"
                     break
 

@@ -14,6 +14,7 @@ from harness.run.metrics_log import batch_records, epoch_records, parse_log
 from harness.submission.check_run import diagnostic_fault
 from harness.submission.log_values import OFF_BY, LogValues, log_values
 from harness.submission.report import Report, Sign, parse_report
+from harness.submission.snippet import shows_departures
 from harness.workspace import Run
 
 _BROKEN_CITED = ("broken_cited", "A cited value of the broken run is true", 6.0)
@@ -37,7 +38,7 @@ def judge_diagnostics(evidence: Evidence, accepted: bool | None) -> tuple[Check,
     else:
         cited = [_broken_cited(evidence, report), _key_signal(evidence, report, accepted)]
         cited.append(_recovery(evidence, report, accepted))
-    return _complete(evidence, "broken", 8.0), _complete(evidence, "fixed", 4.0), *cited, _shown(evidence)
+    return _complete(evidence, "broken", 8.0), _complete(evidence, "fixed", 4.0), *cited, _shown(evidence, accepted)
 
 
 def _complete(evidence: Evidence, run: Run, maximum: float) -> Check:
@@ -161,10 +162,20 @@ def _has_recovered(signal: str, place: int, fixed: LogValues, healthy: LogValues
     return within or (place in sound and not fixed.departs(signal, place, healthy))
 
 
-def _shown(evidence: Evidence) -> Check:
-    remedy = "Paste the lines of the log that matter into a code block, or a plot as a data: picture."
+def _shown(evidence: Evidence, accepted: bool | None) -> Check:
+    remedy = "Paste the lines of the broken log that show the fault into a code block, or a plot as a data: picture."
     if evidence.report is None:
         return lost(*_SHOWN, "There is no report.md.", remedy)
-    if evidence.body.shows_values:
-        return full(*_SHOWN, "The report shows a picture, or lines of a log.")
-    return lost(*_SHOWN, "The report shows no plot and no line of a log.", remedy)
+    if evidence.body.shows_picture:
+        return full(*_SHOWN, "The report shows a picture.")
+    if not evidence.body.value_lines:
+        return lost(*_SHOWN, "The report shows no plot and no line of a log.", remedy)
+    if _is_silent(evidence):
+        return full(*_SHOWN, "The report shows values, and no value of the log shows the fault.")
+    for name, replay in (("broken", evidence.broken), ("reference", evidence.reference)):
+        if replay.status != "OK":
+            return open_check(*_SHOWN, f"The {name} run could not be replayed: {replay.message}")
+    if shows_departures(evidence.body.value_lines, log_values(evidence.broken.log), sound_logs(evidence, accepted)):
+        return full(*_SHOWN, "The report shows values of the broken log that a healthy run does not have.")
+    reason = "The report shows numbers, but no value in which the broken run differs from a healthy one."
+    return lost(*_SHOWN, reason, remedy)

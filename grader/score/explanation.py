@@ -12,20 +12,22 @@ from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from harness.errors import UserError, printable
 from harness.recipe import HEALTHY, Recipe, load_recipe
-from harness.recorded import check_of_value, outcomes_of, rival_outcome, trips_of
+from harness.recorded import check_of_value, outcomes_of, rival_outcome, suggests, trips_of
 from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
 from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values, no_first_sign
-from harness.submission.places import places_of
+from harness.submission.places import place_named, places_of
 from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, parse_report
 
 _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
 _WHERE = ("where", "It names the function that holds the cause", 2.0)
 _FIRST_WRONG = ("first_wrong", "It cites the first sign of the fault", 3.0)
-_RULED_OUT = ("ruled_out", "Two other causes are ruled out by facts", 4.0)
+_RULED_OUT = ("ruled_out", "Other causes that could explain the run are ruled out by facts", 4.0)
 _FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 3.0)
 
-_RIVALS, _RIVALS_READ = 2, 4  # two count, of the first four: a list of guesses is no argument
+RIVALS, _RIVALS_READ = 2, 4  # two count, of the first four: a list of guesses is no argument
+# The same for a run that is healthy: a cause of each of four areas, two of them by checks.
+AREAS, _AREAS_READ, _BY_CHECKS = 4, 6, 2
 
 
 def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check, ...]:
@@ -75,7 +77,7 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     every = frozenset.union(*holds.values())
     right = f"It is in {' and '.join(' or '.join(sorted(names)) for names in holds.values())}."
     names = places_of(recipe.broken_source())
-    places = [(entry.cause, names.get(entry.where, entry.where)) for entry in diagnosis]
+    places = [(entry.cause, place_named(entry.where, names)) for entry in diagnosis]
     if not 1 <= len({place for _, place in places}) <= len(recipe.causes):
         return lost(*_WHERE, f"You name {len({place for _, place in places})} places.", right)
     wrong = {place for cause, place in places if place not in holds.get(cause, every)}
@@ -163,42 +165,70 @@ def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, re
 
 
 def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
-    remedy = "Rule out two other causes, each with a fact of the broken run that the other cannot explain."
+    healthy = evidence.recipe.is_healthy
+    needed, read = (AREAS, _AREAS_READ) if healthy else (RIVALS, _RIVALS_READ)
+    remedy = "Rule out two causes that could explain what you saw, each with a fact of the broken run that it cannot."
+    if healthy:
+        remedy = (
+            f"Rule out causes of {AREAS} areas (harness causes names them), each with a fact that it would change;"
+            f" at least {_BY_CHECKS} of these facts are outcomes of checks."
+        )
     if not report.ruled_out:
         return lost(*_RULED_OUT, "No other cause is ruled out.", remedy)
     if (verdict := _not_compared(_RULED_OUT, evidence)) is not None:
         return verdict
-    judged = list(_rivals(evidence, report))
-    good = [reason for verdict, reason in judged if verdict]
-    unclear = [reason for verdict, reason in judged if verdict is None]
-    if len(good) >= _RIVALS:
-        return full(*_RULED_OUT, " ".join(good[:_RIVALS]))
+    judged = list(_rivals(evidence, report.ruled_out[:read]))
+    accepted = [(entry, reason) for entry, verdict, reason in judged if verdict]
+    good = _areas(accepted) if healthy else [reason for _, reason in accepted]
+    if len(good) >= needed:
+        return full(*_RULED_OUT, " ".join(good[:needed]))
     words = {True: "Accepted", False: "Refused", None: "Open"}
-    reasons = " ".join(f"{words[verdict]}: {reason}" for verdict, reason in judged)
-    if unclear:
+    reasons = " ".join(f"{words[verdict]}: {reason}" for _, verdict, reason in judged)
+    if any(verdict is None for _, verdict, _ in judged):
         return open_check(*_RULED_OUT, f"{reasons} The instructor decides.")
-    points = _RULED_OUT[2] / _RIVALS * len(good)
-    return lost(*_RULED_OUT, reasons, remedy, points=points)
+    return lost(*_RULED_OUT, reasons, remedy, points=_RULED_OUT[2] / needed * len(good))
 
 
-def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, str]]:
-    """Yield for each cause that is ruled out whether it is, and why; None if that cannot be judged."""
-    known, seen = load_causes(), set()
-    for entry in report.ruled_out[:_RIVALS_READ]:
-        name = printable(entry.cause)
-        if entry.cause in seen:
-            continue
-        seen.add(entry.cause)
-        if entry.cause not in known or entry.cause == HEALTHY:
-            yield False, f"{name} is no cause that could be ruled out."
-        elif entry.cause in evidence.recipe.causes:
-            yield False, f"{name} is the cause of this run."
-        elif not entry.check:
-            yield _by_value(evidence, entry)
-        elif untrue := _untrue_outcome(evidence, entry):
-            yield False, untrue
-        else:
-            yield _by_check(evidence, entry.cause, entry.check)
+def _areas(accepted: Sequence[tuple[RuledOut, str]]) -> list[str]:
+    """Return the reasons that count for a healthy run: one for each area, of which only some may be values of the log.
+
+    A log shows a part of what can be wrong: a run is not known to be healthy if nobody has made a check.
+    """
+    known = load_causes()
+    checks = {known[entry.cause].area: reason for entry, reason in accepted if entry.check}
+    values = {known[entry.cause].area: reason for entry, reason in accepted if known[entry.cause].area not in checks}
+    return [*checks.values(), *[*values.values()][: AREAS - _BY_CHECKS]]
+
+
+def _rivals(evidence: Evidence, entries: Sequence[RuledOut]) -> Iterator[tuple[RuledOut, bool | None, str]]:
+    """Yield each cause that is ruled out, whether it is, and why; None if that cannot be judged."""
+    first: dict[str, RuledOut] = {}
+    for entry in entries:
+        first.setdefault(entry.cause, entry)
+    for entry in first.values():
+        yield entry, *_ruled_out(evidence, entry)
+
+
+def _ruled_out(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
+    name = printable(entry.cause)
+    if entry.cause not in load_causes() or entry.cause == HEALTHY:
+        return False, f"{name} is no cause that could be ruled out."
+    if entry.cause in evidence.recipe.causes:
+        return False, f"{name} is the cause of this run."
+    if not _is_suggested(evidence.recipe, entry.cause):
+        return False, f"Nothing in this run suggests {name}: it would show in another way."
+    if not entry.check:
+        return _by_value(evidence, entry)
+    if untrue := _untrue_outcome(evidence, entry):
+        return False, untrue
+    return _by_check(evidence, entry.cause, entry.check)
+
+
+def _is_suggested(recipe: Recipe, rival: str) -> bool:
+    try:
+        return suggests(recipe, rival)
+    except UserError:  # never measured
+        return True
 
 
 def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
@@ -206,12 +236,16 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     if log.find(entry, within=OFF_BY) is None:
         return False, f"You cite {entry} of the broken run, but {log.untrue(entry)}"
     symptoms = load_causes()[entry.cause].on(evidence.settings.dataset)
-    symptom = contradicted(entry, symptoms, evidence.broken.records(), log)
+    # Where nothing is broken, any log contradicts most symptoms of other experiments: they say nothing about this one.
+    foreign = evidence.recipe.is_healthy and load_recipe(entry.cause).experiment != evidence.recipe.experiment
+    symptom = None if foreign else contradicted(entry, symptoms, evidence.broken.records(), log)
     if symptom is None:
         check = check_of_value(entry.signal, entry.step)
         excluded, why = _by_check(evidence, entry.cause, check) if check else (False, "")
         if excluded:
             return excluded, why
+        if foreign:
+            return False, f"How {entry.cause} shows in this experiment was not measured: cite the outcome of a check."
         return False, f"{entry} is {entry.value}, which {entry.cause} allows."
     return True, f"{entry} is {entry.value}, so it is not {entry.cause}: there {symptom.says}."
 

@@ -10,7 +10,7 @@ from grader.score.verdict import BY_RULE, Check, Criterion, Scores, SubmissionSc
 # value of the healthy run. So may a check that is not listed.
 _ABOUT_THE_WORK = {
     "reproducibility": ("archive", "broken_log", "broken_checkpoint", "fixed_log", "fixed_checkpoint"),
-    "diagnostics": ("broken_complete", "fixed_complete", "broken_cited", "shown"),
+    "diagnostics": ("broken_complete", "fixed_complete", "broken_cited"),
     "explanation": ("form",),
 }
 _LATER = "Why is told with the solution."
@@ -42,14 +42,17 @@ def seen_by_student(row: SubmissionScore, level: Level, more: str = "") -> Submi
         return row
     reason = "It waits for your instructor." if row.total is None else ""
     if level == "score":
-        return replace(row, criteria={}, flags=(), rule=None, reason=f"{reason} {more}".strip())
+        return replace(row, criteria={}, flags=(), limits=(), rule=None, reason=f"{reason} {more}".strip())
     if row.rule is not None:
         reason = row.reason.partition(BY_RULE)[0]
+    elif row.limit:
+        reason = f"The rubric limits the total to {row.limit.most:g}."
     criteria = {
         name: replace(criterion, checks=tuple(_without_answer(name, check) for check in criterion.checks))
         for name, criterion in row.criteria.items()
     }
-    return replace(row, criteria=criteria, rule=None, reason=f"{reason} {more}".strip())
+    limits = tuple(replace(limit, id="limit", why=_LATER) for limit in row.limits)
+    return replace(row, criteria=criteria, limits=limits, rule=None, reason=f"{reason} {more}".strip())
 
 
 def _without_answer(criterion: Criterion, check: Check) -> Check:

@@ -11,6 +11,7 @@ from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence, evidence_of, same_as_reference
 from grader.score.explanation import judge_explanation
 from grader.score.fix import judge_fix
+from grader.score.gates import limits_of, with_gates
 from grader.score.identity import identified
 from grader.score.measured import measurements
 from grader.score.reproducibility import judge_reproducibility
@@ -21,6 +22,7 @@ from grader.score.verdict import (
     CriterionScore,
     Exhibits,
     Flag,
+    Limit,
     SubmissionScore,
     Weights,
     criterion_score,
@@ -68,7 +70,8 @@ def score_submission(
         flags.append(Flag(id="revealed", message=message))
     row = scored_row(
         submission.name, submission.student, submission.recipe, submission.sha256,
-        score_evidence(evidence, weights), flags, facts, sandboxed=sandboxed,
+        score_evidence(evidence, weights), flags, facts,
+        sandboxed=sandboxed, limits=tuple(limits_of(evidence.recipe, weights.gates)),
     )  # fmt: skip
     return Score(row, exhibits_of(submission.name, evidence))
 
@@ -83,8 +86,9 @@ def scored_row(
     facts: Mapping[str, Fact],
     *,
     sandboxed: bool,
+    limits: tuple[Limit, ...] = (),
 ) -> SubmissionScore:
-    """Return the row of a submission with these criteria; `facts` go into its provenance.
+    """Return the row of a submission with these criteria; `facts` go into its provenance, `limits` bound its total.
 
     student, exercise: what the manifest says.
     """
@@ -92,7 +96,8 @@ def scored_row(
     warning = {} if sandboxed else {"warning": WITHOUT_SANDBOX}
     no_sandbox = () if sandboxed else (Flag(id="no sandbox", message=WITHOUT_SANDBOX),)
     provenance = {**warning, "tarball_sha256": sha256, "sandbox": sandboxed, **facts}
-    return rescored(replace(row, flags=(*no_sandbox, *flags, *row.flags), provenance=provenance), criteria)
+    row = replace(row, flags=(*no_sandbox, *flags, *row.flags), provenance=provenance, limits=limits)
+    return rescored(row, criteria)
 
 
 def unjudged(read: Submission | Answer, reason: str) -> Score:
@@ -133,15 +138,16 @@ def ignored_flags(ignored: Sequence[str]) -> tuple[Flag, ...]:
 
 
 def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
-    """Return every criterion with its weighted checks."""
+    """Return every criterion with its weighted checks, as far as the gates let them earn points."""
     fix = judge_fix(evidence)
     accepted = None if fix[0].outcome == "could not judge" else fix[0].outcome == "passed"
-    judged: Mapping[Criterion, tuple[Check, ...]] = {
+    by_criterion: Mapping[Criterion, tuple[Check, ...]] = {
         "reproducibility": judge_reproducibility(evidence),
         "diagnostics": judge_diagnostics(evidence, accepted),
         "fix": fix,
         "explanation": judge_explanation(evidence, accepted),
     }
+    judged = with_gates(by_criterion, weights.gates)
     return {
         criterion: criterion_score(tuple(weighted(check, weights[criterion][check.id]) for check in judged[criterion]))
         for criterion in CRITERIA

@@ -1,6 +1,6 @@
 """The records of `scores.json`, and of what a page shows beside a score. Every report is a view.
 
-The weights of the checks, which `rubric.toml` holds, are here too.
+What `rubric.toml` holds is here too: the weights of the checks, and the gates.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,9 +38,9 @@ CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "exp
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
 BY_RULE = " (The grader: "  # in the reason of a decided total, before what the rules say
 DEFAULT_RUBRIC = Path(__file__).resolve().parent / "rubric.toml"
-Weights = Mapping[Criterion, Mapping[str, float]]
 _NO_OTHERS = ConfigDict(extra="forbid")
 _Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+_Most = _Points | Literal[False]
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
@@ -98,6 +98,28 @@ class Flag:
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A gate that bounds a total by `most` until one of some checks is earned.
+
+    opens: the share of a check's points that opens it, by the check's address. `why` is a sentence for the student.
+    """
+
+    id: str
+    most: float
+    opens: dict[str, float]
+    why: str
+
+    def holds(self, criteria: Criteria) -> bool:
+        """Return whether none of these checks is earned."""
+        checks = {f"{name}.{check.id}": check for name, score in criteria.items() for check in score.checks}
+        return not any(_is_earned(checks[name], share) for name, share in self.opens.items() if name in checks)
+
+
+def _is_earned(check: Check, share: float) -> bool:
+    return check.outcome == "passed" or 0 < (check.points or 0.0) >= share * check.max
+
+
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class RuleTotal:
     """What the rules say of a submission whose total the instructor has decided.
 
@@ -124,9 +146,9 @@ class SubmissionScore:
 
     `graded` has a total. `rejected` is an unusable archive: total 0, no criteria. `not judged` waits for the
     instructor: no total, and the checks that could be judged. `reason` says why a submission was rejected or not
-    judged. `student` and `recipe` come from the manifest if it can be read, else from the file's name. `arrival` says
-    how it came in; None if that is unknown. `not_counting` says why it has no place in the gradebook, or is "".
-    `late` is set if its total is lower for that.
+    judged, or which limit lowers its total. `student` and `recipe` come from the manifest if it can be read, else from
+    the file's name. `arrival` says how it came in; None if that is unknown. `not_counting` says why it has no place in
+    the gradebook, or is "". `limits` bound its total. `late` is set if its total is lower for that.
     """
 
     submission: str
@@ -137,11 +159,26 @@ class SubmissionScore:
     total: float | None
     criteria: Annotated[Criteria, WrapValidator(_checked_if_read)]
     flags: tuple[Flag, ...] = ()
+    limits: tuple[Limit, ...] = ()
     provenance: dict[str, str | int | float | bool | None]
     arrival: Arrival | None = None
     not_counting: str = ""
     late: Lateness | None = None
     rule: RuleTotal | None = None  # set if the instructor has decided the total
+
+    @property
+    def limit(self) -> Limit | None:
+        """The limit that lowers its total, or None."""
+        total = total_of(self.criteria) if self.criteria else None
+        if total is None:
+            return None
+        low = (limit for limit in self.limits if limit.most < total and limit.holds(self.criteria))
+        return min(low, key=lambda limit: limit.most, default=None)
+
+    @property
+    def withheld(self) -> float:
+        """The points of its checks that the limit keeps back."""
+        return round((total_of(self.criteria) or 0.0) - self.limit.most, 2) if self.limit else 0.0
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
@@ -243,11 +280,15 @@ def _waiting(criteria: Criteria) -> str:
 
 
 def rescored(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
-    """Return the row with these criteria and their sum: graded if none is open."""
+    """Return the row with these criteria and their sum, or the limit of that: graded if none is open."""
     total = total_of(criteria)
     if total is None:
         return replace(row, criteria=criteria, status="not judged", total=None, reason=_waiting(criteria))
-    return replace(row, criteria=criteria, status="graded", total=total, reason="")
+    row = replace(row, criteria=criteria, status="graded", total=total, reason="")
+    if row.limit is None:
+        return row
+    reason = f"The total is {row.limit.most:g}, not {total:g}. {row.limit.why}"
+    return replace(row, total=row.limit.most, reason=reason)
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
@@ -324,17 +365,41 @@ def read_scores(out: Path) -> Scores:
         raise UserError(f"{path} does not hold scores of this version: score the class again.") from None
 
 
+class Gates(StrictModel):
+    """What a submission loses that shows no insight; False switches a gate off. `grader.score.gates` applies them.
+
+    fixed_run: the points of the fixed run, if the edit fixes nothing. wrong_cause: those of the other facts of the
+    diagnosis, if the cause is wrong. The others are the largest totals: without the right cause and without a right
+    fix; of a healthy case that is called broken; of one that is called healthy without proof.
+    """
+
+    fixed_run: bool = True
+    wrong_cause: bool = True
+    no_insight: _Most = 40.0
+    healthy_blamed: _Most = 40.0
+    healthy_unproved: _Most = 40.0
+
+
+class Weights(dict[Criterion, Mapping[str, float]]):
+    """The points of every check, by criterion, and the gates."""
+
+    def __init__(self, points: Mapping[Criterion, Mapping[str, float]], gates: Gates) -> None:
+        super().__init__(points)
+        self.gates = gates
+
+
 class _Rubric(StrictModel):
-    """A table of points by check for each criterion."""
+    """A table of points by check for each criterion, and one of gates."""
 
     model_config = ConfigDict(extra="allow")
 
     format_version: Literal[1]
+    gates: Gates = Gates()
     __pydantic_extra__: dict[Criterion, dict[str, _Points]]
 
 
 def load_weights(path: Path = DEFAULT_RUBRIC) -> Weights:
-    """Return the points of every check. Raises `UserError` that names what is wrong with the file, and where."""
+    """Return the points of every check, and the gates. Raises `UserError` that names what is wrong, and where."""
     weights = read_weights(path)
     ours, theirs = (
         {f"{criterion}.{name}": None for criterion, checks in table.items() for name in checks}
@@ -348,8 +413,9 @@ def load_weights(path: Path = DEFAULT_RUBRIC) -> Weights:
 
 
 def read_weights(path: Path) -> Weights:
-    """Return the points of every check in a file. Raises `UserError` as `load_weights` does."""
-    weights = read_record(path, _Rubric).__pydantic_extra__
+    """Return the points of every check in a file, and its gates. Raises `UserError` as `load_weights` does."""
+    rubric = read_record(path, _Rubric)
+    weights = Weights(rubric.__pydantic_extra__, rubric.gates)
     total = sum(sum(checks.values()) for checks in weights.values())
     if round(total, 6) != 100:
         raise UserError(f"{path}: the points add up to {total:g}, not to 100: change some of them.")

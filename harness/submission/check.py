@@ -24,7 +24,7 @@ from harness.submission.check_run import (
 )
 from harness.submission.document import EMBEDDED, TOO_LONG
 from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes, no_first_sign
-from harness.submission.places import places_of
+from harness.submission.places import place_named, places_of
 from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, read_report
 from harness.symptoms import judge_symptom
 from harness.terminal import folded
@@ -148,7 +148,7 @@ class _ReportJudge:
             if self.workspace.edited():
                 raise UserError(f"{HEALTHY} says that nothing is wrong: leave {self.workspace.experiment} as it was.")
             return "nothing is wrong, and the experiment is as it was handed out."
-        if places and entry.where not in places:
+        if places and place_named(entry.where, places) not in places:
             known = suggestion(entry.where, list(places))
             raise UserError(f"experiment.py has no function or class {printable(entry.where)}: {known}")
         self._fact("broken", sign)
@@ -262,7 +262,7 @@ class _ReportJudge:
                 f"{report} has the picture {printable(lost[0])}, which your instructor will not see: put a PNG,"
                 " JPEG, GIF or WebP into the text as a data: address, or paste lines of the log into a code block."
             )
-        if not body.shows_values:
+        if not body.shows_picture and not body.value_lines:
             message = (
                 f"{report} has no plot and no line of a log: paste lines that show the symptom, with their values,"
             )

@@ -5,7 +5,7 @@ text: the page shows it as it was written. Hidden characters are spelled out.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Literal
@@ -114,23 +114,27 @@ class Body:
         return filled
 
     @property
-    def shows_values(self) -> bool:
-        """Whether the page shows a picture, or lines with values as they were printed.
+    def shows_picture(self) -> bool:
+        """Whether the page shows a picture."""
+        return any(map(EMBEDDED.fullmatch, self.pictures))
+
+    @cached_property
+    def value_lines(self) -> Sequence[str]:
+        """The lines that the page shows with values as they were printed.
 
         These are lines with a number (or NaN) of code, a table or a quotation that are no program; and in prose
         records in braces and rows of a table with box characters, as the commands print them.
         """
-        return any(map(EMBEDDED.fullmatch, self.pictures)) or any(map(_shows_values, self.blocks))
+        return [line for block in self.blocks for line in _value_lines(block)]
 
 
-def _shows_values(block: Block) -> bool:
-    if block.kind in ("prose", "heading"):
-        return _COPIED.search(block.text) is not None
+def _value_lines(block: Block) -> Iterator[str]:
+    is_prose = block.kind in ("prose", "heading")
     for line in block.text.split("\n"):
         program, _, comment = line.partition("#")
-        if _VALUE.search(comment if _PROGRAM.search(program) else line):
-            return True
-    return False
+        shown = comment if not is_prose and _PROGRAM.search(program) else line
+        if (_COPIED if is_prose else _VALUE).search(shown):
+            yield shown
 
 
 @lru_cache(maxsize=8)  # several checks read one report

@@ -25,11 +25,11 @@ _DEPTH = 3  # tables within tables; a run writes two
 # Two runs from one seed see the same batches, so they differ by what the break does. The loss of a batch swings within
 # a healthy run, and half of the larger value is beyond that; a validation is a mean over hundreds of images.
 _STEP_SHARE, _EPOCH_SHARE = 0.5, 0.05
-# The first sign of a fault may be small: a value that differs by more than rounding is one, at the first places where
-# its signal differs. In the logs of recipes that do not explode, a swing back towards the healthy run hides a fault for
-# up to seven steps.
-_FIRST_SHARE = 0.01
-_REACH = {"step": 10, "epoch": 1}
+# The first sign of a fault may be small: a value that differs by more than rounding is one. Nobody can see a
+# difference of less than three hundredths in a chart, so the signal also begins to differ where that is exceeded.
+_FIRST_SHARES = (0.01, 0.03)
+# The first sign lasts until the difference is ten times as large as at its beginning, or clear.
+_GROWTH = 10
 # Accuracies are read as float32: a smaller gain is rounding.
 _ROUNDING = {"eval_mode_gain": 1e-6}
 
@@ -48,12 +48,15 @@ class LogValues:
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._series: dict[str, dict[int, float]] = {}
+        self._epochs: dict[int, int] = {}  # of each step
         # Most of a log are figures of each parameter, and few are asked for.
         self._unread: dict[str, list[tuple[int, Record]]] = {}
         for record in records:
             place = record.get("step", record.get("epoch"))
             if place is None:
                 continue
+            if "step" in record and "epoch" in record:
+                self._epochs[place] = record["epoch"]
             for name, value in record.items():
                 if isinstance(value, dict):
                     self._unread.setdefault(name, []).append((place, value))
@@ -151,22 +154,43 @@ class LogValues:
         """Yield, in order, the places at which a signal lies outside what the healthy run shows there."""
         return (place for place in self.of(signal) if self.departs(signal, place, healthy, share))
 
+    def differences(self, signal: str, healthy: "LogValues") -> Iterator[int]:
+        """Yield the places at which a signal differs from the healthy run's by more than rounding."""
+        return self.departures(signal, healthy, _FIRST_SHARES[0])
+
+    def beginnings(self, signal: str, healthy: "LogValues") -> Iterator[range]:
+        """Yield the places at which a signal begins to differ from the healthy run's, where it does.
+
+        They begin where it first differs by a hundredth, and by three. They end, in the same epoch, where the
+        difference has grown to ten times as much, or is clear, and one place later. The place of the first clear
+        difference begins, too.
+        """
+        clear, values = _clear_share(signal), self.of(signal)
+        epochs = self._epochs if place_of(signal) == "step" else {}
+        for share in (*_FIRST_SHARES, clear):
+            first = next(self.departures(signal, healthy, share), None)
+            if first is None:
+                return
+            grown = min(_GROWTH * _apart(values[first], self.beside(signal, first, healthy) or 0.0), clear)
+            same_epoch = [place for place in values if place >= first and epochs.get(place) == epochs.get(first)]
+            reached = (place for place in same_epoch if self.departs(signal, place, healthy, grown))
+            yield range(first, next(reached, same_epoch[-1]) + OFF_BY + 1)
+
 
 def no_first_sign(signal: str, place: int, run: LogValues, healthy: LogValues) -> str:
     """Return why a value of a run is no first sign of its fault, as a clause, or "".
 
-    It must differ from the healthy run's, and stand near the first place where its signal differs, or departs from it.
+    It must differ from the healthy run's, and stand where its signal begins to differ.
     """
     value, theirs = run.of(signal)[place], run.beside(signal, place, healthy)
     if theirs is None:
         return "a healthy run has no value there"
-    if not run.departs(signal, place, healthy, _FIRST_SHARE):
+    if not run.departs(signal, place, healthy, _FIRST_SHARES[0]):
         return f"a healthy run has {theirs:.4g} there, much the same as {value:.4g}"
-    kind = place_of(signal) or "step"
-    firsts = [next(run.departures(signal, healthy, share), place) for share in (_FIRST_SHARE, None)]
-    if any(0 <= place - first <= _REACH[kind] for first in firsts):
+    beginnings = list(run.beginnings(signal, healthy))
+    if any(place in places for places in beginnings):
         return ""
-    return f"{signal} is wrong from {kind} {firsts[0]} on"
+    return f"{signal} is wrong from {place_of(signal) or 'step'} {beginnings[0].start} on"
 
 
 @lru_cache(maxsize=8)
@@ -191,12 +215,20 @@ def _departs(signal: str, value: float, healthy: float, share: float | None = No
 
     It does if they differ by more than a share of the larger one: half, or a twentieth for a signal of epochs.
     """
-    if not (math.isfinite(value) and math.isfinite(healthy)):
-        return not (value == healthy or (math.isnan(value) and math.isnan(healthy)))
-    larger = max(abs(value), abs(healthy))
-    if share is None:
-        share = _EPOCH_SHARE if place_of(signal) == "epoch" else _STEP_SHARE
-    return larger > _ROUNDING.get(signal, 0.0) and abs(value - healthy) > share * larger
+    share = _clear_share(signal) if share is None else share
+    is_rounding = max(abs(value), abs(healthy)) <= _ROUNDING.get(signal, 0.0)
+    return not is_rounding and _apart(value, healthy) > share
+
+
+def _clear_share(signal: str) -> float:
+    return _EPOCH_SHARE if place_of(signal) == "epoch" else _STEP_SHARE
+
+
+def _apart(value: float, other: float) -> float:
+    """Return by which share of the larger one two values differ; infinity for a non-finite one and another."""
+    if not (math.isfinite(value) and math.isfinite(other)):
+        return 0.0 if value == other or (math.isnan(value) and math.isnan(other)) else math.inf
+    return abs(value - other) / (max(abs(value), abs(other)) or 1.0)
 
 
 def log_difference(old: bytes, new: bytes) -> str:
@@ -226,11 +258,15 @@ def _record_difference(line: str, new_line: str) -> str:
 
 
 class Cause(BaseModel):
-    """A cause: one sentence, and what every run that has it shows in its log; healthy runs show an observation, too."""
+    """A cause: one sentence, and what every run that has it shows in its log; healthy runs show an observation, too.
+
+    area: the kind of the cause; "" for `healthy`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     says: str
+    area: str = ""
     symptom: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
     observation: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
 
@@ -252,7 +288,7 @@ def load_causes() -> Mapping[str, Cause]:
     if CAUSES.is_file():
         return _CAUSES.validate_json(CAUSES.read_bytes())
     found = {
-        recipe.id: Cause(says=recipe.cause, symptom=recipe.symptoms, observation=recipe.observations)
+        recipe.id: Cause(says=recipe.cause, area=recipe.area, symptom=recipe.symptoms, observation=recipe.observations)
         for recipe in load_recipes()[0]
     }
     return {**found, HEALTHY: Cause(says="nothing is wrong with this run")}

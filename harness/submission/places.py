@@ -1,6 +1,7 @@
 """The names by which a report may say where a cause is: functions, classes and methods of an experiment."""
 
 import ast
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -25,3 +26,13 @@ def places_of(source: str) -> Mapping[str, str]:
                 found[f"{outer.name}.{inner.name}"] = outer.name
                 methods.setdefault(inner.name, []).append(outer.name)
     return {name: owners[0] for name, owners in methods.items() if len(owners) == 1} | found
+
+
+def place_named(where: str, places: Mapping[str, str]) -> str:
+    """Return the place that a text means, one of `places_of`, or the text itself if it names none or more than one.
+
+    `load_data()`, `experiment.py, load_data`, `line 12 in load_data` and `model.py:load_data` mean `load_data`.
+    """
+    words = [word.strip(".") for word in re.findall(r"[\w.]+", where)]
+    meant = {places[word] for word in words if word in places}
+    return meant.pop() if len(meant) == 1 else where.strip("`() ")

@@ -28,9 +28,13 @@ PARTS = ("symptom", "root cause", "fix", "verification")
 FENCE = "---"
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
 _CheckName = Annotated[_Word, AfterValidator(lambda name: name.replace("-", "_"))]
-# `value: 1,234.5` in braces is one number, though a comma ends a value there: it is read as if it had quotes.
-_WITH_COMMAS = re.compile(
-    r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"
+# `Huge-LR` and `huge lr` are `huge_lr`: people write names as they read them.
+_CauseName = Annotated[_Word, AfterValidator(lambda name: re.sub(r"[\s_-]+", "_", name.strip("`'\" ")).lower())]
+# In braces a comma ends a text. `where: experiment.py, load_data` and `value: 1,234.5` are read as if they had quotes.
+_PIECE = r"[^\"'{}\[\],\n:]{1,80}"
+_WITH_COMMAS = (
+    re.compile(rf"(\bwhere: {{0,9}})({_PIECE},{_PIECE})(?=\}}|,[ a-z_]{{1,20}}:)"),
+    re.compile(r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"),
 )
 # What to write for each key.
 _REMEDIES = {
@@ -122,14 +126,14 @@ class Diagnosis(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    cause: _Word
-    where: Annotated[_Word, AfterValidator(lambda name: name.strip("`() "))]
+    cause: _CauseName
+    where: _Word
     first_wrong: Sign
 
     @model_validator(mode="before")
     @classmethod
     def _healthy_is_nowhere(cls, given: object) -> object:
-        if isinstance(given, dict) and given.get("cause") == HEALTHY:
+        if isinstance(given, dict) and str(given.get("cause")).strip("`'\" ").lower() == HEALTHY:
             return {"where": "-", "first_wrong": {"check": "none", "outcome": "sound"}, **given}
         return given
 
@@ -137,7 +141,7 @@ class Diagnosis(BaseModel):
 class RuledOut(Sign):
     """Another cause, and a fact of the broken run that contradicts it."""
 
-    cause: _Word
+    cause: _CauseName
 
 
 class Evidence(Sign):
@@ -178,8 +182,9 @@ def parse_report(text: str, source: str = "report.md") -> Report:
     wrong value.
     """
     matter, body = split_report(text, source)
-    quoted = _WITH_COMMAS.sub(r'\1"\2"', matter)
-    front = read_plain_yaml(quoted, source, "the front matter", first_line=2)
+    for text_with_comma in _WITH_COMMAS:
+        matter = text_with_comma.sub(r'\1"\2"', matter)
+    front = read_plain_yaml(matter, source, "the front matter", first_line=2)
     try:
         return Report.model_validate({**front.values, "body": read_body(body)})
     except ValidationError as error:
