@@ -5,11 +5,11 @@ from fix_styles import HONEST, honest_fixes, styled_fixes
 from mini_experiments import edited
 from sampling import every_recipe
 
-from grader.intake.program import MAX_BYTES
 from grader.score.fix import judge_minimality
 from grader.score.solutions import known_fixes
 from grader.score.verdict import Check
 from harness.recipe import Recipe, load_recipe
+from harness.submission.limits import EXPERIMENT_BYTES
 
 # Points of 8. Only correct fixes are judged, so the other verdicts have no bounds here.
 BOUNDS = {"full": (8, 8), "overreach": (0, 5.5)}
@@ -71,5 +71,5 @@ def test_the_largest_text_is_judged(text: str) -> None:
     recipe = load_recipe("huge_lr")
     lines = "".join(text.format(index) for index in range(1400))
     source = f"{recipe.healthy_source()}if a:\n    a = 1\n{lines}"
-    assert len(source) < MAX_BYTES
+    assert len(source) < EXPERIMENT_BYTES
     assert judged(recipe, source).reason.isprintable()

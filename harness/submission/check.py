@@ -15,6 +15,7 @@ from harness.submission.check_run import (
     CheckItem,
     ItemOutcome,
     Rerun,
+    check_archive,
     check_experiment,
     check_repeats,
     check_run,
@@ -49,6 +50,7 @@ def check_workspace(
         *check_run(workspace, "broken"),
         *check_run(workspace, "fixed"),
         *check_experiment(workspace, expects_edit=not _finds_nothing_wrong(workspace)),
+        *check_archive(workspace),
         *check_report(workspace, outcomes),
         *(check_repeats(workspace, run, rerun) for run in RUNS if rerun is not None),
     ]
