@@ -263,6 +263,17 @@ def test_a_replay_that_a_user_must_fix_could_not_be_judged(workspace: Workspace)
     assert "free some space" in items[0].message
 
 
+def test_a_comment_in_an_experiment_that_is_named_healthy_is_no_failure(workspace: Workspace) -> None:
+    begin, end = (workspace.report.read_text().index(key) for key in ("  - cause:", "ruled_out:"))
+    text = workspace.report.read_text()
+    workspace.report.write_text(f"{text[:begin]}  - cause: healthy\n{text[end:]}")
+    for source, outcome in ((workspace.broken_source(), "passed"), (FIXED, "could not judge")):
+        workspace.experiment.write_text(source)
+        item = next(item for item in check_workspace(workspace) if item.id == "report: diagnosis 1")
+        assert item.outcome == outcome
+    assert "comments and prints cost nothing there, and any other edit costs points" in item.message
+
+
 def test_an_empty_workspace_can_be_checked(workspace: Workspace) -> None:
     shutil.rmtree(workspace.folder / "runs")
     found = failures(check_workspace(workspace, lambda run: Path()))

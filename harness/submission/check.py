@@ -148,7 +148,10 @@ class _ReportJudge:
         _require_cause(entry.cause)
         if entry.cause == HEALTHY:
             if self.workspace.edited():
-                raise UserError(f"{HEALTHY} says that nothing is wrong: leave {self.workspace.experiment} as it was.")
+                raise _Open(
+                    f"{HEALTHY} says that nothing is wrong, and {self.workspace.experiment} is not as it was: comments"
+                    " and prints cost nothing there, and any other edit costs points."
+                )
             return "nothing is wrong, and the experiment is as it was handed out."
         if places and entry.where not in places:
             known = suggestion(entry.where, list(places))
