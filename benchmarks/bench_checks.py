@@ -27,13 +27,13 @@ from rich.table import Table
 from benchmarks.bench_peers import ready_environment
 from benchmarks.bench_reports import PLACES, Area, areas_of
 from benchmarks.measure import PAGE, BenchmarkError, markdown_table, this_machine, write_section
-from harness.solutions import load_shared_edits
 from grader.syntax.edit_size import functions_changed
 from harness.canonical_setup import run_environment
 from harness.checks import load_check
 from harness.errors import UserError
 from harness.recipe import Recipe, load_recipes
 from harness.run.provenance import usable_cores
+from harness.solutions import load_shared_edits
 
 WORKER = Path(__file__).parent / "peers" / "library.py"
 SHARE = 0.9

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from harness.errors import Stopped, UserError, from_os_error
+from harness.submission.limits import BATCH_SIZE, EPOCHS
 from harness.terminal import folded, terminal_width
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
@@ -129,9 +130,9 @@ def confirm(question: str, otherwise: str) -> None:
         raise Stopped(otherwise)
 
 
-def positive_option(name: str, parameter: str, text: str) -> Command:
+def positive_option(name: str, parameter: str, text: str, most: int | None = None) -> Command:
     """Return an option that takes a whole number of at least 1."""
-    return click.option(name, parameter, metavar="N", type=whole_number(1), help=text)
+    return click.option(name, parameter, metavar="N", type=whole_number(1, most), help=text)
 
 
 resume_option = click.option("--resume", is_flag=True, help="Continue a run that was stopped.")
@@ -153,8 +154,8 @@ _seed = click.option(
 )  # fmt: skip
 _dataset = click.option("--dataset", metavar="NAME", help="Other data of the same form, such as mnist.")
 _device = click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The device to train on. Default: cpu.")
-_epochs = positive_option("--epochs", "epochs", "Passes over the training data. Default: the experiment's.")
-_batch = positive_option("--batch", "batch_size", "Examples in a batch. Default: the experiment's.")
+_epochs = positive_option("--epochs", "epochs", "Passes over the training data. Default: the experiment's.", EPOCHS)
+_batch = positive_option("--batch", "batch_size", "Examples in a batch. Default: the experiment's.", BATCH_SIZE)
 
 
 def measure_options(command: Command) -> Command:

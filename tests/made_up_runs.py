@@ -61,12 +61,13 @@ def make_run(
         "status": "finished",
     }
     write_json(folder / "result.json", to_strict(result))
+    settings = RunSettings(seed=42, dataset="digits")
     machine = {"architecture": "x86_64", "numerics": "portable", "device": "cpu", "torch": "2.13.0"}
     provenance = {
         **common,
         "format_version": 1,
         "experiment": "digits_mlp",
-        "command": f"harness {'verify' if run == 'fixed' else 'exercise'} huge_lr --seed 42",
+        "command": settings.command("huge_lr", "experiment.py" if run == "fixed" else None),
         "git_commit": "0123456789abcdef0123456789abcdef01234567",
         "source_sha256": ("c4" if run == "fixed" else "9e") * 32,
         "harness_sha256": "5d" * 32,

@@ -34,10 +34,11 @@ def failures(items: list[CheckItem]) -> dict[str, str]:
 def test_good_work_passes_every_check(workspace: Workspace, tmp_path: Path) -> None:
     items = check_workspace(workspace, copy_of(workspace, tmp_path / "again"))
     assert failures(items) == {}
-    of_run, of_report = "files checksum provenance log diagnostics", "length parts snippet"
+    of_run, of_report = "files size checksum provenance log diagnostics", "length parts snippet"
     assert [item.id for item in items] == [
         *(f"{run}: {name}" for run in ("broken", "fixed") for name in of_run.split()),
-        "experiment: verified", "experiment: edited", "report: front matter", "report: diagnosis 1",
+        "experiment: verified", "experiment: edited", "archive: size", "archive: commands",
+        "report: front matter", "report: diagnosis 1",
         "report: ruled out 1", "report: ruled out 2", "report: evidence 1", "report: evidence 2",
         *(f"report: {name}" for name in of_report.split()), "broken: repeats", "fixed: repeats",
     ]  # fmt: skip
@@ -87,7 +88,7 @@ META = "checkpoint.pt.meta.json"
         (edit_file("checkpoint.pt", "other"), "checksum", f"checkpoint.pt.sha256 is not the SHA-256 .*: {VERIFY}"),
         (edit_json(META, recipe="loss_sum"), "provenance", "says recipe 'loss_sum'"),
         (edit_json(META, command=None), "provenance", "has no command"),
-        (edit_file(META, "[" * 99999), "provenance", "is not JSON"),
+        (edit_file(META, "[" * 9999), "provenance", "is not JSON"),
         (edit_file("metrics.log", "{}\n{"), "log", r"metrics\.log, line 2: not a record"),
         (edit_file("metrics.log", ""), "log", "ends within epoch 0"),
         (drop_line(3), "log", "line 4: step 4 where step 3 belongs"),
@@ -260,6 +261,17 @@ def test_a_replay_that_a_user_must_fix_could_not_be_judged(workspace: Workspace)
     items = check_workspace(workspace, full_disk)[-2:]
     assert [item.outcome for item in items] == ["could not judge"] * 2
     assert "free some space" in items[0].message
+
+
+def test_a_comment_in_an_experiment_that_is_named_healthy_is_no_failure(workspace: Workspace) -> None:
+    begin, end = (workspace.report.read_text().index(key) for key in ("  - cause:", "ruled_out:"))
+    text = workspace.report.read_text()
+    workspace.report.write_text(f"{text[:begin]}  - cause: healthy\n{text[end:]}")
+    for source, outcome in ((workspace.broken_source(), "passed"), (FIXED, "could not judge")):
+        workspace.experiment.write_text(source)
+        item = next(item for item in check_workspace(workspace) if item.id == "report: diagnosis 1")
+        assert item.outcome == outcome
+    assert "comments and prints cost nothing there, and any other edit costs points" in item.message
 
 
 def test_an_empty_workspace_can_be_checked(workspace: Workspace) -> None:

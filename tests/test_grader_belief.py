@@ -1,5 +1,8 @@
 """How far the log of a fixed run is believed."""
 
+import ast
+from pathlib import Path
+
 import pytest
 from grading import evidence, replay
 
@@ -11,6 +14,7 @@ from harness.recipe import load_recipe
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
 HEALTHY = load_recipe(RECIPE).healthy_source()
+ROOT = Path(__file__).parents[1]
 ODD = (Suspicion(line=1, message="line 1 has a ClassDef statement"),)
 
 
@@ -22,3 +26,16 @@ def test_an_edit_that_is_not_plain_is_doubted_unless_its_bytes_are_the_reference
     assert doubt(evidence(RECIPE, fixed=other)) == ""
     assert doubt(evidence(RECIPE, fixed=other, suspicions=ODD)) == ODD[0].message
     assert any(ODD[0].message in flag.message for flag in flags_of(evidence(RECIPE, fixed=other, suspicions=ODD)))
+    told = flags_of(evidence(RECIPE, fixed=other, suspicions=ODD))[0]
+    assert told.id == "not checked by machine"
+    assert told.message.endswith("This line could not be checked by machine; your instructor looks at it.")
+
+
+def test_no_text_that_a_student_reads_calls_code_suspicious() -> None:
+    texts = {path: path.read_text() for path in ROOT.glob("grader/report/templates/*")}
+    for path in [*ROOT.glob("grader/**/*.py"), *ROOT.glob("harness/**/*.py")]:
+        tree = ast.parse(path.read_text())
+        bare = {id(item.value) for item in ast.walk(tree) if isinstance(item, ast.Expr)}  # docstrings
+        strings = (item for item in ast.walk(tree) if isinstance(item, ast.Constant) and id(item) not in bare)
+        texts[path] = "\n".join(str(item.value) for item in strings)
+    assert [path.name for path, text in texts.items() if "suspicious" in text.lower()] == []

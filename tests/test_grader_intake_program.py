@@ -6,19 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.intake.program import (
-    MAX_BYTES,
-    Unparsable,
-    imported_paths,
-    parse_experiment,
-    path_of,
-    program_digest,
-    tree_digest,
-)
+from grader.intake.program import Unparsable, imported_paths, parse_experiment, path_of, program_digest, tree_digest
+from harness.submission.limits import EXPERIMENT_BYTES
 
 
 def filled(unit: str, before: str = "", after: str = "") -> str:
-    return before + unit * ((MAX_BYTES - len(before) - len(after)) // len(unit)) + after
+    return before + unit * ((EXPERIMENT_BYTES - len(before) - len(after)) // len(unit)) + after
 
 
 HOSTILE = {
@@ -47,7 +40,7 @@ HOSTILE = {
     "null byte": "x = 1\0",
     "surrogate": "x = '\ud800'",
     "unknown character": "x = '\\N{NO SUCH CHARACTER}'",
-    "too long": "#" * (MAX_BYTES + 1),
+    "too long": "#" * (EXPERIMENT_BYTES + 1),
     "indentation": "\n".join(" " * depth + "if a:" for depth in range(120)),
     "no Python": "def (",
 }

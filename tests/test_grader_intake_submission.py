@@ -24,13 +24,13 @@ from intake_archives import (
 )
 from made_up_runs import make_workspace
 
-from grader.intake.archive import TARBALL_BYTES, UNPACKED_BYTES, Rejected, read_tarball
+from grader.intake.archive import Rejected, read_tarball
 from grader.intake.submission import Submission
 from grader.replay.request import Role, requests_of
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 from harness.submission.archive import FILES, build_submission, submit
-from harness.submission.report import SIZE_LIMIT
+from harness.submission.limits import REPORT_BYTES, TARBALL_BYTES
 
 
 def holds(submission: Submission, files: dict[str, bytes]) -> bool:
@@ -122,7 +122,7 @@ def test_a_bomb_is_never_unpacked(tmp_path: Path) -> None:
     assert refused(tmp_path, bomb).code == "unpacks too large"
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 3 * UNPACKED_BYTES
+    assert peak < 3 * TARBALL_BYTES
 
 
 @pytest.mark.parametrize("run", ["broken", "fixed"])
@@ -151,7 +151,7 @@ def test_a_manifest_that_is_none_is_refused(tmp_path: Path, data: bytes) -> None
     assert refused(tmp_path, packed({**contents(), "manifest.json": data})).code == "manifest"
 
 
-@pytest.mark.parametrize(("name", "limit"), [("experiment", 64 * 1024), ("report", SIZE_LIMIT)])
+@pytest.mark.parametrize(("name", "limit"), [("experiment", 64 * 1024), ("report", REPORT_BYTES)])
 def test_a_text_that_is_too_large_is_refused(tmp_path: Path, name: str, limit: int) -> None:
     files = contents(**{name: b"#" * (limit + 1)})
     assert refused(tmp_path, packed({**files, "manifest.json": manifest(files)})).code == "text too large"

@@ -5,11 +5,11 @@ from fix_styles import HONEST, honest_fixes, styled_fixes
 from mini_experiments import edited
 from sampling import every_recipe
 
-from grader.intake.program import MAX_BYTES
 from grader.score.fix import judge_minimality
 from grader.score.verdict import Check
 from harness.recipe import Recipe, load_recipe
 from harness.solutions import known_fixes
+from harness.submission.limits import EXPERIMENT_BYTES
 
 # Points of 8. Only correct fixes are judged, so the other verdicts have no bounds here.
 BOUNDS = {"full": (8, 8), "overreach": (0, 5.5)}
@@ -60,6 +60,30 @@ def test_what_else_an_edit_changes_costs_points(edits: list[tuple[str, str]], po
     assert (check.points, says in check.reason) == (points, True), check.reason
 
 
+MIRROR = """    if AUGMENT:
+        mirrored = torch.rand(len(inputs), generator=rng) < 0.5
+        mirrored = mirrored.to(inputs.device).view(-1, 1, 1, 1)
+        inputs = torch.where(mirrored, inputs.flip(3), inputs)
+"""
+MIXED = """    others = torch.randperm(len(inputs), generator=rng)
+    return 0.5 * inputs + 0.5 * inputs[others], labels
+"""
+MIRROR_HELPER = """    return (mirror(inputs, rng) if AUGMENT else inputs), labels
+
+
+def mirror(images, rng):
+    chosen = torch.rand(len(images), generator=rng) < 0.5
+    return torch.where(chosen.to(images.device).view(-1, 1, 1, 1), images.flip(3), images)
+"""
+
+
+def test_a_block_that_moves_to_a_helper_is_no_larger_edit() -> None:
+    recipe = load_recipe("mixup_hard_label")
+    check = judged(recipe, edited(recipe.broken_source(), (MIRROR + MIXED, MIRROR_HELPER)))
+    assert check.points == 8, check.reason
+    assert "nodes of the syntax tree in prepare_batch;" in check.reason
+
+
 def test_what_does_not_parse_waits_for_the_instructor() -> None:
     check = judged(load_recipe("huge_lr"), "x = " + "-" * 5000 + "1")
     assert (check.outcome, check.points) == ("could not judge", None)
@@ -71,5 +95,5 @@ def test_the_largest_text_is_judged(text: str) -> None:
     recipe = load_recipe("huge_lr")
     lines = "".join(text.format(index) for index in range(1400))
     source = f"{recipe.healthy_source()}if a:\n    a = 1\n{lines}"
-    assert len(source) < MAX_BYTES
+    assert len(source) < EXPERIMENT_BYTES
     assert judged(recipe, source).reason.isprintable()

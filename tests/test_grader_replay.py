@@ -10,7 +10,6 @@ from mini_experiments import edited
 from sandbox_marks import needs_sandbox
 
 from grader.intake.program import tree_digest
-from grader.intake.submission import LOG_BYTES
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
 from grader.replay.request import Request
@@ -18,6 +17,7 @@ from grader.sandbox import SandboxResult, run_in_sandbox
 from harness.recipe import load_recipe
 from harness.run.launch import launch
 from harness.run.settings import RunJob, RunSettings
+from harness.submission.limits import LOG_BYTES
 
 RECIPE = load_recipe("huge_lr")
 SETTINGS = RunSettings(seed=42, dataset="digits", epochs=1)

@@ -1,20 +1,25 @@
 import dataclasses
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from grading import claim, evidence
+from grading import claim, evidence, replay, replay_with
 
 from grader.intake.submission import Claim
 from grader.replay.replay import Replay
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence
-from grader.score.reproducibility import judge_reproducibility
-from harness.recipe import Symptom
+from grader.score.reproducibility import judge_reproducibility, trusted_log
+from harness.recipe import Symptom, load_recipe
+from harness.run.settings import RunSettings
 from harness.workspace import Run
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
+# Written under qemu-aarch64, with the wheels of PyTorch 2.8 and NumPy 2.4 for 64-bit Arm.
+OTHER_MACHINE = Path(__file__).parent / "other_machine"
 
 
 def points(of: Evidence) -> dict[str, float | None]:
@@ -71,9 +76,26 @@ def on_another_class(honest: Evidence, broken_log: bytes, **changes: Any) -> Evi
     return dataclasses.replace(honest, **{"claims": claims, "same_class": False, "again": again, **changes})
 
 
+def changed(log: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
+    """Return a log whose records get other values."""
+    lines = log.splitlines()
+    return "".join(json.dumps({**json.loads(line), **change(json.loads(line))}) + "\n" for line in lines).encode()
+
+
+def scaled(log: str, factor: float, since: int = 0) -> bytes:
+    """Return a log whose losses are multiplied by a factor from a step on."""
+
+    def change(record: dict[str, Any]) -> dict[str, Any]:
+        if record.get("step", 0) < since or isinstance(record.get("loss"), str):  # NaN stays
+            return {}
+        return {"loss": record["loss"] * factor} if "loss" in record else {"val_loss": record["val_loss"] * factor}
+
+    return changed(log, change)
+
+
 def test_another_platform_class_is_compared_by_its_figures() -> None:
     honest = evidence(RECIPE)
-    drifted = with_field(honest.broken.log, "grad_norm", 1e-7)
+    drifted = scaled(honest.broken.log, 1 + 1e-6)
     there = on_another_class(honest, drifted)
     assert points(there) == WHOLE
     # Of a run that does not repeat itself here, no figures help; without a second replay nothing is decided.
@@ -85,6 +107,60 @@ def test_another_platform_class_is_compared_by_its_figures() -> None:
     assert points(on_another_class(honest, honest.reference.log.encode()))["broken_log"] == 0
     swapped = {**there.claims, "fixed": claim(honest.broken, checkpoint_sha256="0" * 64)}
     assert points(on_another_class(honest, drifted, claims=swapped))["fixed_log"] == 0
+
+
+@pytest.mark.parametrize("run", ["broken", "fixed"])
+def test_the_log_of_an_emulated_arm_processor_is_within_the_bands(run: Run) -> None:
+    honest = evidence(RECIPE)
+    log = (OTHER_MACHINE / f"{RECIPE}.{run}.log").read_bytes()
+    assert log != honest.replay(run).log.encode()
+    there = on_another_class(honest, honest.broken.log.encode())
+    there = dataclasses.replace(there, claims={**there.claims, run: claim(honest.replay(run), log=log)})
+    assert points(there) == WHOLE
+    assert trusted_log(there, run) == log.decode()
+    assert trusted_log(dataclasses.replace(there, same_class=True), run) == honest.replay(run).log
+
+
+def another_fix() -> Replay:
+    return replay(RECIPE, load_recipe(RECIPE).healthy_source().replace("lr=0.1", "lr=0.09"))
+
+
+def another_seed() -> Replay:
+    recipe = load_recipe(RECIPE)
+    return replay_with(RECIPE, recipe.healthy_source(), RunSettings(seed=7, dataset=recipe.dataset))
+
+
+FORGED: dict[str, Callable[[str], bytes]] = {
+    "of another fix": lambda log: another_fix().log.encode(),
+    "of another seed": lambda log: another_seed().log.encode(),
+    "scaled by 2 %": lambda log: scaled(log, 1.02),
+    "invented from step 40 on": lambda log: scaled(log, 1.05, since=40),
+    "with a validation of its own": lambda log: changed(
+        log, lambda record: {"val_accuracy": 0.99} if "val_accuracy" in record else {}
+    ),
+    "without its last epoch": lambda log: b"".join(log.encode().splitlines(keepends=True)[:-1]),
+    "cut short": lambda log: log.encode()[:-9],
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_log_of_another_machine_earns_nothing(name: str) -> None:
+    honest = evidence(RECIPE)
+    claims = {**honest.claims, "fixed": claim(honest.fixed, log=FORGED[name](honest.fixed.log))}
+    forged = on_another_class(honest, honest.broken.log.encode(), claims=claims)
+    found = points(forged)
+    assert (found["fixed_log"], found["fixed_checkpoint"]) == (0, 8 if found["fixed_checkpoint"] else 0)
+    assert judge_reproducibility(forged)[3].reason.startswith("Your machine need not give our bytes, but ")
+    assert trusted_log(forged, "fixed") == honest.fixed.log
+
+
+def test_where_a_gpu_draws_its_own_dropout_the_instructor_decides() -> None:
+    honest = evidence(RECIPE)
+    there = on_another_class(honest, scaled(honest.broken.log, 1.02))
+    assert points(there)["broken_log"] == 0
+    recipe = there.recipe.model_copy(update={"title": "with dropout"})
+    object.__setattr__(recipe, "broken_source", lambda: "nn.Dropout(0.1)")
+    assert points(dataclasses.replace(there, recipe=recipe))["broken_log"] is None
 
 
 def with_field(log: str, name: str, value: object) -> bytes:
@@ -109,10 +185,15 @@ def test_a_claimed_log_that_is_refused_costs_its_points_with_a_reason(name: str,
 def test_only_the_symptoms_of_the_data_set_that_was_used_are_compared() -> None:
     honest = evidence(RECIPE)
     last = honest.broken.records()[-1]["val_loss"]
-    lines = honest.broken.log.splitlines(keepends=True)
-    lines[-1] = json.dumps({**json.loads(lines[-1]), "val_loss": last + 1000}) + "\n"
+
+    def drift(record: dict[str, Any]) -> dict[str, Any]:
+        """Drift apart as a run does that diverges, until the last validation is another one."""
+        if "loss" in record:
+            return {"loss": record["loss"] * (1 + min(0.5, 1e-7 * 2.0 ** record["step"]))}
+        return {"val_loss": last + 1000} if record["epoch"] == 4 else {}
+
     symptom = Symptom(signal="val_loss", reduce="max", above=last + 500, says="the loss is enormous")
-    drifted = on_another_class(honest, "".join(lines).encode())
+    drifted = on_another_class(honest, changed(honest.broken.log, drift))
     for dataset, expected in (("digits", 0), ("mnist", 8)):
         declared = symptom.model_copy(update={"dataset": dataset})
         recipe = honest.recipe.model_copy(update={"symptoms": (declared,)})

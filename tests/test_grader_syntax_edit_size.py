@@ -51,7 +51,17 @@ SIZES = [
     ([(BACK, BACK + "    print(optimizer.param_groups.clear())\n")], {"train_step": 6}),
     ([(TOP, TOP + "torch.manual_seed(3)\n")], {"": 4}),
     ([(TOP, TOP + "def half(x):\n    return x / 2\n\n\n"), (BACK, "    half(loss).backward()\n")],
-     {"half": 6, "train_step": 2}),
+     {"train_step": 8}),
+    # A block that moves to a helper: its call, and the head of the helper.
+    ([("    optimizer.zero_grad()\n    loss =", "    loss ="),
+      ("    optimizer.step()\n", "    update(optimizer)\n"),
+      ("@torch.no_grad()\ndef evaluate", "def update(optimizer):\n    optimizer.step()\n    optimizer.zero_grad()\n\n\n"
+       "@torch.no_grad()\ndef evaluate")], {"train_step": 6}),
+    # A block that moves to another function counts there.
+    ([("    model.eval()\n", ""), (BACK, "    model.eval()\n" + BACK)], {"evaluate": 1, "train_step": 3}),
+    ([("def train_step(", "def initialize(module):\n    module.weight.data.zero_()\n\n\ndef train_step("),
+      ("    optimizer.zero_grad()\n", "    model.apply(initialize)\n    optimizer.zero_grad()\n")], {"train_step": 12}),
+    ([(BACK, BACK + "    model.register_buffer('seen', loss)\n")], {"train_step": 4}),
     ([("EPOCHS = 3\n", "EPOCHS = 3\nEPOCHS = 9\n")], {"EPOCHS": 2}),
 ]  # fmt: skip
 
@@ -79,3 +89,15 @@ def test_what_an_edit_changes_is_told_by_function_and_by_area(
 ) -> None:
     assert functions_changed(CNN, edited(CNN, edit)) == functions
     assert changed_areas(CNN, edited(CNN, edit)) == areas
+
+
+def test_code_that_moves_into_a_helper_of_its_function_stays_with_it() -> None:
+    block = "    model.eval()\n    model.train()\n"
+    helped = (
+        "def prepared(model):\n{}    return model.half()\n\n\ndef train_step(model, optimizer, inputs, labels):\n{}"
+    )
+    rest = "    loss = prepared(model)(inputs)\n    loss.backward()\n    optimizer.step()\n"
+    before, after = helped.format("", block + rest), helped.format(block, rest)
+    assert edit_sizes(before, after) == {}
+    # What arrives there without having left the function is an edit of the helper.
+    assert edit_sizes(helped.format("", rest), after) == {"prepared": 6}

@@ -114,6 +114,15 @@ def test_a_healthy_experiment_that_is_left_alone_earns_everything() -> None:
     assert (lost["cause"], lost["where"], lost["first_wrong"]) == (0, 0, 0)
 
 
+def test_in_a_healthy_experiment_comments_prints_and_names_are_free() -> None:
+    name = first(lambda case: case.is_healthy)
+    source = load_recipe(name).healthy_source()
+    step = "    loss.backward()\n"
+    assert source.count(step) == 1
+    told = source.replace(step, f"    # Nothing is wrong here.\n{step}    print(loss.item(), loss.dtype)\n")
+    assert points(judge_fix(evidence(name, told))) == {"correct": 12, "minimal": 8}
+
+
 def test_an_edit_of_a_healthy_experiment_costs_points_though_it_stays_sound() -> None:
     name = first(lambda case: case.is_healthy)
     source = load_recipe(name).healthy_source()

@@ -58,7 +58,7 @@ def every_check_lost(submission: str, student: str) -> SubmissionScore:
         criterion, _, name = address.partition(".")
         most = RUBRIC[criterion][name]
         changes[address] = lost(name, f"T {address}", most, f"why-{address}.", f"how-{address}.", points=most / 2)
-    flags = (Flag(id="suspicious code", message="a-flag."),)
+    flags = (Flag(id="not checked by machine", message="a-flag."),)
     return make_row(submission, student, "a1", changes, flags=flags)
 
 

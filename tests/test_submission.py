@@ -42,7 +42,8 @@ def test_the_tarball_holds_what_the_contract_says_and_nothing_else(workspace: Wo
     run = {"seed": 42, "dataset": "digits", "dataset_digest": "71" * 32}
     assert manifest == {"format_version": 1, "student": "ada", "recipe": "huge_lr", **run}
     assert files["command.txt"].decode() == (
-        "# runs/broken\nharness exercise huge_lr --seed 42\n\n# runs/fixed\nharness verify huge_lr --seed 42\n"
+        "# runs/broken\npython -m harness.trainer --seed 42 --break huge_lr --dataset digits\n\n"
+        "# runs/fixed\npython -m harness.trainer --seed 42 --break huge_lr --dataset digits --script experiment.py\n"
     )
     assert files["experiment.py"].decode() == FIXED
 

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UserError
-from harness.submission.report import SIZE_LIMIT, parse_report, read_report
+from harness.submission.limits import REPORT_BYTES
+from harness.submission.report import parse_report, read_report
 from harness.workspace import report_template
 
 MATTER = """\
@@ -80,6 +81,6 @@ def test_a_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "report.md"
     with pytest.raises(UserError, match=r"There is no .*report.md: make exercise"):
         read_report(path)
-    path.write_bytes(b"x" * (SIZE_LIMIT + 1))
+    path.write_bytes(b"x" * (REPORT_BYTES + 1))
     with pytest.raises(UserError, match="larger than 256 KiB"):
         read_report(path)

@@ -14,7 +14,8 @@ from deriving import derivation, known_answers, solution
 from harness.errors import UserError
 from harness.recipe import EXERCISES
 from harness.submission.archive import submit
-from harness.written.workspace import ANSWER_BYTES, FileWorkspace, file_items, start_file_exercise
+from harness.submission.limits import ANSWER_BYTES
+from harness.written.workspace import FileWorkspace, file_items, start_file_exercise
 
 EXERCISE = "backprop_mlp"
 

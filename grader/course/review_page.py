@@ -33,7 +33,7 @@ from harness.errors import UserError
 _HOSTS = ("127.0.0.1", "localhost")  # with any port: a tunnel ends at another one
 _LARGEST = 100_000  # bytes of a form
 _COMMENTS = {"accept": "Your instructor looked at it and accepts it.", "reject": "Your instructor does not accept it."}
-_ABOUT_CODE = ("suspicious code", "other settings", "other platform")  # flags that name nobody
+_ABOUT_CODE = ("not checked by machine", "other settings", "other platform")  # flags that name nobody
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",  # the page itself has the rest

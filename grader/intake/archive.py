@@ -14,16 +14,8 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from harness.errors import printable
+from harness.submission.limits import EXTENSION_BYTES, MEMBERS, MIB, NAME_BYTES, TARBALL_BYTES, size_excess
 
-MIB = 1024 * 1024
-# The harness compresses nothing, so both limits mean the same bytes. A submission of an MLP takes 2 MiB.
-TARBALL_BYTES = 64 * MIB
-UNPACKED_BYTES = 64 * MIB
-MEMBER_BYTES = 32 * MIB
-# A submission has 20 members; the headers of folders and of long names count too.
-HEADERS = 200
-# A long name, or the times that some tar programs write, takes a header of its own.
-EXTENSION_BYTES = 4096
 # Decompress in pieces, so that nothing beyond the limits is ever made.
 _CHUNK = MIB // 4
 # Empty deflate blocks would cost 9 s of decompression for a tarball at the limit, without a byte of output to count.
@@ -43,8 +35,6 @@ _REFUSED = {
     tarfile.CONTTYPE: ("unknown member", "a contiguous file"),
 }
 _GZIP = b"\x1f\x8b\x08"
-# What a file system allows in one part of a path.
-NAME_BYTES = 255
 REMEDY = "hand in the .tar.gz file that make submit wrote"
 
 
@@ -109,8 +99,8 @@ def gunzip(data: bytes) -> bytes:
             raise Rejected("damaged archive", f"The archive is damaged: {REMEDY}, again.") from None
         waiting = stream.unconsumed_tail
         size += len(piece)
-        if size > UNPACKED_BYTES:
-            limit = UNPACKED_BYTES // MIB
+        if size > TARBALL_BYTES:
+            limit = TARBALL_BYTES // MIB
             raise Rejected("unpacks too large", f"The archive holds more than {limit} MiB: {REMEDY}.")
         if position - len(waiting) > size + _OVERHEAD_BYTES:
             raise Rejected("damaged archive", f"The archive is larger than its content: {REMEDY}, again.")
@@ -129,8 +119,8 @@ def read_members(tar: bytes, members: dict[str, bytes]) -> None:
     """
     longer = ""
     for headers, (position, info) in enumerate(_headers(tar), start=1):
-        if headers > HEADERS:
-            raise Rejected("too many files", f"The archive has more than {HEADERS} members: {REMEDY}.")
+        if headers > MEMBERS:
+            raise Rejected("too many files", f"The archive has more than {MEMBERS} members: {REMEDY}.")
         content = tar[position : position + info.size]
         if info.type in _EXTENSIONS:
             longer = _longer_name(info, content) or longer
@@ -142,9 +132,8 @@ def read_members(tar: bytes, members: dict[str, bytes]) -> None:
         code, what = _REFUSED.get(info.type, ("unknown member", "of an unknown kind"))
         if info.type not in _FILES:
             raise Rejected(code, f"{printable(name)} in the archive is {what}: {REMEDY}.")
-        if info.size > MEMBER_BYTES:
-            limit = MEMBER_BYTES // 2**20
-            raise Rejected("file too large", f"{printable(name)} in the archive is larger than {limit} MiB.")
+        if excess := size_excess("", info.size):
+            raise Rejected(excess.code, f"{printable(name)} in the archive {excess.says}: {excess.cure}.")
         if name in members:
             raise Rejected("duplicate name", f"The archive holds {printable(name)} twice.")
         members[name] = content

@@ -30,12 +30,13 @@ from typing import IO, NamedTuple
 
 import yaml
 
-from grader.intake.archive import MIB, REMEDY, Rejected, open_regular, read_tarball
+from grader.intake.archive import REMEDY, Rejected, open_regular, read_tarball
 from grader.intake.submission import escaped
 from grader.intake.zip_archive import read_zip
 from harness.errors import UserError, printable
 from harness.files import read_text, stored_gzip
 from harness.submission.archive import SUFFIX
+from harness.submission.limits import MIB
 
 NO_ARCHIVE = "no archive"  # the code of what is no submission
 _DEPTH = 8  # folders in folders

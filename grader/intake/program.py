@@ -1,73 +1,16 @@
-"""Parse the text of an experiment within bounds, and hash the program regardless of its formatting."""
+"""Hash the program of an experiment regardless of its formatting, and look at its syntax tree."""
 
 import ast
 import hashlib
-import re
-import warnings
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-# The longest healthy experiment has 3 KiB, 500 nodes and a depth of 12. The slowest text of this size that we know
-# takes CPython 3.11 0.9 s (an f-string of 60,000 nodes). The parser counts its own stack, so that text that nests
-# too deep raises an ordinary exception.
-MAX_BYTES = 64 * 1024
-MAX_NODES = 8_000
-MAX_DEPTH = 100
-# Python refuses to print longer integers (its limit is 4,300 digits).
-MAX_INTEGER_BITS = 4096
-# CPython joins the parts of `import a.b.c` again at each dot: 32,000 dots take 3 s and over 1 GiB.
-_LONG_NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*+[\s\\]*+\.[\s\\]*+){100}")
+from harness.submission.program import Unparsable, parse_experiment
 
-
-class Unparsable(Exception):
-    """The text is no experiment; the message says why, as the end of a sentence about the text."""
-
-
-def parse_experiment(source: str) -> ast.Module:
-    """Return the syntax tree of an experiment, at most `MAX_NODES` nodes and `MAX_DEPTH` deep.
-
-    Runs and imports nothing. Recursion over the returned tree is safe. Raises `Unparsable` for any other text, even
-    one made to harm the parser.
-    """
-    try:
-        size = len(source.encode("utf-8"))
-    except UnicodeEncodeError:
-        raise Unparsable("it contains characters that a text file cannot contain") from None
-    if size > MAX_BYTES:
-        raise Unparsable(f"it has {size} bytes, more than {MAX_BYTES}")
-    if _LONG_NAME.search(source):
-        raise Unparsable("it contains a name with more than 100 dots")
-    try:
-        with warnings.catch_warnings():
-            # "\d" gives a warning, which the caller may have made an error.
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except SyntaxError as error:
-        where = f"line {error.lineno}" if error.lineno else "it"
-        raise Unparsable(f"{where} is not Python: {error.msg}"[:200]) from None
-    except (RecursionError, MemoryError):
-        raise Unparsable("it is nested too deeply") from None
-    except ValueError as error:  # a null byte
-        raise Unparsable(f"it is not Python: {error}"[:200]) from None
-    _refuse_excess(tree)
-    return tree
-
-
-def _refuse_excess(tree: ast.Module) -> None:
-    # Level by level, because recursion into a tree that is too deep would fail.
-    nodes, depth = 0, 0
-    level: list[ast.AST] = [tree]
-    while level:
-        nodes, depth = nodes + len(level), depth + 1
-        if depth > MAX_DEPTH:
-            raise Unparsable(f"it is nested more than {MAX_DEPTH} deep")
-        if nodes > MAX_NODES:
-            raise Unparsable(f"its syntax tree has more than {MAX_NODES} nodes")
-        for node in level:
-            value = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
-            if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
-                raise Unparsable(f"it contains an integer of more than {MAX_INTEGER_BITS} bits")
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
+__all__ = [
+    "Unparsable", "blocks", "does_nothing", "imported_paths", "parse_experiment", "path_of", "program_digest",
+    "root_of", "tree_digest",
+]  # fmt: skip
 
 
 @lru_cache(maxsize=4096)

@@ -3,43 +3,30 @@
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from grader.intake.archive import MIB, Rejected, gunzip, read_members
+from grader.intake.archive import Rejected, gunzip, read_members
 from grader.intake.program import program_digest
 from harness.cases import may_be_handed_in
 from harness.data import DATASETS
 from harness.errors import printable
 from harness.run.metrics_log import strict_json
 from harness.run.settings import RunSettings
-from harness.submission.archive import COMMANDS, FILES, FORMAT_VERSION, MANIFEST, FileManifest, Manifest
-from harness.submission.report import SIZE_LIMIT as REPORT_BYTES
+from harness.submission.archive import FILES, FORMAT_VERSION, MANIFEST, FileManifest, Manifest
+from harness.submission.commands import COMMANDS, read_commands
+from harness.submission.limits import ANSWER_BYTES, KIB, Excess, line_excess, size_excess
 from harness.workspace import EXPERIMENT, META, METRICS_LOG, REPORT, RUNS, Run
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
-from harness.written.workspace import ANSWER_BYTES
 
-# A manifest of 20 files has 2 KiB, an experiment 2 KiB.
-MANIFEST_BYTES = 64 * 1024
-TEXT_BYTES = 64 * 1024
 _TEXTS = (EXPERIMENT, REPORT, COMMANDS)
 _LOGS: dict[Run, str] = {run: f"runs/{run}/{METRICS_LOG}" for run in RUNS}
 _KEPT = (*_TEXTS, *(f"runs/{run}/{META}" for run in RUNS))
-# The longest log of an unchanged recipe has 0.1 MiB. Parsing one at the limit takes 3 s and 260 MB.
-LOG_BYTES = 8 * MIB
-# Platform facts take 2 KiB. Parsed as JSON, 32 MiB of empty lists would take 600 MB.
-META_BYTES = 64 * 1024
-# A batch record nests 5 deep; a few hundred levels crash recursive readers.
-LINE_BRACKETS = 100
 _REMEDY = "make submit writes a whole archive"
-_COMMANDS = re.compile(r"# runs/broken\n(?P<broken>[^\n]*)\n\n?# runs/fixed\n(?P<fixed>[^\n]*)\n*")
-# They keep a command from asking for days; the longest experiment has 20 epochs.
-_LARGEST = {"epochs": 1000, "batch": 65536}
 _AnyManifest = TypeVar("_AnyManifest", bound=FileManifest)
 
 
@@ -122,19 +109,8 @@ class Submission:
         settings = RunSettings(seed=self.manifest.seed, dataset=self.manifest.dataset)
         if COMMANDS not in self.files:
             return settings, f"There is no {COMMANDS}."
-        found = _COMMANDS.fullmatch(self.files[COMMANDS].decode("utf-8", "replace").replace("\r\n", "\n"))
-        if found is None:
-            return (settings, f"{COMMANDS} does not hold the commands of both runs, as make submit writes them.")
-        epochs, batch_size = (_option(name, found["fixed"]) for name in ("epochs", "batch"))
-        settings = replace(settings, epochs=epochs, batch_size=batch_size)
-        scripts: dict[Run, str | None] = {"broken": None, "fixed": EXPERIMENT}
-        for run, script in scripts.items():
-            # A run on a GPU is of another platform class, and is replayed on the processor.
-            devices = (replace(settings, device=device) for device in ("cpu", "cuda"))
-            if found[run] not in [item.command(self.recipe, script) for item in devices]:
-                problem = f"The command of the {run} run in {COMMANDS} is not one that the harness writes"
-                return settings, f"{problem} for this seed and data set, and equal settings of both runs."
-        return settings, ""
+        text = self.files[COMMANDS].decode("utf-8", "replace")
+        return read_commands(text, self.recipe, settings.seed, settings.dataset)
 
 
 @dataclass(frozen=True)
@@ -187,8 +163,7 @@ def parse_manifest(data: bytes) -> Manifest | FileManifest:
 
     Raises `Rejected` unless it is strict JSON of that form.
     """
-    if len(data) > MANIFEST_BYTES:
-        raise Rejected("manifest", f"{MANIFEST} is larger than {MANIFEST_BYTES // 1024} KiB: {_REMEDY}.")
+    _refuse(MANIFEST, size_excess(MANIFEST, len(data)))
     try:
         value = strict_json(data)
     except ValueError:
@@ -235,10 +210,10 @@ def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha
     _check_listing(manifest.files, members, FILES)
     if EXPERIMENT not in members:
         raise Rejected("no experiment", f"The archive has no {EXPERIMENT}: {_REMEDY}.")
-    for text in _TEXTS:
-        _check_size(text, members, REPORT_BYTES if text == REPORT else TEXT_BYTES)
-    for run in RUNS:
-        _check_run(run, members)
+    for member in FILES:
+        _refuse(member, size_excess(member, len(members.get(member, b""))))
+    for log in _LOGS.values():
+        _refuse(log, line_excess(members.get(log, b"")))
     _check_encoding(EXPERIMENT, members)
     return Submission(
         name=name,
@@ -257,7 +232,8 @@ def _answer(members: Mapping[str, bytes], manifest: FileManifest, name: str, sha
     _check_listing(manifest.files, members, (exercise.file,))
     if exercise.file not in members:
         raise Rejected("no answer", f"The archive has no {exercise.file}: {_REMEDY}.")
-    _check_size(exercise.file, members, ANSWER_BYTES)
+    if len(members[exercise.file]) > ANSWER_BYTES:
+        raise Rejected("text too large", f"{exercise.file} is larger than {ANSWER_BYTES // KIB} KiB: shorten it.")
     _check_encoding(exercise.file, members)
     return Answer(
         name=name,
@@ -283,9 +259,10 @@ def _check_listing(listed: Mapping[str, str], members: Mapping[str, bytes], know
             raise Rejected("unlisted file", f"{name} is in the archive and not in the manifest: {_REMEDY}.")
 
 
-def _check_size(name: str, members: Mapping[str, bytes], limit: int = TEXT_BYTES) -> None:
-    if len(members.get(name, b"")) > limit:
-        raise Rejected("text too large", f"{name} is larger than {limit // 1024} KiB: shorten it.")
+def _refuse(name: str, excess: Excess | None) -> None:
+    """Raise `Rejected` for a file that exceeds a limit."""
+    if excess is not None:
+        raise Rejected(excess.code, f"{name} {excess.says}: {excess.cure}.")
 
 
 def _check_encoding(name: str, members: Mapping[str, bytes]) -> None:
@@ -294,21 +271,3 @@ def _check_encoding(name: str, members: Mapping[str, bytes]) -> None:
     except UnicodeDecodeError:
         message = f"{name} is not UTF-8 text: save it as UTF-8 and hand it in again."
         raise Rejected("not UTF-8", message) from None
-
-
-def _check_run(run: Run, members: Mapping[str, bytes]) -> None:
-    log = members.get(_LOGS[run], b"")
-    if len(log) > LOG_BYTES:
-        limit = LOG_BYTES // MIB
-        raise Rejected("log too large", f"The log of the {run} run is larger than {limit} MiB: train for less.")
-    if any(line.count(b"{") + line.count(b"[") > LINE_BRACKETS for line in log.split(b"\n")):
-        raise Rejected("no log", f"The log of the {run} run is not one that a run writes: {_REMEDY}.")
-    if len(members.get(f"runs/{run}/{META}", b"")) > META_BYTES:
-        limit = META_BYTES // 1024
-        raise Rejected("meta too large", f"{META} of the {run} run is larger than {limit} KiB: {_REMEDY}.")
-
-
-def _option(name: str, command: str) -> int | None:
-    """Return the value of an option that counts something, or None: not given, or not one that we replay."""
-    found = re.search(rf" --{name} ([1-9][0-9]{{0,4}})(?= |$)", command)
-    return int(found[1]) if found and int(found[1]) <= _LARGEST[name] else None

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import IO
 
-from grader.intake.archive import MIB, REMEDY, TARBALL_BYTES, Rejected, plain_name
+from grader.intake.archive import REMEDY, Rejected, plain_name
+from harness.submission.limits import MIB, TARBALL_BYTES
 
 # The directory of 2,100 submissions has 0.6 MB. Python needs ten times the memory for it.
 _DIRECTORY_BYTES = 4 * MIB

@@ -14,8 +14,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from grader.intake.archive import MIB
-from grader.intake.submission import LOG_BYTES
 from grader.replay.data import ReplayData
 from grader.replay.inside import INSIDE
 from grader.replay.replay import CheckResult, Evaluation, Replay
@@ -36,6 +34,7 @@ from harness.checks import mechanism_checks
 from harness.errors import UserError, naming
 from harness.recipe import ROOT
 from harness.submission.check_run import shape_fault
+from harness.submission.limits import LOG_BYTES, MIB
 
 Sandbox = Callable[[Command, StopSignal | None], SandboxResult]
 Engine = Literal["warm", "fresh"]

@@ -60,9 +60,14 @@ def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
 
 def _judge_untouched(evidence: Evidence) -> Check:
     """Judge the edit of an experiment in which nothing was broken."""
-    if program_digest(evidence.source) == program_digest(evidence.recipe.broken_source()):
-        return full(*_MINIMAL, "Nothing was broken, and you changed nothing.")
-    return lost(*_MINIMAL, "Nothing was broken, and you changed it.", "Leave a healthy experiment as it is.")
+    try:
+        sizes = edit_sizes(evidence.recipe.broken_source(), evidence.source)
+    except Unparsable as error:
+        return open_check(*_MINIMAL, f"Your experiment cannot be compared with ours: {error}.")
+    if not sizes:
+        return full(*_MINIMAL, "Nothing was broken, and you changed nothing that the training depends on.")
+    reason = f"Nothing was broken, and you changed {_described(sizes, ' of the syntax tree')}."
+    return lost(*_MINIMAL, reason, "Leave a healthy experiment as it is.")
 
 
 def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Replay]) -> dict[Role, Request]:
@@ -299,7 +304,8 @@ def judge_minimality(broken: str, student: str, reference: str) -> Check:
     """Judge the size of a correct fix by the sources. Raises `Unparsable` if a source of ours does not parse."""
     # A fix that only moves statements or arguments has no size, and belongs somewhere all the same.
     needed = edit_sizes(broken, reference) or dict.fromkeys(functions_changed(broken, reference), 0)
-    ours = names_defined(broken)
+    # The reference may drop a helper of the broken experiment, and a student may fix it.
+    ours = names_defined(broken) & names_defined(reference)
     try:
         sizes = edit_sizes(broken, student)
     except Unparsable as error:

@@ -156,10 +156,14 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
 
 def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
     """Return the flags for the instructor."""
-    flags = [Flag(id="suspicious code", message=f"{suspicion.message}.") for suspicion in evidence.suspicions[:10]]
+    told = "could not be checked by machine; your instructor looks at it."
+    flags = [
+        Flag(id="not checked by machine", message=f"{one.message}. This {'line' if one.line else 'file'} {told}")
+        for one in evidence.suspicions[:10]
+    ]
     if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):
-        message = "The result has the same bytes as the reference fix, so the code above cost nothing."
-        flags.append(Flag(id="suspicious code", message=message))
+        message = "The result has the same bytes as the reference fix, so the lines above cost nothing."
+        flags.append(Flag(id="not checked by machine", message=message))
     if not evidence.same_class:
         message = "It claims another platform class, so its bytes need not be ours."
         flags.append(Flag(id="other platform", message=message))

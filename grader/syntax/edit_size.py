@@ -1,9 +1,11 @@
 """What an edit changes: the functions and constants that differ, and by how many syntax-tree nodes.
 
 The size of an edit is the number of nodes that only one of the two programs has, whichever has more of them. So the
-order of statements and of arguments does not count. Only code counts on which the training depends: what reaches a
-returned value, or changes something that outlives the function. Prints, logging, timers, asserts, counters, further
-metrics, names of variables, comments, docstrings, annotations and imports do not count.
+order of statements and of arguments does not count. A helper that only one of the two programs has belongs to the
+function that calls it, and code that moves to another function counts there, once. Only code counts on which the
+training depends: what reaches a returned value, or changes something that outlives the function. Prints, logging,
+timers, asserts, counters, further metrics, names of variables, comments, docstrings, annotations and imports do not
+count.
 """
 
 import ast
@@ -32,8 +34,9 @@ AREAS: dict[str, Area] = {
 _METRICS = ("val_loss", "val_accuracy")
 # Calls that change something besides their result, as all whose names end in _ do.
 _ACTING = frozenset({
-    "add_param_group", "append", "backward", "clear", "eval", "extend", "load_state_dict", "manual_seed",
-    "set_rng_state", "step", "train", "update", "zero_grad",
+    "add_module", "add_param_group", "append", "apply", "backward", "clear", "eval", "extend", "load_state_dict",
+    "manual_seed", "register_buffer", "register_module", "register_parameter", "reset_parameters", "set_rng_state",
+    "step", "train", "update", "zero_grad",
 })  # fmt: skip
 # Calls that fill the container they belong to, and what makes one.
 _FILLING = frozenset({"add", "append", "clear", "extend", "insert", "pop", "setdefault", "update"})
@@ -60,13 +63,50 @@ class _Part:
 def edit_sizes(before: str, after: str) -> dict[str, int]:
     """Return the size of an edit in each function and constant that it changes. Raises `Unparsable`."""
     old, new = _parts(before), _parts(after)
-    read = {name for part in new.values() for name in part.reads} | AREAS.keys() | {""}
-    counted = old.keys() | {name for name, part in new.items() if name in read and not part.literal}
-    sizes = {}
-    for name in counted:
-        first, second = (parts[name].nodes if name in parts else Counter() for parts in (old, new))
-        sizes[name] = max((first - second).total(), (second - first).total())
-    return {name: size for name, size in sorted(sizes.items()) if size}
+    first, second = _with_helpers(old, new), _with_helpers(new, old)
+    names = first.keys() | second.keys()
+    lost = {name: first.get(name, Counter()) - second.get(name, Counter()) for name in names}
+    gained = {name: second.get(name, Counter()) - first.get(name, Counter()) for name in names}
+    for name in sorted(names & new.keys()):
+        for helper in sorted(new[name].reads & first.keys() - AREAS.keys() - {name}):
+            # Code that moves into a helper which its function calls stays with that function.
+            if not lost[helper] and gained[helper] <= lost[name]:
+                lost[name] -= gained[helper]
+                gained[helper] = Counter()
+    sizes, arrived = {}, sum(gained.values(), Counter[str]())
+    for name in sorted(names):
+        moved = lost[name] & (arrived - gained[name])
+        arrived -= moved
+        if lost[name] or gained[name]:  # at least 1: a function that only lost code is changed, too
+            sizes[name] = max((lost[name] - moved).total(), gained[name].total(), 1)
+    return sizes
+
+
+def _with_helpers(parts: Mapping[str, _Part], other: Mapping[str, _Part]) -> dict[str, Counter[str]]:
+    """Return the nodes of each part, with those of the helpers and constants that the other program lacks.
+
+    Such a helper belongs to the part that calls it; of several, to the one that lost most of its nodes. One that
+    nothing calls does not count.
+    """
+    helpers = {name for name in parts.keys() - other.keys() - AREAS.keys() if name}
+    nodes = {name: Counter(part.nodes) for name, part in parts.items() if name not in helpers}
+    lost = {name: other[name].nodes - parts[name].nodes if name in other else Counter[str]() for name in nodes}
+    callers: dict[str, list[str]] = {}
+    for name in sorted(parts):
+        for helper in parts[name].reads & helpers:
+            callers.setdefault(helper, []).append(name)
+    for helper in sorted(helpers):
+        if parts[helper].literal:  # its value counts where it is read
+            continue
+        found, waiting = {helper}, [helper]
+        while waiting:
+            using = [name for name in callers.get(waiting.pop(), ()) if name not in found]
+            found.update(using)
+            waiting += [name for name in using if name in helpers]
+        own = sorted(found - helpers, key=lambda name: -(lost[name] & parts[helper].nodes).total())
+        if own:
+            nodes[own[0]] += parts[helper].nodes
+    return nodes
 
 
 def names_defined(source: str) -> frozenset[str]:
@@ -283,8 +323,10 @@ class _Slice:
         name, root = _called(call), root_of(call.func)
         if isinstance(call.func, ast.Attribute) and root in self._containers and name in _FILLING:
             return root in self.read
-        return name in self._acting or (
-            isinstance(call.func, ast.Attribute) and (name.endswith("_") or name in _ACTING)
+        return (
+            name in self._acting
+            or name in ("setattr", "delattr")
+            or (isinstance(call.func, ast.Attribute) and (name.endswith("_") or name in _ACTING))
         )
 
 

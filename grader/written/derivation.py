@@ -51,12 +51,12 @@ _UNUSUAL = re.compile(
 
 def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgement:
     """Judge the text of a derivation; whatever it does ends in a judgement. Raises `Stopped` if the sandbox was."""
-    problem, suspicious = PROBLEMS[exercise.problem], suspicions(text)
+    problem, unusual = PROBLEMS[exercise.problem], suspicions(text)
     cases = draw_cases(problem, text)
     job = {"problem": problem.name, "file": exercise.file, "text": text}
     done = run(Command(_SCRIPT, _interpreter(), {"job.json": json.dumps(job).encode()}, LIMITS))
     # A plain answer raises no signals, and cannot end the process with our status.
-    ours = not suspicious and (done.status == "SG" or done.exit_code == _OUR_FAULT)
+    ours = not unusual and (done.status == "SG" or done.exit_code == _OUR_FAULT)
     message = done.message or f"it ended with {done.status}"
     if done.status == "XX" or ours:
         return Judgement(checks={}, fault=f"The grader could not call it ({done.status}): {message}")
@@ -71,8 +71,14 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
         results = Results(f"The process that called it did not end properly ({status}): {message}")
     return Judgement(
         checks=checks_of(with_imports_judged(judge_answer(problem, cases, results), text)),
-        flags=tuple(Flag(id="suspicious code", message=f"{item}.") for item in suspicious[:10]),
+        flags=tuple(map(_flag, unusual[:10])),
     )
+
+
+def _flag(clause: str) -> Flag:
+    what = "line" if clause.startswith("line ") else "file"
+    told = f"{clause}. This {what} could not be checked by machine; your instructor looks at it."
+    return Flag(id="not checked by machine", message=told)
 
 
 def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCheck]:

@@ -22,20 +22,19 @@ from harness.progress import MOST_HINTS, note_progress, progress_of
 from harness.run.metrics_log import read_object
 from harness.submission.check import check_workspace
 from harness.submission.check_run import CheckItem
+from harness.submission.commands import COMMANDS, commands_text
+from harness.submission.limits import STUDENT_BYTES, STUDENT_CHARACTERS
 from harness.workspace import EXPERIMENT, META, REPORT, RUN_FILES, RUNS, Workspace
 from harness.written.workspace import FileWorkspace, file_items
 
 FORMAT_VERSION = 1
 SUFFIX = ".tar.gz"
 MANIFEST = "manifest.json"
-COMMANDS = "command.txt"
 # Every member of a submission of two runs.
 FILES = (MANIFEST, EXPERIMENT, REPORT, COMMANDS, *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES))
 
 # What no file name may hold somewhere. Platforms and Windows replace these characters, and a shell reads a dash.
 _NO_FILE_NAME = re.compile(r"""^[-.\s]|[/\\:*?"<>|]|\s\s|\s$""")
-# With the exercise's name and `.tar.gz.sha256` behind it, a file's name has at most 255 bytes.
-_STUDENT_CHARACTERS, _STUDENT_BYTES = 64, 128
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -49,7 +48,7 @@ class FileManifest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     format_version: Annotated[int, Field(ge=FORMAT_VERSION, le=FORMAT_VERSION)]  # Literal[1] accepts true
-    student: Annotated[str, Field(min_length=1, max_length=64)]
+    student: Annotated[str, Field(min_length=1, max_length=STUDENT_CHARACTERS)]
     recipe: Annotated[str, Field(min_length=1, max_length=64)]
     files: Annotated[dict[str, _Digest], Field(max_length=1000)]
 
@@ -120,11 +119,11 @@ def student_name(student: str) -> str:
     Raises `UserError` for one that cannot be part of a file name on every system.
     """
     name = unicodedata.normalize("NFC", student)
-    too_long = len(name) > _STUDENT_CHARACTERS or len(name.encode("utf-8", "replace")) > _STUDENT_BYTES
+    too_long = len(name) > STUDENT_CHARACTERS or len(name.encode("utf-8", "replace")) > STUDENT_BYTES
     if not name or too_long or not name.isprintable() or _NO_FILE_NAME.search(name):
         raise UserError(
             f"The login {student!a} cannot be part of a file name: use a login or an e-mail address of up to"
-            f' {_STUDENT_CHARACTERS} characters, without / \\ : * ? " < > | and without a dash, a dot or a blank in'
+            f' {STUDENT_CHARACTERS} characters, without / \\ : * ? " < > | and without a dash, a dot or a blank in'
             " front."
         )
     return name
@@ -140,8 +139,7 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
         sources |= {f"runs/{run}/{name}": workspace.run_folder(run) / name for name in RUN_FILES}
     members = {name: path.read_bytes() for name, path in sources.items()}
     metas = {run: read_object(workspace.run_folder(run) / META) for run in RUNS}
-    lines = [f"# runs/{run}\n{' '.join(str(metas[run].get('command')).split())}\n" for run in RUNS]
-    members[COMMANDS] = "\n".join(lines).encode()
+    members[COMMANDS] = commands_text({run: metas[run].get("command") for run in RUNS}).encode()
     facts = {
         "student": student,
         "recipe": workspace.recipe,

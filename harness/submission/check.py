@@ -15,6 +15,7 @@ from harness.submission.check_run import (
     CheckItem,
     ItemOutcome,
     Rerun,
+    check_archive,
     check_experiment,
     check_repeats,
     check_run,
@@ -49,6 +50,7 @@ def check_workspace(
         *check_run(workspace, "broken"),
         *check_run(workspace, "fixed"),
         *check_experiment(workspace, expects_edit=not _finds_nothing_wrong(workspace)),
+        *check_archive(workspace),
         *check_report(workspace, outcomes),
         *(check_repeats(workspace, run, rerun) for run in RUNS if rerun is not None),
     ]
@@ -146,7 +148,10 @@ class _ReportJudge:
         _require_cause(entry.cause)
         if entry.cause == HEALTHY:
             if self.workspace.edited():
-                raise UserError(f"{HEALTHY} says that nothing is wrong: leave {self.workspace.experiment} as it was.")
+                raise _Open(
+                    f"{HEALTHY} says that nothing is wrong, and {self.workspace.experiment} is not as it was: comments"
+                    " and prints cost nothing there, and any other edit costs points."
+                )
             return "nothing is wrong, and the experiment is as it was handed out."
         if places and place_named(entry.where, places) not in places:
             known = suggestion(entry.where, list(places))

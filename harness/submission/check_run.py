@@ -1,6 +1,7 @@
 """What `make check` judges of the two runs: their files agree, the experiment is theirs, and they repeat."""
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,10 @@ from typing import Literal
 from harness.errors import UserError
 from harness.files import sha256_line
 from harness.run.metrics_log import Record, batch_records, epoch_records, read_metrics_log, read_object
+from harness.submission.commands import commands_text, read_commands
+from harness.submission.limits import Excess, line_excess, size_excess, total_excess
 from harness.submission.log_values import log_difference
+from harness.submission.program import Unparsable, parse_experiment
 from harness.workspace import (
     CHECKPOINT,
     CHECKSUM,
@@ -18,6 +22,7 @@ from harness.workspace import (
     META,
     METRICS_LOG,
     RUN_FILES,
+    RUNS,
     Run,
     Workspace,
     read_source,
@@ -92,8 +97,12 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
     if missing:
         return [failed(f"{run}: files", f"{folder} has no {', '.join(missing)}: {again}.", blocks=True)]
     log = folder / METRICS_LOG
-    items = [
-        passed(f"{run}: files", f"all {len(RUN_FILES)} files are there."),
+    items = [passed(f"{run}: files", f"all {len(RUN_FILES)} files are there.")]
+    if excess := _run_excess(folder, run):
+        path, limit = excess
+        return [*items, failed(f"{run}: size", f"{path} {limit.says}: {limit.cure}.", blocks=True)]
+    items += [
+        passed(f"{run}: size", "no file is too large to be read."),
         item("checksum", lambda: _checksum_fault(folder), "checkpoint.pt has the recorded SHA-256."),
         item("provenance", lambda: _provenance_fault(workspace, run), "it is a run of this exercise."),
         item("log", lambda: shape_fault(log, read_metrics_log(log)), "metrics.log holds whole epochs."),
@@ -104,6 +113,18 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
         find = partial(diagnostic_fault, log, read_metrics_log(log))
         items.append(item("diagnostics", find, good, cure, blocks=False))
     return items
+
+
+def _run_excess(folder: Path, run: str) -> tuple[Path, Excess] | None:
+    """Return the first file of a run that exceeds a limit, with the limit."""
+    for name in RUN_FILES:
+        path = folder / name
+        excess = size_excess(f"runs/{run}/{name}", path.stat().st_size)
+        if excess is None and name == METRICS_LOG:
+            excess = line_excess(path.read_bytes())
+        if excess is not None:
+            return path, excess
+    return None
 
 
 def _checksum_fault(folder: Path) -> str:
@@ -125,8 +146,37 @@ def _provenance_fault(workspace: Workspace, run: str) -> str:
     for key, value in expected.items():
         if meta.get(key) != value:
             return f"{folder / META} says {key} {meta.get(key)!r}, and this exercise's is {value!r}"
-    absent = [key for key in ("command", "dataset_digest") if not isinstance(meta.get(key), str)]
-    return f"{folder / META} has no {absent[0]}" if absent else ""
+    if not isinstance(meta.get("command"), str):
+        return f"{folder / META} has no command"
+    if not re.fullmatch("[0-9a-f]{64}", str(meta.get("dataset_digest"))):
+        return f"{folder / META} has no dataset_digest"
+    return ""
+
+
+def check_archive(workspace: Workspace) -> list[CheckItem]:
+    """Check what is packed beside the runs: all files together, and the commands by which the grader makes them again.
+
+    Empty if a run is missing, which `check_run` says.
+    """
+    folders = {run: workspace.run_folder(run) for run in RUNS}
+    files = [folder / name for folder in folders.values() for name in RUN_FILES]
+    if not all(path.is_file() for path in files):
+        return []
+    files += [path for path in (workspace.experiment, workspace.report) if path.is_file()]
+    if excess := total_excess(path.stat().st_size for path in files):
+        items = [failed("archive: size", f"The files of {workspace.folder} {excess.says}: {excess.cure}.", blocks=True)]
+    else:
+        items = [passed("archive: size", "all files together are small enough.")]
+    try:
+        text = commands_text({run: read_object(folder / META).get("command") for run, folder in folders.items()})
+    except UserError:
+        return items  # the provenance of that run says so
+    settings = workspace.settings
+    _, problem = read_commands(text, workspace.recipe, settings.seed, settings.dataset)
+    if problem:
+        again = f"start over with {workspace.command('clean-work')}, then {workspace.command('exercise')}"
+        return [*items, failed("archive: commands", f"{problem.rstrip('.')}: {again}.")]
+    return [*items, passed("archive: commands", "the grader can make both runs again.")]
 
 
 def shape_fault(log: Path | str, records: Sequence[Record]) -> str:
@@ -180,6 +230,8 @@ def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list
         source = read_source(path)
     except UserError as error:
         return [failed(verified, str(error), blocks=True)]
+    if excess := size_excess(EXPERIMENT, path.stat().st_size):
+        return [failed("experiment: size", f"{path} {excess.says}: {excess.cure}.", blocks=True)]
     again, unchanged = remedy(workspace, "fixed"), "fix the cause in it, or name the cause healthy in the report."
     if not ran.is_file():
         items = [could_not_judge(verified, f"there is no fixed run yet: {again.removesuffix(' again')}.")]
@@ -187,6 +239,11 @@ def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list
         items = [failed(verified, f"{path} was edited after the fixed run: {again}.", blocks=True)]
     else:
         items = [passed(verified, "the fixed run used the experiment as it is now.")]
+    try:
+        parse_experiment(source)
+    except Unparsable as error:
+        message = f"{path} cannot be compared with the broken experiment, because {error}: shorten or simplify it."
+        items.append(failed("experiment: program", message))
     if line := _debugger_line(source):
         message = f"{path}, line {line} opens the debugger, and grading has no terminal: take it out, then verify."
         items.append(failed("experiment: debugger", message))

@@ -19,10 +19,9 @@ from harness.files import read_text
 from harness.plain_yaml import LIMIT, PlainYaml, read_plain_yaml
 from harness.recipe import HEALTHY, suggestion
 from harness.submission.document import Body, read_body
+from harness.submission.limits import REPORT_BYTES
 from harness.workspace import Run, make_command
 
-# Bytes: 500 words are a few KiB, but a picture may be written into a report. The grader refuses more.
-SIZE_LIMIT = 256 * 1024
 WORD_LIMIT = 500
 PARTS = ("symptom", "root cause", "fix", "verification")
 FENCE = "---"
@@ -197,7 +196,7 @@ def read_report(path: Path) -> Report:
     """Return the report in a file. Raises `UserError` as `parse_report` and `harness.files.read_text` do."""
     missing = f"{make_command('exercise', path.parent)} writes an empty one"
     too_large = "shrink the pictures in it"
-    return parse_report(read_text(path, SIZE_LIMIT, missing=missing, too_large=too_large), str(path))
+    return parse_report(read_text(path, REPORT_BYTES, missing=missing, too_large=too_large), str(path))
 
 
 def split_report(text: str, source: str) -> tuple[str, str]:

@@ -1,6 +1,5 @@
 """A student's folder for an exercise whose answer is one file: `work/<id>/`, and what `make check` says of it."""
 
-import ast
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,8 @@ from harness.errors import UserError, naming
 from harness.files import read_text
 from harness.progress import progress_of
 from harness.submission.check_run import CheckItem, failed, passed
+from harness.submission.limits import ANSWER_BYTES
+from harness.submission.program import Unparsable, parse_experiment
 from harness.workspace import (
     PROMPT,
     SETTINGS,
@@ -20,8 +21,6 @@ from harness.workspace import (
     write_where_missing,
 )
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
-
-ANSWER_BYTES = 128 * 1024  # the reference tree, which tells all recipes apart, has 80 KiB
 
 
 @dataclass(frozen=True)
@@ -104,12 +103,10 @@ def file_items(workspace: FileWorkspace) -> list[CheckItem]:
     if isinstance(workspace.exercise, DecisionTree):
         return [*items, _form_item(workspace.answer, text)]
     try:
-        ast.parse(text, str(workspace.answer))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return [
-            *items,
-            failed("answer: syntax", f"{workspace.answer} cannot be parsed: {error}: fix that.", blocks=True),
-        ]
+        parse_experiment(text)
+    except Unparsable as error:
+        message = f"{workspace.answer} cannot be parsed: {error}: fix that."
+        return [*items, failed("answer: syntax", message, blocks=True)]
     from harness.written.derivation_judge import import_item
 
     foreign = import_item(workspace.answer, text)

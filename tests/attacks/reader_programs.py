@@ -104,7 +104,7 @@ ATTACKS = (
         _program("", behind="\n" * 60_000)),
     Attack("many_lines", "reader", "100,000 lines", Expected(("rejected",), "shorten it"),
         _program("", behind="\n" * 100_000)),
-    Attack("log_too_large", "reader", "a log of 10 MB", Expected(("rejected",), "train for less"),
+    Attack("log_too_large", "reader", "a log of 10 MB", Expected(("rejected",), "train for fewer"),
         _logged("\n" * 10**7)),
     Attack("meta_deep", "reader", "provenance of 30,000 brackets", Expected(("graded",), gains_over="reference"),
         _with_meta(b"[" * 30_000)),

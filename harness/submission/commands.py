@@ -1,0 +1,43 @@
+"""`command.txt`: the commands of both runs, which say how the grader makes them again."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from harness.run.settings import RunSettings
+from harness.submission.limits import BATCH_SIZE, EPOCHS
+from harness.workspace import EXPERIMENT, RUNS, Run
+
+COMMANDS = "command.txt"
+_FORM = re.compile(r"# runs/broken\n(?P<broken>[^\n]*)\n\n?# runs/fixed\n(?P<fixed>[^\n]*)\n*")
+_MOST = {"epochs": EPOCHS, "batch": BATCH_SIZE}
+
+
+def commands_text(commands: Mapping[Run, object]) -> str:
+    """Return the content of the file."""
+    return "\n".join(f"# runs/{run}\n{' '.join(str(commands[run]).split())}\n" for run in RUNS)
+
+
+def read_commands(text: str, recipe: str, seed: int, dataset: str) -> tuple[RunSettings, str]:
+    """Return the settings to make both runs again with, on the processor, and what is wrong with the text, or ""."""
+    settings = RunSettings(seed=seed, dataset=dataset)
+    found = _FORM.fullmatch(text.replace("\r\n", "\n"))
+    if found is None:
+        return settings, f"{COMMANDS} does not hold the commands of both runs, as make submit writes them."
+    epochs, batch_size = (_option(name, found["fixed"]) for name in _MOST)
+    settings = replace(settings, epochs=epochs, batch_size=batch_size)
+    scripts: dict[Run, str | None] = {"broken": None, "fixed": EXPERIMENT}
+    for run, script in scripts.items():
+        # A run on a GPU is of another platform class, and is replayed on the processor.
+        devices = (replace(settings, device=device) for device in ("cpu", "cuda"))
+        if found[run] not in [item.command(recipe, script) for item in devices]:
+            problem = f"The command of the {run} run in {COMMANDS} is not one that the harness writes"
+            allowed = f"equal settings of both runs, at most {EPOCHS} epochs and {BATCH_SIZE} examples in a batch"
+            return settings, f"{problem} for this seed and data set, and {allowed}."
+    return settings, ""
+
+
+def _option(name: str, command: str) -> int | None:
+    """Return the value of an option that counts something, or None: not given, or not one that we replay."""
+    found = re.search(rf" --{name} ([1-9][0-9]{{0,4}})(?= |$)", command)
+    return int(found[1]) if found and int(found[1]) <= _MOST[name] else None

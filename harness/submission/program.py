@@ -1,0 +1,61 @@
+"""Parse the text of an experiment within bounds, whatever it holds."""
+
+import ast
+import re
+import warnings
+
+from harness.submission.limits import DEPTH, DOTS, EXPERIMENT_BYTES, INTEGER_BITS, NODES
+
+# CPython joins the parts of `import a.b.c` again at each dot: 32,000 dots take 3 s and over 1 GiB.
+_LONG_NAME = re.compile(rf"(?<![\w.])(?:[^\W\d]\w*+[\s\\]*+\.[\s\\]*+){{{DOTS}}}")
+
+
+class Unparsable(Exception):
+    """The text is no experiment; the message says why, as the end of a sentence about the text."""
+
+
+def parse_experiment(source: str) -> ast.Module:
+    """Return the syntax tree of an experiment, at most `NODES` nodes and `DEPTH` deep.
+
+    Runs and imports nothing. Recursion over the returned tree is safe. Raises `Unparsable` for any other text, even
+    one made to harm the parser.
+    """
+    try:
+        size = len(source.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise Unparsable("it contains characters that a text file cannot contain") from None
+    if size > EXPERIMENT_BYTES:
+        raise Unparsable(f"it has {size} bytes, more than {EXPERIMENT_BYTES}")
+    if _LONG_NAME.search(source):
+        raise Unparsable(f"it contains a name with more than {DOTS} dots")
+    try:
+        with warnings.catch_warnings():
+            # "\d" gives a warning, which the caller may have made an error.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except SyntaxError as error:
+        where = f"line {error.lineno}" if error.lineno else "it"
+        raise Unparsable(f"{where} is not Python: {error.msg}"[:200]) from None
+    except (RecursionError, MemoryError):
+        raise Unparsable("it is nested too deeply") from None
+    except ValueError as error:  # a null byte
+        raise Unparsable(f"it is not Python: {error}"[:200]) from None
+    _refuse_excess(tree)
+    return tree
+
+
+def _refuse_excess(tree: ast.Module) -> None:
+    # Level by level, because recursion into a tree that is too deep would fail.
+    nodes, depth = 0, 0
+    level: list[ast.AST] = [tree]
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        if depth > DEPTH:
+            raise Unparsable(f"it is nested more than {DEPTH} deep")
+        if nodes > NODES:
+            raise Unparsable(f"its syntax tree has more than {NODES} nodes")
+        for node in level:
+            value = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
+            if isinstance(value, int) and value.bit_length() > INTEGER_BITS:
+                raise Unparsable(f"it contains an integer of more than {INTEGER_BITS} bits")
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
