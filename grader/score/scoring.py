@@ -14,7 +14,7 @@ from grader.score.fix import judge_fix
 from grader.score.gates import limits_of, with_gates
 from grader.score.identity import identified
 from grader.score.measured import measurements
-from grader.score.reproducibility import judge_reproducibility
+from grader.score.reproducibility import judge_reproducibility, trusted_log
 from grader.score.verdict import (
     CRITERIA,
     Check,
@@ -141,17 +141,26 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
     """Return every criterion with its weighted checks, as far as the gates let them earn points."""
     fix = judge_fix(evidence)
     accepted = None if fix[0].outcome == "could not judge" else fix[0].outcome == "passed"
+    cited = _as_cited(evidence)
     by_criterion: Mapping[Criterion, tuple[Check, ...]] = {
         "reproducibility": judge_reproducibility(evidence),
-        "diagnostics": judge_diagnostics(evidence, accepted),
+        "diagnostics": judge_diagnostics(cited, accepted),
         "fix": fix,
-        "explanation": judge_explanation(evidence, accepted),
+        "explanation": judge_explanation(cited, accepted),
     }
     judged = with_gates(by_criterion, weights.gates)
     return {
         criterion: criterion_score(tuple(weighted(check, weights[criterion][check.id]) for check in judged[criterion]))
         for criterion in CRITERIA
     }
+
+
+def _as_cited(evidence: Evidence) -> Evidence:
+    """Return the evidence with the logs that a report may cite: on another platform class, the student's own."""
+    if evidence.same_class:
+        return evidence
+    broken, fixed = (evidence.replay(run).model_copy(update={"log": trusted_log(evidence, run)}) for run in RUNS)
+    return replace(evidence, broken=broken, fixed=fixed)
 
 
 def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
