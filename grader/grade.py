@@ -21,12 +21,12 @@ from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replay import Replay
 from grader.replay.replays import Waiting
-from grader.replay.request import Request, Role, canary_requests, in_time, recipe_of, requests_of
+from grader.replay.request import Request, Role, in_time, recipe_of, requests_of
 from grader.report.exhibits import KeptExhibits
 from grader.report.gradebook import GRADEBOOK
 from grader.report.text import Progress, shown_progress
 from grader.report.write import INDEX, write_reports
-from grader.score.canaries import canary_problem
+from grader.score.canaries import canary_problem, canary_requests
 from grader.score.evidence import must_agree
 from grader.score.fix import further_requests
 from grader.score.identity import Student, compared, left_out, settled

@@ -22,10 +22,10 @@ from grader.course.examples import broken_workspace, example_submission
 from grader.replay.replay import Evaluation, Replay, SplitFigures
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
-from grader.replay.request import canary_requests, requests_of
+from grader.replay.request import requests_of
 from grader.sandbox import run_in_sandbox
 from grader.score import canaries
-from grader.score.canaries import canary_problem
+from grader.score.canaries import canary_problem, canary_requests
 from grader.score.evidence import Evidence
 from grader.score.scoring import score_evidence
 from grader.score.verdict import CRITERIA, Criterion, CriterionScore, Weights, load_weights
@@ -241,11 +241,11 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
     classroom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = Replays(local_executor(Replayer(run_in_sandbox, tmp_path), jobs=1), classroom / "replays")
-    broken, reference, repeated, checks = map(known.of, canary_requests(RECIPE))
+    broken, reference, repeated, checks, *behaviours = map(known.of, canary_requests(RECIPE))
 
     def problem(**changed: Replay) -> str:
         replays = {"broken": broken, "reference": reference, "repeated": repeated, "checks": checks, **changed}
-        return canary_problem(RECIPE, list(replays.values()), load_weights())
+        return canary_problem(RECIPE, [*replays.values(), *behaviours], load_weights())
 
     assert problem() == ""
     for run in ("broken", "reference", "repeated", "checks"):

@@ -170,12 +170,6 @@ def check_request(request: Request, kind: Kind = "checks") -> Request:
     return replace(request, settings=settings, repetition=0, kind=kind)
 
 
-def canary_requests(recipe_id: str) -> tuple[Request, Request, Request, Request]:
-    """Return the broken run, the reference fix, the reference fix run as a student's experiment is, and its checks."""
-    broken, reference = trusted_requests(recipe_id)
-    return broken, reference, replace(reference, trusted=False, repetition=1), check_request(reference)
-
-
 def requests_of(submission: Submission) -> dict[Role, Request]:
     """Return the requests for our broken run and reference fix under the student's settings, and the student's fix.
 

@@ -13,13 +13,16 @@ from pathlib import Path
 
 from grader.intake.submission import Claim
 from grader.replay.replay import Replay
-from grader.replay.request import recipe_of
+from grader.replay.request import Request, check_request, recipe_of, trusted_requests
+from grader.score.behaviour import break_requests
 from grader.score.evidence import Evidence
 from grader.score.explanation import AREAS, RIVALS, places_of_causes
 from grader.score.measured import load_band, measurements
 from grader.score.scoring import score_evidence
 from grader.score.verdict import Weights, total_of
 from grader.syntax.plain_edit import plain_edit
+from harness.behaviour.compare import Behaviour
+from harness.behaviour.sound import edited_by
 from harness.checks import load_check
 from harness.errors import UserError
 from harness.recipe import HEALTHY, SOLUTIONS, Recipe, load_recipe
@@ -33,14 +36,25 @@ _PREFERRED = ("val_accuracy", "val_loss", "loss")
 _CANARIES = ("The broken run", "The reference run", "The repeated reference run", "The checks")
 
 
+def canary_requests(recipe_id: str) -> tuple[Request, ...]:
+    """Return the broken run, the reference fix, the reference fix run as a student's experiment is, and its checks.
+
+    Then come the behaviours of the reference fix and of each single break.
+    """
+    broken, reference = trusted_requests(recipe_id)
+    repeated = replace(reference, trusted=False, repetition=1)
+    return broken, reference, repeated, check_request(reference), *break_requests(reference).values()
+
+
 def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) -> str:
     """Return what went wrong with the canaries of a recipe, as a sentence, or "".
 
-    replays: those of `grader.replay.request.canary_requests`, in that order. The third repeats the reference fix as a
-    student's experiment is run, so that the score compares two runs.
+    replays: those of `canary_requests`, in that order. The third repeats the reference fix as a student's experiment is
+    run, so that the score compares two runs.
     """
-    broken, reference, repeated, made = replays
-    for what, replay in zip(_CANARIES, replays, strict=True):
+    broken, reference, repeated, made, *behaviours = replays
+    names = [*_CANARIES, *("A behaviour" for _ in behaviours)]
+    for what, replay in zip(names, replays, strict=True):
         if replay.status != "OK":
             return f"{what} of {recipe_id} failed here ({replay.message}); grader doctor may say why."
     recipe, solution = recipe_of(recipe_id), f"The reference solution of {recipe_id}"
@@ -70,11 +84,23 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
         low, high = band.reference
         measured = f"it was {low:g} to {high:g} when it was measured"
         return f"{solution} has the held-out figure {found} here; {measured}."
+    if problem := _behaviour_problem(recipe_id, [one.behaviour or {} for one in behaviours]):
+        return problem
     if recipe.is_healthy:
         return ""
     untouched = own_evidence(recipe, recipe.broken_source(), broken, reference, broken, report)
     fix = score_evidence(untouched, weights)["fix"].points
     return "" if fix == 0 else f"The untouched experiment of {recipe_id} got {fix} points for its fix, not 0."
+
+
+def _behaviour_problem(recipe_id: str, behaviours: Sequence[Behaviour]) -> str:
+    """Return what is wrong with the behaviours of a reference fix and its single breaks, or ""."""
+    reference, *broken = behaviours
+    if failed := next((aspect for aspect, figures in reference.items() if "raises" in figures), ""):
+        return f"The {failed} of the reference solution of {recipe_id} cannot be measured here."
+    if not all(edited_by(one, reference) for one in broken):
+        return f"The break of {recipe_id} does not change what any function does here."
+    return ""
 
 
 def own_evidence(

@@ -14,6 +14,7 @@ from pydantic import Field
 from grader.replay.replay import Evaluation, Replay, SplitFigures
 from grader.score.evidence import Evidence
 from grader.score.verdict import Measurement, Number
+from harness.behaviour.compare import Difference
 from harness.checks import load_check
 from harness.data import CLASS_NAMES
 from harness.recipe import Recipe
@@ -37,7 +38,7 @@ def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
     if evidence.fixed.status != "OK" or not has_reference(evidence):
         return ()
     shown = symptoms(evidence.recipe, evidence.settings.dataset, evidence.fixed, evidence.reference)
-    return (*evaluations(evidence), *shown, *checks(evidence))
+    return (*evaluations(evidence), *shown, *compared(evidence), *checks(evidence))
 
 
 def has_reference(evidence: Evidence) -> bool:
@@ -68,6 +69,29 @@ def symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> li
         wanted = " and ".join(f"{side} {bound:g}" for side, bound in bounds.items() if bound is not None)
         found.append(_measured(f"symptom: {symptom.says}", result.value, f"not {wanted}", good))
     return found
+
+
+def compared(evidence: Evidence) -> list[Measurement]:
+    """Say whether the program does what a right one does where each break acts, and in which figures it differs."""
+    comparison, found = evidence.comparison, []
+    for cause in comparison.causes if comparison else ():
+        if cause.left is None:
+            found.append(
+                _measured("behaviour where the fault was", "as in a right program", "that of a right one", True)
+            )
+        else:
+            found.append(_differs(cause.left, "behaviour where the fault was", good=False))
+    for other in comparison.other if comparison else ():
+        found.append(_differs(other, "behaviour elsewhere", good=True))
+    for feature in comparison.lost if comparison else ():
+        found.append(_measured(f"feature: {feature}", "does not act", "acts", False))
+    return found
+
+
+def _differs(difference: Difference, where: str, *, good: bool) -> Measurement:
+    name = f"{where}: {difference.aspect} ({difference.figure})"
+    wanted = f"{difference.other:.4g}" if isinstance(difference.other, float) else str(difference.other)
+    return _measured(name, difference.own if difference.own is not None else "nothing", wanted, good)
 
 
 def checks(evidence: Evidence) -> list[Measurement]:
@@ -124,7 +148,19 @@ def evaluations(evidence: Evidence) -> list[Measurement]:
         name = f"the weights do not fit the recipe's own network ({problem}); {name}"
         return [_measured(name, None, wanted, False)]
     healthy = band.holds(fixed.heldout, reference.heldout)
-    return [_measured(name, band.figure(fixed.heldout), wanted, healthy), *_claimed(evidence, fixed)]
+    figures = [_measured(name, band.figure(fixed.heldout), wanted, healthy), *_claimed(evidence, fixed)]
+    return [*figures, *_served(evidence, band)]
+
+
+def _served(evidence: Evidence, band: "Band") -> list[Measurement]:
+    """Compare what is served at the end of the run with what the reference fix serves, on the validation examples."""
+    logs = (evidence.fixed.records(), evidence.reference.records())
+    own, reference = (epoch_records(log)[-1].get("val_accuracy_served") for log in logs)
+    if reference is None or band.accuracy_below is None:
+        return []
+    least = reference - band.accuracy_below
+    good = isinstance(own, int | float) and own >= least
+    return [_measured("accuracy of what is served at the end", own, f"at least {least:.4g}", good)]
 
 
 def _claimed(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from grader.replay.replays import default_folder
-from grader.replay.request import Request, Role, canary_requests, own_settings
+from grader.replay.request import Request, Role, own_settings
 from grader.sandbox import sandbox_problem
 from grader.score.behaviour import comparison_of
-from grader.score.canaries import canary_problem, own_evidence
-from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
+from grader.score.canaries import canary_problem, canary_requests, own_evidence
+from grader.score.fix import CORRECT, MASKED, MINIMAL, further_requests, judge_fix
 from grader.score.measured import load_band
 from grader.score.verdict import DEFAULT_RUBRIC, Check, load_weights
 from grader.selfcheck.cases import cases_page, decoy_problems, pair_fixes, silence_problems, twin_problems
@@ -51,9 +51,10 @@ EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
     "full": ((CORRECT, CORRECT), (6, MINIMAL)),
     "alternative": ((CORRECT, CORRECT), (0, MINIMAL)),
     "overreach": ((CORRECT, CORRECT), (0, MINIMAL - 2.5)),
-    "sound": ((CORRECT, CORRECT), (0, MINIMAL)),
+    # A sound edit may switch a feature off that a fix must keep.
+    "sound": ((MASKED, CORRECT), (0, MINIMAL)),
     "masking": ((0, 4), (0, 0)),
-    "wrong": ((0, 0), (0, 0)),
+    "wrong": ((0, MASKED), (0, 0)),
 }
 
 

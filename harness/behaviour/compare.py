@@ -110,19 +110,22 @@ def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -
     return all(_between(mine[figure], ends[0][figure], ends[1][figure], ASPECTS[aspect]) for figure in mine)
 
 
-def lies_among(aspect: str, own: Behaviour, others: Sequence[Behaviour]) -> bool:
-    """Return whether each number of an aspect lies in the range that these programs have, within rounding."""
-    mine = own.get(aspect, {})
-    tables = [one[aspect] for one in others if one.get(aspect, {}).keys() == mine.keys()]
-    for figure, numbers in mine.items():
-        columns = [table[figure] for table in tables if len(table[figure]) == len(numbers)]
-        known = [column for column in columns if not any(isinstance(one, str) for one in column)]
-        if not known:
-            return False
-        by_place = [[float(one) for one in place] for place in zip(*known, strict=True)]
-        if not _between(numbers, [*map(min, by_place)], [*map(max, by_place)], ASPECTS[aspect]):
-            return False
-    return bool(mine)
+def places_apart(aspect: str, own: Behaviour, other: Behaviour) -> dict[str, tuple[int, ...]]:
+    """Return the places at which the lists of an aspect differ, by figure, of figures of equal length."""
+    mine, theirs = own.get(aspect, {}), other.get(aspect, {})
+    found = {}
+    for figure in mine.keys() & theirs.keys():
+        pairs = list(zip(mine[figure], theirs[figure], strict=False))
+        largest = _largest((*mine[figure], *theirs[figure]))
+        found[figure] = tuple(i for i, pair in enumerate(pairs) if _roundings(pair, largest, ASPECTS[aspect]) > 1)
+    return found
+
+
+def at_places(aspect: str, behaviour: Behaviour, places: Mapping[str, Sequence[int]]) -> Behaviour:
+    """Return a behaviour of which an aspect has these places of its lists alone."""
+    table = behaviour.get(aspect, {})
+    kept = {figure: [table[figure][i] for i in places.get(figure, ()) if i < len(table[figure])] for figure in table}
+    return {**behaviour, aspect: kept}
 
 
 def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ _MOST_SCHEDULED = 400  # steps of an optimizer on gradients of ours
 _EXAMINED = 12  # of these steps
 _EVALUATED = (257, 65, 17, 1)  # rows; 65 leaves one row for a second batch of 64
 _BUILDS = 40
+_RATE = 1e-3  # of a plain optimizer of ours
 _DRAWN = 60  # batches
 _CERTAIN = (0.0, 1.0, 4.0)  # how far the right output of the stand-in stands out
 _LOSSES = (1.0, 1.0, 0.3, 1.0, 1.0, 0.5, 0.7, 0.8, 0.2, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0)
@@ -131,19 +132,27 @@ def _augmentation(subject: Subject) -> Probe:
         return
     noise = inputs.flatten(1).double()
     parts = [(prepared.flatten(1).double() * noise).sum(dim=1) / noise.square().sum(dim=1) for prepared, _ in batches]
-    yield "share of the example as it was", [float(torch.stack(parts).mean())]
     sizes = [prepared.double().norm() / inputs.double().norm() for prepared, _ in batches]
-    yield "size", [float(torch.stack(sizes).mean())]
     alike = inputs[:1].expand_as(inputs).contiguous()
     drawn = [[_key(row) for row in prepared] for prepared, _ in _all_prepared(trial, alike, labels)]
     every = len(drawn) * _ROWS
-    yield "different examples in a batch", [sum(len(set(rows)) for rows in drawn) / every]
-    yield "different examples in one place", [sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every]
-    for apart in (1, 2):
-        pairs = [(rows[place], rows[place + apart]) for rows in drawn for place in range(_ROWS - apart)]
-        yield f"equal examples {apart} apart", [sum(one == two for one, two in pairs) / len(pairs)]
+    beside = {
+        apart: [rows[place] == rows[place + apart] for rows in drawn for place in range(_ROWS - apart)]
+        for apart in (1, 2)
+    }
     repeats = [one == two for pair in itertools.pairwise(drawn) for one, two in zip(*pair, strict=True)]
-    yield "repeated in the next batch", [sum(repeats) / len(repeats)]
+    # Shares of one, in one list: their rounding is that of the largest.
+    yield (
+        "shares",
+        [
+            float(torch.stack(parts).mean()),  # of the example as it was
+            float(torch.stack(sizes).mean()),
+            sum(len(set(rows)) for rows in drawn) / every,  # different examples in a batch
+            sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,  # different examples in one place
+            *(sum(equal) / len(equal) for equal in beside.values()),
+            sum(repeats) / len(repeats),  # equal in the next batch
+        ],
+    )
 
 
 _Batches = Sequence[tuple[Tensor, Tensor]]
@@ -169,7 +178,6 @@ def _network(subject: Subject) -> Probe:
     trial = subject.trial()
     model = trial.model
     yield "parameters", [float(parameter.numel()) for parameter in model.parameters()]
-    yield "trainable", [float(parameter.requires_grad) for parameter in model.parameters()]
     for kind in ("usual", "large", "blank"):
         _give_weights(model)
         inputs, _ = _batch(trial, _ROWS)
@@ -234,6 +242,8 @@ def _update_rule(subject: Subject) -> Probe:
         small = list(model.parameters())
         start = [p.detach().clone() for p in small]
         base = [_draws(p.shape, 20 + number) * size for number, p in enumerate(small)]
+        for gradient in base:
+            gradient.flatten()[::7] = 0.0  # a dead unit has none
         signs = _draws((trial.steps,), 9).sign() * 0.5 + 0.6  # gradients of one direction, of two lengths
         for step in range(steps):
             for p, gradient in zip(small, base, strict=True):
@@ -277,7 +287,7 @@ def _step(subject: Subject) -> Probe:
     for kind, scale in (("usual", 1.0), ("large", 100.0)):
         trial = subject.trial()
         _give_weights(trial.model)
-        optimizer = torch.optim.SGD(trial.model.parameters(), lr=1e-3)
+        optimizer = torch.optim.SGD(trial.model.parameters(), lr=_RATE)
         batches = [_batch(trial, trial.batch_size, seed) for seed in (3, 4, 5)]
         if not batches[0][0].is_floating_point() and scale != 1.0:
             continue
@@ -294,7 +304,7 @@ def _step_at_start(subject: Subject) -> Probe:
     for full in (False, True):
         trial = subject.trial(disable_amp=full)
         start = [p.detach().clone() for p in trial.model.parameters()]
-        optimizer = torch.optim.SGD(trial.model.parameters(), lr=1e-3)
+        optimizer = torch.optim.SGD(trial.model.parameters(), lr=_RATE)
         with no_autocast() if full else nullcontext():
             torch.manual_seed(50)
             trial.experiment.train_step(trial.model.train(), optimizer, *next(trial.batches()))
@@ -497,7 +507,7 @@ def _features(subject: Subject) -> Probe:
     at = experiment.interrupted_at
     yield "interruption", [float(at is not None and 0 < at < trial.steps)]
     trial = subject.trial()
-    optimizer = torch.optim.SGD(trial.model.parameters(), lr=1e-3)
+    optimizer = torch.optim.SGD(trial.model.parameters(), lr=_RATE)
     batch = next(trial.batches())
     with _calls(trial.model) as calls, _autocast() as reduced:
         trial.experiment.train_step(trial.model.train(), optimizer, *batch)
@@ -525,12 +535,18 @@ def _weight_masks(model: nn.Module) -> Iterator[Tensor]:
 
 
 def _moves_by_itself(subject: Subject) -> bool:
-    """Return whether `train_step` changes weights with an optimizer whose rate is zero."""
+    """Return whether `train_step` moves weights otherwise than a plain optimizer moves them with their gradients."""
     trial = subject.trial()
     start = [p.detach().clone() for p in trial.model.parameters()]
-    optimizer = torch.optim.SGD(trial.model.parameters(), lr=0.0)
-    trial.experiment.train_step(trial.model.train(), optimizer, *next(trial.batches()))
-    return any(not torch.equal(p, s) for p, s in zip(trial.model.parameters(), start, strict=True))
+    trial.experiment.train_step(
+        trial.model.train(), torch.optim.SGD(trial.model.parameters(), lr=_RATE), *next(trial.batches())
+    )
+    moves = [
+        (p.detach() - s + _RATE * p.grad, p.detach() - s)
+        for p, s in zip(trial.model.parameters(), start, strict=True)
+        if p.grad is not None and bool(p.grad.isfinite().all())
+    ]
+    return any(float(rest.norm()) > 0.01 * float(moved.norm()) for rest, moved in moves)
 
 
 def _clips(subject: Subject) -> bool:
@@ -544,7 +560,7 @@ def _clips(subject: Subject) -> bool:
             inputs, labels = _batch(trial, trial.batch_size)
             if inputs.is_floating_point():
                 inputs = inputs * scale
-            optimizer = torch.optim.SGD(trial.model.parameters(), lr=1e-3)
+            optimizer = torch.optim.SGD(trial.model.parameters(), lr=_RATE)
             trial.experiment.train_step(trial.model.train(), optimizer, inputs, labels)
             moved = [(p.detach() - s).double().norm() for p, s in zip(trial.model.parameters(), start, strict=True)]
             moves.append(float(torch.stack(moved).norm()))

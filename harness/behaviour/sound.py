@@ -19,12 +19,13 @@ from harness.behaviour.compare import (
     FEATURES,
     Behaviour,
     Difference,
+    at_places,
     below,
     difference,
     differences,
-    lies_among,
     lies_between,
     lost_features,
+    places_apart,
     roots,
 )
 from harness.errors import UserError
@@ -36,9 +37,13 @@ _SINKS = frozenset({"step", "step at the start", "first steps", "evaluation of t
 # A loss of other targets, of mixed examples say, has another floor.
 _OF_LOSS = ("loss", "batches", "augmentation")
 _EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming"})
-# Another optimizer, rate or schedule is right within the range that the sound edits of the experiment have.
+# Another optimizer, rate or schedule is right if it is that of a sound edit of the experiment.
 _RULE = "update rule"
+_BY_PARAMETER = frozenset({_RULE, "first weights"})
 _LIST = Field(strict=False)
+
+
+Places = Mapping[str, Sequence[int]]
 
 
 class Example(StrictModel):
@@ -51,11 +56,17 @@ class Example(StrictModel):
     behaviour: Behaviour
     other_end: Behaviour | None = None
 
-    def is_like(self, own: Behaviour) -> bool:
-        """Return whether a program does in these aspects what this one does."""
-        if self.other_end is not None:
-            return all(lies_between(aspect, own, self.behaviour, self.other_end) for aspect in self.aspects)
-        return all(difference(aspect, own, self.behaviour) is None for aspect in self.aspects)
+    def is_like(self, own: Behaviour, places: Mapping[str, Places] | None = None) -> bool:
+        """Return whether a program does in these aspects, at the places where the break acts, what this one does."""
+        ends = [self.behaviour] if self.other_end is None else [self.behaviour, self.other_end]
+        for aspect in self.aspects:
+            if places and (where := places.get(aspect)):
+                own, *ends = (at_places(aspect, one, where) for one in (own, *ends))
+            if len(ends) == 1 and difference(aspect, own, ends[0]) is not None:
+                return False
+            if len(ends) == 2 and not lies_between(aspect, own, *ends):
+                return False
+        return True
 
     def shortened(self) -> "Example":
         """Return what `is_like` and a look at the features need."""
@@ -72,7 +83,8 @@ class Break(StrictModel):
     """One break: the aspects that it edits, all that it changes, and the right programs beside the reference fix.
 
     doubtful: pairs of a right number and the nearest wrong one; between them a person decides. masked: known fixes that
-    leave the cause. `broken` is the broken program, if it is at hand.
+    leave the cause. places: the parameters on which the break acts, in the aspects that have a number for each.
+    `broken` is the broken program, if it is at hand.
     """
 
     id: str
@@ -81,11 +93,8 @@ class Break(StrictModel):
     right: Annotated[tuple[Example, ...], _LIST] = ()
     doubtful: Annotated[tuple[Example, ...], _LIST] = ()
     masked: Annotated[tuple[Example, ...], _LIST] = ()
+    places: dict[str, dict[str, Annotated[tuple[int, ...], _LIST]]] = Field(default_factory=dict)
     broken: Behaviour | None = None
-
-    def right_programs(self) -> list[Behaviour]:
-        """Return the behaviours of the right programs."""
-        return [end for one in self.right for end in (one.behaviour, one.other_end) if end is not None]
 
 
 class SoundPrograms(StrictModel):
@@ -103,6 +112,7 @@ class SoundPrograms(StrictModel):
                 id=one.id,
                 edited=one.edited,
                 changed=one.changed,
+                places=one.places,
                 right=tuple(example.shortened() for example in one.right),
                 doubtful=tuple(example.shortened() for example in one.doubtful),
             )
@@ -198,18 +208,18 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
     causes: list[Cause] = []
     accepted: set[str] = set()
     for one in programs.breaks:
-        examples = (Example(aspects=one.edited, behaviour=reference), *one.right)
-        example = next((item for item in examples if item.is_like(own)), None)
-        if example is not None:
-            accepted |= {aspect for aspect in example.aspects if aspect in apart}
-            causes.append(Cause(one.id))
-        elif one.edited == (_RULE,) and lies_among(
-            _RULE, own, [reference, *(e.behaviour for e in one.right), *programs.sound]
-        ):
-            accepted.add(_RULE)
-            causes.append(Cause(one.id))
-        elif set(one.edited) <= _TOGETHER and _SINKS & set(one.changed) and not apart.keys() & _SINKS:
+        if _act_together(one, apart):
             accepted |= _TOGETHER
+        examples = (Example(aspects=one.edited, behaviour=reference), *one.right)
+        example = next((item for item in examples if item.is_like(own, one.places)), None)
+        if example is not None:
+            # What it does to other parameters than the break is another matter.
+            wholly = example.is_like(own)
+            accepted |= {aspect for aspect in example.aspects if wholly or aspect not in one.places}
+            causes.append(Cause(one.id))
+        elif (one.edited == (_RULE,) and any(difference(_RULE, own, sound) is None for sound in programs.sound)) or (
+            set(one.edited) <= _TOGETHER and _act_together(one, apart)
+        ):
             causes.append(Cause(one.id))
         else:
             accepted |= set(one.edited)
@@ -223,7 +233,9 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
     # What rests on an aspect that differs differs for that reason.
     other = [aspect for aspect in apart if aspect not in accepted and not below(aspect) & apart.keys()]
     for place, one in enumerate(programs.breaks):
-        if causes[place].left is None and (still := [aspect for aspect in other if aspect in one.changed]):
+        if causes[place].left is None and (
+            still := [aspect for aspect in other if aspect in one.changed and aspect not in one.places]
+        ):
             causes[place] = Cause(one.id, apart[still[0]])
     return Comparison(
         causes=tuple(causes),
@@ -234,13 +246,24 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
     )
 
 
+def _act_together(one: Break, apart: Mapping[str, Difference]) -> bool:
+    """Return whether network and loss make the steps and evaluations of the reference fix, which show the break."""
+    return bool(_SINKS & set(one.changed)) and not apart.keys() & _SINKS
+
+
+def places_of(broken: Behaviour, reference: Behaviour, edited: Sequence[str]) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return the parameters on which a break acts, by aspect and figure, in the aspects that have a number for each."""
+    return {aspect: places_apart(aspect, broken, reference) for aspect in edited if aspect in _BY_PARAMETER}
+
+
 def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, Difference]) -> Cause:
     wrong: Sequence[str] = [aspect for aspect in one.edited if aspect in apart] or list(apart)
     before: list[str] = []
     weaker = any(example.is_like(own) for example in one.masked)
     if one.broken is not None:
         before = [aspect for aspect in wrong if difference(aspect, own, one.broken) is None]
-        weaker |= all(lies_between(aspect, own, one.broken, reference) for aspect in one.edited)
+        between = all(lies_between(aspect, own, one.broken, reference) for aspect in one.edited)
+        weaker |= between and len(before) < len(wrong)
     doubtful = any(_is_doubtful(own, example) for example in one.doubtful)
     return Cause(one.id, apart[(before or wrong)[0]], bool(before), weaker, doubtful)
 
