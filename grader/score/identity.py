@@ -21,6 +21,7 @@ from harness.written.exercise import exercise_ids
 Choose = Callable[[Sequence[SubmissionScore]], SubmissionScore | None]
 OTHER_NAME = "other name"
 DECIDED_NAME = "decided name"
+ODD_NAME = "odd name"
 # Flags that depend on who else is in the class. They are for the instructor: no student's page shows them.
 SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED = "same student", "look alike", "similar", "other seed"
 ABOUT_OTHERS = (SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED)
@@ -54,7 +55,7 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
         flags.append(Flag(id=OTHER_NAME, message=message))
         student = None
     odd = ((text, _oddity(text)) for text in (name, student or ""))
-    flags += [Flag(id="odd name", message=f"{printable(text)} {why}.") for text, why in odd if why][:1]
+    flags += [Flag(id=ODD_NAME, message=f"{printable(text)} {why}.") for text, why in odd if why][:1]
     return student or named, exercise or known, tuple(flags)
 
 
@@ -77,14 +78,23 @@ def settled(rows: Sequence[SubmissionScore], roster: Iterable[Student] = ()) -> 
     The roster says who a sender is. Without it, a sender is who most of his files say, and if two senders are one
     student so, the one whose name or address fits the login is. A row that names somebody else gets a flag and the
     sender's name, so it takes no place of the student it names. Who sent a rejected archive is known from the platform
-    alone: its names are what somebody wrote on it.
+    alone: its names are what somebody wrote on it. A sender's name inside an upload proves nothing, and is flagged.
     """
     claims: dict[_Senders, Counter[str]] = defaultdict(Counter)
     for row in rows:
         if _senders(row) and row.status != "rejected" and all(flag.id != OTHER_NAME for flag in row.flags):
             claims[_senders(row)][login(row.student)] += 1
     owned = _owned({_senders(row): claims[_senders(row)] for row in rows if _senders(row)}, tuple(roster))
-    return tuple(_settle(row, owned[_senders(row)]) if _senders(row) else row for row in rows)
+    return tuple(_settle(row, owned[_senders(row)]) if _senders(row) else _doubted(row) for row in rows)
+
+
+def _doubted(row: SubmissionScore) -> SubmissionScore:
+    """Return a row without a sender, with a flag if a name in its path claims one."""
+    claimed = row.arrival and platform_of(row.arrival.file).sender
+    if not claimed or any(flag.id == ODD_NAME for flag in row.flags):
+        return row
+    message = f"A name inside an upload has the form of {claimed.platform}'s names: it does not say who sent the file."
+    return replace(row, flags=(*row.flags, Flag(id=ODD_NAME, message=message)))
 
 
 def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
