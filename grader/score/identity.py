@@ -37,6 +37,10 @@ _LOOKS = str.maketrans(
     "\u043d\u03b1\u03bf\u03bd\u03c1\u03c4\u03c5\u03b9\u03ba\u03c7\u03b3\u03b7\u03b2\u03b5\u013101",
     "aeopcyxijsdhqwkmtbhaovptuikxynbeiol",
 )
+# Unicode calls these letters, marks and symbols; by their names they leave no ink. `str.isprintable` tells all others.
+_NO_INK = re.compile(
+    r"\b(FILLER|VARIATION SELECTOR[ -]\w+|GRAPHEME JOINER|VOWEL INHERENT \w+|PATTERN BLANK|NULL NOTEHEAD|FILL SPACE)$"
+)
 _ALPHABETS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE")
 
 
@@ -55,7 +59,7 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
         flags.append(Flag(id=OTHER_NAME, message=message))
         student = None
     odd = ((text, _oddity(text)) for text in (name, student or ""))
-    flags += [Flag(id=ODD_NAME, message=f"{printable(text)} {why}.") for text, why in odd if why][:1]
+    flags += [Flag(id=ODD_NAME, message=f"{_spelled(text)} {why}.") for text, why in odd if why][:1]
     return student or named, exercise or known, tuple(flags)
 
 
@@ -230,7 +234,7 @@ def _agree(name: str, student: str, exercise: str) -> bool:
 
 def _oddity(name: str) -> str:
     """Return what is odd about a name, as the end of a sentence, or ""."""
-    if not name.isprintable():
+    if any(map(is_unseen, name)):
         return "has characters that cannot be seen"
     if "\\" in name:
         return "has a backslash, or bytes that are not UTF-8"
@@ -241,6 +245,20 @@ def _oddity(name: str) -> str:
         if len(scripts.intersection(_ALPHABETS)) > 1:
             return "mixes letters of several alphabets in a word"
     return ""
+
+
+def _spelled(name: str) -> str:
+    """Return a name for a message, with codes for the characters that cannot be seen."""
+    return printable("".join(ascii(char)[1:-1] if is_unseen(char) else char for char in name[:80]))
+
+
+@cache
+def is_unseen(char: str) -> bool:
+    """Return whether a character leaves no ink: a control, a joiner, a filler, an unusual blank; or has no meaning.
+
+    These are the default-ignorable code points of Unicode, and blanks among letters and symbols.
+    """
+    return not char.isprintable() or _NO_INK.search(unicodedata.name(char, "")) is not None
 
 
 def _same_student(rows: Iterable[SubmissionScore], choose: Choose) -> dict[str, tuple[str, bool]]:
@@ -290,5 +308,5 @@ def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[st
 def look(student: str) -> str:
     """Return what a name looks like: equal for names that differ in accents, alphabets, or what cannot be seen."""
     parts = unicodedata.normalize("NFKD", student)
-    shown = "".join(char for char in parts if unicodedata.category(char) not in ("Mn", "Cf", "Zs"))
+    shown = "".join(char for char in parts if unicodedata.category(char) not in ("Mn", "Zs") and not is_unseen(char))
     return shown.replace("I", "l").casefold().translate(_LOOKS)
