@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from grader.intake.handed_in import Sender, platform_of
 from grader.score.verdict import Flag, SubmissionScore
@@ -252,7 +252,7 @@ def _spelled(name: str) -> str:
     return printable("".join(ascii(char)[1:-1] if is_unseen(char) else char for char in name[:80]))
 
 
-@cache
+@lru_cache(maxsize=2**15)
 def is_unseen(char: str) -> bool:
     """Return whether a character leaves no ink: a control, a joiner, a filler, an unusual blank; or has no meaning.
 
