@@ -100,7 +100,9 @@ def _outside_band(evidence: Evidence, run: Run) -> str:
     if len(batch_records(claimed)) != len(batch_records(ours)):
         return "the log has another number of batches"
     # The first batch cannot have drifted yet.
-    figures = [("the first loss", claimed[0].get("loss"), ours[0]["loss"], abs(ours[0]["loss"]) * _RELATIVE_BAND)]
+    if (first := ours[0].get("loss")) is None:
+        return "the run has no first loss here"
+    figures = [("the first loss", claimed[0].get("loss"), first, abs(first) * _RELATIVE_BAND)]
     if run == "broken":
         for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms:
             if judge_symptom(claimed, symptom).present != judge_symptom(ours, symptom).present:
