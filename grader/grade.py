@@ -24,7 +24,7 @@ from grader.replay.replays import Waiting
 from grader.replay.request import Request, Role, in_time, recipe_of, requests_of
 from grader.report.exhibits import KeptExhibits
 from grader.report.gradebook import GRADEBOOK
-from grader.report.text import Progress, shown_progress
+from grader.report.text import Progress, shown_progress, without_folders
 from grader.report.write import INDEX, write_reports
 from grader.score.canaries import canary_problem, canary_requests
 from grader.score.evidence import must_agree
@@ -34,6 +34,7 @@ from grader.score.schedule import Schedule
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.similarity import Work, find_alike, flagged
 from grader.score.verdict import DEFAULT_RUBRIC, Exhibits, Scores, SubmissionScore, load_weights, scored_before
+from grader.score.work_limit import WorkLimitError, work_limit
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.written.grade import AnswerGrader, solution
 from harness.cases import Case, course_cases
@@ -169,17 +170,21 @@ def _read_one(file: HandedIn) -> Submission | Answer | Score:
     """Read a file; one that cannot be graded becomes its score."""
     name = file.name
     try:
-        read = parse_submission(name, file.read())
+        with work_limit():
+            read = parse_submission(name, file.read())
         if isinstance(read, Answer):
             return read
         try:
             _check_dataset(read)
         except UserError as error:  # the recipe cannot be used
-            return unjudged(read, str(error))
+            print(error, file=sys.stderr)
+            return unjudged(read, without_folders(str(error)))
         return read
     except Rejected as refusal:
         reason = f"{refusal.message} ({refusal.code})"
         return unscored(name, reason, student=refusal.student, exercise=refusal.recipe, rejected=True)
+    except WorkLimitError as error:
+        return unscored(name, str(error))
     except Exception as error:
         traceback.print_exc()
         return unscored(name, f"The grader failed on it: {type(error).__name__}.")
@@ -208,7 +213,10 @@ def _judged(read: Submission, grading: Grading, problems: dict[str, str]) -> Sco
     if problem := problems[read.recipe]:
         return unjudged(read, f"The exercise {read.recipe} cannot be graded here: {problem}")
     try:
-        return _score_or_missing(read, grading)
+        with work_limit():
+            return _score_or_missing(read, grading)
+    except WorkLimitError as error:
+        return unjudged(read, str(error))
     except Exception as error:
         traceback.print_exc()
         return unjudged(read, f"The grader failed on it: {type(error).__name__}.")
@@ -222,10 +230,11 @@ def _recipe_problem(recipe: str, grading: Grading) -> str | list[Request]:
             return unknown
         return canary_problem(recipe, [grading.replays.of(item) for item in requests], grading.weights)
     except UserError as error:
-        return str(error)
+        print(error, file=sys.stderr)
+        return without_folders(str(error))
     except Exception as error:
         traceback.print_exc()
-        return str(error) or type(error).__name__
+        return without_folders(str(error)) or type(error).__name__
 
 
 def _score_or_missing(submission: Submission, grading: Grading) -> Score | list[Request]:

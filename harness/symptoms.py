@@ -38,7 +38,7 @@ def _epoch_value(record: Record, signal: str) -> float | None:
             return None
         return float(record["val_accuracy_eval_mode"] - record["val_accuracy"])
     if signal == "eval_disagreement":
-        if record.get("val_loss_repeated") is None:
+        if record.get("val_loss_repeated") is None or record.get("val_loss") is None:
             return None
         first, second = record["val_loss"], record["val_loss_repeated"]
         return 0.0 if first == second else abs(second - first) / max(abs(first), 1e-12)

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,9 @@ from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
-from grader.score.scoring import Score, ignored_flags
+from grader.score.scoring import Score, ignored_flags, score_submission
 from grader.score.verdict import SubmissionScore, load_weights
+from grader.score.work_limit import work_limit
 from grader.session import Grading
 from harness.errors import UserError
 
@@ -83,6 +85,24 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
     row = rows()["ada_huge_lr"]
     assert (row.status, row.student, row.recipe) == ("not judged", "ada", RECIPE)
     assert "is not a recipe" in row.reason
+
+
+@needs_sandbox
+def test_a_submission_that_takes_too_long_to_compare_waits_and_the_others_do_not(
+    honest: HonestClass, submissions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def score(submission: Submission, *rest: object, **more: object) -> Score:
+        while submission.name == "ada_huge_lr":
+            pass
+        return score_submission(submission, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(grade_module, "score_submission", score)
+    monkeypatch.setattr(grade_module, "work_limit", partial(work_limit, 5.0))
+    found = graded(submissions, honest.remember(tmp_path / "cache"))
+    row = found["ada_huge_lr"].row
+    assert (row.status, row.total, row.student) == ("not judged", None, "ada")
+    assert "waits for the instructor" in row.reason
+    assert found["bob_huge_lr"].row.status == "graded"
 
 
 def test_few_submissions_wait_in_memory_and_each_is_read_once(

@@ -115,6 +115,20 @@ def test_a_failed_reference_fix_names_its_cause_also_if_a_student_hands_it_in(tm
     assert (other.status, other.message) == ("RE", "it ended with exit status 1")
 
 
+def test_no_message_of_a_replay_names_a_folder_of_this_machine(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = request(RECIPE.healthy_source(), trusted=True)
+    asked = dataclasses.replace(asked, settings=dataclasses.replace(asked.settings, dataset="mnist"))
+    found = Replayer(run_in_sandbox, tmp_path / "prof's cache").replay(asked)
+    assert (found.status, found.message) == ("XX", "the grader has no copy of mnist")
+    assert str(tmp_path) in capfd.readouterr().err, "the instructor is told which folder lacks it"
+    broken = SandboxResult("XX", None, None, f"bwrap: Can't find source path {tmp_path}/x y/python: no such file")
+    found = Replayer(lambda *_: broken, tmp_path).replay(request(RECIPE.healthy_source(), trusted=True))
+    assert str(tmp_path) not in found.message
+    assert "Can't find source path" in found.message
+
+
 @needs_sandbox
 def test_another_network_has_a_problem(sandbox: Sandbox, tmp_path: Path) -> None:
     wider = (("nn.Linear(784, 128)", "nn.Linear(784, 96)"), ("nn.Linear(128, 10)", "nn.Linear(96, 10)"))

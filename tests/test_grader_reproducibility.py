@@ -182,6 +182,49 @@ def test_a_claimed_log_that_is_refused_costs_its_points_with_a_reason(name: str,
     assert "metrics.log, line 1" in complete.reason
 
 
+def test_a_blank_line_or_other_line_ends_cost_the_log_and_say_where() -> None:
+    honest = evidence(RECIPE)
+    log = honest.broken.log
+    first, rest = log.split("\n", 1)
+    for text, where, unreadable in (
+        (f"\n{log}", "metrics.log, line 1 is blank", "line 1: not a record of a run (the line is blank)"),
+        (f"{first}\n\n{rest}", "metrics.log, line 2 is blank", "line 2: not a record of a run (the line is blank)"),
+        (f"{first}\n \t\n{rest}", "metrics.log, line 2 is blank", "line 2: not a record of a run (the line is blank)"),
+        (f"{log}\n", "metrics.log has", "the line is blank"),
+        (log.replace("\n", "\r\n"), "metrics.log, line 1 (step 0) is written differently", "All "),
+        (f"\r\n{log}", "metrics.log, line 1 is blank", "line 1: not a record of a run (the line is blank)"),
+    ):
+        claims = {**honest.claims, "broken": claim(honest.broken, log=text.encode())}
+        forged = dataclasses.replace(honest, claims=claims)
+        repeats = judge_reproducibility(forged)[1]
+        assert (repeats.points, repeats.reason.startswith(where)) == (0, True), repeats.reason
+        assert unreadable in judge_diagnostics(forged, False)[0].reason
+        found = judge_reproducibility(on_another_class(honest, text.encode()))[1]
+        assert found.points == (8 if unreadable == "All " else 0)
+
+
+@pytest.mark.parametrize("name", ["loss", "val_loss", "val_loss_repeated", "val_accuracy_eval_mode", "step", "epoch"])
+@pytest.mark.parametrize("value", [None, "NaN", "absent"])
+def test_a_number_that_no_log_has_is_judged(name: str, value: object) -> None:
+    honest = evidence(RECIPE)
+    lines = [json.loads(line) for line in honest.broken.log.splitlines()]
+    for record in lines:
+        record |= {"val_loss_repeated": 1.0, name: value} if "step" not in record or name == "loss" else {}
+        if value == "absent":
+            record.pop(name, None)
+    text = "".join(f"{json.dumps(record)}\n" for record in lines)
+    symptom = Symptom(signal="eval_disagreement", reduce="max", above=5.0, says="evaluations disagree")
+    recipe = honest.recipe.model_copy(update={"symptoms": (symptom,)})
+    forged = dataclasses.replace(on_another_class(honest, text.encode()), recipe=recipe)
+    assert None not in points(forged).values()
+    # Suspicious code may write such a log in the sandbox, too.
+    if name not in ("step", "epoch"):
+        own = honest.fixed.model_copy(update={"log": text})
+        again = {"broken": honest.broken, "fixed": own}
+        assert points(on_another_class(honest, text.encode(), fixed=own, again=again))["fixed_log"] == 0
+        assert len(judge_diagnostics(dataclasses.replace(honest, fixed=own), None)) == 6
+
+
 def test_only_the_symptoms_of_the_data_set_that_was_used_are_compared() -> None:
     honest = evidence(RECIPE)
     last = honest.broken.records()[-1]["val_loss"]

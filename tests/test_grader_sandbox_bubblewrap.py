@@ -1,7 +1,10 @@
 """A sandboxed process sees nothing of this machine but libraries and itself."""
 
 import json
+import os
 import platform
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from sandboxed import (
 )
 
 from grader.course.kit import kit_files
-from grader.replay.replayer import visible_folders
+from grader.replay.replayer import ENGINES, visible_folders
 from grader.sandbox import HIDDEN_FROM_STUDENTS, bubblewrap
 from grader.sandbox.bubblewrap import hidden_paths
 from harness.recipe import ROOT
@@ -44,6 +47,26 @@ def test_no_attempt_to_get_out_gains_anything(tmp_path: Path) -> None:
     code = f"import sys; sys.path.append({str(ROOT)!r})\n{source}\nprint(gains({known!r}))"
     result = sandboxed(code, visible=visible_folders(), inputs={"job.json": b"{}"})
     assert result.stdout == b"{}\n", result
+
+
+@needs_sandbox
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_grader_that_was_started_by_a_path_with_dots_makes_runs(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "script.py").write_text("import numpy, sys; print(numpy.__name__, '..' in sys.executable)")
+    code = f"""
+from dataclasses import replace
+from pathlib import Path
+from grader.replay.replayer import RUN_LIMITS, open_sandbox, replay_interpreter
+from grader.sandbox import Command
+script = Path({str(tmp_path / "script.py")!r})
+python = replay_interpreter()
+with open_sandbox({kind!r}, 1) as run:
+    print(run(Command(script, replace(python, visible=[*python.visible, script.parent]), {{}}, RUN_LIMITS), None))
+"""
+    python = f"{tmp_path}/{os.path.relpath(sys.executable, tmp_path)}"
+    assert ".." in python
+    done = subprocess.run([python, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "numpy False" in done.stdout, done
 
 
 @needs_sandbox

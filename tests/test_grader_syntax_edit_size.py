@@ -1,8 +1,12 @@
 """What an edit changes: what counts as a node, and which functions and areas differ."""
 
+import ast
+from collections import Counter
+
 import pytest
 from mini_experiments import edited
 
+from grader.syntax import edit_size
 from grader.syntax.edit_size import AREAS, changed_areas, edit_sizes, functions_changed
 from harness.recipe import experiment_source
 from harness.run.experiment import CONSTANTS, FUNCTIONS
@@ -64,6 +68,32 @@ SIZES = [
     ([(BACK, BACK + "    model.register_buffer('seen', loss)\n")], {"train_step": 4}),
     ([("EPOCHS = 3\n", "EPOCHS = 3\nEPOCHS = 9\n")], {"EPOCHS": 2}),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_helpers_act_through_each_other_in_any_order_and_each_is_read_once(
+    step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    whole = edit_size._slice_of
+
+    def counted(function: ast.FunctionDef, *rest: set[str]) -> object:
+        read.append(function.name)
+        return whole(function, *rest)
+
+    monkeypatch.setattr(edit_size, "_slice_of", counted)
+    count = 400
+    chain = ["def f0(model):\n    model.train()\n\n\n"]
+    chain += [f"def f{at}(model):\n    f{at - 1}(model)\n\n\n" for at in range(1, count)]
+    idle = "def idle(model):\n    print(len(model))\n\n\n"
+    calls = f"    f{count - 1}(model)\n    idle(model)\n"
+    source = edited(CNN, (TOP, TOP + idle + "".join(chain[::step])), (BACK, calls + BACK))
+    sizes = edit_sizes(CNN, source)
+    assert sizes["train_step"] == 3, "the call of f399 acts, that of idle does not"
+    assert len(sizes) == count + 1
+    assert {Counter(read)[f"f{at}"] for at in range(count)} == {2}, (
+        "once to find out whether it acts, once for its size"
+    )
 
 
 @pytest.mark.parametrize(("edits", "sizes"), [*((edits, {}) for edits in FREE), *SIZES])

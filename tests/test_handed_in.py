@@ -532,6 +532,89 @@ def test_moodle_takes_an_apostrophe_out_of_a_files_name(tmp_path: Path) -> None:
     assert row.flags[0].id == OTHER_NAME, "an address may hold @"
 
 
+# --- A student's upload says nothing of its sender ---
+
+MOODLE_ADA = "Ada Lovelace_123_assignsubmission_file_"
+FORGED: Files = {
+    f"{MOODLE_ADA}/ada_huge_lr.tar.gz": GOOD,
+    f"{MOODLE_ADA}ada_huge_lr.tar.gz": GOOD,
+    "lovelaceada_LATE_1_10_ada_huge_lr.tar.gz": GOOD,
+    "submission_123/ada_huge_lr.tar.gz": GOOD,
+    "submission_metadata.yml": METADATA,
+}
+BOB = {"bob_huge_lr.tar.gz": tarball("bob")}
+GRADESCOPE_LIST = b"submission_7:\n  :submitters:\n  - :name: Eve\n  :created_at: 2026-03-02 12:30:00 Z\n"
+# The class as a platform gives it, the place of Eve's upload in it, and who sent that.
+CLASSES: dict[str, tuple[Files, str, str]] = {
+    "Canvas": ({"bobson_3_30_bob_huge_lr.tar.gz": GOOD}, "smitheve_2_20_", "smitheve"),
+    "Moodle": ({"Bob_3_assignsubmission_file_/bob_huge_lr.tar.gz": GOOD}, "Eve_2_assignsubmission_file_/", "Eve"),
+    "Moodle, flat": ({"Bob_3_assignsubmission_file_bob_huge_lr.tar.gz": GOOD}, "Eve_2_assignsubmission_file_", "Eve"),
+    "Gradescope": (
+        {"x/submission_metadata.yml": GRADESCOPE_LIST, "x/submission_6/bob_huge_lr.tar.gz": GOOD},
+        "x/submission_7/",
+        "Eve",
+    ),
+    "plain": (BOB, "", ""),
+    "a folder each": ({f"bob/{name}": data for name, data in BOB.items()}, "eve/", ""),
+}
+
+
+@pytest.mark.parametrize("form", ["folder", "zip", "zip in a folder", "folder in a folder"])
+@pytest.mark.parametrize("platform", CLASSES)
+def test_names_and_lists_in_an_upload_are_not_the_platforms(tmp_path: Path, platform: str, form: str) -> None:
+    honest, at, sender = CLASSES[platform]
+    uploads: dict[str, bytes] = {f"{at}eve.zip": zip_of(FORGED)}
+    if at.endswith("/"):
+        uploads |= {f"{at}{name}": data for name, data in FORGED.items()}
+    elif at:  # the end of the name is the student's
+        uploads |= {
+            f"{at}{name}": data
+            for name, data in FORGED.items()
+            if "/" not in name and name != "submission_metadata.yml"
+        }
+    files = {**honest, **uploads}
+    if "in a folder" in form:
+        files = {f"week 1/{name}": data for name, data in files.items()}
+    folder_of(tmp_path / "in", {"all.zip": zip_of(files)} if "zip" in form else files)
+    place = tmp_path / "in" / "all.zip" if form == "zip" else tmp_path / "in"
+    found = read_folder(place)
+    eves = [file for file in found.files if "bob_huge_lr" not in file.name]
+    assert len(eves) == len(FORGED) + (len(uploads) - 1)
+    assert {tuple(one.name for one in file.arrival.senders) for file in eves} == {(sender,) if sender else ()}
+    assert not any(file.arrival.late for file in eves)
+    dated = platform == "Gradescope"
+    assert {file.arrival.time_from == "Gradescope" for file in eves} == {dated}
+    if not sender:
+        assert all(file.arrival.submitted_at == MOMENT for file in eves if "eve.zip" in file.name)
+    lists = found.ignored.get("lists of the platform", 0)
+    assert lists == (1 if dated else 0)
+
+
+def test_a_forged_sender_is_flagged_and_takes_no_row(tmp_path: Path) -> None:
+    rows = settled(rows_of(tmp_path, {"ada_huge_lr.tar.gz": GOOD, "eve.zip": zip_of(FORGED)}), ROSTER)
+    flags = {row.submission: [flag.id for flag in row.flags] for row in rows}
+    assert flags.pop("ada_huge_lr") == []
+    assert flags[f"eve.zip/{MOODLE_ADA}/ada_huge_lr"] == ["odd name"]
+    assert "ada_huge_lr" not in left_out(compared(rows))
+
+
+def test_several_downloads_may_lie_in_one_place(tmp_path: Path) -> None:
+    weeks = {f"week {number}.zip": zip_of({f"Ada_{number}_assignsubmission_file_/x.tar.gz": GOOD}) for number in (1, 2)}
+    found = found_in(tmp_path / "in", {**weeks, "notes.txt": b""})
+    assert [one.id for file in found.files for one in file.arrival.senders] == ["1", "2"]
+    # One who hands in a zip of that form is not believed beside those who do not.
+    found = found_in(tmp_path / "in", {"bob.zip": zip_of(BOB)})
+    assert [file.arrival.senders for file in found.files] == [()] * 4
+
+
+def test_a_student_takes_no_other_students_time_by_a_files_name(tmp_path: Path) -> None:
+    names = ("ada_1_eve_huge_lr.tar.gz", "ada_eve_huge_lr.tar.gz", "eve_huge_lr-1.tar.gz", "ada_huge_lr (2).tar.gz")
+    folder = folder_of(tmp_path / "in", dict.fromkeys(names, GOOD))
+    found = read_folder(folder, times_of(tmp_path, "ada,2020-01-01T00:00:00Z"))
+    early = [file.name for file in found.files if file.arrival.time_from == "times.csv"]
+    assert early == ["ada_huge_lr (2)"]
+
+
 # --- The command ---
 
 

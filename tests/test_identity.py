@@ -15,7 +15,7 @@ from grader.course.review import decide, waiting
 from grader.intake.handed_in import read_folder
 from grader.report.gradebook import export
 from grader.report.pages import render_submission
-from grader.score.identity import compared, identified, left_out
+from grader.score.identity import compared, identified, is_unseen, left_out
 from grader.score.scoring import unscored
 from grader.score.verdict import SCORES, SubmissionScore, read_scores, scores_json
 
@@ -84,6 +84,31 @@ def test_names_are_compared_after_normalization() -> None:
 def test_an_odd_name_is_flagged_in_a_rejected_row_too(name: str, words: str) -> None:
     [flag] = row_of(f"{name}_huge_lr").flags
     assert flag.id == "odd name" and words in flag.message and flag.message.isprintable()
+
+
+# Default_Ignorable_Code_Point in DerivedCoreProperties.txt of Unicode 14 to 16.
+IGNORABLE = [
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+]  # fmt: skip
+BLANK = "\u2800\u3000\u00a0\u1680\u2003\U00016fe4\U0001d159"
+
+
+def test_every_character_that_cannot_be_seen_is_flagged_on_the_row_and_on_the_one_it_looks_like() -> None:
+    chars = [chr(code) for first, last in IGNORABLE for code in range(first, last + 1)]
+    for char in [*chars, *BLANK]:
+        name = f"ad{char}a_huge_lr"
+        assert is_unseen(char), hex(ord(char))
+        assert "odd name" in ids(name, None, None), hex(ord(char))
+        found = flags_of(row_of("ada_huge_lr", "ada"), row_of(name))
+        assert all("look alike" in flags for flags in found.values()), hex(ord(char))
+    assert not any(map(is_unseen, "aé文ㅎक्षि👍 -_'\u0301"))
+
+
+def test_the_message_about_an_unseen_letter_shows_its_code() -> None:
+    [flag] = row_of("ad\u3164a_huge_lr").flags
+    assert flag.message == r"ad\u3164a_huge_lr has characters that cannot be seen."
 
 
 def test_an_honest_name_in_any_script_is_not_odd() -> None:

@@ -1,12 +1,39 @@
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up_class import BROKEN, HOSTILE
 
-from grader.report.text import COLUMNS, LINES, MISSING, clipped, file_stem, plain_lines, points, source_diff, tenths
+from grader.report.text import (
+    COLUMNS,
+    LINES,
+    MISSING,
+    clipped,
+    file_stem,
+    plain_lines,
+    points,
+    source_diff,
+    tenths,
+    without_folders,
+)
+from harness.recipe import ROOT
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"{ROOT}/exercises/huge_lr/recipe.toml is missing.", "recipe.toml is missing."),
+        ("/home/prof/.cache/train wreck/x: '/srv/a/b.npz'", "train wreck/x: 'b.npz'"),
+        (f"no {Path.home()}/a b/c", "no a b/c"),
+        ("see https://a.example/b/c, and/or /scratch/experiment.py, line 3", "="),
+        ("exercises/huge_lr/recipe.toml, 1/2, </b/c>", "="),
+    ],
+)
+def test_a_message_names_no_folder_of_this_machine(text: str, shown: str) -> None:
+    assert without_folders(text) == (text if shown == "=" else shown)
 
 
 def test_texts_and_points_are_short() -> None:

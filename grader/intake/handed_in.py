@@ -13,6 +13,9 @@ Nothing is unpacked to the disk, and no name in a zip chooses a path. Layouts:
   to `:submitters` (`:name`, `:sid`, `:email`) and `:created_at`. Gradescope publishes no description of it.
 
 A zip may stand for any of these folders, or hold one student's tarballs.
+
+Students choose names and lists in what they upload. So only the outermost names and lists say who sent a file and when:
+those of the folder or zip that the instructor downloaded (`_downloads`).
 """
 
 import csv
@@ -21,7 +24,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -33,10 +36,12 @@ import yaml
 from grader.intake.archive import REMEDY, Rejected, open_regular, read_tarball
 from grader.intake.submission import escaped
 from grader.intake.zip_archive import read_zip
+from harness.cases import handed_in_ids
 from harness.errors import UserError, printable
 from harness.files import read_text, stored_gzip
 from harness.submission.archive import SUFFIX
 from harness.submission.limits import MIB
+from harness.written.exercise import exercise_ids
 
 NO_ARCHIVE = "no archive"  # the code of what is no submission
 _DEPTH = 8  # folders in folders
@@ -53,7 +58,9 @@ _CANVAS = re.compile(
     re.DOTALL,
 )
 _MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_[a-z]+(?:_(?P<file>.*))?", re.DOTALL)
+_MOODLES = "_assignsubmission_"
 _GRADESCOPE = re.compile(r"submission_\d+")
+_BEHIND = re.compile(r"([\W_].*)?", re.DOTALL)  # "-1", " (2)"
 _TIME_ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d+)? ?(Z|[+-]\d\d:?\d\d)?")
 
@@ -166,36 +173,69 @@ def read_folder(place: Path, times: Path | None = None, people: Iterable[Sequenc
             f"{place} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them. Now there is"
             f" {names}{' and more' if entries[3:] else ''}."
         )
-    known, listings = _gradescope(entries)
+    downloads = _downloads([entry.path for entry in entries])
+    known, listings = _gradescope(entries, downloads)
     ignored += Counter({"lists of the platform": len(listings)} if listings else {})
     told = _Times({}, "") if times is None else _Times(_read_times(times), times.name, people)
     rows = []
     for name, entry in _named(_folded([entry for entry in entries if entry.path not in listings])):
         problem = entry.problem or (None if _is_archive(entry.path) else _no_archive(entry))
-        arrival = _timed(_arrival(entry, known), entry, told)
+        arrival = _timed(_arrival(entry, known, downloads), entry, told)
         rows.append(HandedIn(name, arrival, problem, entry.files, entry.open))
     files = tuple(sorted(rows, key=lambda row: row.name))
     return Found(files, dict(sorted(ignored.items())), tuple(sorted(told.unused)))
 
 
 def platform_of(path: str) -> Platform:
-    """Return what a path tells. The outermost part that a platform made decides: students name what lies in it."""
+    """Return what a path claims, by its outermost part in the form of a platform.
+
+    It proves nothing about the sender: `read_folder` says which part a platform made.
+    """
     parts = path.split("/")
-    last = parts[-1]
     for index, part in enumerate(parts):
-        is_last = index == len(parts) - 1
-        if found := _MOODLE.fullmatch(part):
-            file = (found["file"] or "") if is_last else last
-            return Platform(Sender(platform="Moodle", name=found["name"], id=found["id"] or ""), False, _stem(file))
-        # Not for folders: only files have such names.
-        if (is_last or part.lower().endswith(".zip")) and (found := _CANVAS.fullmatch(_without_marks(part))):
-            name, file = (part[slice(*found.span(group))] if found[group] else "" for group in ("name", "file"))
-            sender = Sender(platform="Canvas", name=name, id=found["id"] or found["anon"])
-            late = bool(found["late"] or found["named_late"])
-            return Platform(sender, late, _stem(file if is_last else last))
-        if not is_last and _GRADESCOPE.fullmatch(part):
-            return Platform(None, False, _stem(last))  # its list says from whom
-    return Platform(None, False, _stem(last))
+        if found := _marked(part, is_file=index == len(parts) - 1):
+            return found if index == len(parts) - 1 else found._replace(stem=_stem(parts[-1]))
+    return Platform(None, False, _stem(parts[-1]))
+
+
+def _marked(part: str, *, is_file: bool) -> Platform | None:
+    """Return what a part of a path says, or None if it has no platform's form."""
+    moodle = _MOODLE.fullmatch(part)
+    # Not for folders: only files have such names.
+    canvas = _CANVAS.fullmatch(_without_marks(part)) if is_file or part.lower().endswith(".zip") else None
+    # A student chose the end of the name, and may have written the other platform's form there.
+    if canvas and not (moodle and _MOODLES in part[: canvas.start("file") if canvas["file"] else None]):
+        name, file = (part[slice(*canvas.span(group))] if canvas[group] else "" for group in ("name", "file"))
+        sender = Sender(platform="Canvas", name=name, id=canvas["id"] or canvas["anon"])
+        return Platform(sender, bool(canvas["late"] or canvas["named_late"]), _stem(file))
+    if moodle:
+        sender = Sender(platform="Moodle", name=moodle["name"], id=moodle["id"] or "")
+        return Platform(sender, False, _stem(moodle["file"] or ""))
+    if not is_file and _GRADESCOPE.fullmatch(part):
+        return Platform(None, False, "")  # its list says from whom
+    return None
+
+
+def _downloads(paths: Sequence[str]) -> frozenset[str]:
+    """Return the folders and zips that platforms made, each with / at its end; "" stands for the place itself.
+
+    They lie side by side on the outermost level where a name has a platform's form. Below the top, every folder and zip
+    with a tarball must hold such a name: in a folder of each student's own files, one who writes such a name is alone.
+    """
+    split = [path.split("/") for path in paths]
+    for depth in range(max(map(len, split), default=0)):
+        here = [parts for parts in split if len(parts) > depth]
+        marked, filled, plain = set(), set(), False
+        for parts in here:
+            above, is_file = "".join(f"{part}/" for part in parts[:depth]), len(parts) == depth + 1
+            if _marked(parts[depth], is_file=is_file):
+                marked.add(above)
+            if _is_archive(parts[-1]):
+                filled.add(above)
+                plain |= is_file
+        if marked or plain:
+            return frozenset(marked if filled <= marked else ())
+    return frozenset()
 
 
 def _without_marks(name: str) -> str:
@@ -331,20 +371,24 @@ def _members(archive: _Entry, depth: int = 0) -> Iterator[_Entry]:
     ]
     if not members:
         yield replace(archive, problem=Rejected(NO_ARCHIVE, f"This zip is empty: {REMEDY}."))
-    yield from _expanded(members, depth + 1)
+    yield from _expanded(members, depth + 2 if of_student else depth + 1)
 
 
 # --- Senders and times ---
 
 
-def _arrival(entry: _Entry, known: Mapping[str, Arrival]) -> Arrival:
+def _arrival(entry: _Entry, known: Mapping[str, Arrival], downloads: Iterable[str]) -> Arrival:
     """Return what the platform says of a file; `known` is what Gradescope says of files and folders."""
-    listed = next((known[path] for path in (*_above(entry.path), entry.path) if path in known), None)
+    listed = next((known[path] for path in _above(entry.path) if path in known), None)
     if listed is not None:
         return replace(listed, file=entry.path)
-    platform = platform_of(entry.path)
-    senders = () if platform.sender is None else (platform.sender,)
-    return Arrival(file=entry.path, senders=senders, late=platform.late)
+    for download in downloads:
+        if entry.path.startswith(download):
+            first, below, _ = entry.path.removeprefix(download).partition("/")
+            platform = _marked(first, is_file=not below)
+            if platform and platform.sender:
+                return Arrival(file=entry.path, senders=(platform.sender,), late=platform.late)
+    return Arrival(file=entry.path)
 
 
 class _Times:
@@ -379,16 +423,24 @@ def _timed(arrival: Arrival, entry: _Entry, told: _Times) -> Arrival:
     if arrival.submitted_at is not None:
         return arrival
     last = entry.path.rpartition("/")[2]
-    words = platform_of(entry.path).stem.split("_")
-    logins = ("_".join(words[:count]) for count in range(len(words), 0, -1))
     people = (text for one in arrival.senders for text in (one.email, one.id, one.name))
     # What the platform says comes before what the student wrote. A list of the platform's names a student's zip.
-    moment = told.find((entry.path, *reversed(_above(entry.path)), *people, last, *logins))
+    moment = told.find(
+        (entry.path, *reversed(_above(entry.path)), *people, last, *_logins(platform_of(entry.path).stem))
+    )
     if moment is not None:
         return replace(arrival, submitted_at=moment, time_from=told.source)
     if entry.date is None or arrival.senders:
         return arrival
     return replace(arrival, submitted_at=entry.date, time_from=entry.dated)
+
+
+def _logins(stem: str) -> Iterator[str]:
+    """Yield what stands before an exercise in a file's name: all of it, because students choose these names."""
+    for exercise in (*handed_in_ids(), *exercise_ids()):
+        login, found, behind = stem.rpartition(f"_{exercise}")
+        if found and _BEHIND.fullmatch(behind):
+            yield login
 
 
 def _key(text: str) -> str:
@@ -425,16 +477,16 @@ def _read_times(path: Path) -> Mapping[str, tuple[str, datetime]]:
     return found
 
 
-def _gradescope(entries: Sequence[_Entry]) -> tuple[Mapping[str, Arrival], set[str]]:
-    """Return what Gradescope's lists say, by the path of a file or folder, and the paths of these lists.
+def _gradescope(entries: Sequence[_Entry], downloads: Set[str]) -> tuple[Mapping[str, Arrival], set[str]]:
+    """Return what Gradescope's lists say, by the path of a folder, and the paths of these lists.
 
-    A list in a folder that a platform made is a student's, and none. One that cannot be read stays a file like others.
+    A list anywhere but in a download itself is a student's file. One that cannot be read stays a file like others.
     """
     known: dict[str, Arrival] = {}
     listings = set()
     for entry in entries:
-        folder, _, name = entry.path.rpartition("/")
-        if name != _METADATA or entry.problem is not None or platform_of(entry.path).sender is not None:
+        folder = entry.path.removesuffix(_METADATA)
+        if folder == entry.path or folder not in downloads or entry.problem is not None:
             continue
         try:
             with entry.open() as file:
@@ -444,9 +496,8 @@ def _gradescope(entries: Sequence[_Entry]) -> tuple[Mapping[str, Arrival], set[s
         listings.add(entry.path)
         for item, (people, moment) in facts.items():
             senders = tuple(Sender(platform="Gradescope", **people[number]) for number in sorted(people))
-            path = f"{folder}/{item}" if folder else item
             source = "" if moment is None else "Gradescope"
-            known[path] = Arrival(file=path, senders=senders, submitted_at=moment, time_from=source)
+            known[folder + item] = Arrival(file=item, senders=senders, submitted_at=moment, time_from=source)
     return known, listings
 
 

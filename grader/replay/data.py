@@ -1,6 +1,7 @@
 """The data that replays read: the subset that runs train on, and the held-out examples that no student has."""
 
 import io
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from harness.data import EMBEDDED
 from harness.data.datasets import draw_subset, read_embedded
 from harness.data.loading import load_dataset, read_downloaded, subset_file
+from harness.errors import UserError
 
 HELDOUT_FOLDER = Path(__file__).with_name("heldout")
 _HELDOUT_IMAGES = 500  # as many as in a validation split
@@ -54,10 +56,17 @@ class ReplayData:
         self._files: dict[str, DataFiles] = {}
 
     def files(self, name: str) -> DataFiles:
-        """Return the files of a data set. Raises `UserError` if it is not on this machine."""
+        """Return the files of a data set. Raises `UserError` if it is not on this machine.
+
+        Pages show that message, so it names no folder; standard error shows the reason.
+        """
         with self._lock:
             if name not in self._files:
-                self._files[name] = read_files(name, self._cache)
+                try:
+                    self._files[name] = read_files(name, self._cache)
+                except UserError as error:
+                    print(error, file=sys.stderr)
+                    raise UserError(f"the grader has no copy of {name}") from error
             return self._files[name]
 
     def inputs(self, name: str) -> Mapping[str, bytes]:

@@ -18,6 +18,7 @@ from grader.replay.data import ReplayData
 from grader.replay.inside import INSIDE
 from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.replay.request import RUN_LIMITS, Request
+from grader.report.text import without_folders
 from grader.sandbox import (
     Command,
     ForkingSandbox,
@@ -27,6 +28,7 @@ from grader.sandbox import (
     Stopped,
     StopSignal,
     run_in_sandbox,
+    running_python,
 )
 from grader.syntax.plain_edit import plain_edit
 from harness.canonical_setup import run_environment
@@ -67,6 +69,12 @@ class Replayer:
 
         Raises `Stopped`, and `OSError` for a disk that is full or read-only.
         """
+        replay = self._replay(request)
+        if (message := without_folders(replay.message)) != replay.message:  # students' pages show it
+            print(f"{request.recipe.id}: {replay.message}", file=sys.stderr)
+        return replay.model_copy(update={"message": message})
+
+    def _replay(self, request: Request) -> Replay:
         try:
             replay = self.make(request)
         except Stopped:
@@ -198,7 +206,7 @@ def visible_folders() -> Sequence[Path]:
 @cache
 def replay_interpreter() -> Interpreter:
     """Return the interpreter of our scripts, which has imported torch."""
-    words = (sys.executable, "-P")
+    words = (str(running_python()), "-P")
     return Interpreter(words, replay_environment(), visible_folders(), INSIDE / "preload.py")
 
 

@@ -19,6 +19,7 @@ from rich.console import Console
 from grader.score.verdict import Lateness
 from harness.page.run_page import TEMPLATES as RUN_TEMPLATES
 from harness.page.run_page import content_policy, page_environment
+from harness.recipe import ROOT
 from harness.submission.document import visible
 
 MISSING = "\N{EM DASH}"
@@ -27,6 +28,9 @@ MISSING = "\N{EM DASH}"
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9._-]{0,98}[a-z0-9_-]|[a-z0-9_]")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|index|similar")
 _DERIVED = re.compile(r".*-[0-9a-f]{16}", re.DOTALL)
+
+# Two names or more after a slash. The folders in a sandbox tell nothing about the machine.
+_PATH = re.compile(r"(?<![\w./<>-])/(?!(?:input|scratch|dev|proc)\b)[\w.@+~-]+(?:/[\w.@+~%-]+)+/?")
 
 LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a hostile one must not make the page grow
 # Replays end in bursts, as many at a time as run in parallel: estimate the time left over some minutes.
@@ -41,6 +45,13 @@ def clipped(text: str, limit: int) -> str:
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text) - limit} more characters)"
     return visible(text).replace("\n", " ").replace("\t", " ")
+
+
+def without_folders(text: str) -> str:
+    """Return a message without the folders of this machine: of a path, only the last name stays."""
+    for folder in (str(ROOT), str(Path("~").expanduser())):  # their names may hold blanks
+        text = text.replace(f"{folder}/", "/-/")
+    return _PATH.sub(lambda match: match[0].rstrip("/").rpartition("/")[2], text)
 
 
 def points(value: float | None) -> str:

@@ -1,6 +1,6 @@
 """Run student code so that it can do no harm: bubblewrap, a seccomp filter, limits, and a process that watches them."""
 
-from grader.sandbox.bubblewrap import HIDDEN_FROM_STUDENTS, base_python
+from grader.sandbox.bubblewrap import HIDDEN_FROM_STUDENTS, base_python, running_python
 from grader.sandbox.engine import ForkingSandbox, run_in_sandbox, sandbox_problem
 from grader.sandbox.pipes import Stopped, StopSignal
 from grader.sandbox.result import MIB, Command, Interpreter, Limits, SandboxResult
@@ -21,5 +21,6 @@ __all__ = [
     "base_python",
     "run_in_sandbox",
     "run_unsandboxed",
+    "running_python",
     "sandbox_problem",
 ]

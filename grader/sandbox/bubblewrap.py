@@ -88,6 +88,17 @@ def base_python() -> Path:
     return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
+def plain_path(path: Path) -> Path:
+    """Return a path as the sandbox has it: bubblewrap can make no folder through `..`."""
+    return path.resolve() if ".." in path.parts else path
+
+
+def running_python() -> Path:
+    """Return this interpreter. Its own name stays a link, because it tells which virtual environment it has."""
+    running = Path(sys.executable)
+    return plain_path(running.parent) / running.name
+
+
 def hidden_paths() -> tuple[Path, ...]:
     """Return the files and folders that a sandboxed process must not see, even inside a visible folder."""
     names = ("exercises", "grader", "solutions", "submissions", "tests")
@@ -114,7 +125,7 @@ def mounts(visible: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
             shown[folder] = ("--ro-bind", str(folder))
     shown |= {Path(path): ("--ro-bind-try", path) for path in _NEEDED}
     prefix = Path(sys.base_prefix)
-    for path in (prefix, prefix.resolve(), base_python(), *visible):
+    for path in map(plain_path, (prefix, prefix.resolve(), base_python(), *visible)):
         if not path.is_absolute():
             raise ValueError(f"{path} is not absolute")
         shown[path] = ("--ro-bind", str(path))

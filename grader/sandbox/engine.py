@@ -23,6 +23,7 @@ from grader.sandbox.bubblewrap import (
     base_python,
     bwrap_command,
     bwrap_version,
+    plain_path,
 )
 from grader.sandbox.pipes import MemoryFiles, Readings, Stopped, StopSignal, open_pipes, passed_on, read_pipes
 from grader.sandbox.result import (
@@ -225,7 +226,7 @@ class Worker:
     def _visible_in_writable(self) -> list[str]:
         """The visible paths in folders that each run gets empty, without paths inside another such path."""
         prefix = Path(sys.base_prefix)
-        paths = [*self.interpreter.visible, prefix, prefix.resolve(), base_python()]
+        paths = [plain_path(path) for path in (*self.interpreter.visible, prefix, prefix.resolve(), base_python())]
         covered = [path for path in paths if any(path.is_relative_to(folder) for folder in WRITABLE)]
         return [str(path) for path in dict.fromkeys(covered) if not any(parent in covered for parent in path.parents)]
 

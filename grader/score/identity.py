@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from grader.intake.handed_in import Sender, platform_of
 from grader.score.verdict import Flag, SubmissionScore
@@ -21,6 +21,7 @@ from harness.written.exercise import exercise_ids
 Choose = Callable[[Sequence[SubmissionScore]], SubmissionScore | None]
 OTHER_NAME = "other name"
 DECIDED_NAME = "decided name"
+ODD_NAME = "odd name"
 # Flags that depend on who else is in the class. They are for the instructor: no student's page shows them.
 SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED = "same student", "look alike", "similar", "other seed"
 ABOUT_OTHERS = (SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED)
@@ -35,6 +36,10 @@ _LOOKS = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u051b\u051d\u043a\u043c\u0442\u0432"
     "\u043d\u03b1\u03bf\u03bd\u03c1\u03c4\u03c5\u03b9\u03ba\u03c7\u03b3\u03b7\u03b2\u03b5\u013101",
     "aeopcyxijsdhqwkmtbhaovptuikxynbeiol",
+)
+# Unicode calls these letters, marks and symbols; by their names they leave no ink. `str.isprintable` tells all others.
+_NO_INK = re.compile(
+    r"\b(FILLER|VARIATION SELECTOR[ -]\w+|GRAPHEME JOINER|VOWEL INHERENT \w+|PATTERN BLANK|NULL NOTEHEAD|FILL SPACE)$"
 )
 _ALPHABETS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE")
 
@@ -54,7 +59,7 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
         flags.append(Flag(id=OTHER_NAME, message=message))
         student = None
     odd = ((text, _oddity(text)) for text in (name, student or ""))
-    flags += [Flag(id="odd name", message=f"{printable(text)} {why}.") for text, why in odd if why][:1]
+    flags += [Flag(id=ODD_NAME, message=f"{_spelled(text)} {why}.") for text, why in odd if why][:1]
     return student or named, exercise or known, tuple(flags)
 
 
@@ -77,14 +82,23 @@ def settled(rows: Sequence[SubmissionScore], roster: Iterable[Student] = ()) -> 
     The roster says who a sender is. Without it, a sender is who most of his files say, and if two senders are one
     student so, the one whose name or address fits the login is. A row that names somebody else gets a flag and the
     sender's name, so it takes no place of the student it names. Who sent a rejected archive is known from the platform
-    alone: its names are what somebody wrote on it.
+    alone: its names are what somebody wrote on it. A sender's name inside an upload proves nothing, and is flagged.
     """
     claims: dict[_Senders, Counter[str]] = defaultdict(Counter)
     for row in rows:
         if _senders(row) and row.status != "rejected" and all(flag.id != OTHER_NAME for flag in row.flags):
             claims[_senders(row)][login(row.student)] += 1
     owned = _owned({_senders(row): claims[_senders(row)] for row in rows if _senders(row)}, tuple(roster))
-    return tuple(_settle(row, owned[_senders(row)]) if _senders(row) else row for row in rows)
+    return tuple(_settle(row, owned[_senders(row)]) if _senders(row) else _doubted(row) for row in rows)
+
+
+def _doubted(row: SubmissionScore) -> SubmissionScore:
+    """Return a row without a sender, with a flag if a name in its path claims one."""
+    claimed = row.arrival and platform_of(row.arrival.file).sender
+    if not claimed or any(flag.id == ODD_NAME for flag in row.flags):
+        return row
+    message = f"A name inside an upload has the form of {claimed.platform}'s names: it does not say who sent the file."
+    return replace(row, flags=(*row.flags, Flag(id=ODD_NAME, message=message)))
 
 
 def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
@@ -220,7 +234,7 @@ def _agree(name: str, student: str, exercise: str) -> bool:
 
 def _oddity(name: str) -> str:
     """Return what is odd about a name, as the end of a sentence, or ""."""
-    if not name.isprintable():
+    if any(map(is_unseen, name)):
         return "has characters that cannot be seen"
     if "\\" in name:
         return "has a backslash, or bytes that are not UTF-8"
@@ -231,6 +245,20 @@ def _oddity(name: str) -> str:
         if len(scripts.intersection(_ALPHABETS)) > 1:
             return "mixes letters of several alphabets in a word"
     return ""
+
+
+def _spelled(name: str) -> str:
+    """Return a name for a message, with codes for the characters that cannot be seen."""
+    return printable("".join(ascii(char)[1:-1] if is_unseen(char) else char for char in name[:80]))
+
+
+@lru_cache(maxsize=2**15)
+def is_unseen(char: str) -> bool:
+    """Return whether a character leaves no ink: a control, a joiner, a filler, an unusual blank; or has no meaning.
+
+    These are the default-ignorable code points of Unicode, and blanks among letters and symbols.
+    """
+    return not char.isprintable() or _NO_INK.search(unicodedata.name(char, "")) is not None
 
 
 def _same_student(rows: Iterable[SubmissionScore], choose: Choose) -> dict[str, tuple[str, bool]]:
@@ -280,5 +308,5 @@ def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[st
 def look(student: str) -> str:
     """Return what a name looks like: equal for names that differ in accents, alphabets, or what cannot be seen."""
     parts = unicodedata.normalize("NFKD", student)
-    shown = "".join(char for char in parts if unicodedata.category(char) not in ("Mn", "Cf", "Zs"))
+    shown = "".join(char for char in parts if unicodedata.category(char) not in ("Mn", "Zs") and not is_unseen(char))
     return shown.replace("I", "l").casefold().translate(_LOOKS)

@@ -1,30 +1,33 @@
 """Find students whose work for one exercise is alike, for an instructor to look at. Nothing here changes points.
 
 Texts are compared by all their runs of a few words, as in Schleimer, Wilkerson and Aiken, "Winnowing" (2003). Texts as
-short as these need no winnowing: an index holds every run. Left out is what has a common source: our own texts, the
-broken experiment, the reference fix, and runs that many students share. The bounds are measured; docs/grading.md says
-on what.
+short as these need no winnowing: an index holds every run. Words are the letters that a page shows. Left out is what
+students get from here: our own texts, the broken experiment, the reference fix. What many students share is not left
+out, because nothing tells a lecture from a ring of copies. The bounds are measured; docs/grading.md says on what.
 """
 
 import re
+import unicodedata
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, chain, combinations, groupby, islice, pairwise
 from keyword import iskeyword
 
-from grader.score.identity import SIMILAR, look
+from grader.score.identity import SIMILAR, is_unseen, look
 from grader.score.verdict import Flag, SubmissionScore
 from harness.errors import printable
 from harness.personal import login
 from harness.recipe import EXERCISES, ROOT
+from harness.submission.document import count_words
 from harness.submission.report import body_of
 
 _SHOWN = 100  # pairs of an exercise whose texts are shown side by side
 _NAMED = 3  # others whom a flag names
-# What more students than a tenth of the class hold has a common source; at least so many, at most so many.
+# A passage is listed if more than a tenth of the class hold it, but at least and at most so many. A run that more than
+# the latter hold makes no pair of each with each.
 _FEW, _MANY = 5, 30
 _COMMON_WORDS, _MOST_COMMON = 12, 20  # the length of a passage of many students that is shown, and how many are
 _LIMIT = 4_000  # words of a text: the longest experiment has 1,729, and a report may have 500
@@ -66,7 +69,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Common:
-    """A passage that was left out, because so many students have it that it has a common source."""
+    """A passage that many students have: perhaps a common source, perhaps a ring of copies."""
 
     exercise: str
     text: str
@@ -75,7 +78,7 @@ class Common:
 
 @dataclass(frozen=True)
 class Likeness:
-    """What was found in a class: pairs, the most alike first, and passages that were left out."""
+    """What was found in a class: pairs, the most alike first, and passages that many have."""
 
     pairs: tuple[Pair, ...] = ()
     common: tuple[Common, ...] = ()
@@ -134,19 +137,49 @@ def _rank(pair: Pair) -> tuple[object, ...]:
 # --- Texts ---
 
 _WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Chinese and Japanese: each character is a word
-# Code and records of the log in a line are no words.
-_WORD = re.compile(rf"`[^`\n]*`|\{{[^{{}}\n]*\}}|[{_WIDE}]|(?:(?![{_WIDE}])\w)+")
+# In `_legible` text, where \0 stands for what a word's letters may have between them.
+_WORD = re.compile(
+    rf"(?P<key>\"[\w.]+\": *(?=[-\d{{\"]|null))|\{{[^{{}}\n]*\}}|[{_WIDE}]"
+    rf"|(?:(?![{_WIDE}\d_])\w)(?:(?![{_WIDE}\d_])[\w\0])*"
+)
+_SENTENCE = re.compile(r"(?:[^\W\d_]+[,;:]? ){5}[^\W\d_]")  # six words: no code, no record of a log
+_SPELLED = re.compile(r"<U\+([0-9A-F]{4,5})>")  # how a page shows a character that cannot be seen
+_TITLE_WORDS = 5  # a longer heading is a sentence
 _TOKEN = re.compile(r'(?P<comment>#[^\n]*|("""|\'\'\')(?s:.*?)\2)|\w+|[^\w\s]')
 _SEAM = re.compile(r'"\s*\n\s*f?"')  # where the source of a long sentence is broken into lines
 
 _Token = tuple[str, int, int]  # a word as it is compared, and where it begins and ends
 
 
+@lru_cache(maxsize=2**15)
+def _legible_char(char: str) -> str:
+    """Return the character, or \0 for an accent and for what takes no place on a page."""
+    kind = unicodedata.category(char)
+    # Fillers count as letters or symbols, and take the place of a blank.
+    joins = kind[0] == "M" or (kind[0] == "C" and not char.isspace() and is_unseen(char))
+    return "\0" if joins else " " if is_unseen(char) else char
+
+
+def _legible(text: str) -> str:
+    """Return a text of the same length in which a word is all letters and \0."""
+    text = _SPELLED.sub(lambda match: _legible_char(chr(int(match[1], 16))) * len(match[0]), text)
+    return text if text.isascii() else "".join(map(_legible_char, text))
+
+
 def _words(text: str, start: int = 0, end: int | None = None) -> Iterator[_Token]:
-    """Yield the words of prose; numbers and names such as val_accuracy are none."""
-    for match in _WORD.finditer(text, start, len(text) if end is None else end):
-        if match[0].isalpha():
-            yield _looks(match[0]), match.start(), match.end()
+    """Yield the words of prose: its letters, whatever stands between them. Records of a log are none."""
+    shown = _legible(text[start:end])
+    places = [(0, len(shown))]
+    while places:
+        at, to = places.pop()
+        for match in _WORD.finditer(shown, at, to):
+            if match["key"]:
+                continue
+            if not match[0].startswith("{"):
+                yield _looks(match[0].replace("\0", "")), start + match.start(), start + match.end()
+            elif _SENTENCE.search(match[0]) or not re.search("[:=]", match[0]):
+                places += [(match.end(), to), (match.start() + 1, match.end())]
+                break
 
 
 def _comment_words(program: str) -> Iterator[_Token]:
@@ -160,8 +193,9 @@ def _code_tokens(program: str) -> Iterator[_Token]:
     before = ""
     for match in _TOKEN.finditer(program):
         if not match["comment"]:
-            is_name = match[0].isidentifier() and not iskeyword(match[0]) and before != "."
-            before = match[0]
+            symbol = unicodedata.normalize("NFKC", match[0])  # as Python reads it
+            is_name = symbol.isidentifier() and not iskeyword(symbol) and before != "."
+            before = symbol
             yield "name" if is_name else before, match.start(), match.end()
 
 
@@ -179,6 +213,7 @@ class _Text:
     def __init__(self, kind: _Kind, text: str, limit: int | None = _LIMIT) -> None:
         words = [word for word, _, _ in islice(_TOKENS[kind](text), limit)]
         self.kind, self.text = kind, text
+        self.letters = "".join(words) if kind is _REPORT else ""
         self.runs = array("q", (hash(tuple(words[at : at + kind.run])) for at in range(len(words) - kind.run + 1)))
 
     def places(self) -> list[tuple[int, int]]:
@@ -197,11 +232,29 @@ class _Text:
 
 
 def _prose(report: str) -> str:
-    """Return the paragraphs of a report, without front matter, headings, code and tables."""
-    blocks = body_of(report).blocks if report else ()
-    return "\n\n".join(block.text for block in blocks if block.kind in ("prose", "quotation"))
+    """Return the sentences of a report: its paragraphs, long headings, and lines of words in code and tables.
+
+    Headings that follow each other are one.
+    """
+    pieces: list[str] = []
+    heading: list[str] = []
+    for block in body_of(report).blocks if report else ():
+        if block.kind == "heading":
+            heading.append(block.text)
+        elif block.kind == "code":
+            lines = [line for line in block.text.split("\n") if _SENTENCE.search(line)]
+            pieces += lines
+        else:
+            pieces += [*_sentences(heading), block.text]
+            heading = []
+    return "\n\n".join([*pieces, *_sentences(heading)])
 
 
+def _sentences(heading: Sequence[str]) -> Sequence[str]:
+    return heading if sum(map(count_words, heading)) > _TITLE_WORDS else ()
+
+
+@cache
 def _our_prose() -> frozenset[int]:
     """Return the runs of what students read here: documentation, tasks, hints, sentences that commands print."""
     paths = [path for name in ("*.py", "*.md") for path in (ROOT / "harness").rglob(name)]
@@ -247,37 +300,28 @@ class _Index:
             for start, end in pairwise([*starts, len(runs)])
             if students[start] != students[end - 1]
         }
-        # The bound keeps the number of pairs in proportion to the number of runs.
-        self.many = min(max(_FEW, len(set(numbers)) // 10), _MANY)
-        self._own = [len(text.covered(self._is_rare)) for text in self.texts]
+        self._many = min(max(_FEW, len(set(numbers)) // 10), _MANY)
+        self._own = [len(text.covered(self.is_own)) for text in self.texts]
 
     def is_own(self, run: int) -> bool:
         """Return whether a run is in nothing that students read here, and in no program that is handed out."""
         return run not in self._ours
 
-    def _is_rare(self, run: int) -> bool:
-        return self.is_own(run) and len(self.holders.get(run, ())) <= self.many
-
     def candidates(self) -> list[_Students]:
         """Return the students who may share enough."""
-        rare = (held for held in self.holders.values() if len(held) <= self.many)
-        shared = Counter(pair for held in rare for pair in combinations(held, 2))
+        shared = Counter(pair for held in self.holders.values() for pair in _pairs(held))
         return [pair for pair, runs in shared.items() if runs * self.kind.run >= self.kind.least]
 
     def shared(self, one: int, other: int) -> Set[int]:
-        """Return the runs that two works share: the rare ones, or if there are none, all that are not ours."""
-        both = self._both(one, other)
-        return {*filter(self._is_rare, both)} or {*filter(self.is_own, both)}
-
-    def _both(self, one: int, other: int) -> Set[int]:
-        return {*self.texts[one].runs}.intersection(self.texts[other].runs)
+        """Return the runs that two works share, without ours."""
+        return {*filter(self.is_own, {*self.texts[one].runs}.intersection(self.texts[other].runs))}
 
     def alike(self, one: int, other: int) -> tuple[float, int, int]:
         """Return which share of the own words of a work the other has, how many, and of which work.
 
         Zeros if it is not enough.
         """
-        shared = {*filter(self._is_rare, self._both(one, other))}
+        shared = self.shared(one, other)
         if len(shared) * self.kind.run < self.kind.least:
             return 0.0, 0, one
         counts = [len(self.texts[work].covered(shared.__contains__)) for work in (one, other)]
@@ -289,7 +333,7 @@ class _Index:
         """Yield the long passages that many students hold, each with these students."""
         seen: set[int] = set()
         for text in self.texts:
-            held = [len(self.holders.get(run, ())) > self.many for run in text.runs]
+            held = [len(self.holders.get(run, ())) > self._many for run in text.runs]
             for is_held, group in groupby(range(len(held)), key=held.__getitem__):
                 runs = list(group)
                 new = {text.runs[at] for at in runs} - seen
@@ -298,6 +342,11 @@ class _Index:
                     places = text.places()
                     start, end = places[runs[0]][0], places[runs[-1] + self.kind.run - 1][1]
                     yield text.text[start:end], min((self.holders[run] for run in new), key=len)
+
+
+def _pairs(held: Sequence[int]) -> Iterable[_Students]:
+    """Return the pairs of these students; of many, each with the first."""
+    return combinations(held, 2) if len(held) <= _MANY else ((held[0], other) for other in held[1:])
 
 
 def _compare(works: Sequence[Work], given: Collection[str], printed: frozenset[int]) -> Likeness:
@@ -309,7 +358,7 @@ def _compare(works: Sequence[Work], given: Collection[str], printed: frozenset[i
     for work, number in enumerate(numbers):
         of_student[number].append(work)
     ours = {
-        _REPORT: printed,
+        _REPORT: printed.union(*(_Text(_REPORT, program).runs for program in given)),
         _COMMENTS: printed.union(*(_Text(_COMMENTS, program).runs for program in given)),
         _CODE: frozenset().union(*(_Text(_CODE, program).runs for program in given)),
     }
@@ -355,12 +404,18 @@ def _pair(works: Sequence[Work], reasons: Sequence[_Reason]) -> tuple[Pair, tupl
 def _equal_texts(works: Sequence[Work], reports: _Index, given: Collection[str]) -> Iterator[tuple[str, _Reason]]:
     """Yield for each text that several students hand in its first work with each other one, however many they are."""
     groups: dict[object, list[int]] = defaultdict(list)
+    long = set()
     for number, (work, text) in enumerate(zip(works, reports.texts, strict=True)):
         if len(text.covered(reports.is_own)) >= _LEAST_EQUAL:
+            long.add(number)
             groups[array("q", filter(reports.is_own, text.runs)).tobytes()].append(number)
+        # Other words of the same letters: somebody moved the blanks.
+        groups[text.letters, _REPORT].append(number)
         if work.answer and work.answer not in given:
             groups[work.answer].append(number)
     for equal, (first, *others) in groups.items():
+        if isinstance(equal, tuple) and long.isdisjoint((first, *others)):
+            continue
         for other in others:
             if isinstance(equal, str):
                 yield "answer", _Reason(_CERTAIN, "Their answer is the same file.", first, other)

@@ -209,17 +209,36 @@ def _makes_container(statement: ast.stmt) -> bool:
 
 
 def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) -> set[str]:
-    """Return the functions and methods of a file that change something besides the value that they return."""
-    acting: set[str] = set()
-    while True:
-        found = {
-            item.name
-            for item in functions
-            if any(not isinstance(one, ast.Return) for one in _slice_of(item, containers, acting).block(item.body))
-        }
-        if found <= acting:
-            return acting
-        acting |= found
+    """Return the functions and methods of a file that change something besides the value that they return.
+
+    Each is sliced once, for the names that it calls where a call counts: one that calls an acting function acts.
+    """
+    acting: list[str] = []
+    callers: dict[str, list[str]] = {}
+    for item in functions:
+        asked = _Asked()
+        if any(not isinstance(one, ast.Return) for one in _slice_of(item, containers, asked).block(item.body)):
+            acting.append(item.name)
+        for name in asked.names:
+            callers.setdefault(name, []).append(item.name)
+    found: set[str] = set()
+    while acting:
+        if (name := acting.pop()) not in found:
+            found.add(name)
+            acting += callers.get(name, [])
+    return found
+
+
+class _Asked(set[str]):
+    """An empty set that remembers which names were looked up in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        self.names.add(str(name))
+        return False
 
 
 def _slice_of(function: ast.FunctionDef, containers: set[str], acting: set[str]) -> "_Slice":

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -11,7 +12,7 @@ from grader.intake.submission import Answer
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Cache
 from grader.replay.request import code_and_machine_hash
-from grader.report.text import Progress
+from grader.report.text import Progress, without_folders
 from grader.sandbox import Stopped
 from grader.score.scoring import Score, ignored_flags, scored_row, unjudged
 from grader.score.verdict import Exhibits, total_of
@@ -99,7 +100,8 @@ class AnswerGrader:
         try:
             texts = (("reference solution", solution(exercise), 100), ("original file", stub(exercise), 0))
         except UserError as error:
-            return f"{wrong}: {error}"
+            print(error, file=sys.stderr)
+            return f"{wrong}: {without_folders(str(error))}"
         for what, text, wanted in texts:
             judgement = self.judge(exercise, text)
             if judgement.fault:

@@ -168,6 +168,8 @@ def _records(text: str) -> Sequence[Record]:
 
 def _parse_record(line: str) -> Record:
     """Return one record. Raises `ValueError` for what is not strict JSON, or a value that no run writes."""
+    if not line.strip():
+        raise ValueError("the line is blank")
     found = strict_json(line.encode())
     if not isinstance(found, dict):
         raise ValueError("not a JSON object")

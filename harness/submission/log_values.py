@@ -243,6 +243,8 @@ def log_difference(old: bytes, new: bytes) -> str:
 
 
 def _record_difference(line: str, new_line: str) -> str:
+    if not line.strip():
+        return " is blank, and no run writes a blank line"
     try:
         (record,), (new_record,) = parse_log(line, ""), parse_log(new_line, "")
     except UserError:
