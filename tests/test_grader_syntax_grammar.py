@@ -197,6 +197,25 @@ ATTACKS = {
     "a hook of a network by an own name": at_top(net(forward="x = self._call_impl(x)")),
     "an attribute of every network": at_top(net(init="self.named_parameters = 1")),
     "a buffer outside of __init__": at_top(net(forward="self.register_buffer('n', x)")),
+    "a for that keeps a list in a network": at_top(net(init="for self.seen in [[]]:\n            pass")),
+    "a table kept in a network": at_top(net(init="self.seen = {'n': 0}", forward="self.seen['n'] = 1")),
+    "a layer of a network grows": in_step(
+        "model.net.append(nn.ReLU())",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.net = nn.Sequential(nn.ReLU())\n    def forward(self, x):\n        return self.net(x)\n",
+    ),
+    "a loss at the top grows": in_step("criterion.add_module('a', nn.ReLU())", "criterion = nn.MSELoss()\n"),
+    "a shallow copy of a network grows": in_step("copy.copy(model).append(nn.ReLU())", "import copy\n"),
+    "a layer's list changes in place": in_step("m = nn.LayerNorm(4, eps=[]).eps\nm += labels"),
+    "an iterator in a record": in_step(
+        "n = asdict(C(iter([1, 2])))['x']", "from dataclasses import asdict, dataclass\n@dataclass\nclass C:\n"
+            "    x: int = 1\n"
+    ),
+    "an iterator for each group": (MLP, (
+        ("SGD(model.parameters(), lr=0.1", "SGD([{'params': model.parameters(), 'seen': iter([1])}], lr=0.1"),
+    )),
+    "the last rates of a schedule": in_step("s = torch.optim.lr_scheduler.StepLR(optimizer, 2)\n"
+        "s.get_last_lr().append(1)"),
     "a number kept in forward": at_top(net(forward="self.n = 1")),
     "a function of the file handed to a builtin": in_step("print(train_step)"),
     "a bound method as a value": in_step("f = [loss.backward]"),

@@ -30,11 +30,12 @@ def _each(kind: Kind, names: str) -> dict[str, Kind]:
 HARMLESS_ATTRIBUTES: dict[str, Kind] = {
     **_each("tensor", "T mT data grad values indices running_mean running_var"),
     **_each("parameter", "weight bias"),
-    **_each("number", "in_features out_features num_features in_channels out_channels num_embeddings embedding_dim"),
-    **_each("number", "is_cuda is_leaf ndim requires_grad training momentum p eps tiny smallest_normal max min"),
-    **_each("number", "last_epoch itemsize"),
+    **_each("number", "is_cuda is_leaf ndim requires_grad training tiny smallest_normal max min last_epoch itemsize"),
     **_each(("list", "number"), "shape"),
     **_each("thing", "device dtype"),
+    # A layer keeps what it was given, perhaps a list.
+    **_each("thing", "in_features out_features num_features in_channels out_channels num_embeddings embedding_dim"),
+    **_each("thing", "momentum p eps"),
     **_each("text", "name type"),
 }
 HARMLESS_METHODS: dict[str, Kind] = {
@@ -56,7 +57,7 @@ HARMLESS_METHODS: dict[str, Kind] = {
     **_each(("list", "tensor"), "unbind tolist"),
     **_each("number", "item numel nelement dim size is_floating_point equal get_scale index count get_device"),
     **_each("none", "backward zero_grad step update unscale_"),
-    **_each(("list", "number"), "get_last_lr"),
+    **_each(("kept", "number"), "get_last_lr"),
     **_each("network", "train eval requires_grad_"),
     **_each(PARAMETERS, "parameters"),
     **_each(("iterator", "tensor"), "buffers"),
@@ -130,7 +131,8 @@ _GIVES: dict[str, Kind] = {
     "torch.split": ("list", "tensor"), "torch.chunk": ("list", "tensor"), "torch.unbind": ("list", "tensor"),
     "torch.autograd.grad": ("list", "tensor"), "torch.finfo": "thing", "torch.device": "thing", "torch.cuda.": "number",
     "torch.reshape": "tensor", "torch.flatten": "tensor", "torch.squeeze": "tensor", "torch.unsqueeze": "tensor",
-    "torch.transpose": "tensor", "torch.permute": "tensor", "math.": "number", "time.": "number",
+    "torch.transpose": "tensor", "torch.permute": "tensor", "torch.swapaxes": "tensor", "torch.movedim": "tensor",
+    "torch.t": "tensor", "torch.diag": "tensor", "math.": "number", "time.": "number",
     "torch.nn.init.calculate_gain": "number", "logging.getLogger": "logger",
     "harness.pretrained.": ("dict", "tensor", "text"),
 }  # fmt: skip
@@ -315,7 +317,7 @@ class Kinds:
             case ast.Subscript(value=owner, slice=key):
                 self._fill(owner, kind, self.of(key))
             case ast.Attribute(value=ast.Name(id="self") as owner, attr=name):
-                self._put(self.attributes, (base(self.of(owner)), name), kind)
+                self._put(self.attributes, (base(self.of(owner)), name), _kept(kind))
 
     def _learn(self, node: ast.AST) -> None:
         match node:
@@ -382,7 +384,7 @@ class Kinds:
             positional, named, spread = self._given(node)
             for place, field in enumerate(self._fields[name]):
                 given = positional[place] if place < len(positional) else named.get(field, "")
-                self._put(self.attributes, ("own", field), given if spread is None else spread)
+                self._put(self.attributes, ("own", field), _kept(given if spread is None else spread))
         elif isinstance(node.func, ast.Attribute) and not path_of(node.func, self._paths):
             for method in self._methods.get(node.func.attr, []):
                 self._pass(node, method, 1)
@@ -576,8 +578,8 @@ class Kinds:
         path, name = path_of(node.func, self._paths), getattr(node.func, "id", "")
         given = [self.of(item) for item in node.args]
         first: Kind = given[0] if given else "none"
-        if path in ("copy.copy", "copy.deepcopy"):
-            return f"new {first}" if first in ("network", "tensor") else first
+        if path.startswith("copy."):
+            return f"new {first}" if path == "copy.deepcopy" and first in ("network", "tensor") else first
         if path.startswith("collections."):
             return self._table(node, name_of(path), given)
         if path:
@@ -687,10 +689,11 @@ def _entries(kind: Kind) -> Sequence[Kind]:
 
 
 def _kept(kind: Kind) -> Kind:
-    """Return what a container is that lives as long as the file: nothing may change it."""
-    if isinstance(kind, tuple) and kind[0] in ("list", "dict", "set"):
-        return ("table" if kind[0] == "dict" else "kept", *map(_kept, kind[1:]))
-    return kind
+    """Return the kind of an object that something keeps, so that no call may change it as its own."""
+    if isinstance(kind, str):
+        return kind.removeprefix("new ")
+    kept = {"list": "kept", "set": "kept", "dict": "table"}
+    return (kept.get(base(kind), base(kind)), *map(_kept, kind[1:]))
 
 
 def _arithmetic(first: Kind, second: Kind) -> Kind:

@@ -32,6 +32,7 @@ from grader.syntax.kinds import (
     Kinds,
     base,
     holds,
+    item_of,
 )
 
 # Of 90 honest fixes in different styles, half insert at most 28 nodes; the largest, one with a new metric, inserts 88.
@@ -65,6 +66,9 @@ MODULE = grammar.words(
     _wrapped_call_impl
     """
 )
+# What training keeps from one step to the next, if the experiment does so itself.
+_OF_TRAINING = grammar.words("number tensor parameter none thing unknown")
+_OF_GROUPS = grammar.words("number text none thing unknown tensor pair")
 # Methods that put something into a container.
 _CHANGING = grammar.words("append extend insert add update setdefault")
 # Calls that keep track of parameter groups, or look at nothing in them.
@@ -132,11 +136,16 @@ def _ours(broken: str) -> _Ours:
     paths = imported_paths(tree)
     kinds = Kinds(tree, paths)
     public = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and not node.attr.startswith("_")]
+    owners = {id(node.value) for node in public}
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return _Ours(
         frozenset(_key(node, place) for node, place in _statements(tree.body)),
-        frozenset(path_of(node, paths) for node in public) - {""},
-        frozenset((_word(kinds.of(node.value)), node.attr + "()" * (id(node) in called)) for node in public),
+        frozenset(path_of(node, paths) for node in public if id(node) not in owners) - {""},
+        frozenset(
+            (_word(kinds.of(node.value)), node.attr + "()" * (id(node) in called))
+            for node in public
+            if node.attr != "register_buffer" and not path_of(node, paths)
+        ),
         frozenset(
             (*place.inside, part.attr)
             for node, place in _statements(tree.body)
@@ -151,8 +160,10 @@ def _word(kind: Kind) -> str:
 
 
 def _key(node: ast.stmt, place: _Place) -> tuple[str, ...]:
-    """Return what two equal statements have in common; one that sets an attribute must stand in the same function."""
-    stores = any(isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) for part in ast.walk(node))
+    """Return what two equal statements have in common; one that changes an object must stand in the same function."""
+    stores = isinstance(node, ast.AugAssign) or any(
+        isinstance(part, ast.Attribute | ast.Subscript) and isinstance(part.ctx, ast.Store) for part in ast.walk(node)
+    )
     return (ast.dump(node), place.where, str(place.is_init), *(place.inside if stores else ()))
 
 
@@ -326,7 +337,11 @@ class _Judge:
             return
         is_self = isinstance(node.value, ast.Name) and node.value.id == "self" and _word(kind) in ("own", "network")
         may_set = self._place.is_init or (*self._place.inside, node.attr) in self._ours.stores
-        if not (is_self and may_set) or node.attr.startswith("__") or node.attr in MODULE:
+        if (
+            not (is_self and may_set and id(node) in self._approved)
+            or node.attr.startswith("__")
+            or node.attr in MODULE
+        ):
             self.odd(node, f"setting .{node.attr[:60]}, which could outlive the call")
 
     def _check_Subscript(self, node: ast.Subscript) -> None:
@@ -353,11 +368,12 @@ class _Judge:
                 self._fills(node.target, [node.value])
             elif _word(kind) not in ("number", "text", "tensor", "parameter", "pair"):
                 self.odd(node, f"a change in place of {node.target.id[:60]}, which could outlive the call")
-        self._visit(node.target)
         self._stored(node.target, node.value)
+        self._visit(node.target)
 
     def _stored(self, target: ast.expr, value: ast.expr) -> None:
-        """Judge what a statement stores in a target that is no name."""
+        """Judge what an assignment stores in a target that is no name; it alone may set attributes of `self`."""
+        kind = self._kinds.of(value)
         match target:
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for part in parts:
@@ -367,11 +383,15 @@ class _Judge:
             case ast.Subscript(value=owner) if base(self._kinds.of(owner)) in ("list", "dict"):
                 self._fills(owner, [value, target.slice])
             case ast.Attribute(value=ast.Name(id="self")) if self._place.is_init:
-                self._kept_by_self(value)
-            case ast.Attribute(value=ast.Name(id="self")) | ast.Subscript():
-                kind = self._kinds.of(value)
-                if _word(kind) not in ("number", "tensor", "none") and kind != "unknown":
+                self._approved.add(id(target))
+                if _word(kind) not in ("network", "parameter") and not self._is_lasting(value):
+                    self.odd(value, "keeping more than a layer or a constant in a network")
+            case ast.Attribute(value=ast.Name(id="self")):
+                self._approved.add(id(target))
+                if _word(kind) not in _OF_TRAINING:
                     self.odd(target, "keeping more than a number or a tensor")
+            case ast.Subscript(value=owner) if self._kinds.of(owner) == "group" and _word(kind) not in _OF_TRAINING:
+                self.odd(target, "a rate that is not a number")
 
     def _fills(self, owner: ast.expr, values: list[ast.expr]) -> None:
         """Judge putting values into a container that the call has made."""
@@ -380,11 +400,6 @@ class _Judge:
             self.odd(owner, "keeping an iterator or a parameter group in a container")
         if not self._kinds.makes(owner) and not all(_word(kind) in TAME for kind in kinds):
             self.odd(owner, f"changing {ast.unparse(owner)[:60]}, which the function may not have made")
-
-    def _kept_by_self(self, value: ast.expr) -> None:
-        kind = self._kinds.of(value)
-        if _word(kind) not in ("network", "parameter") and not self._is_lasting(value):
-            self.odd(value, "keeping more than a layer or a constant in a network")
 
     # --- Calls ---
 
@@ -399,6 +414,10 @@ class _Judge:
         name = node.func.id if kind == "builtin" and isinstance(node.func, ast.Name) else path
         if name == "super":
             self._super(node)
+        if name == "next" and not all(base(self._kinds.of(item)) == "iterator" for item in node.args[:1]):
+            self.odd(node, "`next` of anything but an iterator of this call")
+        if self._kinds.of(node) == "own":
+            self._keeps_no_iterator([*node.args, *node.keywords])
         self._arguments(node, name, own=kind in ("function", "class"))
         self._passed_functions(node, name)
 
@@ -410,9 +429,18 @@ class _Judge:
         elif path == "dataclasses.dataclass" and id(node) not in self._approved:
             self.odd(node, f"{path} as a function")
         self._approved.add(id(node.func))
-        makes_layer = self._kinds.of(node) == "new network" and path not in grammar.HOLDS_LAYERS
-        if makes_layer and any(holds(self._kinds.of(part), "iterator") for part in _arguments_of(node)):
-            self.odd(node, "a layer that keeps an iterator")
+        made = self._kinds.of(node)
+        if made == "new network" and path not in grammar.HOLDS_LAYERS:
+            self._keeps_no_iterator([*node.args, *node.keywords])
+        elif made in ("optimizer", "scheduler"):
+            self._keeps_no_iterator([*node.args[1:], *(item for item in node.keywords if item.arg != "params")])
+
+    def _keeps_no_iterator(self, arguments: list[ast.expr | ast.keyword]) -> None:
+        for item in arguments:
+            kind = self._kinds.of(item.value if isinstance(item, ast.keyword) else item)
+            kind = item_of(kind) if isinstance(item, ast.Starred) else kind
+            if holds(kind, "iterator") or holds(kind, "group"):
+                self.odd(item, "an object that keeps an iterator or a parameter group")
 
     def _method_call(self, node: ast.Call, function: ast.Attribute) -> None:
         kind, name = self._kinds.of(function.value), function.attr
@@ -541,6 +569,10 @@ class _Judge:
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None and holds(self._kinds.of(value), "group"):
                 self.odd(node, "a copy of a parameter group")
+        keys = [getattr(key, "value", None) for key in node.keys]
+        for key, value in zip(keys, node.values, strict=True) if "params" in keys else ():
+            if key != "params" and not (isinstance(key, str) and _word(self._kinds.of(value)) in _OF_GROUPS):
+                self.odd(value, "more than numbers in a parameter group")
 
     def _check_Starred(self, node: ast.Starred) -> None:
         self._iterated(node.value)
