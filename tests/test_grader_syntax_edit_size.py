@@ -20,6 +20,7 @@ FREE = [
     [(BACK, BACK + "    norm = sum(p.grad.norm() for p in model.parameters())\n    print(norm ** 0.5)\n")],
     [(BACK, BACK + "    for p in model.parameters():\n        if p.grad is None:\n            print(p)\n")],
     [(BACK, BACK + "    assert torch.isfinite(loss), loss\n")],
+    [(BACK, BACK + "    if not torch.isfinite(loss) or torch.isnan(loss).any():\n        raise ValueError('{loss}')\n")],
     [(BACK + STEP, STEP + BACK)],
     [("lr=0.05, momentum=0.9", "momentum=0.9, lr=0.05")],
     [(TOP, TOP + "RATE: float = 0.05\n"), ("lr=0.05", "lr=RATE")],
@@ -54,6 +55,10 @@ SIZES = [
     ([(BACK, BACK + "    total = nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n")], {"train_step": 5}),
     ([(BACK, BACK + "    print(optimizer.param_groups.clear())\n")], {"train_step": 6}),
     ([(TOP, TOP + "torch.manual_seed(3)\n")], {"": 4}),
+    ([(BACK, BACK + "    assert len(labels) > 40, 'so few'\n")], {"train_step": 5}),
+    ([(BACK, BACK + "    if len(labels) < 40:\n        raise ValueError('so few')\n")], {"train_step": 6}),
+    ([(TOP, TOP + "def whole(x):\n    assert len(x) == 64\n\n\n"), (BACK, BACK + "    whole(inputs)\n")],
+     {"train_step": 3, "whole": 8}),
     ([(TOP, TOP + "def half(x):\n    return x / 2\n\n\n"), (BACK, "    half(loss).backward()\n")],
      {"train_step": 8}),
     # A block that moves to a helper: its call, and the head of the helper.

@@ -3,9 +3,9 @@
 The size of an edit is the number of nodes that only one of the two programs has, whichever has more of them. So the
 order of statements and of arguments does not count. A helper that only one of the two programs has belongs to the
 function that calls it, and code that moves to another function counts there, once. Only code counts on which the
-training depends: what reaches a returned value, or changes something that outlives the function. Prints, logging,
-timers, asserts, counters, further metrics, names of variables, comments, docstrings, annotations and imports do not
-count.
+training depends: what reaches a returned value, or changes something that outlives the function, or decides whether an
+assert or a raise ends it. Prints, logging, timers, counters, further metrics, names of variables, comments, docstrings,
+annotations, imports, and stopping at a number that is not finite do not count.
 """
 
 import ast
@@ -43,6 +43,8 @@ _FILLING = frozenset({"add", "append", "clear", "extend", "insert", "pop", "setd
 _CONTAINERS = frozenset({"Counter", "defaultdict", "deque", "dict", "empty", "list", "ones", "set", "tensor", "zeros"})
 # A bound for hostile text: constants that stand in many places.
 _MOST_IN_LITERAL = 9
+# A program that stops at such numbers leaves nothing to judge. At anything else, a check might not be made.
+_FINITE = frozenset({"isfinite", "isinf", "isnan"})
 _LITERAL = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
@@ -315,11 +317,17 @@ class _Slice:
                     *(one for item in handlers for one in self.block(item.body)),
                     *self.block(final),
                 ]
+            case ast.Assert(test=test):
+                return [] if _looks_for_non_finite(test) else [ast.Assert(test)]
+            case ast.Raise(exc=error):  # by itself, it only passes an error on
+                return [ast.Raise()] if error else []
+            case ast.If(test=test, body=[ast.Raise()], orelse=[]) if _looks_for_non_finite(test):
+                return []
             case ast.If() | ast.For() | ast.While() | ast.With():
                 fields = dict(ast.iter_fields(statement))
                 fields.update((name, self.block(fields[name])) for name in ("body", "orelse") if name in fields)
                 return [type(statement)(**fields)] if fields["body"] or fields.get("orelse") else []
-            case ast.Assert() | ast.Pass() | ast.Raise() | ast.Global() | ast.Nonlocal():
+            case ast.Pass() | ast.Global() | ast.Nonlocal():
                 return []
         return [] if _never_runs(statement) else [statement]
 
@@ -347,6 +355,22 @@ class _Slice:
             or name in ("setattr", "delattr")
             or (isinstance(call.func, ast.Attribute) and (name.endswith("_") or name in _ACTING))
         )
+
+
+def _looks_for_non_finite(test: ast.expr) -> bool:
+    """Return whether a test is a constant, or depends only on whether numbers are finite."""
+    match test:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp(op=ast.Not(), operand=part):
+            return _looks_for_non_finite(part)
+        case ast.BoolOp(values=parts):
+            return all(map(_looks_for_non_finite, parts))
+        case ast.Call(func=ast.Attribute(value=owner, attr="all" | "any" | "item"), args=[]):
+            return _looks_for_non_finite(owner)
+        case ast.Call():
+            return _called(test) in _FINITE
+    return False
 
 
 def _own_metrics(value: ast.expr) -> ast.expr:

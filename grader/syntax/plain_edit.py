@@ -2,182 +2,99 @@
 
 Student code and the recorder share a process, so what that process says about itself can be forged. The broken
 experiment is ours, so only what the student *inserted* needs trust: every statement that the broken experiment does
-not have. Such a statement is plain if it is built from a short grammar: numbers, names of the file, functions,
-methods and attributes that are listed or that the broken experiment uses, arithmetic, indexing, `if`, `for`, `try`,
-`with torch.no_grad()`. There are no closures, private names or reflection, and only constants, losses, gradient
-scalers and loggers at the top of the file. A class is a network whose attributes are layers and constants that
-`__init__` sets, or a dataclass or NamedTuple. Everything that Python executes counts: annotations, defaults and
-decorators as well. `if __name__ == "__main__"` is never true.
+not have. Such a statement is plain if each of its nodes has a row in the table of syntax (`grammar.py`), and passes the
+check of that row: names of the file, listed functions of libraries, attributes that this kind of object may be asked
+for (`kinds.py`), stores that end with the call. Whatever Python evaluates is visited, wherever it stands: annotations,
+defaults, decorators, targets, conditions. What has no row is not plain. `if __name__ == "__main__"` is never true.
 
 An edit that is not plain costs no points by itself: equal bytes still prove it, and otherwise the instructor decides.
 Plain code can behave differently for inputs that look like a check's; a student who writes that knows the cause.
 """
 
 import ast
-import builtins
-import math
-from collections.abc import Iterable, Iterator
+import string
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from grader.intake.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of, root_of
+from grader.intake.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
+from grader.syntax import grammar
+from grader.syntax.grammar import is_listed
+from grader.syntax.kinds import (
+    BARE,
+    GROUP_KEYS,
+    HARMLESS_ATTRIBUTES,
+    HARMLESS_METHODS,
+    KINDS,
+    TAME,
+    Kind,
+    Kinds,
+    base,
+    holds,
+    item_of,
+)
 
 # Of 90 honest fixes in different styles, half insert at most 28 nodes; the largest, one with a new metric, inserts 88.
 # Our largest experiment has 1328.
 MOST_NODES = 300
 _LONGEST_TEXT, _LONGEST_NAME, _LARGEST_INTEGER = 100, 60, 10**12
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_CONTEXTS = _words(
-    """
-    torch.no_grad torch.enable_grad torch.inference_mode torch.set_grad_enabled torch.autocast torch.amp.autocast
-    torch.cuda.amp.autocast torch.autograd.detect_anomaly torch.autograd.set_detect_anomaly
-    """
-)
-_LOSSES = _words("BCEWithLogitsLoss CrossEntropyLoss HuberLoss KLDivLoss L1Loss MSELoss NLLLoss SmoothL1Loss")
-# What an inserted statement may use of each module. All of it computes, and reaches nothing else.
-_LISTED: dict[str, frozenset[str]] = {
-    "torch": _words(
-        """
-        Tensor Generator GradScaler Size device dtype bfloat16 bool float float16 float32 float64 half int int32 int64
-        long inf nan pi no_grad enable_grad inference_mode set_grad_enabled autocast manual_seed get_rng_state
-        set_rng_state abs add all allclose any arange argmax argmin argsort bernoulli cat chunk clamp clip concat cos
-        count_nonzero cumsum diff div dot einsum empty_like equal exp eye finfo flatten flip full full_like gather
-        index_select isfinite isinf isnan linspace log log10 log1p log_softmax logsumexp masked_fill matmul max maximum
-        mean median min minimum mul multinomial nan_to_num norm numel ones ones_like permute pow prod rand rand_like
-        randint randn randn_like randperm relu reshape roll round rsqrt scalar_tensor sigmoid sign sin softmax sort
-        split sqrt square squeeze stack std sub sum tanh tensor topk transpose tril triu unique unsqueeze var where
-        zeros zeros_like
-        """
-    ),
-    "torch.amp": _words("GradScaler autocast"),
-    "torch.cuda": _words("is_available"),
-    "torch.cuda.amp": _words("GradScaler autocast"),
-    "torch.autograd": _words("backward grad detect_anomaly set_detect_anomaly"),
-    "torch.linalg": _words("norm vector_norm matrix_norm"),
-    "torch.nn": _LOSSES
-    | _words(
-        """
-        AdaptiveAvgPool1d AdaptiveAvgPool2d AvgPool1d AvgPool2d BatchNorm1d BatchNorm2d Conv1d Conv2d ConvTranspose2d
-        Dropout Dropout1d Dropout2d ELU Embedding Flatten GELU GRU GroupNorm Identity InstanceNorm2d LSTM LayerNorm
-        LeakyReLU Linear LogSoftmax MaxPool1d MaxPool2d Module ModuleList MultiheadAttention PReLU Parameter RMSNorm
-        ReLU ReLU6 SELU Sequential SiLU Sigmoid Softmax Softplus Tanh TransformerEncoder TransformerEncoderLayer
-        Unflatten Upsample ZeroPad2d
-        """
-    ),
-    "torch.nn.functional": _words(
-        """
-        adaptive_avg_pool2d avg_pool2d batch_norm binary_cross_entropy_with_logits conv1d conv2d cosine_similarity
-        cross_entropy dropout elu embedding gelu group_norm huber_loss interpolate kl_div l1_loss layer_norm leaky_relu
-        linear log_softmax max_pool2d mse_loss nll_loss normalize one_hot pad relu scaled_dot_product_attention sigmoid
-        silu smooth_l1_loss softmax softplus tanh
-        """
-    ),
-    "torch.nn.init": _words(
-        """
-        calculate_gain constant_ eye_ kaiming_normal_ kaiming_uniform_ normal_ ones_ orthogonal_ trunc_normal_ uniform_
-        xavier_normal_ xavier_uniform_ zeros_
-        """
-    ),
-    "torch.nn.parameter": _words("Parameter"),
-    "torch.utils.data": _words("DataLoader TensorDataset"),
-    "torch.nn.utils": _words("clip_grad_norm_ clip_grad_value_ get_total_norm parameters_to_vector"),
-    "torch.nn.utils.rnn": _words("pack_padded_sequence pack_sequence pad_packed_sequence pad_sequence"),
-    "torch.optim": _words("ASGD Adadelta Adagrad Adam AdamW Adamax NAdam Optimizer RAdam RMSprop SGD"),
-    "torch.optim.lr_scheduler": _words(
-        """
-        ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR ExponentialLR LRScheduler LambdaLR LinearLR
-        MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR SequentialLR StepLR
-        """
-    ),
-    "collections": _words("Counter OrderedDict defaultdict"),
-    "copy": _words("copy deepcopy"),
-    "dataclasses": _words("asdict dataclass"),
-    "logging": _words("DEBUG INFO WARNING basicConfig debug error getLogger info warning"),
-    "math": frozenset(name for name in vars(math) if not name.startswith("_")),
-    "harness": frozenset(),
-    "harness.schedules": _words("warmup_cosine"),
-    "time": _words("perf_counter time"),
-    "typing": _words("Any Callable Dict Iterable Iterator List NamedTuple Optional Sequence Tuple Union"),
-    "collections.abc": _words("Callable Iterable Iterator Mapping Sequence"),
-    "__future__": _words("annotations"),
-}
-_TYPES = _words("bool dict float int list object set str tuple")
-_BUILTINS = _TYPES | _words(
-    "abs all any enumerate hasattr isinstance iter len max min next print range reversed round sorted sum zip __name__"
-)
-_ERRORS = frozenset(
-    name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
-)
-_ATTRIBUTES = _words(
-    """
-    T bias data device dtype grad images in_features indices is_cuda is_leaf labels last_epoch momentum name ndim
-    num_features out_features p param_groups requires_grad running_mean running_var shape smallest_normal symbols
-    table tiny train training type validation values weight
-    """
-)
-# Methods of tensors, networks, optimizers, schedules, gradient scalers and containers.
-_METHODS = _words(
-    """
-    abs add add_ add_module add_param_group all allclose amax amin any append argmax argmin argsort backward bfloat16
-    bool buffers children chunk clamp clamp_ clamp_max clamp_min clip clone contiguous copy copy_ cpu cumsum debug
-    detach detach_ diag diff dim div div_ double eq equal error eval exp expand expand_as extend fill_ flatten flip
-    float floor gather ge get get_last_lr get_scale gt half index_select info insert int is_floating_point isfinite
-    isinf isnan item items join keys le log log_softmax logsumexp long lt masked_fill masked_fill_ masked_select matmul
-    max mean median min modules mul mul_ named_children named_modules named_parameters nan_to_num nan_to_num_ narrow ne
-    neg nelement new_full new_ones new_tensor new_zeros nonzero norm numel parameters permute pow prod relu removeprefix
-    repeat requires_grad_ reshape roll round scale scatter select sigmoid sign size softmax sort split sqrt square
-    squeeze std step sub sub_ sum t tanh to tolist topk train transpose tril triu type unbind unflatten unique unscale_
-    unsqueeze unsqueeze_ update values var view view_as warning where zero_ zero_grad
-    """
-)
-# They change lists and networks; a network that the harness passes in would keep the change.
-_GROWING = _words("add_module append extend insert")
-_WRITTEN = _words("grad requires_grad")
-# What may be made once at the top of a file: it counts no calls.
-_KEPT = frozenset(
-    {"logging.getLogger", "torch.device", "torch.GradScaler", "torch.amp.GradScaler", "torch.cuda.amp.GradScaler"}
-    | {f"torch.nn.{name}" for name in _LOSSES}
-)
-_TAKES_LAMBDA = _words("torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler.MultiplicativeLR")
-# What a class of the student's own must not redefine, besides the methods above.
-_MODULE = _words(
-    """
-    apply call_super_init compile cuda dump_patches extra_repr get_buffer get_extra_state get_parameter get_submodule
-    load_state_dict named_buffers register_buffer register_module register_parameter set_extra_state set_submodule
-    share_memory state_dict to_empty
-    """
-)
-# Expressions that are plain if their parts are.
-_INERT = (
-    ast.BinOp, ast.BoolOp, ast.Compare, ast.UnaryOp, ast.IfExp, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict,
-    ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.comprehension,
-)  # fmt: skip
+# What an expression of constants consists of.
 _CONSTANT = (
     ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Name, ast.operator, ast.unaryop, ast.expr_context,
 )  # fmt: skip
-_PLAIN_STATEMENTS = (ast.If, ast.Expr, ast.Return, ast.Assert, ast.Break, ast.Continue, ast.Raise)
 # What a schedule may compute with besides.
 _COMPUTING = (*_CONSTANT, ast.IfExp, ast.Compare, ast.cmpop, ast.Return, ast.If, ast.Assign, ast.Expr)
-_NUMBERS = _words("abs float int max min")
-
-
+_NUMBERS = grammar.words("abs float int max min")
+# Attributes of every nn.Module, and the counter of a layer: a class of the student's own must not redefine them.
+MODULE = grammar.words(
+    """
+    T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval
+    extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict modules
+    mtia named_buffers named_children named_modules named_parameters num_batches_tracked parameters
+    register_backward_hook register_buffer register_forward_hook register_forward_pre_hook register_full_backward_hook
+    register_full_backward_pre_hook register_load_state_dict_post_hook register_load_state_dict_pre_hook
+    register_module register_parameter register_state_dict_post_hook register_state_dict_pre_hook requires_grad_
+    set_extra_state set_submodule share_memory state_dict to to_empty train training type xpu zero_grad _apply
+    _backward_hooks _backward_pre_hooks _buffers _call_impl _compiled_call_impl _forward_hooks
+    _forward_hooks_always_called _forward_hooks_with_kwargs _forward_pre_hooks _forward_pre_hooks_with_kwargs
+    _get_backward_hooks _get_backward_pre_hooks _get_name _is_full_backward_hook _load_from_state_dict
+    _load_state_dict_post_hooks _load_state_dict_pre_hooks _maybe_warn_non_full_backward_hook _modules _named_members
+    _non_persistent_buffers_set _parameters _register_load_state_dict_pre_hook _register_state_dict_hook
+    _replicate_for_data_parallel _save_to_state_dict _slow_forward _state_dict_hooks _state_dict_pre_hooks _version
+    _wrapped_call_impl
+    """
+)
+# What training keeps from one step to the next, if the experiment does so itself.
+_OF_TRAINING = grammar.words("number tensor parameter none thing unknown")
+_OF_GROUPS = grammar.words("number text none thing unknown tensor pair")
+# Methods that put something into a container.
+_CHANGING = grammar.words("append extend insert add update setdefault")
+# Calls that keep track of parameter groups, or look at nothing in them.
+_READS_GROUPS = grammar.words("enumerate zip len print list reversed str")
 _MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
-# "init": in the __init__ of a class. "class": directly in a class.
-_Place = Literal["top", "function", "class", "init"]
+_Where = Literal["top", "class", "function"]
 
 
 @dataclass(frozen=True)
 class Suspicion:
-    """One thing that a plain edit does not do; `message` is a clause for the instructor, with the line."""
+    """One thing that the check by machine does not cover; `message` is a clause for the instructor, with the line."""
 
     line: int
     message: str
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a statement stands: at the top, directly in a class, or in a function, whose names are in `inside`."""
+
+    where: _Where
+    inside: tuple[str, ...] = ()
+
+    @property
+    def is_init(self) -> bool:
+        return self.where == "function" and self.inside[1:] == ("__init__",)
 
 
 @lru_cache(maxsize=256)
@@ -186,224 +103,564 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
 
     Raises `Unparsable` if `broken` does not parse.
     """
-    ours = _statements_of(broken)
+    ours = _ours(broken)
     try:
         tree = parse_experiment(submitted)
     except Unparsable as error:
         return (Suspicion(0, f"the file cannot be read ({error})"),)
-    inserted = [(node, place) for node, place in _statements(tree.body, "top") if (ast.dump(node), place) not in ours]
-    judge = _Judge(tree, parse_experiment(broken))
+    inserted = [(node, place) for node, place in _statements(tree.body) if _key(node, place) not in ours.statements]
     size = sum(1 for node, _ in inserted for _ in ast.walk(node))
+    judge = _Judge(tree, ours)
     if size > MOST_NODES:
-        what = f"begins an edit of {size} syntax-tree nodes; with more than {MOST_NODES} it is not judged as plain"
-        judge.odd(inserted[0][0], what)
-    for node, place in inserted:
-        judge.statement(node, place)
+        judge.odd(inserted[0][0], f"an edit of {size} syntax-tree nodes, more than {MOST_NODES}")
+    elif inserted:
+        judge.names_have_one_meaning()
+        for node, place in inserted:
+            judge.statement(node, place)
     return tuple(sorted(judge.found, key=lambda item: (item.line, item.message)))
 
 
+@dataclass(frozen=True)
+class _Ours:
+    """What the broken experiment has: its statements, dotted paths, and the attributes it asks of each kind."""
+
+    statements: frozenset[tuple[str, ...]]
+    paths: frozenset[str]
+    attributes: frozenset[tuple[str, str]]
+    stores: frozenset[tuple[str, ...]]
+
+
 @lru_cache(maxsize=256)
-def _statements_of(broken: str) -> dict[tuple[str, _Place], tuple[ast.stmt, _Place]]:
-    found = _statements(parse_experiment(broken).body, "top")
-    return {(ast.dump(node), place): (node, place) for node, place in found}
+def _ours(broken: str) -> _Ours:
+    tree = parse_experiment(broken)
+    paths = imported_paths(tree)
+    kinds = Kinds(tree, paths)
+    public = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and not node.attr.startswith("_")]
+    owners = {id(node.value) for node in public}
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return _Ours(
+        frozenset(_key(node, place) for node, place in _statements(tree.body)),
+        frozenset(path_of(node, paths) for node in public if id(node) not in owners) - {""},
+        frozenset(
+            (_word(kinds.of(node.value)), node.attr + "()" * (id(node) in called))
+            for node in public
+            if node.attr != "register_buffer" and not path_of(node, paths)
+        ),
+        frozenset(
+            (*place.inside, part.attr)
+            for node, place in _statements(tree.body)
+            for part in ast.walk(node)
+            if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
+        ),
+    )
 
 
-def _statements(block: list[ast.stmt], place: _Place) -> Iterator[tuple[ast.stmt, _Place]]:
+def _word(kind: Kind) -> str:
+    return base(kind).removeprefix("new ")
+
+
+def _key(node: ast.stmt, place: _Place) -> tuple[str, ...]:
+    """Return what two equal statements have in common; one that changes an object must stand in the same function."""
+    stores = isinstance(node, ast.AugAssign) or any(
+        isinstance(part, ast.Attribute | ast.Subscript) and isinstance(part.ctx, ast.Store) for part in ast.walk(node)
+    )
+    return (ast.dump(node), place.where, str(place.is_init), *(place.inside if stores else ()))
+
+
+def _statements(block: list[ast.stmt], place: _Place = _Place("top")) -> Iterator[tuple[ast.stmt, _Place]]:
     """Yield every statement without the statements in it, and where it stands."""
     for node in block:
         is_main = isinstance(node, ast.If) and ast.unparse(node.test) in _MAIN
-        if does_nothing(node) or (place == "top" and is_main):
+        if does_nothing(node) or (place.where == "top" and is_main):
             continue
         fields = dict(ast.iter_fields(node))
         handlers = fields.get("handlers", [])
         fields.update((name, []) for name in ("body", "orelse", "finalbody") if name in fields)
         if handlers:
-            fields["handlers"] = [ast.ExceptHandler(item.type, item.name, []) for item in handlers]
+            fields["handlers"] = [
+                ast.copy_location(ast.ExceptHandler(item.type, item.name, []), item) for item in handlers
+            ]
         yield ast.copy_location(type(node)(**fields), node), place
-        inner: _Place = "function" if place != "init" else "init"
+        inner = place
         if isinstance(node, ast.ClassDef):
-            inner = "class"
-        elif isinstance(node, ast.FunctionDef) and place == "class" and node.name == "__init__":
-            inner = "init"
+            inner = _Place("class", (*place.inside, node.name))
+        elif isinstance(node, ast.FunctionDef):
+            inner = _Place("function", (*place.inside, node.name))
         for inside in (*blocks(node), *(item.body for item in handlers)):
             yield from _statements(inside, inner)
 
 
 class _Judge:
-    """Collects what is not plain in inserted statements of one file."""
+    """Collects what is not plain in inserted statements of one file.
 
-    def __init__(self, tree: ast.Module, ours: ast.Module) -> None:
-        """Judge inserted statements of `tree`. They may use what the broken experiment `ours` uses."""
+    `_visit` goes through every node of a statement by the table of syntax; a method `_check_<class>` says what one
+    node has to fulfil besides. A check runs before its node's parts, and may approve a part whose place makes it plain.
+    """
+
+    def __init__(self, tree: ast.Module, ours: _Ours) -> None:
+        """Judge inserted statements of `tree`. They may use what the broken experiment has."""
         self.found: set[Suspicion] = set()
-        nodes, our_nodes = list(ast.walk(tree)), list(ast.walk(ours))
-        called = [node.func for node in our_nodes if isinstance(node, ast.Call)]
-        public = [node for node in our_nodes if isinstance(node, ast.Attribute) and not node.attr.startswith("_")]
-        our_imports = imported_paths(ours)
-        self._our_paths = {path_of(node, our_imports) for node in public}
-        self._our_methods = {node.attr for node in public if node in called}
-        self._our_attributes = {node.attr for node in public if node not in called}
-        self._defined = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        self._ours = ours
+        self._tree = tree
         self._paths = imported_paths(tree)
-        self._functions = {node.name for node in self._defined} | {node.name for node in classes}
-        self._ours = {name for node in our_nodes for name in _bound_by(node)} & self._functions
-        self._bound = {name for node in nodes for name in _bound_by(node)}
-        # Attributes that classes here define: layers, constants and methods.
-        self._own = {name for node in classes for part in ast.walk(node) for name in _attributes_of(part)}
-        self._tables = {node.name for node in classes if self._bases(node) in ([], ["typing.NamedTuple"])}
-        # The names of loops over parameters, and of what functions make themselves.
-        loops = [node for node in nodes if isinstance(node, ast.For) and "param" in ast.dump(node.iter)]
-        self._looped = {name for loop in loops for part in ast.walk(loop.target) for name in _bound_by(part)}
-        lasting = {node.arg for node in nodes if isinstance(node, ast.arg)}
-        lasting |= {name for node in tree.body for name in _names_of(node) if not isinstance(node, ast.FunctionDef)}
-        inside = (part for function in self._defined for part in ast.walk(function))
-        self._made = {name for node in inside for name in self._made_by(node)} - lasting
-        imported: dict[str, str] = {}
-        for node in nodes:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                for name, path in imported_paths(ast.Module([node], [])).items():
-                    if imported.setdefault(name, path) != path or name in self._bound:
-                        self.odd(node, f"gives {name[:60]} a second meaning")
-
-    def _made_by(self, node: ast.AST) -> Iterator[str]:
-        match node:
-            case ast.Assign(
-                targets=[ast.Name(id=name)],
-                value=ast.List() | ast.Dict() | ast.ListComp() | ast.DictComp() | ast.BinOp(left=ast.List()),
-            ):
-                yield name
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=maker)):
-                if _is_listed(path_of(maker, self._paths)) or getattr(maker, "id", "") in _TYPES:
-                    yield name
+        self._kinds = Kinds(tree, self._paths)
+        self._classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        # Those without methods of a network: dataclasses and NamedTuples.
+        self._records = {
+            name for name, node in self._classes.items() if self._bases(node) in ([], ["typing.NamedTuple"])
+        }
+        self._approved: set[int] = set()
+        self._place = _Place("top")
+        self._line = 0
 
     def odd(self, node: ast.AST, what: str) -> None:
-        """Note one thing that is not plain; `what` follows "line 3"."""
-        line = getattr(node, "lineno", 0)
-        self.found.add(Suspicion(line, f"line {line} {what}"))
+        """Note one thing that is not covered; `what` is a noun with an article, or code."""
+        line = getattr(node, "lineno", self._line)
+        self.found.add(Suspicion(line, f"line {line}: the check by machine does not cover {what}"))
+
+    def names_have_one_meaning(self) -> None:
+        """Note every name that an import gives a second meaning, anywhere in the file."""
+        bound = {name for node in ast.walk(self._tree) for name in _bound_by(node)}
+        imported: dict[str, str] = {}
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for name, path in imported_paths(ast.Module([node], [])).items():
+                    if imported.setdefault(name, path) != path or name in bound:
+                        self.odd(node, f"a second meaning of the imported name {name[:60]}")
 
     def statement(self, node: ast.stmt, place: _Place) -> None:
         """Judge a statement without the statements in it."""
-        for name in _names_of(node):
-            is_init = place == "class" and name == "__init__"
-            if (name in _PYTHON or name.startswith("__") or len(name) > _LONGEST_NAME) and not is_init:
-                self.odd(node, f"gives {name[:60]}, a name of Python or a very long one, a meaning")
-        match node, place:
-            case ast.Import(names=names), _:
-                self._import(node, [item.name for item in names])
-            case ast.ImportFrom(module=module, names=names, level=level), _:
-                self._import(node, [f"{'.' * level}{module or ''}.{item.name}" for item in names])
-            case ast.FunctionDef(name=name), "top" | "class":
-                if place == "class" and name != "forward" and name in _METHODS | _ATTRIBUTES | _MODULE:
-                    self.odd(node, f"redefines {name}")
-                self._function(node)
-            case ((ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name())), "top" | "class"):
-                self._value(getattr(node, "annotation", None))
-                self._kept(node.value)
-            case ast.ClassDef(), "top":
-                self._class(node)
-            case ast.Expr(value=ast.Call(func=maker)), "top" if path_of(maker, self._paths) == "logging.basicConfig":
-                self._value(node.value)
-            case _, "top" | "class":
-                self.odd(node, "does more at the top of the file than to define functions and constants")
-            case _, "init":
-                self._in_init(node)
-            case _:
-                self._inside(node)
+        self._place, self._line = place, node.lineno
+        name = type(node).__name__
+        if name in grammar.SYNTAX and name not in grammar.PLACES[place.where]:
+            here = {"top": "at the top of the file", "class": "directly in a class", "function": "in a function"}
+            self.odd(node, f"{_spelled(name)} {here[place.where]}".removesuffix(" in a function"))
+        elif name in ("Assign", "AnnAssign") and place.where != "function":
+            self._lasting_assignment(node)
+        elif name == "Expr" and place.where == "top" and self._called(node) != "logging.basicConfig":
+            self.odd(node, "a call at the top of the file")
+        self._visit(node)
 
-    def _class(self, node: ast.ClassDef) -> None:
-        """Judge the head of a class: a network, or a dataclass of constants."""
+    def _visit(self, node: ast.AST) -> None:
+        name = type(node).__name__
+        rules = grammar.SYNTAX.get(name)
+        if rules is None:
+            self.odd(node, _spelled(name))
+            return
+        getattr(self, f"_check_{name}", lambda _: None)(node)
+        for field, value in ast.iter_fields(node):
+            parts = value if isinstance(value, list) else [value]
+            match rules.get(field, "empty"):
+                case "visit":
+                    for part in parts:
+                        if isinstance(part, ast.AST):
+                            self._visit(part)
+                case "name" if value is not None:
+                    self._binds(node, value)
+                case "empty" if value:
+                    self.odd(node, _spelled(field))
+
+    # --- Names and constants ---
+
+    def _binds(self, node: ast.AST, name: str) -> None:
+        is_init = self._place.where == "class" and name == "__init__" and isinstance(node, ast.FunctionDef)
+        if (name in grammar.PYTHON or name.startswith("__") or len(name) > _LONGEST_NAME) and not is_init:
+            self.odd(node, f"another meaning of {name[:60]}, or so long a name")
+
+    def _check_Constant(self, node: ast.Constant) -> None:
+        if not _is_plain_constant(node.value):
+            self.odd(node, "data in the source: long texts, bytes, huge numbers")
+
+    def _check_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self._binds(node, node.id)
+            return
+        kind = self._kinds.of(node)
+        if id(node) in self._approved:
+            return
+        if node.id in self._paths:
+            self._path(node, self._paths[node.id])
+        elif kind == "function":
+            self.odd(node, f"the function {node.id[:60]} as a value here")
+        elif kind == "builtin":
+            if node.id not in grammar.TYPES | grammar.ERRORS:
+                self.odd(node, f"{node.id} as a value")
+        elif not self._kinds.is_bound(node) and node.id != "__name__":
+            self.odd(node, f"the name {node.id[:60]}")
+
+    def _path(self, node: ast.AST, path: str) -> None:
+        """Judge a dotted path that is not called here."""
+        if path in grammar.ARGUMENTS or not (path in self._ours.paths or is_listed(path)):
+            self.odd(node, f"{path[:60]}{' as a value' if path in grammar.ARGUMENTS else ''}")
+
+    # --- Attributes and stores ---
+
+    def _check_Attribute(self, node: ast.Attribute) -> None:
+        path = path_of(node, self._paths)
+        if not isinstance(node.ctx, ast.Load):
+            self._attribute_store(node)
+        elif path:
+            self._approve_chain(node)
+            if id(node) not in self._approved:
+                self._path(node, path)
+        elif id(node) not in self._approved and not self._may_ask(self._kinds.of(node.value), node.attr):
+            self.odd(node, f".{node.attr[:60]} of this object")
+
+    def _approve_chain(self, node: ast.expr) -> None:
+        """Approve the parts of a dotted path, which is judged as a whole."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+            self._approved.add(id(node))
+
+    def _may_ask(self, kind: Kind, name: str) -> bool:
+        """Return whether an object of this kind may be asked for an attribute, or for a method "name()"."""
+        word = _word(kind)
+        if name.startswith("_") and not (word == "super" and name == "__init__()"):
+            return self._is_own(word, name) and not name.startswith("__") and name.removesuffix("()") not in MODULE
+        if name == "load_state_dict()" and word in ("network", "optimizer", "scheduler"):
+            return any(other == name for _, other in self._ours.attributes)
+        if (word, name) in self._ours.attributes or name in KINDS.get(word, {}) or name in KINDS.get(base(kind), {}):
+            return True
+        if self._is_own(word, name):
+            return True
+        harmless = HARMLESS_METHODS if name.endswith("()") else HARMLESS_ATTRIBUTES
+        return word not in BARE and name.removesuffix("()") in harmless
+
+    def _is_own(self, word: str, name: str) -> bool:
+        """Return whether classes of the file give such an object an attribute, or a method, of its own."""
+        plain = name.removesuffix("()")
+        return (word, plain) in self._kinds.attributes or (plain != name and self._kinds.is_method(word, plain))
+
+    def _attribute_store(self, node: ast.Attribute) -> None:
+        kind = self._kinds.of(node.value)
+        if kind == "parameter" and node.attr in ("grad", "requires_grad", "data"):
+            return
+        is_self = isinstance(node.value, ast.Name) and node.value.id == "self" and _word(kind) in ("own", "network")
+        may_set = self._place.is_init or (*self._place.inside, node.attr) in self._ours.stores
+        if (
+            not (is_self and may_set and id(node) in self._approved)
+            or node.attr.startswith("__")
+            or node.attr in MODULE
+        ):
+            self.odd(node, f"setting .{node.attr[:60]}, which could outlive the call")
+
+    def _check_Subscript(self, node: ast.Subscript) -> None:
+        kind = self._kinds.of(node.value)
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if kind == "group":
+            if key not in GROUP_KEYS or (key != "lr" and not isinstance(node.ctx, ast.Load)):
+                self.odd(node, "other entries of a parameter group than its params and its lr")
+        elif not isinstance(node.ctx, ast.Load) and kind != "new tensor" and base(kind) not in ("list", "dict"):
+            self.odd(node, f"setting {ast.unparse(node)[:60]}, which could outlive the call")
+
+    def _check_Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            self._stored(target, node.value)
+
+    def _check_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._stored(node.target, node.value)
+
+    def _check_AugAssign(self, node: ast.AugAssign) -> None:
+        kind = self._kinds.of(node.target)
+        if isinstance(node.target, ast.Name):
+            if base(kind) in ("list", "dict", "set"):
+                self._fills(node.target, [node.value])
+            elif _word(kind) not in ("number", "text", "tensor", "parameter", "pair"):
+                self.odd(node, f"a change in place of {node.target.id[:60]}, which could outlive the call")
+        self._stored(node.target, node.value)
+        self._visit(node.target)
+
+    def _stored(self, target: ast.expr, value: ast.expr) -> None:
+        """Judge what an assignment stores in a target that is no name; it alone may set attributes of `self`."""
+        kind = self._kinds.of(value)
+        match target:
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for part in parts:
+                    self._stored(part, value)
+            case ast.Starred(value=part):
+                self._stored(part, value)
+            case ast.Subscript(value=owner) if base(self._kinds.of(owner)) in ("list", "dict"):
+                self._fills(owner, [value, target.slice])
+            case ast.Attribute(value=ast.Name(id="self")) if self._place.is_init:
+                self._approved.add(id(target))
+                if _word(kind) not in ("network", "parameter") and not self._is_lasting(value):
+                    self.odd(value, "keeping more than a layer or a constant in a network")
+            case ast.Attribute(value=ast.Name(id="self")):
+                self._approved.add(id(target))
+                if _word(kind) not in _OF_TRAINING:
+                    self.odd(target, "keeping more than a number or a tensor")
+            case ast.Subscript(value=owner) if self._kinds.of(owner) == "group" and _word(kind) not in _OF_TRAINING:
+                self.odd(target, "a rate that is not a number")
+
+    def _fills(self, owner: ast.expr, values: list[ast.expr]) -> None:
+        """Judge putting values into a container that the call has made."""
+        kinds = [self._kinds.of(value) for value in values]
+        if any(holds(kind, word) for kind in kinds for word in ("group", "iterator")):
+            self.odd(owner, "keeping an iterator or a parameter group in a container")
+        if not self._kinds.makes(owner) and not all(_word(kind) in TAME for kind in kinds):
+            self.odd(owner, f"changing {ast.unparse(owner)[:60]}, which the function may not have made")
+
+    # --- Calls ---
+
+    def _check_Call(self, node: ast.Call) -> None:
+        path, kind = path_of(node.func, self._paths), self._kinds.of(node.func)
+        if path:
+            self._library_call(node, path)
+        elif isinstance(node.func, ast.Attribute):
+            self._method_call(node, node.func)
+        elif kind == "function" or (kind == "builtin" and isinstance(node.func, ast.Name)):
+            self._approved.add(id(node.func))
+        name = node.func.id if kind == "builtin" and isinstance(node.func, ast.Name) else path
+        if name == "super":
+            self._super(node)
+        if name == "next" and not all(base(self._kinds.of(item)) == "iterator" for item in node.args[:1]):
+            self.odd(node, "`next` of anything but an iterator of this call")
+        if self._kinds.of(node) == "own":
+            self._keeps_no_iterator([*node.args, *node.keywords])
+        self._arguments(node, name, own=kind in ("function", "class"))
+        self._passed_functions(node, name)
+
+    def _library_call(self, node: ast.Call, path: str) -> None:
+        if not (path in self._ours.paths or is_listed(path)) or path.startswith(grammar.NEVER_CALLED):
+            self.odd(node, path[:60])
+        elif path in grammar.CONTEXTS and id(node) not in self._approved:
+            self.odd(node, f"{path} outside of `with`")
+        elif path == "dataclasses.dataclass" and id(node) not in self._approved:
+            self.odd(node, f"{path} as a function")
+        self._approved.add(id(node.func))
+        made = self._kinds.of(node)
+        if made == "new network" and path not in grammar.HOLDS_LAYERS:
+            self._keeps_no_iterator([*node.args, *node.keywords])
+        elif made in ("optimizer", "scheduler"):
+            self._keeps_no_iterator([*node.args[1:], *(item for item in node.keywords if item.arg != "params")])
+
+    def _keeps_no_iterator(self, arguments: list[ast.expr | ast.keyword]) -> None:
+        for item in arguments:
+            kind = self._kinds.of(item.value if isinstance(item, ast.keyword) else item)
+            kind = item_of(kind) if isinstance(item, ast.Starred) else kind
+            if holds(kind, "iterator") or holds(kind, "group"):
+                self.odd(item, "an object that keeps an iterator or a parameter group")
+
+    def _method_call(self, node: ast.Call, function: ast.Attribute) -> None:
+        kind, name = self._kinds.of(function.value), function.attr
+        word, values = _word(kind), _arguments_of(node)
+        if not self._may_ask(kind, f"{name}()") and not self._registers(node):
+            self.odd(node, f".{name[:60]}() of this object")
+        self._approved.add(id(function))
+        own = word in ("own", "network") and self._kinds.is_method(word, name)
+        if name == "step" and values and not own and not (word == "scaler" and len(values) == 1 and node.args):
+            self.odd(node, ".step() with an argument that it may call")
+        if name == "update" and values and not own and word not in ("dict", "set"):
+            self.odd(node, ".update() with arguments")
+        if name == "load_state_dict" and word == "scheduler" and not all(map(self._is_entry, values)):
+            self.odd(node, "a schedule's state from anywhere but a checkpoint")
+        if name == "format" and not self._is_simple_format(node):
+            self.odd(node, ".format() with more than plain fields")
+        if word == "logger" and node.keywords:
+            self.odd(node, "keywords of a log message")
+        if word in ("list", "dict", "set") and name in _CHANGING:
+            self._fills(function.value, values)
+
+    def _registers(self, node: ast.Call) -> bool:
+        """Return whether a call registers a buffer in a network's own __init__."""
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="self"), attr="register_buffer"),
+                args=[ast.Constant(value=str(name)), _],
+            ):
+                return self._place.is_init and name.isidentifier() and not name.startswith("_") and name not in MODULE
+        return False
+
+    def _is_entry(self, node: ast.expr) -> bool:
+        """Return whether an expression is an entry of a table that the harness gives."""
+        return isinstance(node, ast.Subscript) and base(self._kinds.of(node.value)) == "table"
+
+    def _is_simple_format(self, node: ast.Call) -> bool:
+        text = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if not (isinstance(text, ast.Constant) and isinstance(text.value, str)):
+            return False
+        try:
+            return all(
+                (field or "x").isalnum() and "{" not in (form or "")
+                for _, field, form, _ in string.Formatter().parse(text.value)
+            )
+        except ValueError:
+            return False
+
+    def _super(self, node: ast.Call) -> None:
+        match node.args:
+            case []:
+                return
+            case [ast.Name(id=name), ast.Name(id="self")] if self._place.inside[:1] == (name,):
+                return
+        self.odd(node, "super() of another class")
+
+    def _arguments(self, node: ast.Call, name: str, *, own: bool) -> None:
+        most, keywords = grammar.ARGUMENTS.get(name, (0, None))
+        spread = 100 * any(isinstance(item, ast.Starred) for item in node.args)
+        if keywords is not None and len(node.args) + spread > most:
+            self.odd(node, f"so many arguments of {name}")
+        for item in node.keywords:
+            if item.arg is None:
+                if base(self._kinds.of(item.value)) != "table" or keywords is not None:
+                    self.odd(node, "`**` with anything but a table of constants")
+            elif len(item.arg) > _LONGEST_NAME or (keywords is not None and item.arg not in keywords):
+                self.odd(node, f"the argument {item.arg[:60]} here")
+        keeps_track = own or name in _READS_GROUPS
+        if not keeps_track and any(holds(self._kinds.of(value), "group") for value in _arguments_of(node)):
+            self.odd(node, "passing a parameter group on")
+
+    def _passed_functions(self, node: ast.Call, name: str) -> None:
+        """Approve functions that the call uses at once, and judge those that a schedule keeps."""
+        place, keyword = grammar.USES_FUNCTION.get(name, (-1, ""))
+        usable = ["function", "builtin"]
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "apply" and not name:
+            place, usable = 0, ["function"]
+        used = [item for index, item in enumerate(node.args) if index == place]
+        used += [item.value for item in node.keywords if item.arg and item.arg == keyword]
+        for item in used:
+            if isinstance(item, ast.Lambda) or self._kinds.of(item) in usable:
+                self._approved.add(id(item))
+        if name in grammar.LAMBDA_SCHEDULES:
+            given = [*node.args[1:2], *(item.value for item in node.keywords if item.arg == "lr_lambda")]
+            for item in given:
+                self._schedule(item)
+
+    def _schedule(self, node: ast.expr) -> None:
+        """Judge the function of a schedule: it may only compute with the step, because it runs after the checks."""
+        function = node if isinstance(node, ast.Lambda) else self._kinds.function(node)
+        if function is None:
+            self.odd(node, "a schedule that is no function of the file")
+            return
+        self._approved.add(id(node))
+        own = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
+        body = [function.body] if isinstance(function, ast.Lambda) else function.body
+        for part in (inner for item in body for inner in ast.walk(item)):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                plain = part.id in own | _NUMBERS or base(self._kinds.of(part)) in ("number", "thing")
+            elif isinstance(part, ast.Call):
+                plain = getattr(part.func, "id", "") in _NUMBERS or self._in_math(part.func)
+            else:
+                plain = isinstance(part, _COMPUTING) or self._in_math(part)
+            if not plain:
+                self.odd(node, "a schedule that does more than compute with the step")
+        if function.args.defaults or function.args.kw_defaults:
+            self.odd(node, "a schedule with defaults")
+
+    def _in_math(self, node: ast.AST) -> bool:
+        return path_of(node, self._paths).startswith("math.")
+
+    def _called(self, node: ast.AST) -> str:
+        value = getattr(node, "value", None)
+        return path_of(value.func, self._paths) if isinstance(value, ast.Call) else ""
+
+    # --- Other parts of expressions and statements ---
+
+    def _check_Lambda(self, node: ast.Lambda) -> None:
+        if id(node) not in self._approved:
+            self.odd(node, _spelled("Lambda"))
+
+    def _check_NamedExpr(self, node: ast.NamedExpr) -> None:
+        if self._place.where != "function":
+            self.odd(node, "`:=` outside of functions")
+
+    def _check_Dict(self, node: ast.Dict) -> None:
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None and holds(self._kinds.of(value), "group"):
+                self.odd(node, "a copy of a parameter group")
+        keys = [getattr(key, "value", None) for key in node.keys]
+        for key, value in zip(keys, node.values, strict=True) if "params" in keys else ():
+            if key != "params" and not (isinstance(key, str) and _word(self._kinds.of(value)) in _OF_GROUPS):
+                self.odd(value, "more than numbers in a parameter group")
+
+    def _check_Starred(self, node: ast.Starred) -> None:
+        self._iterated(node.value)
+
+    def _check_For(self, node: ast.For) -> None:
+        self._iterated(node.iter)
+
+    def _check_comprehension(self, node: ast.comprehension) -> None:
+        self._iterated(node.iter)
+
+    def _iterated(self, node: ast.expr) -> None:
+        if self._kinds.of(node) == "group":
+            self.odd(node, "going through a parameter group")
+
+    def _check_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        if not all(isinstance(kind, ast.Name) and kind.id in grammar.ERRORS for kind in kinds):
+            self.odd(node, "catching errors that are not listed")
+
+    def _check_withitem(self, node: ast.withitem) -> None:
+        self._context(node.context_expr)
+
+    def _context(self, node: ast.expr) -> None:
+        maker = node.func if isinstance(node, ast.Call) else node
+        if path_of(maker, self._paths) not in grammar.CONTEXTS:
+            self.odd(node, f"{ast.unparse(maker)[:60]} in `with` or as a decorator")
+        self._approved.add(id(node))
+        self._visit(node)
+
+    # --- Definitions and imports ---
+
+    def _check_Import(self, node: ast.Import) -> None:
+        self._imported(node, [item.name for item in node.names])
+
+    def _check_ImportFrom(self, node: ast.ImportFrom) -> None:
+        self._imported(node, [f"{'.' * node.level}{node.module or ''}.{item.name}" for item in node.names])
+
+    def _imported(self, node: ast.Import | ast.ImportFrom, paths: list[str]) -> None:
+        for name in imported_paths(ast.Module([node], [])):
+            self._binds(node, name)
+        for path in paths:
+            if path not in grammar.LISTED and not is_listed(path):
+                self.odd(node, f"the import of {path[:60]}")
+
+    def _check_FunctionDef(self, node: ast.FunctionDef) -> None:
+        for decorator in node.decorator_list:
+            self._context(decorator)
+        if (
+            self._place.where == "class"
+            and node.name in MODULE - {"forward"}
+            and self._is_network(self._place.inside[0])
+        ):
+            self.odd(node, f"a redefinition of {node.name}")
+
+    def _check_arguments(self, node: ast.arguments) -> None:
+        for default in filter(None, (*node.defaults, *node.kw_defaults)):
+            if not self._is_constant(default):
+                self.odd(default, "a default argument that could keep something between calls")
+
+    def _check_ClassDef(self, node: ast.ClassDef) -> None:
         bases = self._bases(node)
         makers = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
         is_table = not bases and [path_of(item, self._paths) for item in makers] == ["dataclasses.dataclass"]
-        is_made = bases in (["torch.nn.Module"], ["typing.NamedTuple"]) and not makers
-        if node.keywords or not (is_table or is_made):
-            self.odd(node, "defines a class that is no torch.nn.Module, dataclass or NamedTuple")
+        if not is_table and not (bases in (["torch.nn.Module"], ["typing.NamedTuple"]) and not makers):
+            self.odd(node, "a class that is no torch.nn.Module, dataclass or NamedTuple")
         for item in node.decorator_list:
-            self._value(item)
+            self._approved.update((id(item), id(makers[0])))
+            self._visit(item)
 
     def _bases(self, node: ast.ClassDef) -> list[str]:
         return [path_of(base, self._paths) for base in node.bases]
 
-    def _in_init(self, node: ast.stmt) -> None:
-        """Judge a statement of a network's __init__, which may set layers and constants."""
-        match node:
-            case ast.Expr(
-                value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"))
-            ):
-                pass
-            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"))], value=value):
-                maker = value.func if isinstance(value, ast.Call) else value
-                path = path_of(_made_from(maker), self._paths)
-                named = (
-                    path.startswith("torch.nn.") or path == "copy.deepcopy" or getattr(maker, "id", "") in self._ours
-                )
-                if not named and not self._is_lasting(value):
-                    self.odd(node, "keeps more than a layer or a constant in a network")
-                self._value(value)
-            case _:
-                self._inside(node)
+    def _is_network(self, name: str) -> bool:
+        return name not in self._records
 
-    def _inside(self, node: ast.stmt) -> None:
-        """Judge a statement in a function."""
-        match node:
-            case ast.Assign(targets=targets):
-                self._targets(targets)
-            case ast.AugAssign(target=target) | ast.AnnAssign(target=target) | ast.For(target=target):
-                self._targets([target])
-                self._value(getattr(node, "annotation", None))
-            case ast.With(items=items):
-                for item in items:
-                    self._context(item.context_expr)
-                    self._targets([item.optional_vars] if item.optional_vars else [])
-            case ast.Try(handlers=handlers):
-                for handler in handlers:
-                    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-                    if not all(getattr(kind, "id", "") in _ERRORS for kind in kinds):
-                        self.odd(node, "catches an error that is not listed")
-            case _ if isinstance(node, _PLAIN_STATEMENTS):
-                pass
-            case _:
-                self.odd(node, f"has a {type(node).__name__} statement, which no fix needs")
-        for field in ("value", "iter", "test", "msg", "exc", "cause"):
-            self._value(getattr(node, field, None))
-
-    def _import(self, node: ast.stmt, paths: list[str]) -> None:
-        for path in paths:
-            if path not in _LISTED and not _is_listed(path):
-                self.odd(node, f"imports {path[:60]}, which no fix needs")
-
-    def _function(self, node: ast.FunctionDef) -> None:
-        arguments = node.args
-        if arguments.kwarg:
-            self.odd(node, "defines a function with arguments of any name")
-        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-            self._value(argument.annotation)
-        self._value(node.returns)
-        for default in filter(None, (*arguments.defaults, *arguments.kw_defaults)):
-            self._value(default)
-            if not self._is_constant(default):
-                self.odd(node, "has a default argument that could keep something between calls")
-        for decorator in node.decorator_list:
-            self._context(decorator)
-
-    def _context(self, node: ast.expr) -> None:
-        maker = node.func if isinstance(node, ast.Call) else node
-        if path_of(maker, self._paths) not in _CONTEXTS:
-            self.odd(node, "uses a decorator or a context that is not listed")
-        self._value(node)
-
-    def _kept(self, value: ast.expr | None) -> None:
-        """Judge a value that lives as long as the file does."""
-        if isinstance(value, ast.Call) and (
-            path_of(value.func, self._paths) in _KEPT or getattr(value.func, "id", "") in self._tables
-        ):
-            parts = [*value.args, *(item.value for item in value.keywords)]
-        else:
-            parts = [] if value is None else [value]
+    def _lasting_assignment(self, node: ast.stmt) -> None:
+        """Judge a statement that gives a value a name for as long as the file lives."""
+        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+        if not all(isinstance(target, ast.Name) for target in targets) or len(targets) > 1:
+            self.odd(node, "more than one constant at once, or setting an attribute, outside of functions")
+        value: ast.expr | None = getattr(node, "value", None)
+        parts = [] if value is None else [value]
+        if isinstance(value, ast.Call):
+            made = path_of(value.func, self._paths)
+            if made in grammar.KEPT or getattr(value.func, "id", "") in self._records:
+                parts = _arguments_of(value)
         if value is not None and not all(map(self._is_lasting, parts)):
-            self.odd(value, "keeps more than a constant, a loss or a gradient scaler between calls")
-        for part in parts:
-            self._value(part)
+            self.odd(value, "keeping more than a constant, a loss or a gradient scaler between calls")
 
     def _is_constant(self, value: ast.expr) -> bool:
         plain = all(isinstance(node, _CONSTANT) for node in ast.walk(value))
@@ -412,126 +669,18 @@ class _Judge:
     def _is_lasting(self, value: ast.expr) -> bool:
         """Return whether a value can be kept between calls: constants, and tables of them, which nothing can change."""
         for node in ast.walk(value):
-            is_field = isinstance(node, ast.Attribute) and node.attr in self._own
+            is_field = isinstance(node, ast.Attribute) and self._kinds.of(node.value) == "own"
             if not isinstance(node, (*_CONSTANT, ast.Dict, ast.Subscript)) and not is_field:
                 return bool(path_of(value, self._paths))
         return True
 
-    def _targets(self, targets: list[ast.expr]) -> None:
-        for target in targets:
-            match target:
-                case ast.Name():
-                    pass
-                case ast.Tuple(elts=elements) | ast.List(elts=elements):
-                    self._targets(elements)
-                case ast.Starred(value=value):
-                    self._targets([value])
-                case ast.Attribute(value=owner, attr=name) if name in _WRITTEN and self._is_parameter(owner):
-                    self._value(owner)
-                case ast.Subscript(value=owner, slice=ast.Constant(value="lr")):
-                    self._value(owner)
-                case ast.Subscript(value=ast.Name(id=name), slice=place) if name in self._made:
-                    self._value(place)
-                case _:
-                    self.odd(target, f"sets {ast.unparse(target)[:60]}, which could outlive the call")
 
-    def _is_parameter(self, node: ast.expr) -> bool:
-        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        return name in self._looped or name in ("weight", "bias")
-
-    def _value(self, node: ast.AST | None) -> None:
-        match node:
-            case ast.Constant(value=value):
-                if not _is_plain_constant(value):
-                    self.odd(node, "contains data that no fix needs")
-            case ast.Name(id=name, ctx=ast.Load()):
-                self._name(node, name)
-            case ast.Attribute(value=owner, attr=name):
-                path = path_of(node, self._paths)
-                if not self._is_listed(path) if path else name not in _ATTRIBUTES | self._own | self._our_attributes:
-                    self.odd(node, f"uses {path[:60] or f'.{name[:60]}'}, which is not listed")
-                if not path:
-                    if name in self._functions:
-                        self.odd(node, f"passes the method {name[:60]} on")
-                    self._value(owner)
-            case ast.Call():
-                self._call(node)
-            case _ if isinstance(node, _INERT):
-                for child in ast.iter_child_nodes(node):
-                    if isinstance(child, ast.expr | ast.comprehension):
-                        self._value(child)
-            case _ if node is not None and not isinstance(node, ast.Name):
-                self.odd(node, f"uses {type(node).__name__}, which no fix needs")
-
-    def _name(self, node: ast.Name, name: str) -> None:
-        if name in self._functions - self._paths.keys():
-            self.odd(node, f"passes the function {name[:60]} on")
-        elif not _is_listed(self._paths.get(name, "")) and name not in self._bound | _BUILTINS | _ERRORS:
-            self.odd(node, f"uses {name[:60]}, which is not listed")
-
-    def _call(self, node: ast.Call) -> None:
-        path = path_of(node.func, self._paths)
-        if isinstance(node.func, ast.Attribute) and not path:
-            self._method(node, node.func)
-        elif not (isinstance(node.func, ast.Name) and node.func.id in self._functions - self._paths.keys()):
-            self._value(node.func)
-        if any(keyword.arg is None or len(keyword.arg) > _LONGEST_NAME for keyword in node.keywords):
-            self.odd(node, "passes arguments under names that cannot be read")
-        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-            name = getattr(argument, "id", "")
-            if path not in _TAKES_LAMBDA or not (isinstance(argument, ast.Lambda) or name in self._functions):
-                self._value(argument)
-            elif isinstance(argument, ast.Lambda):
-                self._schedule(argument, [argument.body])
-                self._value(argument.body)
-            else:
-                for function in self._defined:
-                    if function.name == name:
-                        self._schedule(function, function.body)
-
-    def _method(self, node: ast.Call, function: ast.Attribute) -> None:
-        self._value(function.value)
-        if function.attr not in _METHODS | self._own | self._our_methods:
-            self.odd(node, f"calls .{function.attr[:60]}, which is not listed")
-        if function.attr == "update" and (node.args or node.keywords):
-            self.odd(node, "calls .update with arguments, which could keep something between calls")
-        if function.attr in _GROWING and root_of(function.value) not in self._made:
-            self.odd(node, f"calls .{function.attr} on something that the function has not made")
-
-    def _schedule(self, node: ast.Lambda | ast.FunctionDef, body: Iterable[ast.AST]) -> None:
-        """Judge the function of a schedule: it may only compute with the step, because it runs after the checks."""
-        for part in (inner for item in body for inner in ast.walk(item)):
-            if isinstance(part, ast.Call):
-                plain = getattr(part.func, "id", "") in _NUMBERS or self._in_math(part.func)
-            else:
-                plain = isinstance(part, _COMPUTING) or self._in_math(part)
-            if not plain:
-                self.odd(node, "makes a schedule that does more than compute with the step")
-        if node.args.defaults or node.args.kw_defaults:
-            self.odd(node, "makes a schedule with defaults")
-
-    def _is_listed(self, path: str) -> bool:
-        return path in self._our_paths or _is_listed(path)
-
-    def _in_math(self, node: ast.AST) -> bool:
-        return path_of(node, self._paths).startswith("math.")
+def _spelled(name: str) -> str:
+    return grammar.SPELLED.get(name, f"`{name}`")
 
 
-_PYTHON = frozenset(dir(builtins))
-
-
-def _attributes_of(node: ast.AST) -> Iterator[str]:
-    """Yield the attribute that a part of a class defines: by `self.name = ...`, as a field, or as a method."""
-    match node:
-        case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
-            yield name
-        case ast.AnnAssign(target=ast.Name(id=name)) | ast.FunctionDef(name=name):
-            yield name
-
-
-def _is_listed(path: str) -> bool:
-    module, _, name = path.rpartition(".")
-    return name in _LISTED.get(module, ())
+def _arguments_of(node: ast.Call) -> list[ast.expr]:
+    return [*node.args, *(item.value for item in node.keywords)]
 
 
 def _is_plain_constant(value: object) -> bool:
@@ -545,13 +694,6 @@ def _is_plain_constant(value: object) -> bool:
     return value is ...
 
 
-def _made_from(maker: ast.expr) -> ast.expr:
-    """Return what a chain of method calls begins with: `nn.Linear` in `nn.Linear(2, 2).double`."""
-    while isinstance(maker, ast.Attribute) and isinstance(maker.value, ast.Call):
-        maker = maker.value.func
-    return maker
-
-
 def _bound_by(node: ast.AST) -> Iterator[str]:
     """Yield the names that a node binds, other than by an import."""
     match node:
@@ -563,11 +705,3 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
             yield name
         case ast.MatchMapping(rest=str(name)):
             yield name
-
-
-def _names_of(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement binds, imported ones as well."""
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        yield from imported_paths(ast.Module([statement], []))
-    for node in ast.walk(statement):
-        yield from _bound_by(node)

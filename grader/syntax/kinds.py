@@ -1,0 +1,724 @@
+"""Which kind of object does an expression give? Plain edits may read attributes by kind (`KINDS`), never by name alone.
+
+A kind is a word, or a tuple of a container's word and the kinds in it: ("list", "parameter"). Kinds of names come from
+everything that binds them, wherever in the file, so that a name never has a kind that one of its values has not: two
+kinds join to "unknown". "new" says that the running call has made the object itself, so that it may be changed.
+
+Some kinds are opaque: most of what else may be done with an object is not covered for them. They win when they join.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from grader.intake.program import path_of
+from grader.syntax.grammar import ERRORS, FUNCTIONS, TYPES, words
+
+# "" is a kind that is not known yet.
+Kind = str | tuple["Kind", ...]
+_DEEPEST = 4  # containers in containers
+# An iterator that something keeps would count calls. An optimizer's group is a table that may hold anything.
+_OPAQUE = ("group", "iterator")
+PARAMETERS: Kind = ("iterator", "parameter")
+
+
+def _each(kind: Kind, names: str) -> dict[str, Kind]:
+    return dict.fromkeys(names.split(), kind)
+
+
+# Attributes and methods that are harmless on any object which plain code can reach: tensors, networks and containers
+# have them, and nothing has them that leads to a frame, a module or a file. With the kind that they give.
+HARMLESS_ATTRIBUTES: dict[str, Kind] = {
+    **_each("tensor", "T mT data grad values indices running_mean running_var"),
+    **_each("parameter", "weight bias"),
+    **_each("number", "is_cuda is_leaf ndim requires_grad training tiny smallest_normal max min last_epoch itemsize"),
+    **_each(("list", "number"), "shape"),
+    **_each("thing", "device dtype"),
+    # A layer keeps what it was given, perhaps a list.
+    **_each("thing", "in_features out_features num_features in_channels out_channels num_embeddings embedding_dim"),
+    **_each("thing", "momentum p eps"),
+    **_each("text", "name type"),
+}
+HARMLESS_METHODS: dict[str, Kind] = {
+    **_each(
+        "tensor",
+        """
+        abs add add_ addcdiv_ addcmul_ all allclose amax amin any argmax argmin argsort bincount chunk clamp clamp_
+        clamp_max clamp_min clip contiguous copy_ cos cumsum detach detach_ diag diagonal diff div div_ double eq erf
+        exp expand expand_as fill_ flatten flip float floor gather ge gt half index_add_ index_select int isfinite isinf
+        isnan kthvalue le lerp_ log log1p log_softmax logsumexp long lt masked_fill masked_fill_ masked_select matmul
+        max maximum mean median min minimum mul mul_ multinomial nan_to_num nan_to_num_ narrow ne neg nonzero norm
+        normal_ permute pow prod quantile reciprocal relu repeat reshape roll round rsqrt scatter
+        scatter_ select sigmoid sign sin softmax sort sqrt square squeeze std sub sub_ sum swapaxes t take_along_dim
+        tanh tile topk trace transpose tril triu trunc type_as unflatten uniform_ unique unsqueeze unsqueeze_ var view
+        view_as where zero_ bfloat16 bool scale
+        """,
+    ),
+    **_each("new tensor", "clone new_full new_ones new_tensor new_zeros"),
+    **_each(("list", "tensor"), "unbind tolist"),
+    **_each("number", "item numel nelement dim size is_floating_point equal get_scale index count get_device"),
+    **_each("none", "backward zero_grad step update unscale_"),
+    **_each(("kept", "number"), "get_last_lr"),
+    **_each("network", "train eval requires_grad_"),
+    **_each(PARAMETERS, "parameters"),
+    **_each(("iterator", "tensor"), "buffers"),
+    **_each(("iterator", "network"), "modules children"),
+    **_each(("iterator", ("pair", "text", "parameter")), "named_parameters"),
+    **_each(("iterator", ("pair", "text", "tensor")), "named_buffers"),
+    **_each(("iterator", ("pair", "text", "network")), "named_modules named_children"),
+    **_each("text", "join removeprefix removesuffix"),
+    # These give the kind of their object, or of what it holds: see `Kinds._method`.
+    **_each("", "to cpu type copy get items keys values split"),
+}
+# What only an object of this kind may be asked for besides: attributes, and methods with "()".
+KINDS: dict[str, dict[str, Kind]] = {
+    "network": {"apply()": "network", "state_dict()": ("dict", "tensor", "text")},
+    "new network": {**_each("network", "add_module() append() extend() insert()")},
+    "optimizer": {"param_groups": ("kept", "group"), "add_param_group()": "none", "state_dict()": "group"},
+    "scheduler": {"state_dict()": "group"},
+    "text": {
+        **_each("text", "strip() lstrip() rstrip() lower() upper() title() replace() ljust() rjust() center() zfill()"),
+        **_each("number", "startswith() endswith() isdigit() find()"),
+        **_each("text", "format()"),
+    },
+    "list": {**_each("none", "append() extend() insert() reverse() sort() clear() remove()"), **_each("", "pop()")},
+    "dict": {**_each("none", "update() clear()"), **_each("", "pop() setdefault()"), "most_common()": "unknown"},
+    "set": {
+        **_each("none", "add() update() discard() remove() clear()"),
+        **_each("", "union() intersection() difference()"),
+    },
+    "logger": _each("none", "debug() info() warning() error()"),
+    "data": {
+        **_each("split", "train validation"),
+        "table": ("table", "tensor", "text"),
+        "class_names": ("kept", "text"),
+        "name": "text",
+    },
+    "split": _each("tensor", "inputs labels images symbols"),
+    "error": {},
+    "packed": {},
+    "super": {"__init__()": "none", "forward()": "tensor"},
+}
+# Kinds whose objects have nothing of the harmless attributes.
+BARE = words("group iterator logger class function super error path builtin")
+# What nothing can be asked for that is not covered: it may be put anywhere.
+TAME = words("number text none tensor parameter")
+# The keys of an optimizer's group, and what they hold.
+GROUP_KEYS: dict[object, Kind] = {"params": ("kept", "parameter"), "lr": "number"}
+
+# The arguments of an experiment's functions, as the harness passes them.
+PROTOCOL: dict[str, Sequence[Kind]] = {
+    "load_data": ["data"],
+    "build_model": [],
+    "build_optimizer": ["network"],
+    "build_scheduler": ["optimizer", "number"],
+    "prepare_batch": ["tensor", "tensor", "generator"],
+    "compute_loss": ["tensor", "tensor"],
+    "train_step": ["network", "optimizer", "tensor", "tensor"],
+    "evaluate": ["network", "tensor", "tensor"],
+    "save_checkpoint": ["network", "optimizer", "scheduler"],
+    "load_checkpoint": [("table", "unknown", "text"), "network", "optimizer", "scheduler"],
+    "predict": ["network", "tensor"],
+    "end_epoch": ["network", ("table", "number", "text")],
+}
+# What a call of a library gives, by the longest path that it begins with.
+_GIVES: dict[str, Kind] = {
+    "torch.": "new tensor", "torch.nn.functional.": "new tensor", "torch.nn.init.": "tensor",
+    "torch.nn.": "new network", "torch.nn.Parameter": "parameter", "torch.nn.parameter.": "parameter",
+    "torch.nn.utils.": "tensor",
+    "torch.nn.utils.rnn.": "packed", "torch.utils.": "thing", "torch.optim.": "optimizer",
+    "torch.optim.lr_scheduler.": "scheduler", "harness.schedules.": "scheduler", "torch.GradScaler": "scaler",
+    "torch.amp.GradScaler": "scaler", "torch.cuda.amp.GradScaler": "scaler", "torch.Generator": "generator",
+    "torch.split": ("list", "tensor"), "torch.chunk": ("list", "tensor"), "torch.unbind": ("list", "tensor"),
+    "torch.autograd.grad": ("list", "tensor"), "torch.finfo": "thing", "torch.device": "thing", "torch.cuda.": "number",
+    "torch.reshape": "tensor", "torch.flatten": "tensor", "torch.squeeze": "tensor", "torch.unsqueeze": "tensor",
+    "torch.transpose": "tensor", "torch.permute": "tensor", "torch.swapaxes": "tensor", "torch.movedim": "tensor",
+    "torch.t": "tensor", "torch.diag": "tensor", "math.": "number", "time.": "number",
+    "torch.nn.init.calculate_gain": "number", "logging.getLogger": "logger",
+    "harness.pretrained.": ("dict", "tensor", "text"),
+}  # fmt: skip
+_BUILTINS: dict[str, Kind] = {
+    **_each("number", "len int float abs round any all isinstance hasattr pow bool divmod"),
+    **_each("text", "str repr"),
+    **_each(("list", "number"), "range"),
+    "print": "none",
+    "super": "super",
+}
+_ITEMS: dict[str, Kind] = {
+    "": "", "text": "text", "tensor": "tensor", "new tensor": "tensor", "parameter": "tensor", "packed": "tensor",
+    "network": "network", "new network": "network", "group": "group", "iterator": "iterator",
+}  # fmt: skip
+_SCALARS = ("number", "text", "none")
+
+
+def base(kind: Kind) -> str:
+    """Return the word of a kind: "list" for a list of anything."""
+    return kind if isinstance(kind, str) else base(kind[0])
+
+
+def holds(kind: Kind, word: str) -> bool:
+    """Return whether a kind is, or contains, this one."""
+    return kind == word if isinstance(kind, str) else any(holds(part, word) for part in kind)
+
+
+def join(first: Kind, second: Kind) -> Kind:
+    """Return the kind of an object that has one of two kinds."""
+    if first == second or not second:
+        return first
+    if not first:
+        return second
+    if "none" in (first, second):
+        return second if first == "none" else first
+    if isinstance(first, tuple) and isinstance(second, tuple) and first[0] == second[0] and len(first) == len(second):
+        return (first[0], *(join(a, b) for a, b in zip(first[1:], second[1:], strict=True)))
+    for word in _OPAQUE:
+        if holds(first, word) or holds(second, word):
+            return word
+    if isinstance(first, str) and isinstance(second, str):
+        old = {first.removeprefix("new "), second.removeprefix("new ")}
+        if len(old) == 1:
+            return old.pop()
+        if old <= {"tensor", "parameter", "number"}:
+            return "tensor"
+    return "unknown"
+
+
+def join_all(kinds: Iterable[Kind]) -> Kind:
+    """Return the kind of an object that has one of these kinds."""
+    found: Kind = ""
+    for kind in kinds:
+        found = join(found, kind)
+    return found
+
+
+def item_of(kind: Kind) -> Kind:
+    """Return what iterating over an object of this kind gives."""
+    if isinstance(kind, tuple):
+        return join_all(kind[1:])
+    return _ITEMS.get(kind, "unknown")
+
+
+def _nested(word: str, *parts: Kind) -> Kind:
+    """Return a container's kind, no deeper than `_DEEPEST`."""
+    kind: Kind = (word, *parts)
+    if _depth(kind) <= _DEEPEST:
+        return kind
+    return next((opaque for opaque in _OPAQUE if holds(kind, opaque)), "unknown")
+
+
+def _depth(kind: Kind) -> int:
+    return 0 if isinstance(kind, str) else 1 + max(map(_depth, kind))
+
+
+class Kinds:
+    """The kinds of all names and expressions of one file."""
+
+    def __init__(self, tree: ast.Module, paths: Mapping[str, str]) -> None:
+        self._paths = paths
+        self._scopes: dict[int, ast.FunctionDef | None] = {}
+        self._nodes = list(self._walk(tree, None))
+        self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self._classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        self._methods: dict[str, list[ast.FunctionDef]] = {}
+        self._owners: dict[ast.FunctionDef, Kind] = {}
+        self._fields: dict[str, list[str]] = {}
+        for name, node in self._classes.items():
+            self._fields[name] = []
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef):
+                    self._methods.setdefault(part.name, []).append(part)
+                    self._owners[part] = self._instance(name)
+                elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+                    self._fields[name].append(part.target.id)
+        self._names: dict[tuple[ast.FunctionDef | None, str], Kind] = {}
+        # Attributes of own classes, by "network" or "own" and name; what functions and methods return.
+        self.attributes: dict[tuple[str, str], Kind] = {}
+        self._returns: dict[ast.FunctionDef, Kind] = {}
+        self._found: dict[int, Kind] = {}
+        # Names that may stand for a container which another name stands for, too.
+        self._aliases: set[tuple[ast.FunctionDef | None, str]] = set()
+        self._settled = False
+        self._changed = True
+        while self._changed:
+            self._changed = False
+            for item in self._nodes:
+                self._learn(item)
+        self._settled = True
+
+    def _walk(self, node: ast.AST, scope: ast.FunctionDef | None) -> Iterator[ast.AST]:
+        self._scopes[id(node)] = scope
+        yield node
+        for name, value in ast.iter_fields(node):
+            inner = node if isinstance(node, ast.FunctionDef) and name in ("args", "body") else scope
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from self._walk(child, inner)
+
+    def is_bound(self, node: ast.Name) -> bool:
+        """Return whether a name has a value where it stands: in its function or at the top of the file."""
+        top = (None, node.id)
+        return (self._scopes[id(node)], node.id) in self._names or top in self._names or self._is_ours(node.id)
+
+    def _is_ours(self, name: str) -> bool:
+        return name in self._functions or name in self._classes
+
+    def function(self, node: ast.expr) -> ast.FunctionDef | None:
+        """Return the function of the file that a name stands for, if any."""
+        return (
+            self._functions.get(getattr(node, "id", ""))
+            if isinstance(node, ast.Name) and self.of(node) == "function"
+            else None
+        )
+
+    def is_method(self, word: str, name: str) -> bool:
+        """Return whether a class of the file whose instances are of this kind has such a method."""
+        return any(self._owners[method] == word for method in self._methods.get(name, []))
+
+    def makes(self, node: ast.expr) -> bool:
+        """Return whether an expression is a name that only this function uses for a container which it has made."""
+        kind = self.of(node)
+        place = (self._scopes[id(node)], getattr(node, "id", ""))
+        return isinstance(kind, tuple) and kind[0] in ("list", "dict", "set") and place not in self._aliases
+
+    def _makes(self, value: ast.AST | None) -> bool:
+        match value:
+            case ast.Call(func=maker):
+                made = path_of(maker, self._paths).startswith("collections.")
+                return made or getattr(maker, "id", "") in ("list", "dict", "set", "sorted")
+            case ast.BinOp(left=left, right=right):
+                return self._makes(left) or self._makes(right)
+        return isinstance(
+            value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp | ast.AugAssign
+        )
+
+    # --- What binds names ---
+
+    def _put(self, store: dict, key: object, kind: Kind) -> None:  # type: ignore[type-arg]
+        joined = join(store.get(key, ""), kind)
+        if key not in store or joined != store[key]:
+            store[key] = joined
+            self._changed = True
+
+    def _bind(self, target: ast.AST | None, kind: Kind, value: ast.AST | None = None) -> None:
+        match target:
+            case ast.Name(id=name):
+                scope = self._scopes[id(target)]
+                if not self._makes(value):
+                    self._aliases.add((scope, name))
+                self._put(self._names, (scope, name), kind if scope else _kept(kind))
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                exact = isinstance(kind, tuple) and kind[0] == "pair" and len(kind) == len(parts) + 1
+                for place, part in enumerate(parts):
+                    if isinstance(part, ast.Starred):
+                        self._bind(part.value, _nested("list", item_of(kind)))
+                    else:
+                        self._bind(part, kind[place + 1] if exact else item_of(kind))
+            case ast.Subscript(value=owner, slice=ast.Slice()):
+                self._fill(owner, item_of(kind))
+            case ast.Subscript(value=owner, slice=key):
+                self._fill(owner, kind, self.of(key))
+            case ast.Attribute(value=ast.Name(id="self") as owner, attr=name):
+                self._put(self.attributes, (base(self.of(owner)), name), _kept(kind))
+
+    def _learn(self, node: ast.AST) -> None:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._bind(target, self.of(value), value if len(targets) == 1 else None)
+            case ast.AnnAssign(target=ast.Name(id=name) as target, value=value):
+                kind = self.of(value) if value else ""
+                self._bind(target, kind, value)
+                if any(name in fields for fields in self._fields.values()):
+                    self._put(self.attributes, ("own", name), _kept(kind))
+            case ast.AnnAssign(target=target, value=value) if value:
+                self._bind(target, self.of(value))
+            case ast.NamedExpr(target=target, value=value):
+                self._bind(target, self.of(value))
+            case ast.AugAssign(target=target, value=value):
+                self._bind(target, _arithmetic(self.of(target), self.of(value)), node)
+            case ast.For(target=target, iter=values) | ast.comprehension(target=target, iter=values):
+                self._bind(target, item_of(self.of(values)))
+            case ast.withitem(optional_vars=target):
+                self._bind(target, "unknown")
+            case _:
+                self._learn_definition(node)
+
+    def _learn_definition(self, node: ast.AST) -> None:
+        match node:
+            case ast.ExceptHandler(name=str(name)):
+                self._put(self._names, (self._scopes[id(node)], name), "error")
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                self._put(self._names, (self._scopes[id(node)], name), "unknown")
+            case ast.FunctionDef():
+                self._learn_function(node)
+            case ast.Lambda():
+                for argument in (part for part in ast.walk(node.args) if isinstance(part, ast.arg)):
+                    self._put(self._names, (self._scopes[id(node)], argument.arg), "unknown")
+            case ast.Return(value=value):
+                scope = self._scopes[id(node)]
+                if scope is not None:
+                    self._put(self._returns, scope, self.of(value) if value else "none")
+            case ast.Call():
+                self._learn_call(node)
+
+    def _learn_function(self, node: ast.FunctionDef) -> None:
+        """Learn what the harness, the object of a method, and defaults say about parameters."""
+        self._give(node, [self._owners[node]] if node in self._owners else PROTOCOL.get(node.name, []))
+        arguments = node.args
+        optional = _positional(node)[len(_positional(node)) - len(arguments.defaults) :]
+        defaults = zip((*optional, *arguments.kwonlyargs), (*arguments.defaults, *arguments.kw_defaults), strict=True)
+        for argument, default in defaults:
+            self._put(self._names, (node, argument.arg), self.of(default) if default else "")
+        for argument in (part for part in ast.walk(arguments) if isinstance(part, ast.arg)):
+            self._put(self._names, (node, argument.arg), "")
+            self._aliases.add((node, argument.arg))
+
+    def _learn_call(self, node: ast.Call) -> None:
+        """Give the arguments of a call to the parameters of every function of the file that it may call."""
+        kind, name = self.of(node.func), getattr(node.func, "id", "")
+        if (called := self.function(node.func)) is not None:
+            self._pass(node, called, 0)
+        elif kind == "class" and name in self._classes:
+            for method in self._methods.get("__init__", []):
+                if method in self._classes[name].body:
+                    self._pass(node, method, 1)
+            positional, named, spread = self._given(node)
+            for place, field in enumerate(self._fields[name]):
+                given = positional[place] if place < len(positional) else named.get(field, "")
+                self._put(self.attributes, ("own", field), _kept(given if spread is None else spread))
+        elif isinstance(node.func, ast.Attribute) and not path_of(node.func, self._paths):
+            for method in self._methods.get(node.func.attr, []):
+                self._pass(node, method, 1)
+            self._learn_filling(node, node.func)
+        if base(kind) in ("network", "new network", "unknown"):
+            for method in self._methods.get("forward", []):
+                self._pass(node, method, 1)
+        for argument in [*node.args, *(item.value for item in node.keywords)]:
+            if (function := self.function(argument)) is not None:
+                values = [self.of(item) for item in node.args if item is not argument]
+                self._give(function, [join(item_of(kind), "") for kind in values] or ["network"])
+
+    def _learn_filling(self, node: ast.Call, function: ast.Attribute) -> None:
+        """Learn what a method puts into its container, or into its network."""
+        kinds = [self.of(item) for item in (*node.args, *(item.value for item in node.keywords))]
+        match function:
+            case ast.Attribute(value=ast.Name(id="self"), attr="register_buffer") if node.args:
+                self._put(self.attributes, ("network", str(getattr(node.args[0], "value", ""))), "tensor")
+            case ast.Attribute(value=owner, attr="append" | "add" | "insert" | "setdefault") if kinds:
+                self._fill(owner, kinds[-1], kinds[0])
+            case ast.Attribute(value=owner, attr="extend" | "update"):
+                self._fill(
+                    owner,
+                    join_all(part for kind in kinds for part in (kind, item_of(kind), *_entries(kind)))
+                    if function.attr == "update"
+                    else join_all(map(item_of, kinds)),
+                )
+
+    def _fill(self, owner: ast.expr, value: Kind, key: Kind = "") -> None:
+        """Note what is put into a container which a name stands for."""
+        found, place = self.of(owner), (self._scopes[id(owner)], getattr(owner, "id", ""))
+        if place in self._names and base(found) in ("list", "set"):
+            self._put(self._names, place, _nested(base(found), value))
+        elif place in self._names and base(found) == "dict":
+            self._put(self._names, place, _nested("dict", value, key or value))
+
+    def _pass(self, node: ast.Call, function: ast.FunctionDef, first: int) -> None:
+        """Give the arguments of a call to the parameters of a function, from its parameter number `first` on."""
+        positional, named, spread = self._given(node)
+        if spread is not None:
+            for argument in (*_positional(function)[first:], *function.args.kwonlyargs):
+                self._put(self._names, (function, argument.arg), spread)
+            positional = [spread] * (len(_positional(function)) + 1)
+        nothing: list[Kind] = [""] * first
+        self._give(function, nothing + positional)
+        for argument in (*_positional(function), *function.args.kwonlyargs):
+            if argument.arg in named:
+                self._put(self._names, (function, argument.arg), named[argument.arg])
+
+    def _given(self, node: ast.Call) -> tuple[list[Kind], dict[str | None, Kind], Kind | None]:
+        """Return the positional and the named arguments of a call; if it has `*` or `**`, also what each may be."""
+        positional = [self.of(item) for item in node.args]
+        named = {item.arg: self.of(item.value) for item in node.keywords}
+        if None not in named and not any(isinstance(item, ast.Starred) for item in node.args):
+            return positional, named, None
+        return (
+            positional,
+            named,
+            join_all(part for kind in (*positional, *named.values()) for part in (kind, item_of(kind))),
+        )
+
+    def _give(self, function: ast.FunctionDef, kinds: Sequence[Kind]) -> None:
+        for argument, kind in zip(_positional(function), kinds, strict=False):
+            self._put(self._names, (function, argument.arg), kind)
+        if function.args.vararg:
+            for kind in kinds[len(_positional(function)) :]:
+                self._put(self._names, (function, function.args.vararg.arg), _nested("list", kind))
+
+    def _instance(self, name: str) -> Kind:
+        """Return the kind of the instances of a class of the file: a network if it is derived from anything else."""
+        bases = [path_of(item, self._paths) for item in self._classes[name].bases]
+        return "own" if all(path == "typing.NamedTuple" for path in bases) else "network"
+
+    # --- Expressions ---
+
+    def of(self, node: ast.AST | None) -> Kind:
+        """Return the kind of an expression."""
+        if not self._settled:
+            return self._kind(node)
+        if id(node) not in self._found:
+            self._found[id(node)] = self._kind(node) or "unknown"
+        return self._found[id(node)]
+
+    def _kind(self, node: ast.AST | None) -> Kind:
+        match node:
+            case None:
+                return "none"
+            case ast.Constant(value=value):
+                return "none" if value is None else "text" if isinstance(value, str) else "number"
+            case ast.Name(id=name):
+                return self._name(node, name)
+            case ast.Attribute(value=owner, attr=name):
+                return "thing" if path_of(node, self._paths) else self._attribute(self.of(owner), name)
+            case ast.Call():
+                return self._call(node)
+            case ast.Subscript(value=owner, slice=place):
+                return self._entry(self.of(owner), place)
+            case ast.JoinedStr() | ast.FormattedValue():
+                return "text"
+            case ast.Lambda():
+                return "function"
+        return self._operation(node)
+
+    def _operation(self, node: ast.AST) -> Kind:
+        match node:
+            case ast.BinOp(left=left, right=right):
+                return _arithmetic(self.of(left), self.of(right))
+            case ast.UnaryOp(operand=operand):
+                return _arithmetic(self.of(operand), "number")
+            case ast.Compare(left=left, comparators=others):
+                kinds = [self.of(item) for item in (left, *others)]
+                return "new tensor" if any(base(kind) not in _SCALARS for kind in kinds) else "number"
+            case ast.BoolOp(values=values):
+                return self._joined(values)
+            case ast.IfExp(body=first, orelse=second):
+                return self._joined([first, second])
+            case ast.NamedExpr(value=value) | ast.Starred(value=value):
+                return self.of(value)
+        return self._display(node)
+
+    def _display(self, node: ast.AST) -> Kind:
+        match node:
+            case ast.List(elts=parts):
+                return _nested("list", self._elements(parts))
+            case ast.Set(elts=parts):
+                return _nested("set", self._elements(parts))
+            case ast.Tuple(elts=parts):
+                if any(isinstance(part, ast.Starred) for part in parts):
+                    return _nested("list", self._elements(parts))
+                return _nested("pair", *map(self.of, parts))
+            case ast.Dict(keys=keys, values=values):
+                pairs = [(self.of(key), self.of(value)) for key, value in zip(keys, values, strict=True) if key]
+                tables = [item_of(self.of(value)) for key, value in zip(keys, values, strict=True) if not key]
+                return _nested(
+                    "dict",
+                    join_all([*(value for _, value in pairs), *tables]),
+                    join_all([*(key for key, _ in pairs), *tables]),
+                )
+            case ast.ListComp(elt=element):
+                return _nested("list", self.of(element))
+            case ast.SetComp(elt=element):
+                return _nested("set", self.of(element))
+            case ast.GeneratorExp(elt=element):
+                return _nested("iterator", self.of(element))
+            case ast.DictComp(key=key, value=value):
+                return _nested("dict", self.of(value), self.of(key))
+        return "unknown"
+
+    def _joined(self, nodes: Sequence[ast.expr]) -> Kind:
+        return join_all([self.of(node) for node in nodes])
+
+    def _elements(self, nodes: Sequence[ast.expr]) -> Kind:
+        kinds = [item_of(self.of(node)) if isinstance(node, ast.Starred) else self.of(node) for node in nodes]
+        return join_all(kinds)
+
+    def _name(self, node: ast.Name, name: str) -> Kind:
+        if name in self._paths:
+            return "thing"
+        for scope in (self._scopes[id(node)], None):
+            if (scope, name) in self._names:
+                return self._names[scope, name]
+        if name in self._functions:
+            return "function"
+        if name in self._classes:
+            return "class"
+        if name in TYPES | FUNCTIONS | ERRORS | {"super"}:
+            return "builtin"
+        return "text" if name == "__name__" else ""
+
+    def _attribute(self, kind: Kind, name: str) -> Kind:
+        if not kind:
+            return ""
+        word = base(kind).removeprefix("new ")
+        if name in KINDS.get(word, {}):
+            return KINDS[word][name]
+        own = join_all([found for (_, other), found in self.attributes.items() if other == name])
+        return own if word in ("own", "network") and own else join(own, HARMLESS_ATTRIBUTES.get(name, "unknown"))
+
+    def _entry(self, kind: Kind, place: ast.expr) -> Kind:
+        if kind == "group":
+            return GROUP_KEYS.get(place.value, "group") if isinstance(place, ast.Constant) else "group"
+        if isinstance(place, ast.Slice):
+            return ("list", item_of(kind)) if base(kind) in ("kept", "pair") else kind
+        if isinstance(kind, tuple) and kind[0] in ("dict", "table"):
+            return kind[1]
+        index = place.value if isinstance(place, ast.Constant) else None
+        exact = base(kind) == "pair" and isinstance(index, int) and 0 <= index < len(kind) - 1
+        return kind[index + 1] if exact and isinstance(kind, tuple) and isinstance(index, int) else item_of(kind)
+
+    def _call(self, node: ast.Call) -> Kind:
+        path, name = path_of(node.func, self._paths), getattr(node.func, "id", "")
+        given = [self.of(item) for item in node.args]
+        first: Kind = given[0] if given else "none"
+        if path.startswith("copy."):
+            return f"new {first}" if path == "copy.deepcopy" and first in ("network", "tensor") else first
+        if path.startswith("collections."):
+            return self._table(node, name_of(path), given)
+        if path:
+            fitting = [start for start in _GIVES if path.startswith(start)]
+            return _GIVES[max(fitting, key=len)] if fitting else "unknown"
+        callee = self.of(node.func)
+        if callee == "function":
+            function = self.function(node.func)
+            return self._returns.get(function, "") if function else "unknown"
+        if callee == "class" and name in self._classes:
+            kind = self._instance(name)
+            return "new network" if kind == "network" else kind
+        if callee == "builtin":
+            return self._builtin(node, name, given, first)
+        if isinstance(node.func, ast.Attribute):
+            return self._method(self.of(node.func.value), node.func.attr)
+        if base(callee) in ("network", "new network"):
+            own = join_all([self._returns.get(method, "") for method in self._methods.get("forward", [])])
+            return join(own, "tensor")
+        return "unknown" if callee else ""
+
+    def _table(self, node: ast.Call, name: str, given: Sequence[Kind]) -> Kind:
+        """Return the kind of a table that a call makes from pairs, from another table, or from keywords."""
+        if name == "Counter":
+            return _nested("dict", "number", join_all(map(item_of, given)))
+        if name == "defaultdict":
+            made = getattr(node.args[0], "id", "") if node.args else ""
+            value: Kind = (made, "") if made in ("list", "set") else "number" if made in ("int", "float") else "unknown"
+            return _nested("dict", value, "")
+        parts = [part for kind in given for part in _entries(kind)]
+        mixed = join_all([*parts, *(self.of(item.value) for item in node.keywords)])
+        return _nested("dict", mixed, join_all([*parts, *(["text"] if node.keywords else [])]))
+
+    def _builtin(self, node: ast.Call, name: str, given: list[Kind], first: Kind) -> Kind:
+        if name in _BUILTINS:
+            return _BUILTINS[name]
+        if name in ERRORS:
+            return "error"
+        match name:
+            case "zip":
+                return _nested("iterator", _nested("pair", *map(item_of, given)))
+            case "enumerate":
+                return _nested("iterator", _nested("pair", "number", item_of(first)))
+            case "list" | "sorted" | "tuple":
+                return _nested("list", item_of(first) if given else "")
+            case "set" | "frozenset":
+                return _nested("set", item_of(first) if given else "")
+            case "dict":
+                return self._table(node, name, given)
+            case "iter" | "reversed":
+                return _nested("iterator", item_of(first))
+            case "filter" if len(given) > 1:
+                return _nested("iterator", item_of(given[1]))
+            case "map":
+                function = self.function(node.args[0]) if node.args else None
+                found = self._returns.get(function, "") if function else join("unknown", join_all(given[1:]))
+                return _nested("iterator", found)
+            case "next" | "sum":
+                return join_all([item_of(first), *given[1:]])
+            case "min" | "max":
+                return join_all(given) if len(given) > 1 else item_of(first)
+        return "unknown"
+
+    def _method(self, kind: Kind, name: str) -> Kind:
+        if not kind:
+            return ""
+        returned = join_all([self._returns.get(method, "") for method in self._methods.get(name, [])])
+        word = base(kind)
+        if word == "own":
+            return returned
+        found = KINDS.get(word, {}).get(f"{name}()") or KINDS.get(word.removeprefix("new "), {}).get(f"{name}()")
+        if found is None:
+            found = HARMLESS_METHODS.get(name) if name in HARMLESS_METHODS else returned or "unknown"
+        if not found:
+            match name:
+                case "items" if isinstance(kind, tuple) and kind[0] in ("dict", "table"):
+                    found = _nested("iterator", _nested("pair", *reversed(kind[1:])))
+                case "items":
+                    found = _nested("iterator", _nested("pair", "unknown", item_of(kind)))
+                case "keys":
+                    found = _nested("iterator", item_of(kind))
+                case "values":
+                    found = _nested("iterator", self._entry(kind, ast.Constant("")))
+                case "split":
+                    found = ("list", "text" if word == "text" else "tensor")
+                case "get" | "pop" | "setdefault":
+                    found = self._entry(kind, ast.Constant(None))
+                case _:
+                    found = kind
+        return join(found, returned)
+
+
+def name_of(path: str) -> str:
+    """Return the last part of a dotted path."""
+    return path.rpartition(".")[2]
+
+
+def _positional(function: ast.FunctionDef) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args]
+
+
+def _entries(kind: Kind) -> Sequence[Kind]:
+    """Return what keys and values of a table may be that is made from an object of this kind."""
+    if isinstance(kind, tuple) and kind[0] in ("dict", "table"):
+        return kind[1:]
+    return [item_of(item_of(kind))]
+
+
+def _kept(kind: Kind) -> Kind:
+    """Return the kind of an object that something keeps, so that no call may change it as its own."""
+    if isinstance(kind, str):
+        return kind.removeprefix("new ")
+    kept = {"list": "kept", "set": "kept", "dict": "table"}
+    return (kept.get(base(kind), base(kind)), *map(_kept, kind[1:]))
+
+
+def _arithmetic(first: Kind, second: Kind) -> Kind:
+    """Return the kind of a sum, a product, ... of two objects."""
+    if not (first and second):
+        return first or second
+    for word in _OPAQUE:
+        if holds(first, word) or holds(second, word):
+            return join(first, second) if base(first) == base(second) else word
+    words_of = {base(kind).removeprefix("new ") for kind in (first, second)}
+    if "text" in words_of:
+        return "text"
+    if words_of & {"tensor", "parameter"} and words_of <= {"tensor", "parameter", "number", "unknown", "none"}:
+        return "new tensor"
+    if words_of == {"number"}:
+        return "number"
+    containers = words_of & {"list", "kept", "pair", "dict", "table", "set"}
+    if containers:
+        return _combined(first, second, containers)
+    return "unknown"
+
+
+def _combined(first: Kind, second: Kind, containers: set[str]) -> Kind:
+    """Return the kind of two containers put together, or of one repeated."""
+    parts = [item_of(kind) for kind in (first, second) if isinstance(kind, tuple)]
+    if containers <= {"dict", "table"}:
+        return _nested("dict", join_all(parts), join_all(parts))
+    return _nested("set" if containers == {"set"} else "list", join_all(parts))
