@@ -20,7 +20,7 @@ FREE = [
     [(BACK, BACK + "    norm = sum(p.grad.norm() for p in model.parameters())\n    print(norm ** 0.5)\n")],
     [(BACK, BACK + "    for p in model.parameters():\n        if p.grad is None:\n            print(p)\n")],
     [(BACK, BACK + "    assert torch.isfinite(loss), loss\n")],
-    [(BACK, BACK + "    if not torch.isfinite(loss) or torch.isnan(loss).any():\n        raise ValueError('{loss}')\n")],
+    [(BACK, BACK + "    if not torch.isfinite(loss) or torch.isnan(loss).any():\n        raise ValueError('loss')\n")],
     [(BACK + STEP, STEP + BACK)],
     [("lr=0.05, momentum=0.9", "momentum=0.9, lr=0.05")],
     [(TOP, TOP + "RATE: float = 0.05\n"), ("lr=0.05", "lr=RATE")],
@@ -58,7 +58,7 @@ SIZES = [
     ([(BACK, BACK + "    assert len(labels) > 40, 'so few'\n")], {"train_step": 5}),
     ([(BACK, BACK + "    if len(labels) < 40:\n        raise ValueError('so few')\n")], {"train_step": 6}),
     ([(TOP, TOP + "def whole(x):\n    assert len(x) == 64\n\n\n"), (BACK, BACK + "    whole(inputs)\n")],
-     {"train_step": 3, "whole": 8}),
+     {"train_step": 11}),
     ([(TOP, TOP + "def half(x):\n    return x / 2\n\n\n"), (BACK, "    half(loss).backward()\n")],
      {"train_step": 8}),
     # A block that moves to a helper: its call, and the head of the helper.
@@ -94,8 +94,11 @@ def test_helpers_act_through_each_other_in_any_order_and_each_is_read_once(
     calls = f"    f{count - 1}(model)\n    idle(model)\n"
     source = edited(CNN, (TOP, TOP + idle + "".join(chain[::step])), (BACK, calls + BACK))
     sizes = edit_sizes(CNN, source)
-    assert sizes["train_step"] == 3, "the call of f399 acts, that of idle does not"
-    assert len(sizes) == count + 1
+    assert sizes.keys() == {"train_step"}, "a helper belongs to its caller"
+    acting = edited(CNN, (TOP, TOP + "".join(chain)), (BACK, f"    f{count - 1}(model)\n" + BACK))
+    assert sizes == edit_sizes(CNN, acting), "the call of f399 acts, that of idle does not"
+    read.clear()
+    edit_sizes(CNN, source + "\n")
     assert {Counter(read)[f"f{at}"] for at in range(count)} == {2}, (
         "once to find out whether it acts, once for its size"
     )
