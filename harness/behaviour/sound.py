@@ -247,8 +247,11 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
 
 
 def _act_together(one: Break, apart: Mapping[str, Difference]) -> bool:
-    """Return whether network and loss make the steps and evaluations of the reference fix, which show the break."""
-    return bool(_SINKS & set(one.changed)) and not apart.keys() & _SINKS
+    """Return whether another network and another loss make the steps and evaluations of the reference fix together.
+
+    Steps or evaluations must show the break.
+    """
+    return bool(_SINKS & set(one.changed)) and apart.keys() >= _TOGETHER and not apart.keys() & _SINKS
 
 
 def places_of(broken: Behaviour, reference: Behaviour, edited: Sequence[str]) -> dict[str, dict[str, tuple[int, ...]]]:
