@@ -95,7 +95,8 @@ def test_the_whole_course_is_made_scored_decided_and_exported(tmp_path: Path) ->
     assert {key for key, found in flags.items() if "similar" in found} == {("ada", "a1"), ("isaac", "a1")}
     assert {"other name", "other seed"} <= flags["isaac", "a1"]
     assert (rows["ada", "a1"].total, rows["ada", "a2"].total, rows["ada", "a3"].total) == (100, 100, 100)
-    assert (rows["bjork", "a1"].total, rows["bjork", "a1"].rule and rows["bjork", "a1"].rule.total) == (80, 75)
+    # Neither cause nor fix is right.
+    assert (rows["bjork", "a1"].total, rows["bjork", "a1"].rule and rows["bjork", "a1"].rule.total) == (45, 40)
     assert rows["diego", "a1"].total == 90
     assert rows["niamh", "a1"].late is None
     assert (rows["oksana", "a3"].total, rows["grace", "a1"].total) == (0, 100)

@@ -189,9 +189,13 @@ def test_starting_over_keeps_all_that_a_person_made(tmp_path: Path) -> None:
 
 def test_the_steps_state_the_points_and_point_to_help() -> None:
     text = prompt_text("huge_lr")
-    for criterion, checks in tomllib.loads((ROOT / "grader/score/rubric.toml").read_text()).items():
+    rubric = tomllib.loads((ROOT / "grader/score/rubric.toml").read_text())
+    gates = rubric.pop("gates")
+    for criterion, checks in rubric.items():
         if criterion != "format_version":
             assert f"{criterion} {sum(checks.values())} (" in text.replace("\n", " ")
+    limits = {most for most in gates.values() if most is not True}
+    assert [int(most) for most in re.findall(r"at most (\d+)", text) if most != "500"] == [*limits] * 2
     for page in re.findall(r"docs/[a-z-]+\.md", text):
         assert (ROOT / page).is_file() and f"]({page})" in (ROOT / "grader/course/shared_readme.md").read_text()
     commands = re.findall(r"`((?:make|\.venv)[^`]+)`", text)
