@@ -19,16 +19,27 @@ _POINTS: Mapping[tuple[Run, str], float] = {
 }
 _FILES = {"log": "metrics.log", "checkpoint": "checkpoint.pt"}
 FIX_FIRST = "Fix the cause, then run make verify."
-# Two sound machines differ by rounding, and training magnifies that step by step. So a figure may differ from ours by
-# `_GROWTH` times as much as any figure before it, relative to ours; `_ROUNDING` is where this begins. A log of another
-# program, seed or scale jumps. TABLE
-_ROUNDING, _GROWTH = 1e-5, 300.0
+# Two machines differ by rounding, and training magnifies that step by step, until a run may be chaotic. So a figure may
+# differ from ours, as a share, by `_GROWTH` times as much as the figures before it. `_ROUNDING` is where that begins,
+# and each figure lets it grow at most `_PACE` times. A log of another program, seed or scale jumps. Above `_CHAOS` any
+# figure is possible: the first steps and the end decide. Measured against portable numerics: 106 recipes, broken and
+# fixed, native with one thread; 9 with two; huge_lr on an emulated Arm processor; and as an outer bound 30 in float64,
+# with the random numbers of float32 and without the three faults that are overflows.
+#
+# | figure                                      | machines | float64 | bound     |
+# | loss of the first 5 steps                   | 0.0001   | 0.0013  | 0.005     |
+# | a loss over the figures before              | 20 times | 21      | 100 times |
+# | a validation loss over the figures before   | 1.4      | 2.3     | 100       |
+# | a gradient norm over the figures before     | 250      | 37      | 1000      |
+# | accuracy before chaos                       | 0.0002   | 0       | 0.01      |
+# | last accuracy of a fixed run                | 0.005    | 0.0025  | 0.05      |
+# | last validation loss of a fixed run         | 1.1 %    | 2 %     | 20 %      |
+_ROUNDING, _PACE, _CHAOS = 1e-5, 3.0, 1e-3
+_GROWTH = {"loss": 100.0, "val_loss": 100.0, "grad_norm": 1000.0}
 _SMALL = 1e-3  # a loss near 0 is rounded like the larger ones before it
 _FIRST_STEPS, _FIRST_BAND = 5, 5e-3
-_CHAOS = 0.01  # above it, one run may overflow where the other does not
-_ACCURACY_GAIN, _ACCURACY_BAND = 0.01, 0.05
-_LAST_LOSS_BAND = 0.2
-_SIGNALS = ("loss", "grad_norm", "val_loss")
+_ACCURACIES = ("val_accuracy", "val_accuracy_eval_mode", "val_accuracy_served")
+_EARLY_ACCURACY, _LAST_ACCURACY, _LAST_LOSS = 0.01, 0.05, 0.2
 
 
 def judge_reproducibility(evidence: Evidence) -> tuple[Check, ...]:
@@ -130,22 +141,22 @@ def _jump(evidence: Evidence, run: Run) -> str:
     places = [[(record.get("step"), record.get("epoch")) for record in log] for log in (theirs, ours)]
     if places[0] != places[1]:
         return "the log has other steps or epochs"
-    grown, largest = _ROUNDING, dict.fromkeys(_SIGNALS, 0.0)
+    grown, largest = _ROUNDING, dict.fromkeys(_GROWTH, 0.0)
     for given, own in zip(theirs, ours, strict=True):
         step = own.get("step")
         where = f"epoch {own['epoch']}" if step is None else f"step {step}"
-        for signal in (name for name in _SIGNALS if name in own):
+        for signal in (name for name in _GROWTH if name in own):
             difference = _difference(given.get(signal), own[signal], _SMALL * largest[signal])
             if own[signal] is not None and math.isfinite(own[signal]):
                 largest[signal] = max(largest[signal], abs(own[signal]))
-            within = difference <= grown * _GROWTH or (grown > _CHAOS and given.get(signal) is not None)
+            within = difference <= grown * _GROWTH[signal] or (grown > _CHAOS and given.get(signal) is not None)
             is_first = signal == "loss" and step is not None and step < _FIRST_STEPS
             if not within or (is_first and difference > _FIRST_BAND):
                 return f"{signal} at {where} is {given.get(signal)}, and {own[signal]} here"
-            grown = max(grown, difference)
-        accuracy, known = given.get("val_accuracy"), own.get("val_accuracy")
-        if known is not None and not _near(accuracy, known, _ACCURACY_GAIN + grown):
-            return f"val_accuracy at {where} is {accuracy}, and {known} here"
+            grown = max(grown, min(difference, grown * _PACE))
+        for signal in (name for name in _ACCURACIES if own.get(name) is not None):
+            if not _near(given.get(signal), own[signal], 1.0 if grown > _CHAOS else _EARLY_ACCURACY):
+                return f"{signal} at {where} is {given.get(signal)}, and {own[signal]} here"
     return ""
 
 
@@ -178,7 +189,7 @@ def _other_end(evidence: Evidence, run: Run) -> str:
     (given,), (own,) = ends
     for signal in ("val_loss", "val_accuracy"):
         if (value := own.get(signal)) is not None:
-            band = _ACCURACY_BAND if signal == "val_accuracy" else abs(value) * _LAST_LOSS_BAND
+            band = _LAST_ACCURACY if signal == "val_accuracy" else abs(value) * _LAST_LOSS
             if not _near(given.get(signal), value, band):
                 return f"the last {signal} is {given.get(signal)}, and {value} here"
     return ""
