@@ -146,7 +146,7 @@ redteam: $(DEV)
 faults: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(KILLS),--kills "$(KILLS)") $(if $(SEED),--seed "$(SEED)")
 
-# About ten minutes on two cores; make test tries a hundredth of these examples.
+# About twenty minutes on two cores; make test tries a hundredth of these examples.
 fuzz: $(DEV)
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n auto tests/test_fuzz_*.py
 

@@ -12,7 +12,7 @@ from sandbox_marks import needs_sandbox
 from grader.intake.program import tree_digest
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
-from grader.replay.request import Request
+from grader.replay.request import Request, check_request
 from grader.sandbox import SandboxResult, run_in_sandbox
 from harness.recipe import load_recipe
 from harness.run.launch import launch
@@ -161,3 +161,42 @@ def test_the_key_is_of_the_program_and_not_of_its_layout() -> None:
     assert len(others) == 8
     # What is judged is the program; two recipes of an experiment may share its replay.
     assert key(source, recipe=load_recipe("loss_sum")) == key(source)
+
+
+# An experiment that leaves something in memory and in files, and fails if it finds what another process has left.
+LEAVING = """
+import os
+import pathlib
+
+HERE = str(os.getpid())
+FOLDERS = [pathlib.Path(folder) for folder in (".", "out", "/tmp", "/dev/shm")]
+LEFT = [path.read_text() for folder in FOLDERS for path in folder.glob("seen/file")] + [getattr(torch, "seen", HERE)]
+if set(LEFT) != {HERE}:
+    raise ValueError(f"process {HERE} found {LEFT}")
+
+
+def leave():
+    torch.seen = HERE
+    for folder in FOLDERS:
+        (folder / "seen").mkdir(parents=True, exist_ok=True)
+        (folder / "seen" / "file").write_text(HERE)
+        (folder / "seen").chmod(0o500)
+    pathlib.Path("out", "data.json").write_text("{}")
+    print("{}", flush=True)
+
+
+"""
+
+
+@needs_sandbox
+def test_a_check_finds_and_changes_nothing_of_an_earlier_one(sandbox: Sandbox, tmp_path: Path) -> None:
+    healthy = RECIPE.healthy_source()
+    build = "    return nn.Sequential(\n"
+    source = edited(healthy, ("EPOCHS = 5\n", f"{LEAVING}EPOCHS = 5\n"), (build, f"    leave()\n{build}"))
+    expected = Replayer(sandbox, tmp_path).make(check_request(request(healthy)))
+    found = Replayer(sandbox, tmp_path).make(check_request(request(source)))
+    assert (expected.status, found.status) == ("OK", "OK"), found.message
+    # The check of the preparation notes that this experiment reads files.
+    others = [[item for item in made.checks if item.check != "preparation"] for made in (found, expected)]
+    assert len(others[0]) > 20
+    assert others[0] == others[1]

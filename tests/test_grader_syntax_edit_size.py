@@ -20,7 +20,7 @@ FREE = [
     [(BACK, BACK + "    norm = sum(p.grad.norm() for p in model.parameters())\n    print(norm ** 0.5)\n")],
     [(BACK, BACK + "    for p in model.parameters():\n        if p.grad is None:\n            print(p)\n")],
     [(BACK, BACK + "    assert torch.isfinite(loss), loss\n")],
-    [(BACK, BACK + "    if not torch.isfinite(loss) or torch.isnan(loss).any():\n        raise ValueError('loss')\n")],
+    [(BACK, BACK + "    if not torch.isfinite(loss) or loss.isnan().any():\n        raise ValueError(f'{loss}')\n")],
     [(BACK + STEP, STEP + BACK)],
     [("lr=0.05, momentum=0.9", "momentum=0.9, lr=0.05")],
     [(TOP, TOP + "RATE: float = 0.05\n"), ("lr=0.05", "lr=RATE")],

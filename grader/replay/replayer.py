@@ -236,9 +236,8 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
 
 def _read_checks(result: SandboxResult) -> Replay:
     try:
-        checks = tuple(
-            CheckResult(check=name, **json.loads(result.files[f"{name}.json"])) for name in mechanism_checks()
-        )
+        found = json.loads(result.stdout)
+        checks = tuple(CheckResult(check=name, **found[name]) for name in mechanism_checks())
     except Exception as error:  # only the experiment's own code leaves something else
         return Replay(status="RE", message=f"the checks left no whole result ({type(error).__name__})")
     return Replay(status="OK", checks=checks)
@@ -246,7 +245,10 @@ def _read_checks(result: SandboxResult) -> Replay:
 
 def _read_behaviour(result: SandboxResult) -> Replay:
     try:
-        return Replay(status="OK", behaviour=json.loads(result.files["behaviour.json"]))
+        found = json.loads(result.stdout)["behaviour"]
+        if problem := found.get("problem"):
+            return Replay(status="RE", message=problem)
+        return Replay(status="OK", behaviour=found["figures"])
     except Exception as error:  # only the experiment's own code leaves something else
         return Replay(status="RE", message=f"the probes left no whole result ({type(error).__name__})")
 

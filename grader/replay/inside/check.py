@@ -1,21 +1,28 @@
 """Inside the sandbox: make the checks of an experiment, or measure its behaviour.
 
-`../input/job.json` says what to do: `settings`, `checks` (names), `behaviour` and `source`. `out/<check>.json` has an
-`outcome` with its `figures`, or a `problem`, the sentence for a check that the experiment does not let us make.
-`out/behaviour.json` has the figures of each aspect.
+`../input/job.json` says what to do: `settings`, `checks` (names), `behaviour` and `source`. Standard output gets one line
+of JSON: for each check an `outcome` with its `figures`, or a `problem`, the sentence for a check that the experiment
+does not let us make; under `behaviour` the figures of each aspect, or a `problem`.
 
-All checks share this process, as on a student's machine: each loads the experiment anew and starts from the seed. Code
-that leaves a trace from one check to the next is no plain edit, and gets no points for what it measures itself.
+Each check has a process of its own, which loads the experiment anew and starts from the seed. It hands its outcome to
+this process, which runs no student code, and which alone writes to standard output. So a check finds nothing that an
+earlier one has left in memory or in a file, and cannot change what an earlier one has found.
 """
 
+import contextlib
 import json
+import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 # Resolved before an experiment can change the folder.
 INPUT = Path("../input").resolve()
-OUT = Path("out").resolve()
+SCRATCH = Path.cwd()
+# What a run may write; without a sandbox, only the first folder is its own.
+WRITABLE = (SCRATCH, Path("/tmp"), Path("/dev/shm")) if Path("/scratch") == SCRATCH else (SCRATCH,)  # noqa: S108
 
 
 def main() -> int:
@@ -34,25 +41,70 @@ def main() -> int:
     apply_numerics(settings.numerics, settings.device)
     data = load_dataset(settings.dataset, cache=INPUT / "cache")
     subject = Subject(Path("experiment.py"), job["source"], settings, data)
-    OUT.mkdir(exist_ok=True)
-    for check in job["checks"]:
+
+    def measure(check: str) -> dict[str, Any]:
         try:
             found = make_check(subject, check)
-            made = {"outcome": found.outcome, "figures": to_strict(found.figures)}
         except UserError as error:
-            made = {"problem": str(error)}
-        except Exception:
-            traceback.print_exc()
-            return 3
-        (OUT / f"{check}.json").write_text(json.dumps(made, allow_nan=False), encoding="utf-8")
-    if job["behaviour"]:
+            return {"problem": str(error)}
+        return {"outcome": found.outcome, "figures": to_strict(found.figures)}
+
+    def probe(_: str) -> dict[str, Any]:
         try:
-            found = to_strict(measure_behaviour(subject))
+            return {"figures": to_strict(measure_behaviour(subject))}
         except UserError as error:
-            (OUT / "error.txt").write_text(str(error), encoding="utf-8")
-            return 2
-        (OUT / "behaviour.json").write_text(json.dumps(found, allow_nan=False), encoding="utf-8")
+            return {"problem": str(error)}
+
+    made = {}
+    for check in job["checks"]:
+        made[check] = apart(measure, check)
+        for folder in WRITABLE:
+            empty(folder)
+    if job["behaviour"]:
+        made["behaviour"] = apart(probe, "behaviour")
+    print(json.dumps(made, allow_nan=False))
     return 0
+
+
+def apart(measure: Callable[[str], dict[str, Any]], name: str) -> Any:
+    """Return what a function finds in a process of its own, or None for nothing readable; end as that process ends."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        os.dup2(2, 1)
+        status = 3
+        try:
+            with os.fdopen(writing, "w", encoding="utf-8") as file:
+                file.write(json.dumps(measure(name), allow_nan=False))
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        content = file.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    if code:
+        sys.exit(code)
+    try:
+        return json.loads(content)
+    except ValueError:  # only the experiment's own code ends its process so
+        return None
+
+
+def empty(folder: Path) -> None:
+    """Delete everything in a folder, but for libraries that the sandbox shows there: they are read-only."""
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(0o700)
+                empty(path)
+                path.rmdir()
+            else:
+                path.unlink()
 
 
 if __name__ == "__main__":
