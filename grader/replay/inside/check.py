@@ -1,8 +1,8 @@
 """Inside the sandbox: make the checks of an experiment, or measure its behaviour.
 
-`../input/job.json` says what to do: `settings`, `checks` (names), `behaviour` and `source`. Standard output gets one line
-of JSON: for each check an `outcome` with its `figures`, or a `problem`, the sentence for a check that the experiment
-does not let us make; under `behaviour` the figures of each aspect, or a `problem`.
+`../input/job.json` says what to do: `settings`, `checks` (names), `behaviour` and `source`. Standard output gets one
+line of JSON: for each check an `outcome` with its `figures`, or a `problem`, the sentence for a check that the
+experiment does not let us make; under `behaviour` the figures of each aspect, or a `problem`.
 
 Each check has a process of its own, which loads the experiment anew and starts from the seed. It hands its outcome to
 this process, which runs no student code, and which alone writes to standard output. So a check finds nothing that an
