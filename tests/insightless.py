@@ -21,7 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 
-from grading import checks, replay
+from grading import checks, comparison, replay
 
 from grader.replay.replay import Replay
 from grader.score.canaries import own_evidence, reference_report
@@ -30,6 +30,7 @@ from grader.score.measured import symptoms
 from grader.score.scoring import score_evidence, scored_row
 from grader.score.verdict import load_weights
 from grader.syntax.edit_size import functions_changed
+from harness.behaviour.sound import Comparison
 from harness.cases import Case, CaseTable, course_cases, load_cases, sound_experiments
 from harness.errors import UserError
 from harness.recipe import HEALTHY, Recipe, load_recipe, load_recipes, recipe_ids
@@ -153,13 +154,16 @@ def _contradicted(dataset: str, log: str) -> Sequence[tuple[str, str]]:
     return found
 
 
-def total(recipe: Recipe, source: str, runs: Mapping[str, Replay], report: str) -> float:
+def total(
+    recipe: Recipe, source: str, runs: Mapping[str, Replay], report: str, compared: Comparison | None = None
+) -> float:
     """Return the total of a submission; what waits for the instructor counts as if it were accepted.
 
     runs: broken, reference and fixed; with checks of the fixed experiment and of the reference if the bytes do not
-    decide.
+    decide. compared: the fixed program beside the sound ones.
     """
     evidence = own_evidence(recipe, source, runs["broken"], runs["reference"], runs["fixed"], report)
+    evidence = replace(evidence, comparison=compared)
     if "checks" in runs:
         evidence = replace(evidence, checks=(runs["checks"], runs["reference checks"]))
     weights = load_weights()
@@ -191,7 +195,8 @@ def earned(recipe_id: str, only: Sequence[str] = ()) -> list[Earned]:
                 sources = {"checks": source, "reference checks": recipe.healthy_source()}
                 made |= {role: checks(recipe_id, text) for role, text in sources.items()}
         report = script_report(recipe, source, broken, made["fixed"], guess)
-        found.append(Earned(recipe_id, what, total(recipe, source, made, report)))
+        compared = None if what == "untouched" or made["fixed"].status != "OK" else comparison(recipe_id, source)
+        found.append(Earned(recipe_id, what, total(recipe, source, made, report, compared)))
         if what == "untouched":
             report = script_report(recipe, source, broken, broken, recipe_id)
             found.append(Earned(recipe_id, "untouched, lucky", total(recipe, source, made, report)))

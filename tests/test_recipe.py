@@ -158,7 +158,7 @@ def test_every_recipe_can_be_used_and_has_its_solution() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_a_recipe_is_at_most_100_lines_in_its_two_folders_and_explained(name: str) -> None:
     files = [*(EXERCISES / name).iterdir(), *(SOLUTIONS / name).iterdir()]
-    known = {"recipe.toml", "goal.toml", "PROMPT.md", "notes.md", "measured.toml", "variants.toml"}
+    known = {"recipe.toml", "goal.toml", "behaviour.txt", "PROMPT.md", "notes.md", "measured.toml", "variants.toml"}
     assert {path.name for path in files} <= known
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 100
     notes = (SOLUTIONS / name / "notes.md").read_text(encoding="utf-8")

@@ -112,8 +112,8 @@ JUDGED: dict[str, tuple[Check, Check]] = {
         ("full", {"right"}),
         ("overreach", {"overreaching"}),
         ("masking", {"masked", "open"}),
-        ("wrong", set()),
-        ("sound", {"right", "overreaching", "open"}),
+        ("wrong", {"masked"}),
+        ("sound", {"masked", "right", "overreaching", "open"}),
     ],
 )
 def test_a_known_fix_gets_the_points_of_its_verdict(verdict: Verdict, agrees: set[str]) -> None:

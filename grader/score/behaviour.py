@@ -5,6 +5,7 @@ Each behaviour is a replay of its own: of the fix, the reference fix and each si
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
@@ -70,7 +71,8 @@ def _sound_programs(recipe: Recipe) -> Mapping[Role, str]:
                     found[f"{side}{part.id} {name}"] = span.source(broken, number)
     for item in load_shared_edits(recipe.experiment):
         if item.verdict == "sound":
-            found[f"{_SOUND}{item.id}"] = item.source(recipe.healthy_source())
+            with suppress(ValueError):  # a decoy may have edited that place
+                found[f"{_SOUND}{item.id}"] = item.source(recipe.healthy_source())
     return found
 
 

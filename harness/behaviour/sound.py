@@ -125,7 +125,7 @@ def encode(programs: SoundPrograms) -> bytes:
     """Return sound programs as a short text that shows nothing at a glance: it would tell where a break is."""
     data = programs.model_dump(mode="json", exclude_none=True)
     text = json.dumps(_rounded(data), separators=(",", ":")).encode()
-    return base64.encodebytes(zlib.compress(text, 9))
+    return base64.b64encode(zlib.compress(text, 9)) + b"\n"
 
 
 def _rounded(data: Any) -> Any:
