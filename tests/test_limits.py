@@ -138,7 +138,7 @@ CASES: dict[str, tuple[Fill, str, str]] = {
     "META_BYTES": (pad_meta, "fixed: size", "larger than 64 KiB: make the run again"),
     "LOG_BYTES": (pad_log, "fixed: size", "metrics.log is larger than 8 MiB: train for fewer epochs"),
     "LINE_BRACKETS": (nest_log, "fixed: size", "more than 100 brackets, which no run writes: make the run again"),
-    "REPORT_BYTES": (pad_report, "report: front matter", "larger than 256 KiB: shrink the pictures in it"),
+    "REPORT_BYTES": (pad_report, "report: front matter", "larger than 256 KiB: shorten it, or shrink the pictures"),
     "FILE_BYTES": (pad_file("checkpoint.pt", limits.FILE_BYTES), "fixed: size", "larger than 32 MiB: keep the network"),
     "FILES_BYTES": (pad_all, "archive: size", "more than 63 MiB together: keep the network"),
     "EPOCHS": (settings(epochs=limits.EPOCHS), "archive: commands", "at most 1000 epochs .*: start over with"),

@@ -54,7 +54,7 @@ _META = (META_BYTES, "meta too large", _AGAIN)
 _SIZES = {
     "manifest.json": (MANIFEST_BYTES, "manifest", _PACKED),
     "experiment.py": (EXPERIMENT_BYTES, "text too large", "shorten it"),
-    "report.md": (REPORT_BYTES, "text too large", "shrink the pictures in it"),
+    "report.md": (REPORT_BYTES, "text too large", "shorten it, or shrink the pictures in it"),
     "command.txt": (COMMANDS_BYTES, "text too large", _PACKED),
     **{f"runs/{run}/metrics.log": _LOG for run in ("broken", "fixed")},
     **{f"runs/{run}/checkpoint.pt.meta.json": _META for run in ("broken", "fixed")},

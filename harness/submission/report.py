@@ -195,7 +195,7 @@ def parse_report(text: str, source: str = "report.md") -> Report:
 def read_report(path: Path) -> Report:
     """Return the report in a file. Raises `UserError` as `parse_report` and `harness.files.read_text` do."""
     missing = f"{make_command('exercise', path.parent)} writes an empty one"
-    too_large = "shrink the pictures in it"
+    too_large = "shorten it, or shrink the pictures in it"
     return parse_report(read_text(path, REPORT_BYTES, missing=missing, too_large=too_large), str(path))
 
 

@@ -96,7 +96,7 @@ _SUITE = ("parentheses", "sum")
 ATTACKS = (
     *(Attack(id, "reader", f"an experiment without an end: {id}", Expected(("graded",), "did not come to its end"),
         _program(text), slow=id == "power", in_suite=id in _SUITE) for id, text in _PROGRAMS.items()),
-    *(Attack(id, "reader", says, Expected(("rejected",), "not one that a run writes"), build)
+    *(Attack(id, "reader", says, Expected(("rejected",), "which no run writes"), build)
         for id, (says, build) in _REJECTED_LOGS.items()),
     *(Attack(id, "reader", says, Expected(("graded",), "log", gains_over="reference"), build)
         for id, (says, build) in _LOGS.items()),

@@ -34,7 +34,7 @@ def _pickled(path: str) -> bytes:
 
 def _reference_run(base: Base) -> dict[str, bytes]:
     members = members_of(base.reference)
-    return {n: d for n, d in members.items() if n.startswith("runs/fixed/") or n == "report.md"}
+    return {n: d for n, d in members.items() if n.startswith("runs/fixed/")}
 
 
 def _forged_run(base: Base) -> bytes:
