@@ -5,7 +5,6 @@ Each behaviour is a replay of its own: of the fix, the reference fix and each si
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
@@ -15,7 +14,7 @@ from grader.replay.request import Request, Role, check_request
 from harness.behaviour.compare import Behaviour, differences, roots
 from harness.behaviour.sound import Break, Comparison, Example, SoundPrograms, compare, edited_by
 from harness.cases import Case
-from harness.recipe import Recipe, load_recipe
+from harness.recipe import Recipe, experiment_source, load_recipe
 from harness.solutions import load_ranges, load_shared_edits, load_variants
 
 OWN_BEHAVIOUR: Role = "fixed behaviour"
@@ -69,10 +68,10 @@ def _sound_programs(recipe: Recipe) -> Mapping[Role, str]:
             for side, number in sides.items():
                 if number:
                     found[f"{side}{part.id} {name}"] = span.source(broken, number)
-    for item in load_shared_edits(recipe.experiment):
-        if item.verdict == "sound":
-            with suppress(ValueError):  # a decoy may have edited that place
-                found[f"{_SOUND}{item.id}"] = item.source(recipe.healthy_source())
+    healthy = recipe.healthy_source()
+    # In a decoy, an edit of the experiment need not be sound.
+    shared = load_shared_edits(recipe.experiment) if healthy == experiment_source(recipe.experiment) else ()
+    found |= {f"{_SOUND}{item.id}": item.source(healthy) for item in shared if item.verdict == "sound"}
     return found
 
 
