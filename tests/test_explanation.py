@@ -115,7 +115,12 @@ def test_several_causes_are_no_diagnosis() -> None:
 
 
 def test_where_is_the_broken_function_or_one_that_was_rightly_edited() -> None:
-    assert points(report(where="build_optimizer()"))["where"] == 2
+    for written in (
+        "build_optimizer()", "experiment.py, build_optimizer",
+        "line 24 in build_optimizer", "model.py:build_optimizer",
+    ):  # fmt: skip
+        assert points(report(where=written))["where"] == 2
+    assert points(report(where="build_optimizer, build_model"))["where"] == 0, "two guesses"
     healthy = load_recipe("huge_lr").broken_source()
     elsewhere = healthy.replace("def train_step", "def train_step_of_mine", 1)
     there = report(where="train_step")
