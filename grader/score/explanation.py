@@ -36,7 +36,7 @@ _FIRST_WRONG = ("first_wrong", "It cites the first sign of the fault", 3.0)
 _RULED_OUT = ("ruled_out", "Other causes that could explain the run are ruled out by facts", 4.0)
 _FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 3.0)
 
-_RIVALS_READ, _AREAS_READ = 4, 6  # a list of guesses is no argument
+_RIVALS_READ, _AREAS_READ = 4, 6  # only the first entries are read: a list of guesses is no argument
 
 
 def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check, ...]:
