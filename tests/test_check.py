@@ -175,6 +175,23 @@ def test_an_imperfect_report_is_found(workspace: Workspace, old: str, new: str, 
     assert message in edit_report(workspace, old, new)[f"report: {item}"]
 
 
+def test_who_finds_nothing_wrong_rules_out_four_areas(workspace: Workspace) -> None:
+    workspace.experiment.write_text(workspace.broken_source())
+    text = workspace.report.read_text()
+    begin, end = text.index("  - cause: huge_lr"), text.index("evidence:")
+    entries = ["blank_pixels, check: data, outcome: sound", "loss_sum, check: loss_form, outcome: agrees"]
+    entries += [f"{cause}, signal: loss, step: 0, value: 2.300" for cause in ("huge_lr", "missing_zero_grad")]
+    for chosen, said in (
+        (entries[:3], "must rule out causes of 4 areas, and names 3; harness causes prints the areas"),
+        ([entries[0], *entries[2:], "label_noise, signal: loss, step: 0, value: 2.300"], "must rule out 2 areas by"),
+        (entries, ""),
+    ):
+        rivals = "".join(f"  - {{cause: {entry}}}\n" for entry in chosen)
+        workspace.report.write_text(f"{text[:begin]}  - cause: healthy\nruled_out:\n{rivals}{text[end:]}")
+        found = failures(check_workspace(workspace)).get("report: ruled out", "")
+        assert said in found and bool(said) == bool(found)
+
+
 def test_no_message_knows_the_answer(workspace: Workspace) -> None:
     assert edit_report(workspace, "cause: huge_lr", "cause: label_permute") == {}
 

@@ -3,13 +3,15 @@
 from typing import Any
 
 import pytest
-from recorded_logs import LOGS, recorded_evidence
+from recorded_logs import LOGS, recorded_evidence, recorded_replay
 
 from grader.replay.replay import Replay
 from grader.score import explanation
+from grader.score.canaries import own_evidence
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation
 from harness import recorded
+from harness.cases import CaseTable, course_cases
 from harness.recipe import load_recipe
 from harness.submission.log_values import LogValues, load_causes, no_first_sign
 from harness.submission.places import places_of
@@ -113,7 +115,12 @@ def test_several_causes_are_no_diagnosis() -> None:
 
 
 def test_where_is_the_broken_function_or_one_that_was_rightly_edited() -> None:
-    assert points(report(where="build_optimizer()"))["where"] == 2
+    for written in (
+        "build_optimizer()", "experiment.py, build_optimizer",
+        "line 24 in build_optimizer", "model.py:build_optimizer",
+    ):  # fmt: skip
+        assert points(report(where=written))["where"] == 2
+    assert points(report(where="build_optimizer, build_model"))["where"] == 0, "two guesses"
     healthy = load_recipe("huge_lr").broken_source()
     elsewhere = healthy.replace("def train_step", "def train_step_of_mine", 1)
     there = report(where="train_step")
@@ -243,3 +250,46 @@ def test_without_logs_the_instructor_decides() -> None:
     broken = points(report(), broken=Replay(status="XX", message="why"))
     assert (broken["cause"], broken["first_wrong"], broken["ruled_out"]) == (3, None, None)
     assert points(report(), reference=Replay(status="XX", message="why"))["first_wrong"] is None
+
+
+def test_a_healthy_run_is_proved_by_causes_of_four_areas_and_two_checks() -> None:
+    case = CaseTable(id="a1", experiment="digits_mlp").case()
+    run = recorded_replay("digits_mlp")
+    loss, val_loss = run.records()[0]["loss"], run.records()[-1]["val_loss"]
+    checks = {
+        "pipeline": "cause: blank_pixels, check: data, outcome: sound",
+        "model": "cause: double_softmax, check: loss-form, outcome: agrees",
+        "optimizer": "cause: huge_lr, check: learning-rate, outcome: usual",
+        "evaluation": "cause: forgotten_eval, check: modes, outcome: agree",
+    }
+    values = {
+        "loop": "cause: missing_zero_grad, signal: stale_grad_ratio, step: 0, value: 0",
+        "pipeline": f"cause: unnormalized_input, signal: loss, step: 0, value: {loss!r}",
+        "data": f"cause: label_noise, signal: val_loss, epoch: 4, value: {val_loss!r}",
+    }
+    foreign = "cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0"  # another experiment's
+
+    def ruled_out(*lines: str) -> float | None:
+        rivals = "".join(f"  - {{{line}}}\n" for line in lines) or "  []\n"
+        cited = "evidence:\n  - {run: broken, signal: loss, step: 2, value: 1}\n"
+        text = f"---\ndiagnosis:\n  - cause: healthy\nruled_out:\n{rivals}{cited}---\n{GERMAN}"
+        found = judge_explanation(own_evidence(case, case.broken_source(), run, run, run, text), True)
+        return {check.id: check.points for check in found}["ruled_out"]
+
+    with course_cases([case]):
+        assert ruled_out(*checks.values()) == 4
+        assert ruled_out(values["loop"], values["pipeline"], checks["model"], checks["optimizer"]) == 4
+        assert ruled_out(*values.values(), checks["model"]) == 3, "one check"
+        assert ruled_out(*values.values()) == 2, "no check"
+        assert ruled_out(values["pipeline"], *checks.values()) == 4, "a check of an area goes before a value"
+        assert ruled_out(checks["pipeline"], "cause: split_norm_mismatch, check: preparation, outcome: alike") == 1, (
+            "one area"
+        )
+        assert ruled_out(foreign, *list(checks.values())[:3]) == 3
+        assert ruled_out(*[foreign.replace("epoch: 0", f"epoch: {epoch}") for epoch in range(5)]) == 0
+        late = [
+            "cause: bad_luck, check: data, outcome: sound",
+            *(f"cause: luck_{n}, check: data, outcome: sound" for n in "abc"),
+        ]
+        assert ruled_out(*late, *checks.values()) == 2, "the first six are read"
+        assert ruled_out() == 0

@@ -27,6 +27,15 @@ def test_a_whole_report_is_read() -> None:
     report = parse_report(REPORT)
     (diagnosis,) = report.diagnosis
     assert (diagnosis.cause, diagnosis.where) == ("huge_lr", "build_optimizer")
+    as_people_write = (
+        "{cause: Huge-LR, where: experiment.py, load_data, first_wrong: {signal: loss, step: 1, value: 1,234.5}}"
+    )
+    rival = "{cause: Loss Sum, signal: loss, step: 1, value: 2}"
+    text = f"---\ndiagnosis:\n  - {as_people_write}\nruled_out:\n  - {rival}\nevidence: []\n---\n"
+    read = parse_report(text)
+    [named] = read.diagnosis
+    assert (named.cause, named.where, named.first_wrong.value) == ("huge_lr", "experiment.py, load_data", "1,234.5")
+    assert read.ruled_out[0].cause == "loss_sum"
     value, check = report.ruled_out
     assert (value.cause, value.signal, value.step, value.value) == ("label_permute", "loss", 2, "6,305.9")
     assert (check.check, check.outcome) == ("loss_form", "agrees")

@@ -16,7 +16,7 @@ from grader.replay.replay import Replay
 from grader.replay.request import Request, check_request, recipe_of, trusted_requests
 from grader.score.behaviour import break_requests
 from grader.score.evidence import Evidence
-from grader.score.explanation import AREAS, RIVALS, places_of_causes
+from grader.score.explanation import places_of_causes
 from grader.score.measured import load_band, measurements
 from grader.score.scoring import score_evidence
 from grader.score.verdict import Weights, total_of
@@ -30,6 +30,7 @@ from harness.recorded import mechanisms_of, outcomes_of, rival_outcome, suggests
 from harness.run.settings import RunSettings
 from harness.run.signals import place_of
 from harness.submission.log_values import LogValues, first_departure, load_causes, log_values
+from harness.submission.report import AREAS, RIVALS
 
 Place = tuple[str, int]  # a signal, and a step or an epoch
 _PREFERRED = ("val_accuracy", "val_loss", "loss")

@@ -17,7 +17,18 @@ from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
 from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values, no_first_sign
 from harness.submission.places import place_named, places_of
-from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, parse_report
+from harness.submission.report import (
+    AREAS,
+    BY_CHECKS,
+    PARTS,
+    RIVALS,
+    WORD_LIMIT,
+    Diagnosis,
+    Report,
+    RuledOut,
+    Sign,
+    parse_report,
+)
 
 _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
 _WHERE = ("where", "It names the function that holds the cause", 2.0)
@@ -25,9 +36,7 @@ _FIRST_WRONG = ("first_wrong", "It cites the first sign of the fault", 3.0)
 _RULED_OUT = ("ruled_out", "Other causes that could explain the run are ruled out by facts", 4.0)
 _FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 3.0)
 
-RIVALS, _RIVALS_READ = 2, 4  # two count, of the first four: a list of guesses is no argument
-# The same for a run that is healthy: a cause of each of four areas, two of them by checks.
-AREAS, _AREAS_READ, _BY_CHECKS = 4, 6, 2
+_RIVALS_READ, _AREAS_READ = 4, 6  # only the first entries are read: a list of guesses is no argument
 
 
 def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check, ...]:
@@ -171,7 +180,7 @@ def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
     if healthy:
         remedy = (
             f"Rule out causes of {AREAS} areas (harness causes names them), each with a fact that it would change;"
-            f" at least {_BY_CHECKS} of these facts are outcomes of checks."
+            f" at least {BY_CHECKS} of these facts are outcomes of checks."
         )
     if not report.ruled_out:
         return lost(*_RULED_OUT, "No other cause is ruled out.", remedy)
@@ -190,14 +199,11 @@ def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
 
 
 def _areas(accepted: Sequence[tuple[RuledOut, str]]) -> list[str]:
-    """Return the reasons that count for a healthy run: one for each area, of which only some may be values of the log.
-
-    A log shows a part of what can be wrong: a run is not known to be healthy if nobody has made a check.
-    """
+    """Return the reasons that count for a healthy run: one for each area, and some of them by checks."""
     known = load_causes()
     checks = {known[entry.cause].area: reason for entry, reason in accepted if entry.check}
     values = {known[entry.cause].area: reason for entry, reason in accepted if known[entry.cause].area not in checks}
-    return [*checks.values(), *[*values.values()][: AREAS - _BY_CHECKS]]
+    return [*checks.values(), *[*values.values()][: AREAS - BY_CHECKS]]
 
 
 def _rivals(evidence: Evidence, entries: Sequence[RuledOut]) -> Iterator[tuple[RuledOut, bool | None, str]]:

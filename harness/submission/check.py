@@ -26,7 +26,18 @@ from harness.submission.check_run import (
 from harness.submission.document import EMBEDDED, TOO_LONG
 from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes, no_first_sign
 from harness.submission.places import place_named, places_of
-from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, read_report
+from harness.submission.report import (
+    AREAS,
+    BY_CHECKS,
+    PARTS,
+    RIVALS,
+    WORD_LIMIT,
+    Diagnosis,
+    Report,
+    RuledOut,
+    Sign,
+    read_report,
+)
 from harness.symptoms import judge_symptom
 from harness.terminal import folded
 from harness.workspace import METRICS_LOG, RUNS, Run, Workspace
@@ -118,8 +129,8 @@ class _ReportJudge:
             yield self._item(f"diagnosis {number}", partial(self._diagnosis, entry))
         for number, rival in enumerate(report.ruled_out, start=1):
             yield self._item(f"ruled out {number}", partial(self._ruled_out, rival))
-        if len({entry.cause for entry in report.ruled_out} - self._named) < 2:
-            yield failed("report: ruled out", f"{self.workspace.report} must rule out two other causes.")
+        if problem := self._too_few_rivals():
+            yield failed("report: ruled out", f"{self.workspace.report} {problem}.")
         for run in RUNS:
             if not any(entry.run == run for entry in report.evidence):
                 message = f"{self.workspace.report} cites no value of the {run} run: add one under evidence."
@@ -164,6 +175,18 @@ class _ReportJudge:
             message = f"{sign} is {sign.value}, and {problem}".replace("a healthy run", "your run")
             raise UserError(f"{message}: cite the first value that the fault changes.")
         return f"{sign} is {sign.value or sign.outcome} in the broken run."
+
+    def _too_few_rivals(self) -> str:
+        """Return what is missing under `ruled_out`, as a clause, or ""."""
+        others = [entry for entry in self.report.ruled_out if entry.cause not in self._named]
+        if self._named != {HEALTHY}:
+            return "" if len({entry.cause for entry in others}) >= RIVALS else "must rule out two other causes"
+        known = load_causes()
+        areas = {known[entry.cause].area for entry in others if entry.cause in known}
+        if len(areas) < AREAS:
+            return f"must rule out causes of {AREAS} areas, and names {len(areas)}; harness causes prints the areas"
+        checks = {known[entry.cause].area for entry in others if entry.check and entry.cause in known}
+        return "" if len(checks) >= BY_CHECKS else f"must rule out {BY_CHECKS} areas by the outcome of a check"
 
     def _places(self) -> Mapping[str, str]:
         try:

@@ -24,6 +24,9 @@ from harness.workspace import Run, make_command
 
 WORD_LIMIT = 500
 PARTS = ("symptom", "root cause", "fix", "verification")
+# How many other causes a report rules out: two, or, if it finds nothing broken, one of each of four areas, and two of
+# these by a check: the log shows only a part of what may be wrong.
+RIVALS, AREAS, BY_CHECKS = 2, 4, 2
 FENCE = "---"
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
 _CheckName = Annotated[_Word, AfterValidator(lambda name: name.replace("-", "_"))]

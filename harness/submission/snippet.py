@@ -7,7 +7,7 @@ counts by its numbers: one of them is a value of the run, at the step or the epo
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,37 +28,37 @@ class _Value(NamedTuple):
 
 
 def shows_departures(lines: Sequence[str], run: LogValues, healthy: Sequence[LogValues]) -> bool:
-    """Return whether lines hold a value of a run at a place where it differs from one of these healthy runs.
-
-    A number of one digit counts only beside its signal.
-    """
+    """Return whether lines hold a value of a run at a place where it differs from one of these healthy runs."""
     known, left = _values(run, tuple(healthy)), _MOST
     for line in lines:
-        named = {(kind.lower(), int(place)) for kind, place in _PLACE.findall(line)}
-        nested = [found for name in _NESTED.findall(line) for found in _of(name.rstrip("."), run, healthy)]
+        named = [(kind.lower(), int(place)) for kind, place in _PLACE.findall(line)]
+        nested = _known(dict.fromkeys(name.rstrip(".") for name in _NESTED.findall(line)), run, healthy)
         for match in _NUMBER.finditer(_PLACE.sub(" ", line)):
             text = match[0].rstrip(".,")
-            near = [*_near(text, known), *nested]
-            if any(_stands_there(one, named, text, line) and _agrees(text, one) for one in near):
+            near = [*_near(text, known), *_near(text, nested)]
+            if any(
+                agrees(text, one.value, fraction=is_fraction(one.signal)) for one in _meant(near, text, line, named)
+            ):
                 return True
             if not (left := left - 1):
                 return False
     return False
 
 
-def _agrees(text: str, found: _Value) -> bool:
-    return agrees(text, found.value, fraction=is_fraction(found.signal))
+def _meant(near: Sequence[_Value], text: str, line: str, named: Sequence[tuple[str, int]]) -> Iterator[_Value]:
+    """Yield the values that a line may be about: at the places that it names, if it names some.
 
-
-def _stands_there(found: _Value, named: set[tuple[str, int]], text: str, line: str) -> bool:
-    """Return whether a line is about this value: by the places that it names, or its signal if the number says little.
-
-    The record of a step names its epoch, too.
+    A number of one digit agrees with too much: it is about a value only beside the name of its signal. The record of a
+    step names its epoch, too.
     """
-    kind = place_of(found.signal)
-    places = [place for what, place in named if what == kind]
-    is_long = len(re.sub(r"\D", "", text).strip("0")) > 1 or not math.isfinite(found.value)
-    return (found.place in places if named else True) and (is_long or found.signal in line)
+    is_long = len(re.sub(r"\D", "", text).strip("0")) > 1 or not re.search(r"\d", text)
+    places: dict[str, set[int]] = {"step": set(), "epoch": set()}
+    for kind, place in named:
+        places[kind].add(place)
+    for one in near:
+        stands_there = not named or one.place in places[place_of(one.signal) or "step"]
+        if stands_there and (is_long or one.signal in line):
+            yield one
 
 
 def _near(text: str, known: "_Known") -> Sequence[_Value]:
@@ -92,9 +92,13 @@ class _Known(NamedTuple):
     others: Sequence[_Value]
 
 
-@lru_cache(maxsize=4)  # a class hands in many reports about a few runs
-def _values(run: LogValues, healthy: tuple[LogValues, ...]) -> _Known:
-    """Return these values of all signals that are not nested."""
-    found = [one for name in run.names() for one in _of(name, run, healthy)]
+def _known(signals: Iterable[str], run: LogValues, healthy: Sequence[LogValues]) -> _Known:
+    found = [one for name in signals for one in _of(name, run, healthy)]
     finite = sorted(one for one in found if math.isfinite(one.value))
     return _Known(finite, [one.value for one in finite], [one for one in found if not math.isfinite(one.value)])
+
+
+@lru_cache(maxsize=4)  # a class hands in many reports about a few runs
+def _values(run: LogValues, healthy: tuple[LogValues, ...]) -> _Known:
+    """Return the values of all signals that are not nested."""
+    return _known(run.names(), run, healthy)
