@@ -197,6 +197,8 @@ ATTACKS = {
     "a hook of a network by an own name": at_top(net(forward="x = self._call_impl(x)")),
     "an attribute of every network": at_top(net(init="self.named_parameters = 1")),
     "a buffer outside of __init__": at_top(net(forward="self.register_buffer('n', x)")),
+    "the else of the block that never runs": at_top("if __name__ == '__main__':\n    pass\nelse:\n    exec('1')"),
+    "a counter of the experiment's at the top": (TAGGER, (("EPOCHS = 4\n", "EPOCHS = 4\nTALLY = Tally()\n"),)),
     "a for that keeps a list in a network": at_top(net(init="for self.seen in [[]]:\n            pass")),
     "a table kept in a network": at_top(net(init="self.seen = {'n': 0}", forward="self.seen['n'] = 1")),
     "a layer of a network grows": in_step(

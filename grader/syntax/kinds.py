@@ -147,6 +147,11 @@ _ITEMS: dict[str, Kind] = {
     "": "", "text": "text", "tensor": "tensor", "new tensor": "tensor", "parameter": "tensor", "packed": "tensor",
     "network": "network", "new network": "network", "group": "group", "iterator": "iterator",
 }  # fmt: skip
+# Nodes that say something about the kind of a name, an attribute or a result.
+_BINDING = (
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.For, ast.comprehension, ast.withitem,
+    ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.FunctionDef, ast.Lambda, ast.Return, ast.Call,
+)  # fmt: skip
 _SCALARS = ("number", "text", "none")
 
 
@@ -215,7 +220,7 @@ class Kinds:
     def __init__(self, tree: ast.Module, paths: Mapping[str, str]) -> None:
         self._paths = paths
         self._scopes: dict[int, ast.FunctionDef | None] = {}
-        self._nodes = list(self._walk(tree, None))
+        nodes = [node for node in self._walk(tree, None) if isinstance(node, _BINDING)]
         self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self._classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         self._methods: dict[str, list[ast.FunctionDef]] = {}
@@ -240,7 +245,7 @@ class Kinds:
         self._changed = True
         while self._changed:
             self._changed = False
-            for item in self._nodes:
+            for item in nodes:
                 self._learn(item)
         self._settled = True
 
@@ -268,6 +273,10 @@ class Kinds:
             if isinstance(node, ast.Name) and self.of(node) == "function"
             else None
         )
+
+    def makes_networks(self, name: str) -> bool:
+        """Return whether the instances of a class of the file are networks."""
+        return self._instance(name) == "network"
 
     def is_method(self, word: str, name: str) -> bool:
         """Return whether a class of the file whose instances are of this kind has such a method."""

@@ -170,7 +170,7 @@ def _key(node: ast.stmt, place: _Place) -> tuple[str, ...]:
 def _statements(block: list[ast.stmt], place: _Place = _Place("top")) -> Iterator[tuple[ast.stmt, _Place]]:
     """Yield every statement without the statements in it, and where it stands."""
     for node in block:
-        is_main = isinstance(node, ast.If) and ast.unparse(node.test) in _MAIN
+        is_main = isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) in _MAIN
         if does_nothing(node) or (place.where == "top" and is_main):
             continue
         fields = dict(ast.iter_fields(node))
@@ -204,11 +204,9 @@ class _Judge:
         self._tree = tree
         self._paths = imported_paths(tree)
         self._kinds = Kinds(tree, self._paths)
-        self._classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-        # Those without methods of a network: dataclasses and NamedTuples.
-        self._records = {
-            name for name, node in self._classes.items() if self._bases(node) in ([], ["typing.NamedTuple"])
-        }
+        # Dataclasses and NamedTuples: their methods cannot change them.
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        self._records = {node.name for node in classes if self._is_record(node)}
         self._approved: set[int] = set()
         self._place = _Place("top")
         self._line = 0
@@ -623,7 +621,7 @@ class _Judge:
         if (
             self._place.where == "class"
             and node.name in MODULE - {"forward"}
-            and self._is_network(self._place.inside[0])
+            and self._kinds.makes_networks(self._place.inside[0])
         ):
             self.odd(node, f"a redefinition of {node.name}")
 
@@ -633,20 +631,19 @@ class _Judge:
                 self.odd(default, "a default argument that could keep something between calls")
 
     def _check_ClassDef(self, node: ast.ClassDef) -> None:
-        bases = self._bases(node)
-        makers = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
-        is_table = not bases and [path_of(item, self._paths) for item in makers] == ["dataclasses.dataclass"]
-        if not is_table and not (bases in (["torch.nn.Module"], ["typing.NamedTuple"]) and not makers):
+        if not self._is_record(node) and not (self._bases(node) == ["torch.nn.Module"] and not node.decorator_list):
             self.odd(node, "a class that is no torch.nn.Module, dataclass or NamedTuple")
         for item in node.decorator_list:
-            self._approved.update((id(item), id(makers[0])))
+            self._approved.update((id(item), id(item.func) if isinstance(item, ast.Call) else 0))
             self._visit(item)
 
-    def _bases(self, node: ast.ClassDef) -> list[str]:
-        return [path_of(base, self._paths) for base in node.bases]
+    def _is_record(self, node: ast.ClassDef) -> bool:
+        makers = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
+        made = (self._bases(node), [path_of(item, self._paths) for item in makers])
+        return made in (([], ["dataclasses.dataclass"]), (["typing.NamedTuple"], []))
 
-    def _is_network(self, name: str) -> bool:
-        return name not in self._records
+    def _bases(self, node: ast.ClassDef) -> list[str]:
+        return [path_of(item, self._paths) for item in node.bases]
 
     def _lasting_assignment(self, node: ast.stmt) -> None:
         """Judge a statement that gives a value a name for as long as the file lives."""
