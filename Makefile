@@ -96,7 +96,7 @@ shell: $(RUN)
 #:
 #: Maintain
 #:   make selfcheck [SEEDS=10]        prove every recipe and every known fix
-#:   make trial                       judge the labelled fixes of other hands
+#:   make trial [SET=red]             judge the labelled fixes of other hands
 #:   make insightless                 what a script earns that understands nothing
 #:   make redteam [FAMILY=archive]    run every attack on the grader
 #:   make faults | fuzz               kills and full disks; mutated files
@@ -132,7 +132,7 @@ selfcheck: $(RUN)
 	@$(BIN)/grader selfcheck --seeds "$(or $(SEEDS),10)" $(jobs) $(if $(WRITE),--write)
 
 trial: $(DEV)
-	@PYTHONPATH=tests $(BIN)/python -m trial $(jobs)
+	@PYTHONPATH=tests $(BIN)/python -m trial $(jobs) $(if $(SET),--set "$(SET)")
 
 # About ten minutes on two cores. ONLY="huge_lr digits_mlp" measures these alone.
 insightless: $(DEV)

@@ -1,9 +1,9 @@
 """`make trial`: judge the labelled fixes, which people wrote who have not seen the rules, and print a table.
 
-`labelled/<recipe>.toml` has the tables `right`, `masking` and `wrong`, each with entries `id = [[find, replace], ...]`
-that edit the broken experiment; `labelled/second/` holds a later set. A right fix may wait for the instructor, but
-never fail. A masking or wrong one, and the tricks of `attacks/tricks`, may get the points of a masked cause, and no
-more.
+`labelled/<set>/<recipe>.toml` has the tables `right`, `masking` and `wrong`, each with entries
+`id = [[find, replace], ...]` that edit the broken experiment. The edits of `labelled/red` leave the fault in on
+purpose. A right fix may wait for the instructor, but never fail. A masking or wrong one, and the tricks of
+`attacks/tricks`, may get the points of a masked cause, and no more.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def labelled_fixes(only: Iterable[str] = (), folder: Path = LABELLED) -> Iterato
         recipe = load_recipe(path.stem)
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         for label, verdict in _VERDICTS.items():
-            for name, pairs in found[label].items():
+            for name, pairs in found.get(label, {}).items():
                 edits = [Edit(find=find, replace=replace) for find, replace in pairs]
                 source = apply_edits(recipe.broken_source(), edits, where=f"{path.name} {name}")
                 yield label, KnownFix(recipe, name, verdict, source)
@@ -71,11 +71,14 @@ def main() -> int:
     """Judge the fixes; exit 1 if one is judged otherwise than its label says, or too many right ones wait."""
     parser = argparse.ArgumentParser(prog="make trial", description=__doc__)
     parser.add_argument("recipes", nargs="*", help="these recipes alone")
+    parser.add_argument(
+        "--set", dest="part", default="", help="one set alone, without the tricks: first, second, red ..."
+    )
     parser.add_argument("--json", type=Path, help="write what each fix got to this file")
     parser.add_argument("--jobs", type=int, default=usable_cores())
     asked = parser.parse_args()
-    labels = {fix: label for label, fix in labelled_fixes(asked.recipes)}
-    for name, recipe, _, source in tricks():
+    labels = {fix: label for label, fix in labelled_fixes(asked.recipes, LABELLED / asked.part)}
+    for name, recipe, _, source in () if asked.part else tricks():
         if not asked.recipes or recipe in asked.recipes:
             labels[KnownFix(load_recipe(recipe), name, "masking", source)] = "trick"
     rows: list[Row] = []
