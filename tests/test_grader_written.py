@@ -170,7 +170,7 @@ def test_its_criteria_are_columns_behind_those_of_runs(runs: bool, criteria: tup
     assert criteria_in(scores.submissions) == criteria
     header, ada, *others = csv.reader(io.StringIO(gradebook(scores).decode("utf-8-sig"), newline=""))
     assert header == [*COLUMNS, *criteria, "limit", "lateness", "decided", "flags"]
-    assert ada[-6:] == ["10", "30", "60", "", "", ""]
+    assert ada[-7:] == ["10", "30", "60", "", "", "", ""]
     assert [other[-6:] for other in others] == [[""] * 6] * runs
     page = "".join(render_class_page(scores))
     assert all(f">{name.capitalize()}</th>" in page for name in criteria)
