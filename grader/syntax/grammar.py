@@ -242,6 +242,10 @@ LAMBDA_SCHEDULES = words("torch.optim.lr_scheduler.LambdaLR torch.optim.lr_sched
 # A layer that gets an iterator would keep it; these two empty theirs.
 HOLDS_LAYERS = words("torch.nn.Sequential torch.nn.ModuleList")
 
+# What the harness looks up in an experiment, or in its network, before it measures: an edit does not add these. FROZEN
+# names the layers that checks expect to rest: an edit does not change it either.
+ASKED = words("FROZEN AMP AUGMENT INTERRUPTED_AT replicas")
+
 # Python's own names. A type may be passed on, a function only called.
 TYPES = words("bool dict float frozenset int list object set str tuple")
 FUNCTIONS = words(

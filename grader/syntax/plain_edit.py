@@ -128,6 +128,7 @@ class _Ours:
     paths: frozenset[str]
     attributes: frozenset[tuple[str, str]]
     stores: frozenset[tuple[str, ...]]
+    bound: frozenset[str]
 
 
 @lru_cache(maxsize=256)
@@ -152,6 +153,7 @@ def _ours(broken: str) -> _Ours:
             for part in ast.walk(node)
             if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
         ),
+        frozenset(name for node in ast.walk(tree) for name in (*_bound_by(node), getattr(node, "attr", ""))),
     )
 
 
@@ -264,6 +266,12 @@ class _Judge:
         is_init = self._place.where == "class" and name == "__init__" and isinstance(node, ast.FunctionDef)
         if (name in grammar.PYTHON or name.startswith("__") or len(name) > _LONGEST_NAME) and not is_init:
             self.odd(node, f"another meaning of {name[:60]}, or so long a name")
+        self._asks(node, name)
+
+    def _asks(self, node: ast.AST, name: str) -> None:
+        """Note a name by which the harness asks an experiment what its checks should expect."""
+        if name == "FROZEN" or (name in grammar.ASKED and name not in self._ours.bound):
+            self.odd(node, f"{name}, which tells the checks what to expect")
 
     def _check_Constant(self, node: ast.Constant) -> None:
         if not _is_plain_constant(node.value):
@@ -330,6 +338,7 @@ class _Judge:
         return (word, plain) in self._kinds.attributes or (plain != name and self._kinds.is_method(word, plain))
 
     def _attribute_store(self, node: ast.Attribute) -> None:
+        self._asks(node, node.attr)
         kind = self._kinds.of(node.value)
         if kind == "parameter" and node.attr in ("grad", "requires_grad", "data"):
             return
