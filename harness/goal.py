@@ -59,28 +59,38 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], sour
     Under other epochs or batches than the experiment's own a healthy run may show a symptom, too: then only the checks
     judge. Raises `UserError` if they cannot be made.
     """
-    goal, found = recipe.goal, []
-    comparison = _compared(recipe, settings.dataset, source)
+    goal = recipe.goal
+    found: list[tuple[str, Criterion]] = []  # with the signal that each is about
     if settings.epochs is None and settings.batch_size is None:
         if not all(math.isfinite(record["loss"]) for record in batch_records(records)[-1:]):
             return [Criterion(says="the loss is a number", reached=False, found="it ends as NaN or infinity")]
-        other_loss = comparison is not None and comparison.other_loss and not comparison.left
-        listed = [one for one in _symptoms(recipe, settings.dataset) if not (other_loss and one.signal in _OF_LOSS)]
-        found = [_gone(symptom, records) for symptom in listed]
+        found = [(one.signal, _gone(one, records)) for one in _symptoms(recipe, settings.dataset)]
         if goal is not None and settings.dataset == recipe.dataset:
-            chance = 1 / len(CLASS_NAMES[recipe.dataset] or (0,))
-            figures = [item for item in _figures(goal) if not (other_loss and item[0] in _OF_LOSS)]
-            found += [_reached(item, epoch_records(records)[-1], chance) for item in figures]
-    names = () if goal is None else goal.checks
-    if comparison is not None and not comparison.left:
-        found.append(_as_healthy(comparison))
+            chance, last = 1 / len(CLASS_NAMES[recipe.dataset] or (0,)), epoch_records(records)[-1]
+            found += [(item[0], _reached(item, last, chance)) for item in _figures(goal)]
+    criteria = [item for _, item in found]
+    if all(item.reached or signal in _OF_LOSS for signal, item in found):
+        comparison = _compared(recipe, settings.dataset, source)
+        if comparison is not None and comparison.other_loss and not comparison.left:
+            criteria = [item for signal, item in found if signal not in _OF_LOSS]
+        if all(item.reached for item in criteria):
+            criteria += _by_functions(comparison, source, settings, () if goal is None else goal.checks)
+    return [_as_a_whole(criteria)] if criteria and isinstance(recipe, Case) else criteria
+
+
+def _by_functions(
+    comparison: Comparison | None, source: str, settings: RunSettings, names: Sequence[str]
+) -> Iterator[Criterion]:
+    """Yield what the functions of an experiment and the checks say of it."""
+    if comparison is not None and (comparison.left or comparison.lost or not comparison.other):
         # Equal functions make equal outcomes.
-        names = mechanism_checks() if comparison.other else ()
-    if names and all(item.reached for item in found):
-        found += [_sound(name, finding.outcome) for name, finding in run_checks(source, settings, names).items()]
-    if comparison is not None and comparison.left and all(item.reached for item in found):
-        found.append(_as_healthy(comparison))
-    return [_as_a_whole(found)] if found and isinstance(recipe, Case) else found
+        yield _as_healthy(comparison)
+        return
+    if comparison is not None:
+        yield _as_healthy(comparison)
+        names = mechanism_checks()
+    if names:
+        yield from (_sound(name, finding.outcome) for name, finding in run_checks(source, settings, names).items())
 
 
 def _compared(recipe: Recipe, dataset: str, source: str) -> Comparison | None:

@@ -58,7 +58,7 @@ def python(kit: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[str, bytes]) -> None:
-    own = ("PROMPT.md", "recipe.toml", "goal.toml", "experiment.py")
+    own = ("PROMPT.md", "recipe.toml", "goal.toml", "behaviour.txt", "experiment.py")
     exercises = {f"exercises/{name}/{file}" for name in ALL for file in own}
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)

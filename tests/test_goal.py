@@ -35,8 +35,9 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def outcome(monkeypatch: pytest.MonkeyPatch, found: str) -> list[Any]:
-    """Let every check find this; return the list of what was asked for."""
+    """Let every check find this, and compare no functions; return the list of what was asked for."""
     asked: list[Any] = []
+    monkeypatch.setattr(goal, "programs_of", lambda recipe: None)
 
     def run_checks(source: str, settings: RunSettings, names: tuple[str, ...]) -> dict[str, Finding]:
         asked.append((source, settings, names))
@@ -111,6 +112,17 @@ def test_under_other_epochs_the_checks_judge_alone(monkeypatch: pytest.MonkeyPat
     outcome(monkeypatch, "usual")
     settings = RunSettings(seed=42, dataset="digits", epochs=1)
     assert [item.by_check for item in judge(RECIPE, settings, records(accuracy=0.1), "source")] == [True]
+
+
+@pytest.mark.parametrize(
+    ("find", "replace", "found"),
+    [("lr=10.0", "lr=0.1", "yes"), ("lr=10.0", "lr=0.03", "yes"), ("lr=10.0", "lr=0.5", "not where the fault was")],
+)
+def test_functions_are_compared_with_those_of_sound_programs(find: str, replace: str, found: str) -> None:
+    source = OURS.broken_source().replace(find, replace)
+    last = judge(OURS, SETTINGS, records(), source)[-1]
+    assert (last.says, last.found) == ("each function does what it does in a sound program", found)
+    assert last.reached == (found == "yes")
 
 
 def test_what_counts_as_fixed_is_said_before_without_the_name_of_a_check() -> None:
