@@ -17,8 +17,9 @@ from harness.recipe import SOLUTIONS, Edit, Recipe, apply_edits, edit_of
 from harness.toml_file import StrictModel, read_record
 
 # full: the fix and its equals. alternative: right in another way. masking: the symptom goes, the cause stays.
-# overreach: right, and changes what was sound. wrong: fixes nothing. sound: a change of a sound experiment.
-Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound"]
+# overreach: right, and changes what was sound. wrong: fixes nothing. sound: a change of a sound experiment. half: fixes
+# one of two causes.
+Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound", "half"]
 
 
 _Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(min_length=1, strict=False)]

@@ -59,7 +59,7 @@ def test_two_breaks_of_different_experiments_do_not() -> None:
 
 
 @pytest.mark.slow
-def test_one_fix_of_two_earns_nothing_and_both_earn_all() -> None:
+def test_one_fix_of_two_earns_half_and_both_earn_all() -> None:
     pair = map(load_recipe, ("missing_zero_grad", "double_softmax"))
     with open_runs(jobs=2) as runs:
         assert [problem_of(fix, checks) for fix, checks in judge_fixes(pair_fixes(*pair), runs)] == ["", "", ""]

@@ -27,7 +27,7 @@ def write_report(folder: Path) -> None:
         return [json.loads(line) for line in (folder / f"runs/{run}/metrics.log").read_text().splitlines()]
 
     broken, accuracy = records("broken"), records("fixed")[-1]["val_accuracy"]
-    figures = {"loss": broken[0]["loss"], "first_wrong": broken[3]["loss"], "accuracy": accuracy}
+    figures = {"loss": broken[0]["loss"], "first_wrong": broken[1]["loss"], "accuracy": accuracy}
     # The template is for runs of two epochs.
     (folder / "report.md").write_text((REPORT % figures).replace("epoch: 1", "epoch: 0"))
 

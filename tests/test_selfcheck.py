@@ -110,7 +110,7 @@ JUDGED: dict[str, tuple[Check, Check]] = {
     ("verdict", "agrees"),
     [
         ("full", {"right"}),
-        ("overreach", {"overreaching"}),
+        ("overreach", {"overreaching", "open"}),
         ("masking", {"masked", "open"}),
         ("wrong", {"masked"}),
         ("sound", {"masked", "right", "overreaching", "open"}),

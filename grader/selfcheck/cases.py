@@ -81,8 +81,8 @@ def pair_fixes(one: Recipe, two: Recipe) -> list[KnownFix]:
     both = case_of(f"{one.id}+{two.id}", (one, two))
     return [
         KnownFix(both, "both", "full", both.healthy_source()),
-        KnownFix(both, f"only {one.id}", "wrong", two.broken_source()),
-        KnownFix(both, f"only {two.id}", "wrong", one.broken_source()),
+        KnownFix(both, f"only {one.id}", "half", two.broken_source()),
+        KnownFix(both, f"only {two.id}", "half", one.broken_source()),
     ]
 
 
@@ -103,7 +103,7 @@ def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]]) -> str:
         "",
         "## Two at once",
         "",
-        "Breaks that fit into one experiment. One fix alone earns no point for the fix.",
+        "Breaks that fit into one experiment. One fix alone earns half of the points for a correct fix.",
         "",
     ]
     lines += [f"- {one} and {two}" for one, two in cases.together]

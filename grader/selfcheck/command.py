@@ -55,6 +55,7 @@ EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
     "sound": ((MASKED, CORRECT), (0, MINIMAL)),
     "masking": ((0, 4), (0, 0)),
     "wrong": ((0, MASKED), (0, 0)),
+    "half": ((CORRECT / 2, CORRECT / 2), (0, 0)),
 }
 
 
@@ -274,8 +275,8 @@ def _cell(text: str) -> str:
 def problem_of(fix: KnownFix, checks: Sequence[Check]) -> str:
     """Return what is wrong with the points that a known fix got, or ""."""
     for check, (low, high) in zip(checks, EXPECTED[fix.verdict], strict=True):
-        # Another network, sound or not, may wait for the instructor.
-        if check.points is None and fix.verdict in ("sound", "masking"):
+        # Another network, sound or not, may wait for the instructor, and so may another change of what was broken.
+        if check.points is None and fix.verdict in ("sound", "masking", "overreach"):
             continue
         if check.points is None or not low <= check.points <= high:
             points = "open" if check.points is None else f"{check.points:g}"
