@@ -217,7 +217,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
             wholly = example.is_like(own)
             accepted |= {aspect for aspect in example.aspects if wholly or aspect not in one.places}
             causes.append(Cause(one.id))
-        elif (one.edited == (_RULE,) and any(difference(_RULE, own, sound) is None for sound in programs.sound)) or (
+        elif _only_others_act(one, programs.breaks, own) or (one.edited == (_RULE,) and any(difference(_RULE, own, sound) is None for sound in programs.sound)) or (
             set(one.edited) <= _TOGETHER and _act_together(one, apart)
         ):
             causes.append(Cause(one.id))
@@ -244,6 +244,12 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         other_loss=any(aspect in apart and aspect in accepted for aspect in _OF_LOSS),
         other_data=not apart.keys().isdisjoint(("training data", "validation data")),
     )
+
+
+def _only_others_act(one: Break, breaks: Sequence[Break], own: Behaviour) -> bool:
+    """Return whether a program does, wherever this break acts, what the program with another break alone does."""
+    others = [other.broken for other in breaks if other.id != one.id and other.broken is not None]
+    return any(all(difference(aspect, own, other) is None for aspect in one.changed) for other in others)
 
 
 def _act_together(one: Break, apart: Mapping[str, Difference]) -> bool:
