@@ -217,9 +217,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
             wholly = example.is_like(own)
             accepted |= {aspect for aspect in example.aspects if wholly or aspect not in one.places}
             causes.append(Cause(one.id))
-        elif _only_others_act(one, programs.breaks, own) or (one.edited == (_RULE,) and any(difference(_RULE, own, sound) is None for sound in programs.sound)) or (
-            set(one.edited) <= _TOGETHER and _act_together(one, apart)
-        ):
+        elif _is_fixed_otherwise(one, programs, own, apart):
             causes.append(Cause(one.id))
         else:
             accepted |= set(one.edited)
@@ -244,6 +242,15 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         other_loss=any(aspect in apart and aspect in accepted for aspect in _OF_LOSS),
         other_data=not apart.keys().isdisjoint(("training data", "validation data")),
     )
+
+
+def _is_fixed_otherwise(one: Break, programs: SoundPrograms, own: Behaviour, apart: Mapping[str, Difference]) -> bool:
+    """Return whether only another break acts, the update rule is a sound one, or network and loss act together."""
+    if one.edited == (_RULE,) and any(difference(_RULE, own, sound) is None for sound in programs.sound):
+        return True
+    if set(one.edited) <= _TOGETHER and _act_together(one, apart):
+        return True
+    return _only_others_act(one, programs.breaks, own)
 
 
 def _only_others_act(one: Break, breaks: Sequence[Break], own: Behaviour) -> bool:
