@@ -193,6 +193,9 @@ def _judge_without_symptom(
 
 def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measurement) -> Check:
     """Judge a fix whose checks are sound, and whose weights are not healthy as the trusted evaluator sees them."""
+    learnt = has_learnt(evidence.fixed, evidence.settings.dataset)
+    if comparison.is_right and comparison.other_loss and learnt and not doubt(evidence):
+        return full(*_CORRECT, "Each function does what it does in a right program, whose loss is another one.")
     if _is_unknown_network(evidence):
         return _open(
             "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
