@@ -197,6 +197,8 @@ ATTACKS = {
     "a hook of a network by an own name": at_top(net(forward="x = self._call_impl(x)")),
     "an attribute of every network": at_top(net(init="self.named_parameters = 1")),
     "a buffer outside of __init__": at_top(net(forward="self.register_buffer('n', x)")),
+    "an iterator in an annotation": at_top("X: iter([1]) = 1"),
+    "an iterator in the annotation of a result": at_top("def f() -> iter([1]):\n    return 1"),
     "layers that are said to rest": at_top("FROZEN = ('1.',)"),
     "layers that are no longer said to rest": (LORA, (('FROZEN = ("0.linear.",)', "FROZEN = ()"),)),
     "layers that are said to be replicas": at_top(net(init="self.replicas = nn.ModuleList([nn.Linear(2, 2)])")),

@@ -44,6 +44,10 @@ _LONGEST_TEXT, _LONGEST_NAME, _LARGEST_INTEGER = 100, 60, 10**12
 _CONSTANT = (
     ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Name, ast.operator, ast.unaryop, ast.expr_context,
 )  # fmt: skip
+# What an annotation consists of.
+_OF_TYPES = (
+    ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.BitOr, ast.expr_context,
+)  # fmt: skip
 # What a schedule may compute with besides.
 _COMPUTING = (*_CONSTANT, ast.IfExp, ast.Compare, ast.cmpop, ast.Return, ast.If, ast.Assign, ast.Expr)
 _NUMBERS = grammar.words("abs float int max min")
@@ -365,6 +369,7 @@ class _Judge:
             self._stored(target, node.value)
 
     def _check_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self._annotation(node.annotation)
         if node.value is not None:
             self._stored(node.target, node.value)
 
@@ -625,6 +630,7 @@ class _Judge:
                 self.odd(node, f"the import of {path[:60]}")
 
     def _check_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._annotation(node.returns)
         for decorator in node.decorator_list:
             self._context(decorator)
         if (
@@ -633,6 +639,14 @@ class _Judge:
             and self._kinds.makes_networks(self._place.inside[0])
         ):
             self.odd(node, f"a redefinition of {node.name}")
+
+    def _check_arg(self, node: ast.arg) -> None:
+        self._annotation(node.annotation)
+
+    def _annotation(self, node: ast.expr | None) -> None:
+        """Judge an annotation, which Python keeps: it names types, and computes nothing."""
+        if node is not None and not all(isinstance(part, _OF_TYPES) for part in ast.walk(node)):
+            self.odd(node, "an annotation that computes something")
 
     def _check_arguments(self, node: ast.arguments) -> None:
         for default in filter(None, (*node.defaults, *node.kw_defaults)):
