@@ -177,6 +177,9 @@ def _judge_without_symptom(
         return _lost(f"The check that finds this fault finds it as before: {_figure(bad_checks[0])}.")
     if bad_checks:
         return _masked(evidence, f"The symptom is gone, but something is still wrong: {_figure(bad_checks[0])}.")
+    exact = next((cause for cause in comparison.left if cause.is_exact and not cause.doubtful), None)
+    if exact is not None:
+        return _judge_left(evidence, exact)
     if bad_evaluations:
         return _judge_unhealthy(evidence, comparison, bad_evaluations[0])
     if comparison.left:
