@@ -12,7 +12,7 @@ from grader.intake.program import tree_digest
 from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, check_request
 from harness.behaviour.compare import Behaviour, differences, roots
-from harness.behaviour.sound import Break, Comparison, Example, SoundPrograms, compare, edited_by
+from harness.behaviour.sound import Break, Comparison, Example, SoundPrograms, compare, edited_by, places_of
 from harness.cases import Case
 from harness.recipe import Recipe, experiment_source, load_recipe
 from harness.solutions import load_ranges, load_shared_edits, load_variants
@@ -114,4 +114,13 @@ def _break(id: str, broken: Behaviour, reference: Behaviour, found: Mapping[Role
             for end, wrong in ((one, found.get(_BELOW + name)), (high, found.get(_ABOVE + name))):
                 if wrong is not None:
                     doubtful.append(Example(aspects=edited, behaviour=end, other_end=wrong))
-    return Break(id=id, edited=edited, changed=changed, right=tuple(right), doubtful=tuple(doubtful), broken=broken)
+    return Break(
+        id=id,
+        edited=edited,
+        changed=changed,
+        right=tuple(right),
+        doubtful=tuple(doubtful),
+        masked=tuple(masked),
+        places=places_of(broken, reference, edited),
+        broken=broken,
+    )

@@ -31,8 +31,9 @@ class Evidence:
 
     `same_class` says whether the student's machine must agree with ours to the byte; otherwise `again` holds a second
     replay of each run. `own` holds the three runs at the recipe's own settings if the student's settings tell nothing.
-    `comparison` is that of the fixed program with sound ones; None if our own program was handed in, or if it could not
-    be made. `checks` are those of the fixed experiment and of the reference fix, if the comparison does not decide.
+    `comparison` compares the fixed program with sound ones; it is None if our own program was handed in, or if its
+    behaviour could not be measured. `checks` has the checks of the fixed experiment and of the reference fix, if the
+    comparison does not decide.
     `command_problem` is "" if both commands are recorded.
     """
 
