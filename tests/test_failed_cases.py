@@ -25,8 +25,8 @@ def runs() -> Iterator[Runs]:
         yield found
 
 
-# They wait for the instructor. The first one initializes the last layer, too.
-OPEN = {"default_init_deep_relu/helper_apply", "kd_arguments_swapped/reversed"}
+# Cases that still wait for the instructor.
+OPEN: frozenset[str] = frozenset()
 
 
 @pytest.mark.parametrize(
