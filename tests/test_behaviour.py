@@ -9,6 +9,9 @@ import pytest
 from grading import behaviour
 from mini_experiments import edited
 
+from grader.replay.request import own_settings
+from grader.score.behaviour import break_requests, sound_programs, sound_requests
+from grader.selfcheck.runs import request_of
 from harness.behaviour.compare import ASPECTS, Behaviour, below, difference, differences, lies_between, lost_features
 from harness.behaviour.sound import Break, Example, SoundPrograms, compare, edited_by, encode, read_sound_programs
 from harness.errors import UserError
@@ -175,6 +178,20 @@ def test_a_right_fix_in_another_place_counts_as_a_whole() -> None:
     assert compare(together, programs).is_right
     silent = one.model_copy(update={"changed": ("network",)})
     assert compare(together, programs.model_copy(update={"breaks": (silent,)})).left
+
+
+def test_known_masks_and_the_places_of_a_break_reach_the_comparison() -> None:
+    recipe = load_recipe("default_init_deep_relu")
+    reference = request_of(recipe, recipe.healthy_source(), own_settings(recipe, recipe.dataset))
+    wanted = break_requests(reference) | sound_requests(reference)
+    wanted = {role: one for role, one in wanted.items() if not role.startswith("sound ")}
+    programs = sound_programs({role: behaviour(recipe.id, one.source) for role, one in wanted.items()})
+    assert programs is not None
+    (one,) = programs.breaks
+    assert one.places["first weights"]["sizes"]
+    assert max(one.places["first weights"]["sizes"]) < len(programs.reference["first weights"]["sizes"]) - 2
+    masked = [role for role in wanted if role.startswith("masked ")]
+    assert len(one.masked) == len(masked)
 
 
 def test_sound_programs_are_read_as_they_were_written(tmp_path: Path) -> None:
