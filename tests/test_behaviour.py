@@ -180,18 +180,22 @@ def test_a_right_fix_in_another_place_counts_as_a_whole() -> None:
     assert compare(together, programs.model_copy(update={"breaks": (silent,)})).left
 
 
-def test_known_masks_and_the_places_of_a_break_reach_the_comparison() -> None:
-    recipe = load_recipe("default_init_deep_relu")
+@pytest.mark.parametrize(
+    ("name", "masks", "aspect"), [("default_init_deep_relu", 0, "first weights"), ("kd_arguments_swapped", 1, "")]
+)
+def test_known_masks_and_the_places_of_a_break_reach_the_comparison(name: str, masks: int, aspect: str) -> None:
+    recipe = load_recipe(name)
     reference = request_of(recipe, recipe.healthy_source(), own_settings(recipe, recipe.dataset))
     wanted = break_requests(reference) | sound_requests(reference)
     wanted = {role: one for role, one in wanted.items() if not role.startswith("sound ")}
-    programs = sound_programs({role: behaviour(recipe.id, one.source) for role, one in wanted.items()})
+    programs = sound_programs({role: behaviour(name, one.source) for role, one in wanted.items()})
     assert programs is not None
     (one,) = programs.breaks
-    assert one.places["first weights"]["sizes"]
-    assert max(one.places["first weights"]["sizes"]) < len(programs.reference["first weights"]["sizes"]) - 2
-    masked = [role for role in wanted if role.startswith("masked ")]
-    assert len(one.masked) == len(masked)
+    assert len(one.masked) == masks
+    assert set(one.places) == ({aspect} if aspect else set())
+    if aspect:  # the break leaves the last layer alone
+        places = one.places[aspect]["sizes"]
+        assert 0 < len(places) <= len(programs.reference[aspect]["sizes"]) - 2
 
 
 def test_sound_programs_are_read_as_they_were_written(tmp_path: Path) -> None:
