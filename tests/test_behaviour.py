@@ -13,7 +13,16 @@ from grader.replay.request import own_settings
 from grader.score.behaviour import break_requests, sound_programs, sound_requests
 from grader.selfcheck.runs import request_of
 from harness.behaviour.compare import ASPECTS, Behaviour, below, difference, differences, lies_between, lost_features
-from harness.behaviour.sound import Break, Example, SoundPrograms, compare, edited_by, encode, read_sound_programs
+from harness.behaviour.sound import (
+    Break,
+    Example,
+    SoundPrograms,
+    compare,
+    edited_by,
+    encode,
+    places_of,
+    read_sound_programs,
+)
 from harness.errors import UserError
 from harness.recipe import load_recipe, load_recipes
 
@@ -162,6 +171,24 @@ RATE = Break(
 def test_a_number_within_the_range_fixes_a_cause(value: float, left: bool, as_before: bool, doubtful: bool) -> None:
     (cause,) = compare(loss(value), SoundPrograms(reference=loss(1.2), breaks=(RATE,))).causes
     assert (cause.left is not None, cause.as_before, cause.doubtful) == (left, as_before, doubtful)
+
+
+def test_a_break_of_some_parameters_is_fixed_there_and_in_a_network_of_the_same_form() -> None:
+    def weights(*sizes: float) -> Behaviour:
+        return {"first weights": {"sizes": list(sizes)}}
+
+    edited, reference, broken = ("first weights",), weights(1.0, 1.0, 1.0), weights(9.0, 9.0, 1.0)
+    places = places_of(broken, reference, edited)
+    assert places == {"first weights": {"sizes": (0, 1)}}
+    one = Break(id="x", edited=edited, changed=edited, places=places, broken=broken)
+    programs = SoundPrograms(reference=reference, breaks=(one,))
+    elsewhere = compare(weights(1.0, 1.0, 3.0), programs)
+    assert not elsewhere.left
+    assert [item.aspect for item in elsewhere.other] == ["first weights"]
+    assert compare(weights(1.0, 9.0, 1.0), programs).left
+    assert compare(weights(1.0, 1.0), programs).left
+    # A break that adds or drops parameters has no places of its own.
+    assert places_of(weights(1.0), reference, edited) == {}
 
 
 def test_a_right_fix_in_another_place_counts_as_a_whole() -> None:

@@ -110,22 +110,29 @@ def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -
     return all(_between(mine[figure], ends[0][figure], ends[1][figure], ASPECTS[aspect]) for figure in mine)
 
 
+def have_one_form(aspect: str, own: Behaviour, other: Behaviour) -> bool:
+    """Return whether two programs have the same figures of an aspect, each with as many numbers."""
+    mine, theirs = ({figure: len(numbers) for figure, numbers in one.get(aspect, {}).items()} for one in (own, other))
+    return mine == theirs
+
+
 def places_apart(aspect: str, own: Behaviour, other: Behaviour) -> dict[str, tuple[int, ...]]:
-    """Return the places at which the lists of an aspect differ, by figure, of figures of equal length."""
-    mine, theirs = own.get(aspect, {}), other.get(aspect, {})
+    """Return the places at which the lists of an aspect differ, by figure; none if the aspect has another form."""
+    if not have_one_form(aspect, own, other):
+        return {}
     found = {}
-    for figure in mine.keys() & theirs.keys():
-        pairs = list(zip(mine[figure], theirs[figure], strict=False))
-        largest = _largest((*mine[figure], *theirs[figure]))
-        found[figure] = tuple(i for i, pair in enumerate(pairs) if _roundings(pair, largest, ASPECTS[aspect]) > 1)
-    return found
+    for figure, mine in own.get(aspect, {}).items():
+        theirs = other[aspect][figure]
+        largest = _largest((*mine, *theirs))
+        pairs = enumerate(zip(mine, theirs, strict=True))
+        found[figure] = tuple(place for place, pair in pairs if _roundings(pair, largest, ASPECTS[aspect]) > 1)
+    return {figure: places for figure, places in found.items() if places}
 
 
 def at_places(aspect: str, behaviour: Behaviour, places: Mapping[str, Sequence[int]]) -> Behaviour:
     """Return a behaviour of which an aspect has these places of its lists alone."""
-    table = behaviour.get(aspect, {})
-    kept = {figure: [table[figure][i] for i in places.get(figure, ()) if i < len(table[figure])] for figure in table}
-    return {**behaviour, aspect: kept}
+    table = behaviour[aspect]
+    return {**behaviour, aspect: {figure: [table[figure][place] for place in places[figure]] for figure in places}}
 
 
 def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from harness.behaviour.compare import (
     below,
     difference,
     differences,
+    have_one_form,
     lies_between,
     lost_features,
     places_apart,
@@ -61,6 +62,8 @@ class Example(StrictModel):
         ends = [self.behaviour] if self.other_end is None else [self.behaviour, self.other_end]
         for aspect in self.aspects:
             if places and (where := places.get(aspect)):
+                if not all(have_one_form(aspect, own, end) for end in ends):
+                    return False
                 own, *ends = (at_places(aspect, one, where) for one in (own, *ends))
             if len(ends) == 1 and difference(aspect, own, ends[0]) is not None:
                 return False
@@ -269,7 +272,8 @@ def _act_together(one: Break, apart: Mapping[str, Difference]) -> bool:
 
 def places_of(broken: Behaviour, reference: Behaviour, edited: Sequence[str]) -> dict[str, dict[str, tuple[int, ...]]]:
     """Return the parameters on which a break acts, by aspect and figure, in the aspects that have a number for each."""
-    return {aspect: places_apart(aspect, broken, reference) for aspect in edited if aspect in _BY_PARAMETER}
+    found = {aspect: places_apart(aspect, broken, reference) for aspect in edited if aspect in _BY_PARAMETER}
+    return {aspect: places for aspect, places in found.items() if places}
 
 
 def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, Difference]) -> Cause:
