@@ -99,6 +99,14 @@ class Break(StrictModel):
     places: dict[str, dict[str, Annotated[tuple[int, ...], _LIST]]] = Field(default_factory=dict)
     broken: Behaviour | None = None
 
+    def places_in(self, example: Example, reference: Behaviour) -> Mapping[str, Places]:
+        """Return the places of the break in a right program; in one of another form than the reference fix, none."""
+        return {
+            aspect: where
+            for aspect, where in self.places.items()
+            if have_one_form(aspect, example.behaviour, reference)
+        }
+
 
 class SoundPrograms(StrictModel):
     """The behaviours of the reference fix, of the right fixes of each break, and of sound edits of the experiment."""
@@ -214,7 +222,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         if _act_together(one, apart):
             accepted |= _TOGETHER
         examples = (Example(aspects=one.edited, behaviour=reference), *one.right)
-        example = next((item for item in examples if item.is_like(own, one.places)), None)
+        example = next((item for item in examples if item.is_like(own, one.places_in(item, reference))), None)
         if example is not None:
             # What it does to other parameters than the break is another matter.
             wholly = example.is_like(own)
