@@ -31,8 +31,7 @@ from grader.score.measured import checks, evaluations, has_learnt, has_reference
 from grader.score.verdict import Check, Measurement, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
 from harness.behaviour.sound import Cause, Comparison
-from harness.recipe import Recipe, Symptom, load_recipe
-from harness.recorded import mechanisms_of
+from harness.recipe import Recipe, Symptom
 
 CORRECT, MINIMAL = 12.0, 8.0
 MASKED = 4.0
@@ -173,7 +172,9 @@ def _judge_without_symptom(
         )
     comparison = evidence.comparison
     assert comparison is not None
-    if bad_checks and _is_as_before(evidence):
+    silent = not evidence.recipe.on(evidence.settings.dataset).symptoms
+    if bad_checks and silent and any(cause.as_before for cause in comparison.left):
+        # There was nothing in the log to mask.
         return _lost(f"The check that finds this fault finds it as before: {_figure(bad_checks[0])}.")
     if bad_checks:
         return _masked(evidence, f"The symptom is gone, but something is still wrong: {_figure(bad_checks[0])}.")
@@ -256,20 +257,6 @@ def _changes_a_number(evidence: Evidence) -> bool:
     one, two = constants[0]
     two.value, two.kind = one.value, one.kind
     return ast.dump(ours) == ast.dump(theirs)
-
-
-def _is_as_before(evidence: Evidence) -> bool:
-    """Return whether a cause that no symptom of the log shows has all the outcomes that its break trips.
-
-    Then nothing was masked: there was nothing in the log to mask.
-    """
-    if evidence.checks is None:
-        return False
-    own = {result.check: result.outcome for result in evidence.checks[0].checks}
-    parts = [evidence.recipe] if len(evidence.recipe.causes) == 1 else map(load_recipe, evidence.recipe.causes)
-    silent = [part for part in parts if not part.on(evidence.settings.dataset).symptoms]
-    tripped = [mechanisms_of(part.id) for part in silent]
-    return any(one and one.items() <= own.items() for one in tripped)
 
 
 def _masked(evidence: Evidence, reason: str) -> Check:
