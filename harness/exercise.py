@@ -164,14 +164,15 @@ def judge_attempt(workspace: Workspace) -> "Attempt | None":
     if not workspace.edited():
         return None
     from harness.attempts import keep_attempt
-    from harness.goal import judge
+    from harness.goal import OnThisMachine, judge
 
     recipe, fixed = load_recipe(workspace.recipe), workspace.run_folder("fixed")
     records = read_metrics_log(fixed / METRICS_LOG)
     before, after = (workspace.run_folder(run) / METRICS_LOG for run in RUNS)
     if is_case(recipe.id) and before.read_bytes() == after.read_bytes():
         return keep_attempt(workspace, [])  # any verdict would tell whether something is broken
-    return keep_attempt(workspace, judge(recipe, workspace.settings, records, read_source(fixed / EXPERIMENT)))
+    examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT))
+    return keep_attempt(workspace, judge(recipe, workspace.settings, records, examined))
 
 
 def workspace_job(

@@ -6,9 +6,12 @@ evaluates the weights on data that students never get, and compares the bytes.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from harness.behaviour.child import behaviour_of
+from harness.behaviour.compare import Behaviour
 from harness.behaviour.settings import examined_settings
 from harness.behaviour.sound import Comparison, SoundPrograms, compare, read_sound_programs
 from harness.cases import Case
@@ -53,11 +56,47 @@ def wanted(recipe: Recipe, dataset: str) -> list[str]:
     return [*lines, "the checks that find the fault are sound"]
 
 
-def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], source: str) -> list[Criterion]:
-    """Judge the log of a run, and make the checks on its source if the log looks right.
+class Examination(Protocol):
+    """What is measured of an experiment, when it is asked for; `programs` are the sound ones of its exercise."""
+
+    @property
+    def programs(self) -> SoundPrograms | None:
+        """The sound programs, None if nothing is compared with them."""
+
+    def behaviour(self) -> Behaviour:
+        """Return the behaviour of the experiment."""
+
+    def outcomes(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Return {check: outcome} of these checks, without those that cannot be made."""
+
+
+@dataclass(frozen=True)
+class OnThisMachine:
+    """Measures an experiment in processes of this machine. Raises `UserError` if it cannot be measured."""
+
+    recipe: Recipe
+    settings: RunSettings
+    source: str
+
+    @property
+    def programs(self) -> SoundPrograms | None:
+        """The sound programs of the exercise; under another data set there are none."""
+        return programs_of(self.recipe) if self.settings.dataset == self.recipe.dataset else None
+
+    def behaviour(self) -> Behaviour:
+        """Measure what each function does."""
+        return behaviour_of(self.source, examined_settings(self.recipe, self.recipe.broken_source()))
+
+    def outcomes(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Make checks."""
+        return {name: finding.outcome for name, finding in run_checks(self.source, self.settings, names).items()}
+
+
+def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], examined: Examination) -> list[Criterion]:
+    """Judge the log of a run; if it looks right, compare its functions, and make the checks if they are needed.
 
     Under other epochs or batches than the experiment's own a healthy run may show a symptom, too: then only the checks
-    judge. Raises `UserError` if they cannot be made.
+    judge. Raises as the examination does.
     """
     goal = recipe.goal
     found: list[tuple[str, Criterion]] = []  # with the signal that each is about
@@ -70,17 +109,16 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], sour
             found += [(item[0], _reached(item, last, chance)) for item in _figures(goal)]
     criteria = [item for _, item in found]
     if all(item.reached or signal in _OF_LOSS for signal, item in found):
-        comparison = _compared(recipe, settings.dataset, source)
+        programs = examined.programs
+        comparison = None if programs is None else compare(examined.behaviour(), programs)
         if comparison is not None and comparison.other_loss and not comparison.left:
             criteria = [item for signal, item in found if signal not in _OF_LOSS]
         if all(item.reached for item in criteria):
-            criteria += _by_functions(comparison, source, settings, () if goal is None else goal.checks)
+            criteria += _by_functions(comparison, examined, () if goal is None else goal.checks)
     return [_as_a_whole(criteria)] if criteria and isinstance(recipe, Case) else criteria
 
 
-def _by_functions(
-    comparison: Comparison | None, source: str, settings: RunSettings, names: Sequence[str]
-) -> Iterator[Criterion]:
+def _by_functions(comparison: Comparison | None, examined: Examination, names: Sequence[str]) -> Iterator[Criterion]:
     """Yield what the functions of an experiment and the checks say of it."""
     if comparison is not None and (comparison.left or comparison.lost or not comparison.other):
         # Equal functions make equal outcomes.
@@ -90,15 +128,7 @@ def _by_functions(
         yield _as_healthy(comparison)
         names = mechanism_checks()
     if names:
-        yield from (_sound(name, finding.outcome) for name, finding in run_checks(source, settings, names).items())
-
-
-def _compared(recipe: Recipe, dataset: str, source: str) -> Comparison | None:
-    """Compare an experiment with the sound programs of its exercise; None if there are none on this machine."""
-    programs = programs_of(recipe)
-    if programs is None or dataset != recipe.dataset:
-        return None
-    return compare(behaviour_of(source, examined_settings(recipe, recipe.broken_source())), programs)
+        yield from (_sound(name, outcome) for name, outcome in examined.outcomes(names).items())
 
 
 def programs_of(recipe: Recipe) -> SoundPrograms | None:
@@ -109,7 +139,8 @@ def programs_of(recipe: Recipe) -> SoundPrograms | None:
         return None
     programs = [one for one in found if one is not None]
     breaks = tuple(item for one in programs for item in one.breaks)
-    return programs[0].model_copy(update={"breaks": breaks})
+    sound = tuple(item for one in programs for item in one.sound)
+    return programs[0].model_copy(update={"breaks": breaks, "sound": sound})
 
 
 def _as_healthy(comparison: Comparison) -> Criterion:

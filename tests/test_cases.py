@@ -5,7 +5,7 @@ from itertools import chain
 import pytest
 
 from grader.selfcheck.cases import cases_page, pair_fixes, silence_problems, twin_problems, what_parts
-from grader.selfcheck.command import judge_fixes, problem_of
+from grader.selfcheck.fixes import judge_fixes, problem_of
 from grader.selfcheck.runs import open_runs
 from harness.cases import case_of, load_cases
 from harness.recipe import load_recipe, load_recipes

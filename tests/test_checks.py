@@ -28,6 +28,7 @@ LOSS = "F.cross_entropy(outputs, labels)"
 MSE = "F.mse_loss(outputs, labels)"
 PREPARED = "    return inputs, labels\n"
 NO_SCHEDULE = "    return None\n"
+CONSTANT_FACTOR = "    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.01)\n"
 WARM_UP = "    return warmup_cosine(optimizer, warmup_steps=5, total_steps=total_steps)\n"
 MODEL = "    return nn.Sequential(nn.Flatten(), nn.Linear(36, 16), nn.ReLU(), nn.Linear(16, 10))\n"
 VALIDATION = "    return train, (data.validation.images.float() / 255, data.validation.labels)\n"
@@ -460,6 +461,8 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("loss_form", "grows", edited(REGRESSION, (MSE, f"{MSE} * len(labels)"))),
     ("learning_rate", "usual", mini((NO_SCHEDULE, WARM_UP))),
     ("learning_rate", "too-large", mini((NO_SCHEDULE, WARM_UP), ("lr=0.05", "lr=1.5"))),
+    # The steps are made at the rate of the schedule, whatever rate the optimizer was built with.
+    ("learning_rate", "usual", mini(("lr=0.05", "lr=5.0"), (NO_SCHEDULE, CONSTANT_FACTOR))),
     ("learning_rate", "usual", mini(ADAM)),
     ("learning_rate", "held-back", mini((ADAM[0], ADAM[1].replace("lr=0.01", "lr=0.01, eps=1.0")))),
     ("learning_rate", "held-back", mini((ADAM[0], "RMSprop(model.parameters(), lr=0.5, eps=1.0)"))),

@@ -11,7 +11,7 @@ from sandbox_marks import needs_sandbox
 
 from grader.replay.request import recipe_of
 from grader.score.fix import CORRECT, MASKED
-from grader.selfcheck.command import judge_fixes
+from grader.selfcheck.fixes import judge_fixes
 from grader.selfcheck.runs import Runs, open_runs
 from harness.solutions import KnownFix
 

@@ -13,8 +13,8 @@ from harness.attempts import edit_of, find_attempt, keep_attempt, list_attempts,
 from harness.cases import case_of, load_mystery
 from harness.checks import Finding
 from harness.errors import UserError
-from harness.goal import Criterion, judge, wanted
-from harness.recipe import Goal, load_recipe, load_recipes
+from harness.goal import Criterion, OnThisMachine, wanted
+from harness.recipe import Goal, Recipe, load_recipe, load_recipes
 from harness.run.settings import RunSettings
 from harness.submission.log_values import load_causes
 from harness.workspace import Workspace, remove_workspace
@@ -45,6 +45,11 @@ def outcome(monkeypatch: pytest.MonkeyPatch, found: str) -> list[Any]:
 
     monkeypatch.setattr(goal, "run_checks", run_checks)
     return asked
+
+
+def judge(recipe: Recipe, settings: RunSettings, log: Any, source: str) -> list[Criterion]:
+    """Judge as `make verify` does."""
+    return goal.judge(recipe, settings, log, OnThisMachine(recipe, settings, source))
 
 
 def records(*, loss: float = 0.1, accuracy: float | None = 0.95) -> list[Any]:

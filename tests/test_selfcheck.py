@@ -14,7 +14,8 @@ from grader.cli import cli
 from grader.replay.replay import Replay
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import seeds as trips
-from grader.selfcheck.command import DOCS, Section, SelfcheckOptions, problem_of, run_selfcheck, with_sections
+from grader.selfcheck.command import DOCS, Section, SelfcheckOptions, run_selfcheck, with_sections
+from grader.selfcheck.fixes import problem_of
 from grader.selfcheck.guide import field_guide, interview_cards, matrix, parts_of
 from grader.selfcheck.new_recipe import propose, recipe_toml
 from grader.selfcheck.seeds import Measured, SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits

@@ -18,7 +18,7 @@ from typing import Any
 from attacks.score_tricks import tricks
 
 from grader.score.fix import CORRECT, MASKED
-from grader.selfcheck.command import judge_fixes
+from grader.selfcheck.fixes import judge_fixes
 from grader.selfcheck.runs import open_runs
 from harness.recipe import Edit, apply_edits, load_recipe
 from harness.run.provenance import usable_cores

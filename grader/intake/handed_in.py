@@ -15,7 +15,7 @@ Nothing is unpacked to the disk, and no name in a zip chooses a path. Layouts:
 A zip may stand for any of these folders, or hold one student's tarballs.
 
 Students choose names and lists in what they upload. So only the outermost names and lists say who sent a file and when:
-those of the folder or zip that the instructor downloaded (`_downloads`).
+the folder or the zip that the instructor downloaded (`_downloads`).
 """
 
 import csv
@@ -349,7 +349,7 @@ def _members(archive: _Entry, depth: int = 0) -> Iterator[_Entry]:
     """Yield the members of a zip; or the zip itself with its problem."""
     of_student = depth > 0 or platform_of(archive.path).sender is not None
     inside = f"{archive.path}/" if archive.path else ""
-    # Whoever packed a zip chose the dates in it: a student's zip is as old as its own file.
+    # The person who packs a zip chooses the dates in it. So a student's zip is as old as its own file.
     dated = "the zip's date" if not archive.path else archive.dated
     try:
         found = read_zip(archive.open, few=of_student)

@@ -101,6 +101,11 @@ def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Re
         return wanted
     if _symptom_left(bad, comparison) or "fixed checks" in replays:
         return {}
+    return checks_requests(requests)
+
+
+def checks_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
+    """Return the requests to make the checks of the fix and of the reference fix."""
     return {"fixed checks": check_request(requests["fixed"]), "reference checks": check_request(requests["reference"])}
 
 

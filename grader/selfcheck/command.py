@@ -1,8 +1,8 @@
 """Run the self-check, print each part, and write what it measured."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -10,17 +10,15 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from grader.replay.replays import default_folder
-from grader.replay.request import Request, Role, own_settings
 from grader.sandbox import sandbox_problem
-from grader.score.behaviour import comparison_of
-from grader.score.canaries import canary_problem, canary_requests, own_evidence
-from grader.score.fix import CORRECT, MASKED, MINIMAL, further_requests, judge_fix
+from grader.score.canaries import canary_problem, canary_requests
 from grader.score.measured import load_band
-from grader.score.verdict import DEFAULT_RUBRIC, Check, load_weights
+from grader.score.verdict import DEFAULT_RUBRIC, load_weights
 from grader.selfcheck.cases import cases_page, decoy_problems, pair_fixes, silence_problems, twin_problems
+from grader.selfcheck.fixes import fix_problems
 from grader.selfcheck.goals import behaviour_files, goal_of, goal_toml
 from grader.selfcheck.guide import field_guide, interview_cards, matrix
-from grader.selfcheck.runs import Runs, open_runs, request_of
+from grader.selfcheck.runs import Runs, open_runs
 from grader.selfcheck.seeds import (
     Measured,
     SeedRuns,
@@ -40,23 +38,12 @@ from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import BEHAVIOUR, EXERCISES, GOAL, ROOT, SOLUTIONS, Recipe, load_recipes
 from harness.recorded import SOUND, outcomes_of, trips_of
-from harness.solutions import KnownFix, Verdict, known_fixes
+from harness.solutions import KnownFix, known_fixes
 from harness.toml_file import read_table
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
 DOCS = ROOT / "docs"
 _LEAST_SEEDS = 5
-# Points for a correct and for a minimal fix that each verdict must get: at least, at most.
-EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
-    "full": ((CORRECT, CORRECT), (6, MINIMAL)),
-    "alternative": ((CORRECT, CORRECT), (0, MINIMAL)),
-    "overreach": ((CORRECT, CORRECT), (0, MINIMAL - 2.5)),
-    # A sound edit may switch a feature off that a fix must keep.
-    "sound": ((MASKED, CORRECT), (0, MINIMAL)),
-    "masking": ((0, 4), (0, 0)),
-    "wrong": ((0, MASKED), (0, 0)),
-    "half": ((CORRECT / 2, CORRECT / 2), (0, 0)),
-}
 
 
 @dataclass(frozen=True)
@@ -270,58 +257,3 @@ def with_sections(sections: Sequence[Section], titles: Sequence[str]) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
-
-
-def problem_of(fix: KnownFix, checks: Sequence[Check]) -> str:
-    """Return what is wrong with the points that a known fix got, or ""."""
-    for check, (low, high) in zip(checks, EXPECTED[fix.verdict], strict=True):
-        # Another network, sound or not, may wait for the instructor, and so may another change of what was broken.
-        if check.points is None and fix.verdict in ("sound", "masking", "overreach"):
-            continue
-        if check.points is None or not low <= check.points <= high:
-            points = "open" if check.points is None else f"{check.points:g}"
-            return (
-                f"{fix.recipe.id} {fix.id} ({fix.verdict}): {points} for {check.id}, not {low:g} to {high:g}:"
-                f" {check.reason}"
-            )
-    return ""
-
-
-def fix_problems(fixes: Sequence[KnownFix], runs: Runs) -> Mapping[KnownFix, str]:
-    """Return what is wrong with the points that each fix gets, or ""."""
-    return {fix: problem_of(fix, checks) for fix, checks in judge_fixes(fixes, runs)}
-
-
-def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFix, Sequence[Check]]]:
-    """Replay the fixes at their recipe's own settings, and yield each with its checks `correct` and `minimal`."""
-    requests: dict[KnownFix, dict[Role, Request]] = {}
-    for fix in fixes:
-        settings = own_settings(fix.recipe, fix.recipe.dataset)
-        broken, reference = (
-            request_of(fix.recipe, source, settings)
-            for source in (fix.recipe.broken_source(), fix.recipe.healthy_source())
-        )
-        fixed = request_of(fix.recipe, fix.source, settings, trusted=False)
-        requests[fix] = {"broken": broken, "reference": reference, "fixed": fixed}
-    made = dict(runs.replays("known edits", _all(requests)))
-    open_ones = dict(requests)
-    while open_ones:
-        following = {
-            fix: further_requests(wanted, {role: made[request] for role, request in wanted.items()})
-            for fix, wanted in open_ones.items()
-        }
-        open_ones = {fix: requests[fix] for fix, further in following.items() if further}
-        for fix, further in following.items():
-            requests[fix].update(further)
-        made |= runs.replays("behaviour and checks of known edits", _all(following))
-    for fix, wanted in requests.items():
-        replays = {role: made[request] for role, request in wanted.items()}
-        evidence = own_evidence(fix.recipe, fix.source, replays["broken"], replays["reference"], replays["fixed"])
-        evidence = replace(evidence, comparison=comparison_of(replays))
-        if "fixed checks" in replays:
-            evidence = replace(evidence, checks=(replays["fixed checks"], replays["reference checks"]))
-        yield fix, judge_fix(evidence)
-
-
-def _all(requests: Mapping[KnownFix, Mapping[Role, Request]]) -> list[Request]:
-    return [request for wanted in requests.values() for request in wanted.values()]

@@ -117,7 +117,12 @@ class SoundPrograms(StrictModel):
     sound: Annotated[tuple[Behaviour, ...], _LIST] = ()
 
     def shortened(self) -> "SoundPrograms":
-        """Return what a student's machine needs: no broken program, no sound edits, the aspects that count."""
+        """Return what a student's machine needs: no broken program, the aspects that count.
+
+        Of sound edits only the update rule counts, if the break edits nothing else: elsewhere the checks judge.
+        """
+        by_rule = any(one.edited == (_RULE,) for one in self.breaks)
+        sound = tuple({_RULE: one[_RULE]} for one in self.sound if _RULE in one) if by_rule else ()
         breaks = [
             Break(
                 id=one.id,
@@ -129,7 +134,7 @@ class SoundPrograms(StrictModel):
             )
             for one in self.breaks
         ]
-        return SoundPrograms(reference=self.reference, breaks=tuple(breaks))
+        return SoundPrograms(reference=self.reference, breaks=tuple(breaks), sound=sound)
 
 
 def encode(programs: SoundPrograms) -> bytes:
