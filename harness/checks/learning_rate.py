@@ -4,9 +4,9 @@ The rates of the first six steps are read when an optimizer steps, whichever opt
 the later steps are those of the schedule. A rate is right only together with its optimizer: about 0.1 for SGD
 with momentum, 0.001 for Adam. `harness lr-find` shows the range for the experiment at hand.
 
-A plain step uses the rate of build_optimizer, the mean loss and its gradient as it is, up to 5 times its usual length
-(an outlier among the examples says nothing about the rate): clipping, dividing the gradient or an endless warm-up hides
-a rate that is too large. If 80 plain steps have learnt nothing, the check makes them
+A plain step uses the largest rate of the schedule, the mean loss and its gradient as it is, up to 5 times its usual
+length (an outlier among the examples says nothing about the rate): clipping or dividing the gradient hides a rate that
+is too large. If 80 plain steps have learnt nothing, the check makes them
 at a tenth and a hundredth of the rate, too.
 
 Adam and its like divide the gradient by the root of its mean square plus a constant `eps`, so that each weight moves by
@@ -62,8 +62,7 @@ def measure(subject: Subject) -> Finding:
     """Make the first steps of the run, step its schedule to the end, and make plain steps."""
     trial = subject.trial()
     rates, held_back = rates_of(trial), _held_back(trial.optimizer)
-    built = subject.trial().optimizer.param_groups
-    largest = worst([*rates, *(float(group.get("initial_lr", group["lr"])) for group in built)])
+    largest = worst(rates)
     sets_its_own = isinstance(subject.trial().optimizer, torch.optim.Adadelta | torch.optim.LBFGS)
     own, lower = _plain_losses(subject, 1.0), None
     if not _level(own) < LEARNS_NOTHING * own[0]:
@@ -104,6 +103,18 @@ def rates_of(trial: Trial) -> list[float]:
     return rates
 
 
+def _peaks(trial: Trial) -> list[float]:
+    """Return the largest rate that the schedule sets, for each group of parameters."""
+    rates = []
+    for _ in range(trial.steps):
+        rates.append([float(group["lr"]) for group in trial.optimizer.param_groups])
+        if trial.scheduler is None:
+            break
+        trial.optimizer.step(lambda: 0.0)  # without gradients it moves nothing
+        trial.scheduler.step()
+    return [worst([*group]) for group in zip(*rates, strict=True)]
+
+
 def _next_rate(optimizer: torch.optim.Optimizer) -> float:
     return worst([float(group["lr"]) for group in optimizer.param_groups])
 
@@ -126,9 +137,9 @@ def _held_back(optimizer: torch.optim.Optimizer) -> float:
 
 
 def _plain_losses(subject: Subject, factor: float) -> list[float]:
-    trial = subject.trial()
-    for group in trial.optimizer.param_groups:
-        group["lr"] = factor * group.get("initial_lr", group["lr"])
+    peaks, trial = _peaks(subject.trial()), subject.trial()
+    for group, peak in zip(trial.optimizer.param_groups, peaks, strict=True):
+        group["lr"] = factor * peak
     losses, form = [], None
     limit = LONGEST * _usual_norm(subject)
     for inputs, labels in trial.batches(PLAIN_STEPS):
