@@ -30,7 +30,7 @@ from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
 from grader.score.verdict import Check, Measurement, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
-from harness.behaviour.sound import Cause, Comparison
+from harness.behaviour.sound import EXACT, Cause, Comparison
 from harness.recipe import Recipe, Symptom
 
 CORRECT, MINIMAL = 12.0, 8.0
@@ -155,7 +155,7 @@ def _judge_correct(evidence: Evidence) -> Check:
         return _lost(f"The symptom is still there: {symptom.says}.")
     if comparison is None:
         return _open("The behaviour of the program could not be measured. The instructor decides.")
-    if comparison.is_right and same_as_reference(evidence):
+    if comparison.is_right and same_as_reference(evidence) and not comparison.not_executed:
         return full(*_CORRECT, "Log and checkpoint are those of the reference fix, and so is what each function does.")
     for made in evidence.checks or ():
         if made.status != "OK":
@@ -183,17 +183,27 @@ def _judge_without_symptom(
         return _lost(f"The check that finds this fault finds it as before: {_figure(bad_checks[0])}.")
     if bad_checks:
         return _masked(evidence, f"The symptom is gone, but something is still wrong: {_figure(bad_checks[0])}.")
-    exact = next((cause for cause in comparison.left if cause.is_exact and not cause.doubtful), None)
-    if exact is not None:
-        return _judge_left(evidence, exact)
-    if bad_evaluations:
-        return _judge_unhealthy(evidence, comparison, bad_evaluations[0])
-    if comparison.left:
-        return _judge_left(evidence, comparison.left[0])
+    for cause in comparison.left:
+        if why := _masking(evidence, cause):
+            return _masked(evidence, f"{why}: {cause.left}.")
     if comparison.lost:
         lost_ones = ", ".join(comparison.lost)
         return _masked(evidence, f"The fix switches off what the experiment uses: {lost_ones}.")
-    if why := doubt(evidence) or unmade(evidence):
+    if exact := [other for other in comparison.other if other.aspect in EXACT]:
+        return _masked(evidence, f"The fix changes what was not broken, and not to another right one: {exact[0]}.")
+    if bad_evaluations:
+        return _judge_unhealthy(evidence, comparison, bad_evaluations[0])
+    if comparison.left:
+        return _open(
+            "No symptom is left and every check is sound, but where the fault was the program does something else than"
+            f" a healthy one: {comparison.left[0].left}. The instructor decides."
+        )
+    if comparison.conditional is not None:
+        return _open(
+            "No symptom is left and every check is sound, but the program steps otherwise in some states of the"
+            f" training: {comparison.conditional}. The instructor decides."
+        )
+    if why := doubt(evidence) or unmade(evidence) or _not_executed(comparison):
         return _open(f"The figures are those of a correct fix, but a line could not be checked by machine: {why}.")
     if comparison.is_right:
         return full(*_CORRECT, "Each function does what it does in a right program, and no symptom is left.")
@@ -218,19 +228,22 @@ def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measuremen
     return _masked(evidence, f"The symptom is gone, but the network is not healthy: {_figure(bad)}.")
 
 
-def _judge_left(evidence: Evidence, cause: Cause) -> Check:
-    """Judge a fix without an alarm that does something else than a right program where the break acts."""
-    if not cause.doubtful:
-        if cause.is_exact:
-            return _masked(evidence, f"Where the fault was, the program is not the healthy one: {cause.left}.")
-        if cause.weaker:
-            return _masked(evidence, f"The fault is weaker, not gone: {cause.left}.")
-        if _changes_a_number(evidence):
-            return _masked(evidence, f"The edit changes one number, and not to a right one: {cause.left}.")
-    return _open(
-        "No symptom is left and every check is sound, but where the fault was the program does something else than a"
-        f" healthy one: {cause.left}. The instructor decides."
-    )
+def _masking(evidence: Evidence, cause: Cause) -> str:
+    """Return why a fix without an alarm leaves a cause, as the begin of a sentence, or "" if nothing says so."""
+    if cause.doubtful:
+        return ""
+    if cause.is_exact:
+        return "Where the fault was, the program is not the healthy one"
+    if cause.as_before:
+        return "The fault still acts"
+    if cause.weaker:
+        return "The fault is weaker, not gone"
+    return "The edit changes one number, and not to a right one" if _changes_a_number(evidence) else ""
+
+
+def _not_executed(comparison: Comparison) -> str:
+    """Return the first statement of a fix that no measurement executes, as a clause, or ""."""
+    return f"no measurement executes `{comparison.not_executed[0][:80]}`" if comparison.not_executed else ""
 
 
 def _judge_half(evidence: Evidence, comparison: Comparison) -> Check:

@@ -28,6 +28,12 @@ class Aspect:
     by_entry: bool = False
 
 
+# How many roundings two programs must be apart for a third to be like one of them alone.
+_CLEARLY = 3.0
+# The cosine of two ways to differ from the healthy program. Two that have nothing in common have about 0.
+_PARALLEL = 0.8
+# Sizes, which a right program may have as the broken one has them.
+_COUNTS = frozenset({"rows", "shape", "steps", "parameters"})
 _MADE_OF = ("training data", "network", "loss")
 ASPECTS: Mapping[str, Aspect] = {
     aspect.name: aspect
@@ -56,6 +62,9 @@ ASPECTS: Mapping[str, Aspect] = {
 }
 FEATURES = "features"
 """One more key of a behaviour: which features of the program act, 1 or 0 each."""
+NOT_EXECUTED = "not executed"
+"""One more key of a behaviour: the statements that no probe has executed, by function; `NEVER_CALLED` before all."""
+NEVER_CALLED = "(never called)"
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,50 @@ def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -
     return all(_between(mine[figure], ends[0][figure], ends[1][figure], ASPECTS[aspect]) for figure in mine)
 
 
+def is_still(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
+    """Return whether a program does in some figure of an aspect what the broken one does, and the healthy one not."""
+    mine, theirs, right = (one.get(aspect, {}) for one in (own, broken, reference))
+    return any(
+        _apart(mine[figure], numbers, ASPECTS[aspect])[0] <= 1
+        and _apart(mine[figure], right.get(figure, ()), ASPECTS[aspect])[0] > _CLEARLY
+        for figure, numbers in theirs.items()
+        if figure in mine and figure not in _COUNTS
+    )
+
+
+def goes_towards(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
+    """Return whether an aspect differs from the healthy program's as the broken one's does, by as much or less."""
+    mine, theirs, right = (one.get(aspect, {}) for one in (own, broken, reference))
+    product, own_square, their_square = 0.0, 0.0, 0.0
+    for figure, numbers in right.items():
+        triples = list(zip(mine.get(figure, ()), theirs.get(figure, ()), numbers, strict=False))
+        if len(triples) < len(numbers) or any(isinstance(one, str) for triple in triples for one in triple):
+            continue
+        largest = max(_largest(numbers for triple in triples for numbers in triple), 1e-12)
+        for one, two, three in triples:
+            moved, wrong = (float(end) - float(three) for end in (one, two))
+            product += moved * wrong / largest**2
+            own_square, their_square = own_square + (moved / largest) ** 2, their_square + (wrong / largest) ** 2
+    if not own_square or not their_square:
+        return False
+    return product / math.sqrt(own_square * their_square) > _PARALLEL and product <= 1.1 * their_square
+
+
+def is_conditional(own: Behaviour, reference: Behaviour) -> Difference | None:
+    """Return a figure of a step in which a program differs only while the loss is small, or at one factor of a scaler.
+
+    Steps on usual inputs are those of the healthy program, so that the program asks in which state the training is.
+    """
+    step = ASPECTS["step"]
+    mine, theirs = own.get(step.name, {}), reference.get(step.name, {})
+    pairs = {figure: _apart(mine.get(figure, ()), theirs.get(figure, ()), step) for figure in {**mine, **theirs}}
+    apart = {figure: pair for figure, (roundings, pair) in pairs.items() if roundings > 1}
+    if any(figure.startswith("usual inputs") for figure in apart):
+        return None
+    figure = next((one for one in sorted(apart) if one.startswith(("small loss", "another factor"))), None)
+    return None if figure is None else Difference(step.name, figure, *apart[figure])
+
+
 def have_one_form(aspect: str, own: Behaviour, other: Behaviour) -> bool:
     """Return whether two programs have the same figures of an aspect, each with as many numbers."""
     mine, theirs = ({figure: len(numbers) for figure, numbers in one.get(aspect, {}).items()} for one in (own, other))
@@ -141,6 +194,21 @@ def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...
     mine = own.get(FEATURES, {})
     least = {name: min(_number(table.get(name)) for table in tables) for name in tables[0]}
     return tuple(name for name, wanted in least.items() if _number(mine.get(name)) < wanted)
+
+
+def not_executed(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:
+    """Return the statements that no probe has executed, and that these other programs have not or do execute.
+
+    A function that nobody calls and that none of the others has can do nothing.
+    """
+    tables = [one.get(NOT_EXECUTED, {}) for one in others]
+    found: list[str] = []
+    for name, texts in own.get(NOT_EXECUTED, {}).items():
+        known = {text for table in tables for text in table.get(name, ())}
+        if NEVER_CALLED in texts and not any(name in table for table in tables):
+            continue
+        found += [str(text) for text in texts if text not in known and text != NEVER_CALLED]
+    return tuple(found)
 
 
 def _number(values: Sequence[Number] | None) -> float:

@@ -9,22 +9,26 @@ A tensor becomes a few numbers: its projections on fixed random directions. Rows
 Fourier features, in which their order does not count.
 """
 
+import ast
 import copy
 import functools
 import hashlib
 import itertools
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
 
+from harness.behaviour.compare import NEVER_CALLED, NOT_EXECUTED
 from harness.checks.core.subject import Subject, Trial
 from harness.checks.core.training import no_autocast
+from harness.data import DATASETS
 from harness.run.evaluation import IGNORED
 from harness.run.experiment import Experiment
 
@@ -43,6 +47,8 @@ _EVALUATED = (257, 65, 17, 1)  # rows; 65 leaves one row for a second batch of 6
 _BUILDS = 40
 _RATE = 1e-3  # of a plain optimizer of ours
 _DRAWN = 60  # batches
+_DOUBLINGS, _SURE = 12, 6.0  # of weights, until nine in ten outputs stand out so far: a loss of about 0.01
+_FACTOR = 2.0**10  # of a gradient scaler, which begins with 2**16
 _CERTAIN = (0.0, 1.0, 4.0)  # how far the right output of the stand-in stands out
 _LOSSES = (1.0, 1.0, 0.3, 1.0, 1.0, 0.5, 0.7, 0.8, 0.2, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0)
 
@@ -54,18 +60,79 @@ def measure_behaviour(subject: Subject) -> Behaviour:
     """
     subject.trial()
     found: Behaviour = {}
-    for name, probe in _PROBES.items():
-        figures: Figures = {}
-        try:
-            for figure, numbers in probe(subject):
-                figures[figure] = [_plain(number) for number in numbers]
-        except Exception as error:  # of the program's code, in whatever way it is called
-            figures["raises"] = [type(error).__name__]
-        found[name] = figures
+    with _executed_lines(str(subject.path)) as executed:
+        for name, probe in _PROBES.items():
+            figures: Figures = {}
+            try:
+                for figure, numbers in probe(subject):
+                    figures[figure] = [_plain(number) for number in numbers]
+            except Exception as error:  # of the program's code, in whatever way it is called
+                figures["raises"] = [type(error).__name__]
+            found[name] = figures
+    found[NOT_EXECUTED] = _not_executed(ast.parse(subject.source), executed)
     return found
 
 
 Probe = Iterator[tuple[str, Sequence[float | str]]]
+
+
+@contextmanager
+def _executed_lines(file: str) -> Iterator[set[int]]:
+    """Collect the lines of a file that are executed."""
+    lines = set[int]()
+
+    def on_line(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            lines.add(frame.f_lineno)
+        return on_line
+
+    def on_call(frame: FrameType, _event: str, _: Any) -> Any:
+        return on_line if frame.f_code.co_filename == file else None
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        yield lines
+    finally:
+        sys.settrace(before)
+
+
+def _not_executed(tree: ast.AST, executed: set[int], inside: str = "") -> Figures:
+    """Return the statements of each function that no probe has executed, or `NEVER_CALLED` before all of them.
+
+    Errors that a program may raise are left out: a training that goes on has not met them.
+    """
+    found: Figures = {}
+    for node in ast.iter_child_nodes(tree):
+        name = f"{inside}.{node.name}".lstrip(".") if isinstance(node, ast.FunctionDef | ast.ClassDef) else inside
+        found |= _not_executed(node, executed, name)
+        if isinstance(node, ast.FunctionDef):
+            statements = list(_own_statements(node.body))
+            missed = [one for one in statements if not any(line in executed for line in _lines_of(one))]
+            heads = [ast.unparse(one).partition("\n")[0] for one in missed]
+            if heads:
+                found[name] = [NEVER_CALLED, *heads] if len(missed) == len(statements) else list(heads)
+    return found
+
+
+def _own_statements(block: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a function without those of functions in it."""
+    for node in block:
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not is_text and not isinstance(node, ast.Raise | ast.Assert | ast.Pass | ast.Try | ast.Global):
+            yield node
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        handlers = [handler.body for handler in getattr(node, "handlers", ())]
+        for inner in (*(getattr(node, part, ()) for part in ("body", "orelse", "finalbody")), *handlers):
+            yield from _own_statements(inner)
+
+
+def _lines_of(node: ast.stmt) -> range:
+    """Return the lines of a statement; of one that holds others, those of its head."""
+    body = getattr(node, "body", None)
+    last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or node.lineno
+    return range(node.lineno, max(last, node.lineno) + 1)
 
 
 # --- data ---
@@ -75,6 +142,16 @@ def _training_data(subject: Subject) -> Probe:
     trial = subject.trial()
     yield from _data(trial.inputs, trial.labels)
     yield "steps", [trial.steps]
+    yield _tried("not finite with blank images", lambda: _not_finite(subject))
+
+
+def _not_finite(subject: Subject) -> list[float]:
+    """Return how many inputs of both splits are not finite if some images of each are black, grey or white."""
+    data = subject.tensors()
+    if DATASETS[data.name].kind == "images":
+        for split in (data.train, data.validation):
+            split.inputs[:3] = torch.tensor([0, 128, 255], dtype=torch.uint8).view(3, 1, 1, 1)
+    return [float((~inputs.isfinite()).sum()) for inputs, _ in subject.experiment().load_data(data)]
 
 
 def _validation_data(subject: Subject) -> Probe:
@@ -99,8 +176,7 @@ def _preparation(subject: Subject) -> Probe:
     shape = labels.shape
     kept = [float((targets == labels).double().mean()) if targets.shape == shape else -1.0 for _, targets in batches]
     yield "labels as they were", [sum(kept) / len(kept)]
-    another_first = torch.cat([inputs[1:2], inputs[1:]]), torch.cat([labels[1:2], labels[1:]])
-    yield "examples that another one changes", [_others_changed(batches, _all_prepared(trial, *another_first))]
+    yield "examples that others change", [_others_changed(trial, inputs, labels, batches, seed) for seed in (1, 2)]
     if _is_random(batches):
         yield "at random", [1.0]
         return
@@ -109,17 +185,19 @@ def _preparation(subject: Subject) -> Probe:
     yield "inputs", _projections(prepared)
 
 
-def _others_changed(batches: "_Batches", changed: "_Batches") -> float:
-    """Return the share of examples, the first one aside, that differ between batches drawn alike."""
+def _others_changed(trial: Trial, inputs: Tensor, labels: Tensor, batches: "_Batches", seed: int) -> float:
+    """Return the share of examples that differ when the others, half of the batch at random, are other ones."""
+    half = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(seed))[: len(inputs) // 2]
+    others, other_labels = _batch(trial, len(inputs), seed=70 + seed)
+    replaced = inputs.index_copy(0, half, others[half]), labels.index_copy(0, half, other_labels[half])
+    kept = torch.ones(len(inputs), dtype=torch.bool).index_fill(0, half, False)
     found = []
-    for one, two in zip(batches, changed, strict=True):
+    for one, two in zip(batches, _all_prepared(trial, *replaced), strict=True):
         for before, after in zip(one, two, strict=True):
-            if before.shape != after.shape:
+            if before.shape != after.shape or len(before) != len(inputs):
                 return 1.0
-            rows = (before[1:] != after[1:]) & ~(before[1:].isnan() & after[1:].isnan())
-            found.append(
-                float(rows.flatten(1).any(dim=1).double().mean()) if rows.dim() > 1 else float(rows.double().mean())
-            )
+            rows = (before[kept] != after[kept]) & ~(before[kept].isnan() & after[kept].isnan())
+            found.append(float(rows.flatten(1).any(dim=1).double().mean() if rows.dim() > 1 else rows.double().mean()))
     return sum(found) / len(found)
 
 
@@ -150,9 +228,20 @@ def _augmentation(subject: Subject) -> Probe:
             sum(len(set(rows)) for rows in drawn) / every,  # different examples in a batch
             sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,  # different examples in one place
             *(sum(equal) / len(equal) for equal in beside.values()),
+            *(_freedom(drawn, apart) for apart in beside),
             sum(repeats) / len(repeats),  # equal in the next batch
         ],
     )
+
+
+def _freedom(drawn: Sequence[Sequence[bytes]], apart: int) -> float:
+    """Return the share of the pairs of draws that occur in two places: 1 if one says nothing about the other.
+
+    If few draws exist, each pair of them occurs; if many, hardly any pair occurs twice.
+    """
+    pairs = [pair for rows in drawn for pair in zip(rows, rows[apart:], strict=False)]
+    different = len({one for rows in drawn for one in rows})
+    return len(set(pairs)) / min(len(pairs), different**2)
 
 
 _Batches = Sequence[tuple[Tensor, Tensor]]
@@ -190,13 +279,35 @@ def _network(subject: Subject) -> Probe:
             before = [buffer.clone() for buffer in model.buffers()]
             yield f"{kind} inputs, training mode", _projections(model.train()(inputs))
         yield f"{kind} inputs, statistics", _changes(before, model)
-    _give_weights(model)
     inputs, _ = _batch(trial, _ROWS)
+    for name, some in _other_forms(inputs):
+        for mode in ("eval", "training"):
+            _give_weights(model)
+            torch.manual_seed(7)
+            yield _tried(f"{name}, {mode} mode", lambda: _projections(model.train(mode == "training")(some)))  # noqa: B023
+    _give_weights(model)
     model.zero_grad()
     torch.manual_seed(7)
     outputs = model.train()(inputs)
     (outputs * _draws(outputs.shape, 8)).sum().backward()
     yield "gradients", [number for p in model.parameters() for number in _projections(_gradient(p))[:1]]
+
+
+def _other_forms(inputs: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Yield batches of other sizes than those of training; texts are shorter, too."""
+    yield "one row", inputs[:1]
+    yield "two rows", inputs[:2]
+    if not inputs.is_floating_point() and inputs.dim() == 2:
+        yield "two symbols", inputs[:, :2]
+        yield "half the symbols", inputs[:, : -(-inputs.shape[1] // 2)]
+
+
+def _tried(figure: str, measure: Callable[[], Sequence[float | str]]) -> tuple[str, Sequence[float | str]]:
+    """Return a figure, or the name of the error that a program raises where it need not work."""
+    try:
+        return figure, measure()
+    except Exception as error:
+        return figure, [type(error).__name__]
 
 
 def _initialization(subject: Subject) -> Probe:
@@ -283,15 +394,69 @@ def _derivative(loss: Tensor, outputs: Tensor) -> list[float]:
 
 
 def _step(subject: Subject) -> Probe:
-    """Make steps with weights and inputs of ours and a plain optimizer of ours."""
-    for kind, scale in (("usual", 1.0), ("large", 100.0)):
+    """Make steps with weights and inputs of ours and a plain optimizer of ours.
+
+    A fault may act only while the loss is large, small or far beyond all bounds, or at one factor of a scaler.
+    """
+    for kind in ("usual inputs", "large inputs", "small loss", "another factor"):
         trial = subject.trial()
         _give_weights(trial.model)
         optimizer = torch.optim.SGD(trial.model.parameters(), lr=_RATE)
         batches = [_batch(trial, trial.batch_size, seed) for seed in (3, 4, 5)]
+        scale = 100.0 if kind == "large inputs" else 1.0
         if not batches[0][0].is_floating_point() and scale != 1.0:
             continue
-        yield from ((f"{kind} inputs, {name}", found) for name, found in _steps(trial, optimizer, batches, scale))
+        if kind == "small loss":
+            _make_sure(trial.model, *batches[0])
+            batches = [(batch[0], _fitting(trial.model, *batch, seed=50 + n)) for n, batch in enumerate(batches)]
+        if kind == "another factor" and not _set_factors(trial):
+            continue
+        yield from ((f"{kind}, {name}", found) for name, found in _steps(trial, optimizer, batches, scale))
+
+
+@torch.no_grad()
+def _make_sure(model: nn.Module, inputs: Tensor, labels: Tensor) -> None:
+    """Let the weights of a network grow until it is sure of classes."""
+    for _ in range(0 if labels.is_floating_point() and not _are_answers(labels) else _DOUBLINGS):
+        if _is_sure(copy.deepcopy(model).train()(inputs)):
+            return
+        for matrix in (parameter for parameter in model.parameters() if parameter.dim() > 1):
+            matrix.mul_(2)
+
+
+@torch.no_grad()
+def _fitting(model: nn.Module, inputs: Tensor, labels: Tensor, seed: int) -> Tensor:
+    """Return labels that a network all but gives itself in a step with this seed."""
+    torch.manual_seed(seed)
+    outputs: Tensor = copy.deepcopy(model).train()(inputs)
+    if not labels.is_floating_point():
+        found = outputs.argmax(dim=-1) if outputs.dim() > labels.dim() else (outputs > 0).long()
+        return torch.where(labels == IGNORED, labels, found.reshape(labels.shape))
+    if _are_answers(labels):
+        return (outputs > 0).to(labels.dtype).reshape(labels.shape)
+    if outputs[0].numel() + 1 == labels[0].numel():  # a class beside other targets
+        return torch.cat([outputs.argmax(dim=-1, keepdim=True).to(labels.dtype), outputs], dim=1)
+    return outputs.reshape(labels.shape) + 0.02 * labels if outputs.numel() == labels.numel() else labels
+
+
+def _are_answers(labels: Tensor) -> bool:
+    """Return whether targets are answers, yes or no."""
+    return bool(((labels == 0) | (labels == 1)).all())
+
+
+def _is_sure(outputs: Tensor) -> bool:
+    if outputs.dim() < 2 or outputs.shape[-1] < 2:
+        return bool(outputs.abs().quantile(0.1) > _SURE)
+    best = outputs.topk(2, dim=-1).values
+    return bool((best[..., 0] - best[..., 1]).flatten().quantile(0.1) > _SURE)
+
+
+def _set_factors(trial: Trial) -> bool:
+    """Give the scalers of a program another factor; return whether it has any."""
+    scalers = trial.experiment.scalers()
+    for scaler in scalers.values():
+        scaler.load_state_dict({**scaler.state_dict(), "scale": _FACTOR} if scaler.is_enabled() else {})
+    return any(scaler.is_enabled() for scaler in scalers.values())
 
 
 def _step_at_start(subject: Subject) -> Probe:
@@ -512,6 +677,7 @@ def _features(subject: Subject) -> Probe:
     with _calls(trial.model) as calls, _autocast() as reduced:
         trial.experiment.train_step(trial.model.train(), optimizer, *batch)
     yield "parts of a batch", [float(len(calls))]
+    yield "division of a batch", [len(batch[0]) / max(calls, default=len(batch[0]))]
     yield "mixed precision", [float(bool(reduced))]
     yield "loss scaling", [float(any(scaler.is_enabled() for scaler in trial.experiment.scalers().values()))]
     yield "clipping", [float(_clips(subject))]

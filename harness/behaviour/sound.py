@@ -23,9 +23,13 @@ from harness.behaviour.compare import (
     below,
     difference,
     differences,
+    goes_towards,
     have_one_form,
+    is_conditional,
+    is_still,
     lies_between,
     lost_features,
+    not_executed,
     places_apart,
     roots,
 )
@@ -37,7 +41,7 @@ _TOGETHER = frozenset({"network", "loss"})
 _SINKS = frozenset({"step", "step at the start", "first steps", "evaluation of the network", "serving"})
 # A loss of other targets, of mixed examples say, has another floor.
 _OF_LOSS = ("loss", "batches", "augmentation")
-_EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming"})
+EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming"})
 # Another optimizer, rate or schedule is right if it is that of a sound edit of the experiment.
 _RULE = "update rule"
 _BY_PARAMETER = frozenset({_RULE, "first weights"})
@@ -169,9 +173,9 @@ def read_sound_programs(path: Path) -> SoundPrograms | None:
 class Cause:
     """What became of one break: `left` is a figure that is not that of a right program, None if it is fixed.
 
-    as_before: that aspect is still as in the broken program. weaker: it lies between the broken program and the healthy
-    one, or it is that of a known fix that leaves the cause. doubtful: it is a number beside the right ones, of which
-    nobody has said that it is wrong.
+    as_before: in some figure, or on some parameter, the program still does what the broken one does. weaker: it differs
+    from the healthy one as the broken one does, and less; or it is a known fix that leaves the cause. doubtful: it is a
+    number beside the right ones, of which nobody has said that it is wrong.
     """
 
     id: str
@@ -183,7 +187,7 @@ class Cause:
     @property
     def is_exact(self) -> bool:
         """Whether there is one right way to do what is left: a metric, an answer, what is kept or resumed."""
-        return self.left is not None and self.left.aspect in _EXACT
+        return self.left is not None and self.left.aspect in EXACT
 
 
 @dataclass(frozen=True)
@@ -192,7 +196,8 @@ class Comparison:
 
     other: figures of places that were not broken in which the fix differs from all of them. lost: features of the right
     programs that no longer act. other_loss: the loss is another one that is right. other_data: the data differ from the
-    reference fix's.
+    reference fix's. not_executed: statements of the fix alone that no measurement has executed. conditional: a
+    step that differs in some states of the training only.
     """
 
     causes: tuple[Cause, ...]
@@ -200,6 +205,8 @@ class Comparison:
     lost: tuple[str, ...]
     other_loss: bool = False
     other_data: bool = False
+    not_executed: tuple[str, ...] = ()
+    conditional: Difference | None = None
 
     @property
     def is_right(self) -> bool:
@@ -244,6 +251,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         for aspect in apart
         if any(difference(aspect, own, one) is None for one in (*right, *programs.sound) if aspect in one)
     }
+    right_step = "step" in accepted or not apart.keys().isdisjoint(below("step"))
     # What rests on an aspect that differs differs for that reason.
     other = [aspect for aspect in apart if aspect not in accepted and not below(aspect) & apart.keys()]
     for place, one in enumerate(programs.breaks):
@@ -257,6 +265,8 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         lost=lost_features(own, right),
         other_loss=any(aspect in apart and aspect in accepted for aspect in _OF_LOSS),
         other_data=not apart.keys().isdisjoint(("training data", "validation data")),
+        conditional=None if right_step else is_conditional(own, reference),
+        not_executed=not_executed(own, [reference, *(one.broken for one in programs.breaks if one.broken)]),
     )
 
 
@@ -293,12 +303,28 @@ def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, 
     wrong: Sequence[str] = [aspect for aspect in one.edited if aspect in apart] or list(apart)
     before: list[str] = []
     weaker = any(example.is_like(own) for example in one.masked)
-    if one.broken is not None:
-        before = [aspect for aspect in wrong if difference(aspect, own, one.broken) is None]
-        between = all(lies_between(aspect, own, one.broken, reference) for aspect in one.edited)
-        weaker |= between and len(before) < len(wrong)
+    if (broken := one.broken) is not None:
+        before = [aspect for aspect in wrong if _is_as_before(aspect, one, own, broken, reference)]
+        # Other right rules of update and weights may lie on the way to the broken ones.
+        others = [aspect for aspect in wrong if aspect not in _BY_PARAMETER]
+        weaker |= any(goes_towards(aspect, own, broken, reference) for aspect in others)
     doubtful = any(_is_doubtful(own, example) for example in one.doubtful)
     return Cause(one.id, apart[(before or wrong)[0]], bool(before), weaker, doubtful)
+
+
+def _is_as_before(aspect: str, one: Break, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
+    """Return whether the break still acts in an aspect: in some figure, or on some parameter."""
+    if difference(aspect, own, broken) is None:
+        return True
+    if aspect not in _BY_PARAMETER:
+        return is_still(aspect, own, broken, reference)
+    if not all(have_one_form(aspect, own, other) for other in (broken, reference)):
+        return False
+    return any(
+        is_still(aspect, *(at_places(aspect, program, {figure: (place,)}) for program in (own, broken, reference)))
+        for figure, places in one.places.get(aspect, {}).items()
+        for place in places
+    )
 
 
 def _is_doubtful(own: Behaviour, example: Example) -> bool:
