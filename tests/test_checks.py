@@ -88,6 +88,9 @@ EXPONENTIAL = with_layer(
     "Exponential", "(1000 * x.abs()).exp()", ("nn.Linear(16, 10)", "nn.Linear(16, 10), Exponential()")
 )
 CLIP = "    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n"
+PRUNED = "    with torch.no_grad():\n        model[1].weight[:8] = 0.0\n"
+PRUNED_AFTER = "    optimizer.step()\n" + PRUNED
+PRUNED_BEFORE = (MODEL, MODEL.replace("return nn", "model = nn") + PRUNED + "    return model\n")
 CLIPPED = CLIP + "    optimizer.step()\n"
 SCALED = edited(AMP, ("    scaler.step", CLIP + "    scaler.step"))
 EVERY_FOURTH = edited(
@@ -536,6 +539,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("gradcheck", "passes", AMP),
     ("gradcheck", "passes", SQUARE.replace("FACTOR", "2")),
     ("gradcheck", "differs", SQUARE.replace("FACTOR", "1.999")),
+    ("updates", "follows", edited(train_step(STEP + PRUNED_AFTER), PRUNED_BEFORE)),
     ("updates", "follows", AMP),
     ("updates", "follows", CHANCE),
     ("updates", "follows", train_step(STEP + CLIPPED)),

@@ -408,7 +408,8 @@ def _step(subject: Subject) -> Probe:
             continue
         if kind == "small loss":
             _make_sure(trial.model, *batches[0])
-            batches = [(batch[0], _fitting(trial.model, *batch, seed=50 + n)) for n, batch in enumerate(batches)]
+            outputs = _outputs_in_steps(subject, trial.model, batches)
+            batches = [(inputs, _fitting(one, labels)) for one, (inputs, labels) in zip(outputs, batches, strict=True)]
         if kind == "another factor" and not _set_factors(trial):
             continue
         yield from ((f"{kind}, {name}", found) for name, found in _steps(trial, optimizer, batches, scale))
@@ -418,17 +419,39 @@ def _step(subject: Subject) -> Probe:
 def _make_sure(model: nn.Module, inputs: Tensor, labels: Tensor) -> None:
     """Let the weights of a network grow until it is sure of classes."""
     for _ in range(0 if labels.is_floating_point() and not _are_answers(labels) else _DOUBLINGS):
-        if _is_sure(copy.deepcopy(model).train()(inputs)):
+        if _is_sure(model.eval()(inputs)):
             return
         for matrix in (parameter for parameter in model.parameters() if parameter.dim() > 1):
             matrix.mul_(2)
 
 
-@torch.no_grad()
-def _fitting(model: nn.Module, inputs: Tensor, labels: Tensor, seed: int) -> Tensor:
-    """Return labels that a network all but gives itself in a step with this seed."""
-    torch.manual_seed(seed)
-    outputs: Tensor = copy.deepcopy(model).train()(inputs)
+def _outputs_in_steps(subject: Subject, model: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
+    """Return the outputs (B, ...) of a network in each of the first steps, in the mode that the step sets.
+
+    If a step does not call the network once, on its whole batch, they are those in training mode.
+    """
+    trial = subject.trial()
+    trial.model.load_state_dict(model.state_dict())
+    optimizer = torch.optim.SGD(trial.model.parameters(), lr=0.0)
+    calls: list[tuple[Tensor, Tensor]] = []
+    handle = trial.model.register_forward_hook(lambda _, given, outputs: calls.append((given[0], outputs.detach())))
+    found = []
+    for number, (inputs, labels) in enumerate(batches):
+        torch.manual_seed(50 + number)
+        with torch.no_grad():
+            usual = copy.deepcopy(trial.model).train()(inputs)
+        calls.clear()
+        torch.manual_seed(50 + number)
+        trial.experiment.train_step(trial.model.train(), optimizer, inputs, labels)
+        is_whole = len(calls) == 1 and torch.equal(calls[0][0], inputs)
+        found.append(calls[0][1] if is_whole else usual)
+    handle.remove()
+    return found
+
+
+def _fitting(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Return labels that all but agree with outputs."""
+    outputs = outputs.float()
     if not labels.is_floating_point():
         found = outputs.argmax(dim=-1) if outputs.dim() > labels.dim() else (outputs > 0).long()
         return torch.where(labels == IGNORED, labels, found.reshape(labels.shape))

@@ -45,6 +45,7 @@ EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end of
 # Another optimizer, rate or schedule is right if it is that of a sound edit of the experiment.
 _RULE = "update rule"
 _BY_PARAMETER = frozenset({_RULE, "first weights"})
+_OF_DATA = frozenset({"training data", "validation data", "batches", "augmentation"})
 _LIST = Field(strict=False)
 
 
@@ -305,9 +306,8 @@ def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, 
     weaker = any(example.is_like(own) for example in one.masked)
     if (broken := one.broken) is not None:
         before = [aspect for aspect in wrong if _is_as_before(aspect, one, own, broken, reference)]
-        # Other right rules of update and weights may lie on the way to the broken ones.
-        others = [aspect for aspect in wrong if aspect not in _BY_PARAMETER]
-        weaker |= any(goes_towards(aspect, own, broken, reference) for aspect in others)
+        # Fewer wrong examples lie on the way to the broken ones; so may other right losses and rules of update.
+        weaker |= any(goes_towards(aspect, own, broken, reference) for aspect in wrong if aspect in _OF_DATA)
     doubtful = any(_is_doubtful(own, example) for example in one.doubtful)
     return Cause(one.id, apart[(before or wrong)[0]], bool(before), weaker, doubtful)
 

@@ -7,7 +7,8 @@ batches. It may not use a longer one (`times the length` above 1: summed, still 
 (`off its direction`: left over from earlier batches, changed after the backward pass). If `clip_grad_norm_` leaves a
 gradient of some norm, the update must use that one: a longer one, beyond the bound too, was not clipped, and a shorter
 one was clipped while it was scaled (`off what clipping left`, as a factor). Then a copy of the optimizer steps with the
-gradient that was used: the weights must move as it moves them. An update that a gradient scaler skips does not count.
+gradient that was used: the weights must move as it moves them, but for pruned ones, which stay zero. An update that a
+gradient scaler skips does not count.
 
 Sources of the bounds, over the sound variants of all experiments: healthy updates are as long as they should be to
 four digits (1.1), 0.001 off their direction in float16 and 1e-7 in float32 (0.1), and move the weights to the bit
@@ -205,6 +206,7 @@ def _off_move(trial: Trial, model: nn.Module, optimizer: torch.optim.Optimizer, 
     optimizer.step()
     off, move = 0.0, 0.0
     for (name, expected), found in zip(model.named_parameters(), trial.model.parameters(), strict=True):
-        off += float((found - expected).double().square().sum())
+        pruned = (start[name] == 0) & (found == 0)
+        off += float((found - expected).double().masked_fill(pruned, 0.0).square().sum())
         move += float((expected - start[name]).double().square().sum())
     return math.sqrt(off / move) if move else math.inf if off else 0.0
