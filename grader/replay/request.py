@@ -117,10 +117,15 @@ class Request:
 def _environment(kind: Kind) -> str:
     """Return what all replays on this machine depend on: harness, scripts, held-out data, limits, versions.
 
-    The sources of the experiment are in the request, a run makes no check, and no replay prints one.
+    The sources of the experiment are in the request, a run makes no check, no replay prints one, and none compares.
     """
-    left_out = {"run": ("checks", "behaviour"), "checks": ("checks/cli", "behaviour"), "behaviour": ("checks/cli",)}
-    harness = harness_hash("experiments", *left_out[kind])
+    compared = ("behaviour/compare", "behaviour/sound")
+    left_out = {
+        "run": ("checks", "behaviour"),
+        "checks": ("checks/cli", "behaviour"),
+        "behaviour": ("checks/cli", *compared),
+    }
+    harness = harness_hash("experiments", "goal", *left_out[kind])
     heldout = hashlib.sha256((HELDOUT_FOLDER / "SHA256SUMS").read_bytes()).hexdigest()
     inside = hashlib.sha256()
     for path in sorted(INSIDE.glob("*.py")):

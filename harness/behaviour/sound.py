@@ -174,9 +174,10 @@ def read_sound_programs(path: Path) -> SoundPrograms | None:
 class Cause:
     """What became of one break: `left` is a figure that is not that of a right program, None if it is fixed.
 
-    as_before: in some figure, or on some parameter, the program still does what the broken one does. weaker: it differs
-    from the healthy one as the broken one does, and less; or it is a known fix that leaves the cause. doubtful: it is a
-    number beside the right ones, of which nobody has said that it is wrong.
+    as_before: in some figure, or on some parameter, the program still does what the broken one does, and its functions
+    do not make up for it together. weaker: it differs from the healthy one as the broken one does, and less; or it is a
+    known fix that leaves the cause. doubtful: it is a number beside the right ones, of which nobody has said that it is
+    wrong.
     """
 
     id: str
@@ -305,11 +306,18 @@ def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, 
     before: list[str] = []
     weaker = any(example.is_like(own) for example in one.masked)
     if (broken := one.broken) is not None:
-        before = [aspect for aspect in wrong if _is_as_before(aspect, one, own, broken, reference)]
+        if not _is_made_up_for(one, apart):
+            before = [aspect for aspect in wrong if _is_as_before(aspect, one, own, broken, reference)]
         # Fewer wrong examples lie on the way to the broken ones; so may other right losses and rules of update.
         weaker |= any(goes_towards(aspect, own, broken, reference) for aspect in wrong if aspect in _OF_DATA)
     doubtful = any(_is_doubtful(own, example) for example in one.doubtful)
     return Cause(one.id, apart[(before or wrong)[0]], bool(before), weaker, doubtful)
+
+
+def _is_made_up_for(one: Break, apart: Mapping[str, Difference]) -> bool:
+    """Return whether the functions that the break changes do together what those of the healthy program do."""
+    shown = _SINKS & set(one.changed) - set(one.edited)
+    return bool(shown) and shown.isdisjoint(apart)
 
 
 def _is_as_before(aspect: str, one: Break, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:

@@ -27,11 +27,11 @@ def git_commit() -> str | None:
 
 
 def harness_hash(*without: str) -> str:
-    """Return the SHA-256 over the Python sources of the harness and their paths, without those of some folders."""
+    """Return the SHA-256 over the Python sources of the harness and their paths, without some folders and modules."""
     total = hashlib.sha256()
     for path in sorted(_HARNESS.rglob("*.py")):
         name = path.relative_to(_HARNESS).as_posix()
-        if name.startswith(tuple(f"{folder}/" for folder in without)):
+        if name.startswith(tuple(f"{part}{end}" for part in without for end in ("/", ".py"))):
             continue
         content = path.read_bytes()
         total.update(f"{name}\0{len(content)}\0".encode())
