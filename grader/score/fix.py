@@ -32,6 +32,7 @@ from grader.score.verdict import Check, Measurement, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
 from harness.behaviour.sound import EXACT, Cause, Comparison
 from harness.recipe import Recipe, Symptom
+from harness.recorded import mechanisms_of
 
 CORRECT, MINIMAL = 12.0, 8.0
 MASKED = 4.0
@@ -170,19 +171,10 @@ def _judge_without_symptom(
     evidence: Evidence, bad_checks: Sequence[Measurement], bad_evaluations: Sequence[Measurement]
 ) -> Check:
     """Judge a run whose log shows no symptom, by what is not sound in it."""
-    if bad_checks and bad_evaluations:
-        return _lost(
-            f"The symptom is gone, the cause is not ({_figure(bad_checks[0])}), and the network is not healthy"
-            f" ({_figure(bad_evaluations[0])})."
-        )
     comparison = evidence.comparison
     assert comparison is not None
-    silent = not evidence.recipe.on(evidence.settings.dataset).symptoms
-    if bad_checks and silent and any(cause.as_before for cause in comparison.left):
-        # There was nothing in the log to mask.
-        return _lost(f"The check that finds this fault finds it as before: {_figure(bad_checks[0])}.")
     if bad_checks:
-        return _masked(evidence, f"The symptom is gone, but something is still wrong: {_figure(bad_checks[0])}.")
+        return _judge_unsound(evidence, comparison, bad_checks, bad_evaluations)
     for cause in comparison.left:
         if why := _masking(evidence, cause):
             return _masked(evidence, f"{why}: {cause.left}.")
@@ -210,6 +202,31 @@ def _judge_without_symptom(
     return full(*_CORRECT, "Where the fault was the program does what a healthy one does, and every check is sound.")
 
 
+def _judge_unsound(
+    evidence: Evidence,
+    comparison: Comparison,
+    bad_checks: Sequence[Measurement],
+    bad_evaluations: Sequence[Measurement],
+) -> Check:
+    """Judge a run whose log shows no symptom, and in which a check finds something."""
+    figure = _figure(bad_checks[0])
+    if bad_evaluations:
+        return _lost(
+            f"The symptom is gone, the cause is not ({figure}), and the network is not healthy"
+            f" ({_figure(bad_evaluations[0])})."
+        )
+    silent = not evidence.recipe.on(evidence.settings.dataset).symptoms
+    if silent and any(cause.as_before for cause in comparison.left):
+        # There was nothing in the log to mask.
+        return _lost(f"The check that finds this fault finds it as before: {figure}.")
+    if _has_a_loss_of_its_own(evidence, comparison, bad_checks):
+        return _open(
+            "The symptom is gone, and the loss is another one than the reference fix's. A check of usual losses does"
+            f" not know it: {figure}. The instructor decides."
+        )
+    return _masked(evidence, f"The symptom is gone, but something is still wrong: {figure}.")
+
+
 def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measurement) -> Check:
     """Judge a fix whose checks are sound, and whose weights are not healthy as the trusted evaluator sees them."""
     learnt = has_learnt(evidence.fixed, evidence.settings.dataset)
@@ -226,6 +243,18 @@ def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measuremen
             f" reference fix, so the trusted evaluator cannot judge it ({_figure(bad)}). The instructor decides."
         )
     return _masked(evidence, f"The symptom is gone, but the network is not healthy: {_figure(bad)}.")
+
+
+def _has_a_loss_of_its_own(evidence: Evidence, comparison: Comparison, bad_checks: Sequence[Measurement]) -> bool:
+    """Return whether a fix replaces a broken loss by an unknown one, and no check finds what it finds of the fault."""
+    tripped = {f"check {name.replace('_', '-')}": found for name, found in mechanisms_of(evidence.recipe.id).items()}
+    replaced = [cause for cause in comparison.left if cause.left is not None and cause.left.aspect == "loss"]
+    return (
+        bool(replaced)
+        and len(replaced) == len(comparison.left)
+        and not any(_masking(evidence, cause) for cause in replaced)
+        and not any(tripped.get(item.name) == item.value for item in bad_checks)
+    )
 
 
 def _masking(evidence: Evidence, cause: Cause) -> str:
