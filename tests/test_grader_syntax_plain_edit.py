@@ -167,6 +167,17 @@ CLASSES = [
     net() + "def f(given):\n    made = Net()\n    made.forward = nn.Linear(8, 9)",
     net() + "def f(given):\n    made = Net()\n    made.replicas = nn.ReLU()",
     net() + "def f(given):\n    made = Net()\n    made.fc = [nn.ReLU()]",
+    net() + "def f(given):\n    made = Net()\n    made.fc = given\n    made.fc[0] = nn.ReLU()",
+    net() + "def f(given):\n    made = Net()\n    made.fc[0] = given\n    made.fc[0][0] = nn.ReLU()",
+    net() + "def f(given):\n    made = Net()\n    made.add_module('fc', given)\n    made.fc[0] = nn.ReLU()",
+    net() + "def f(given):\n    made, other = Net(), 1\n    made.fc[0] = nn.ReLU()",
+    net() + "def f(given):\n    made = Net()\n    other = made\n    other.add_module('fc', given)\n"
+    "    made.fc[0] = nn.ReLU()",
+    net() + "def g(other, given):\n    other.add_module('fc', given)\ndef f(given):\n    made = Net()\n"
+    "    g(made, given)\n    made.fc[0] = nn.ReLU()",
+    net() + "def f(given):\n    made = Net()\n    def g():\n        return made\n"
+    "    g().add_module('fc', given)\n    made.fc[0] = nn.ReLU()",
+    "def f():\n    class N(nn.Module):\n        def train(self):\n            return 1",
     net() + "def f(given):\n    made = Net()\n    made.fc[0] = iter([1])",
     net() + "def f(given):\n    made = Net()\n    made = given\n    made.fc[0] = nn.ReLU()",
     net() + "def f(given):\n    for made in [Net(), given]:\n        made.fc[0] = nn.ReLU()",

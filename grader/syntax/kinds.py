@@ -320,6 +320,7 @@ class Kinds:
         self._aliases: set[tuple[_Scope, str]] = set()
         # Names that may stand for a network of which some other object has a part.
         self._shared: set[tuple[_Scope, str]] = set()
+        self._note_shared(walked)
         self._settled = False
         # First, what depends on a kind that is not known yet waits for it; then, on what no call tells, it does not.
         for self._waits in (True, False):
@@ -404,25 +405,52 @@ class Kinds:
         return None
 
     def is_whole(self, node: ast.AST) -> bool:
-        """Return whether a name stands for a network that this call has made with all its parts."""
-        return isinstance(node, ast.Name) and self.of(node) == "new network" and self._place(node) not in self._shared
+        """Return whether an expression gives a network that this call has made with all its parts.
 
-    def _is_whole(self, value: ast.AST | None) -> bool:
-        """Return whether an expression makes a network with all its parts: a copy, or a class given numbers."""
+        It makes one there, or is a name that always stands for such a network, and by which nothing else gets it: what
+        has it could give it a part of another network.
+        """
+        is_name = isinstance(node, ast.Name) and self.of(node) == "new network"
+        return self._makes_whole(node) or (is_name and self._place(node) not in self._shared)
+
+    def _makes_whole(self, value: ast.AST | None) -> bool:
+        """Return whether an expression makes a network: a copy, or a layer given numbers and such networks."""
         if not isinstance(value, ast.Call):
             return False
-        if path_of(value.func, self._paths) == "copy.deepcopy":
+        path = path_of(value.func, self._paths)
+        if path == "copy.deepcopy":
             return True
-        given = [*value.args, *(item.value for item in value.keywords)]
-        return (
-            isinstance(value.func, ast.Name)
-            and value.func.id in self._classes
-            and all(self.of(item) in (*_SCALARS, *[""] * self._waits) for item in given)
+        is_class = isinstance(value.func, ast.Name) and value.func.id in self._classes
+        scalars = (*_SCALARS, *[""] * self._waits)
+        return (is_class or self._gives(path) == "new network") and all(
+            self.of(item) in scalars or self._makes_whole(item)
+            for item in (*value.args, *(item.value for item in value.keywords))
         )
+
+    def _note_shared(self, walked: Sequence[ast.AST]) -> None:
+        """Note every name that is used for more than its parts, a call of it, a library's call, or the result."""
+        alone: set[int] = set()
+        for node in walked:
+            match node:
+                case ast.Attribute(value=ast.Name() as name) | ast.Subscript(value=ast.Name() as name):
+                    alone.add(id(name))
+                case ast.Return(value=ast.Name() as name) if self._place(name)[0] is self._scopes[id(node)]:
+                    alone.add(id(name))
+                case ast.Call(func=maker, args=arguments):
+                    alone.add(id(maker))
+                    if path_of(maker, self._paths) or getattr(maker, "id", "") in ("print", "isinstance", "len"):
+                        alone.update(map(id, arguments))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                owner = node.func.value
+                if isinstance(owner, ast.Name) and f"{node.func.attr}()" in KINDS["new network"]:
+                    self._shared.add(self._place(owner))
+        for node in walked:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in alone:
+                self._shared.add(self._place(node))
 
     def makes_networks(self, name: str) -> bool:
         """Return whether the instances of a class of the file are networks."""
-        return self._instance(name) == "network"
+        return name in self._classes and self._instance(name) == "network"
 
     def is_method(self, word: str, name: str) -> bool:
         """Return whether a class of the file whose instances are of this kind has such a method."""
@@ -463,7 +491,7 @@ class Kinds:
                 scope = self._scopes[id(target)]
                 if not self._makes(value):
                     self._aliases.add((scope, name))
-                if not self._is_whole(value):
+                if not self._makes_whole(value):
                     self._shared.add((scope, name))
                 self._put(self._names, (scope, name), kind if scope else _kept(kind))
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
@@ -766,8 +794,7 @@ class Kinds:
         if path.startswith("collections."):
             return self._table(node, name_of(path), given)
         if path:
-            fitting = [start for start in _GIVES if path == start or (start[-1] == "." and path.startswith(start))]
-            return _GIVES[max(fitting, key=len)] if fitting else "unknown"
+            return self._gives(path)
         callee = self.of(node.func)
         if callee == "function":
             function = self.function(node.func)
@@ -785,6 +812,11 @@ class Kinds:
             own = join_all([self._returns.get(method, "") for method in self._methods.get("forward", [])])
             return join(own, "tensor")
         return "unknown" if callee else ""
+
+    def _gives(self, path: str) -> Kind:
+        """Return the kind of what a library's function gives."""
+        fitting = [start for start in _GIVES if path == start or (start[-1] == "." and path.startswith(start))]
+        return _GIVES[max(fitting, key=len)] if fitting else "unknown"
 
     def _table(self, node: ast.Call, name: str, given: Sequence[Kind]) -> Kind:
         """Return the kind of a table that a call makes from pairs, from another table, or from keywords."""

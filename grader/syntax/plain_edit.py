@@ -422,7 +422,7 @@ class _Judge:
     def _stored(self, target: ast.expr, value: ast.expr) -> None:
         """Judge what an assignment stores in a target that is no name; it alone may set attributes of `self`."""
         kind = self._kinds.of(value)
-        if self._changes_what_is_new(target, kind):
+        if self._changes_what_is_new(target, value):
             self._made.add(id(target))
         match target:
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
@@ -443,25 +443,25 @@ class _Judge:
             case ast.Subscript(value=owner) if self._kinds.of(owner) == "group" and _word(kind) not in _OF_TRAINING:
                 self.odd(target, "a rate that is not a number")
 
-    def _changes_what_is_new(self, target: ast.expr, value: Kind) -> bool:
+    def _changes_what_is_new(self, target: ast.expr, value: ast.expr) -> bool:
         """Return whether a store changes an object that nothing but this call has, or the rates of a schedule.
 
-        Only this call has a network that a class of the file has made from numbers, or a copy, with all their layers;
-        and a tensor that `__init__` has made for `self`.
+        Only this call has a network that it has made, with all its layers (`Kinds.is_whole`), and may give it another
+        new layer; and a tensor that `__init__` has made for `self`.
         """
-        stored = _word(value)
+        kind = self._kinds.of(value)
         match target:
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"), attr=name)) if self._place.is_init:
-                return stored in TAME and name in self._own_tensors(self._place.inside[0])
+                return _word(kind) in TAME and name in self._own_tensors(self._place.inside[0])
             case ast.Subscript(value=owner, slice=place):
                 is_layer = _word(self._kinds.of(owner)) == "network" and self._kinds.of(place) == "number"
-                return stored == "network" and is_layer and self._kinds.is_whole(_first_name(owner))
+                return is_layer and self._kinds.is_whole(value) and self._kinds.is_whole(_first_name(owner))
             case ast.Attribute(value=owner, attr="base_lrs") if self._kinds.of(owner) == "scheduler":
                 # As the `lr` of a group, which may be set as well: numbers, and nobody can change the list any more.
-                return value in (("list", "number"), ("kept", "number"))
+                return kind in (("list", "number"), ("kept", "number"))
             case ast.Attribute(value=ast.Name() as owner, attr=name) if self._kinds.is_whole(owner):
                 is_layer = self._kinds.attributes.get(("network", name)) == "network" and name not in MODULE
-                return stored == "network" and is_layer
+                return is_layer and self._kinds.is_whole(value)
         return False
 
     def _own_tensors(self, name: str) -> set[str]:
