@@ -320,6 +320,27 @@ def test_a_checkpoint_goes_back_as_it_was_read(lines: str) -> None:
     assert (found == ()) == SAVED[lines], found
 
 
+# Lines before the result of `prepare_batch`, which gets the run's own generator, and in a method that counts.
+GIVEN = {
+    "torch.Generator().manual_seed(0)": True, "rng.manual_seed(0)": False,
+    "made = torch.Generator()\n    made = rng\n    made.manual_seed(0)": False,
+    "def seed(one):\n        one.manual_seed(0)\n    seed(rng)": False,
+}  # fmt: skip
+COUNTED = {"self.seen = size": True, "self.seen = [size]": False, "self.__class__ = size": False, "self.add = 1": False}
+
+
+@pytest.mark.parametrize("lines", GIVEN)
+def test_only_a_generator_of_this_call_is_seeded(lines: str) -> None:
+    end = "    return inputs, labels\n"
+    assert (plain_edit(MLP, edited(MLP, (end, f"    {lines}\n{end}"))) == ()) == GIVEN[lines]
+
+
+@pytest.mark.parametrize("lines", COUNTED)
+def test_an_object_that_counts_may_count_another_number(lines: str) -> None:
+    tagger, last = experiment_source("marks_tagger"), "        self.counted += size\n"
+    assert (plain_edit(tagger, edited(tagger, (last, f"{last}        {lines}\n"))) == ()) == COUNTED[lines]
+
+
 @pytest.mark.parametrize("lines", [
     "RATE = -0.1 / (2 + 3)", "from torch.optim.lr_scheduler import CosineAnnealingLR",
     "criterion = nn.CrossEntropyLoss(label_smoothing=0.1)", "DEVICE = torch.device('cpu')\nDTYPE = torch.float32",

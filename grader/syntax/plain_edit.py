@@ -374,7 +374,8 @@ class _Judge:
         may_set = self._place.is_init or (*self._place.inside, node.attr) in self._ours.stores
         if kind == "own" and ("own", node.attr) in self._kinds.attributes and self._place.where == "function":
             # An object that counts in this method already may count one thing more.
-            may_set = may_set or any(store[:-1] == self._place.inside for store in self._ours.stores)
+            counts = any(store[:-1] == self._place.inside for store in self._ours.stores)
+            may_set = may_set or (counts and not self._kinds.is_method("own", node.attr))
         if (
             not (is_self and may_set and id(node) in self._approved)
             or node.attr.startswith("__")
