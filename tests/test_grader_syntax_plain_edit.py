@@ -18,10 +18,12 @@ def at_top(lines: str) -> tuple[str, ...]:
     return tuple(item.message for item in plain_edit(MLP, source))
 
 
-def in_step(lines: str) -> tuple[str, ...]:
-    """What is not plain in lines of its `train_step`."""
+def in_step(lines: str, top: str = "") -> tuple[str, ...]:
+    """What is not plain in lines of its `train_step`, with others at the top."""
     indented = "".join(f"    {line}\n" for line in lines.split("\n"))
-    source = edited(MLP, ("    optimizer.step()\n", f"    optimizer.step()\n{indented}"))
+    source = edited(
+        MLP, ("    optimizer.step()\n", f"    optimizer.step()\n{indented}"), ("EPOCHS = 5\n", f"{top}\nEPOCHS = 5\n")
+    )
     return tuple(item.message for item in plain_edit(MLP, source))
 
 
@@ -44,9 +46,299 @@ def test_an_honest_fix_is_plain(recipe: Recipe) -> None:
     "total: float = 0.0\ntotal += loss.item()", "raise ValueError('loss')",
     "try:\n    loss.item()\nexcept (RuntimeError, ValueError) as error:\n    print(error)\n    raise",
     "device = next(model.parameters()).device", "hits = {c: 0 for c in range(10)}\nhits[3] += 1",
+    # functions in functions
+    "scale = 0.5\ndef scaled(x, power=2):\n    return scale * x ** power\nprint(scaled(inputs).mean())",
+    "seen = []\ndef note(x):\n    seen.append(x.mean())\nfor x in inputs:\n    note(x)\nprint(sum(seen))",
+    "def half(x):\n    return x / 2\nprint(list(map(half, inputs)))",
+    "last = 10\ndef factor(step):\n    if step < 3 and last > 3:\n        return step / 3\n    share = step / last\n"
+    "    share *= 2\n    return min(1.0, share)\ns = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)",
+    # tensors
+    "x = inputs.contiguous(memory_format=torch.channels_last).movedim(0, -1)",
+    "x = torch.special.entr(inputs.softmax(1)) + torch.addmm(inputs, inputs, inputs)",
+    "x = torch.empty(3).normal_()", "x = torch.empty(3)\nn = 2\nnn.init.uniform_(x)\nprint(x)",
+    "order = labels.argsort()\nback = torch.empty_like(order)\nback[order] = torch.arange(len(order))",
+    "half = slice(0, len(labels) // 2)\nx = inputs[half], labels[slice(2)]", "x = torch.Tensor([1.0, 2.0])",
+    "known = {id(p) for p in model.parameters()}\nassert all(id(p) in known for p in model.parameters())",
+    "x = torch.randperm(9, generator=torch.Generator().manual_seed(0))", "x = {i.numpy().tobytes() for i in inputs}",
+    # settings, networks, optimizers
+    "settings = {'lr': 0.1, 'betas': (0.9, 0.99)}\nx = torch.optim.AdamW(model.parameters(), **settings)",
+    "settings = dict(bias=False)\nx = nn.Linear(2, 2, **settings)",
+    "print(optimizer.defaults['lr'])\nprint(len(optimizer.state), f'{len(optimizer.state)} states')",
+    "model.load_state_dict({k: v.clone() for k, v in model.state_dict().items()})",
+    "x = copy.deepcopy(optimizer.state_dict())",
+    "for p in zip(*(m.parameters() for m in [model, model])):\n    p[0].grad = torch.zeros_like(p[0])",
+    "x = torch.optim.lr_scheduler.StepLR(optimizer, 2)\nx.base_lrs = [2 * rate for rate in x.base_lrs]",
+    "model[1].reset_parameters()",
 ])  # fmt: skip
 def test_a_plain_line_is_plain(line: str) -> None:
-    assert in_step(line) == ()
+    assert in_step(line, "import copy") == ()
+
+
+NET = """class Net(nn.Module):
+    def __init__(self, other=None):
+        super().__init__()
+        self.fc = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+        self.blocks = nn.ModuleList()
+{init}
+    def forward(self, x):
+{forward}        return self.fc(x)
+{method}"""
+
+
+def net(init: str = "pass", forward: str = "", method: str = "") -> str:
+    """A network of a student's own with lines in its methods, or another method."""
+    forward = "".join(f"        {line}\n" for line in forward.split("\n") if line)
+    method = "".join(f"    {line}\n" for line in method.split("\n") if line)
+    init = "".join(f"        {line}\n" for line in init.split("\n"))
+    return NET.format(init=init, forward=forward, method=method)
+
+
+def manager(body: str, decorator: str = "@contextmanager") -> str:
+    """A context manager of a student's own."""
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    return f"from contextlib import contextmanager\n{decorator}\ndef evaluating(model):\n{lines}"
+
+
+EVALUATING = manager("mode = model.training\nmodel.eval()\ntry:\n    yield model\nfinally:\n    model.train(mode)")
+WITH = "with evaluating(model) as network:\n    x = network(inputs)"
+
+
+@pytest.mark.parametrize("lines", [
+    net("for i in range(2):\n    self.add_module(f'part_{i}', nn.ReLU())\n    self.blocks.append(nn.Linear(2, 2))"),
+    net("self.register_buffer('mask', torch.ones(4), persistent=False)"),
+    net(method="def train(self, mode=True):\n    super().train(mode)\n    self.fc.eval()\n    return self"),
+    net("self.scale = nn.Parameter(torch.empty(3))\nnn.init.ones_(self.scale)"),
+    net("for block in self.blocks:\n    block.load_state_dict(self.blocks[0].state_dict())"),
+    net() + "def f():\n    made = Net()\n    made.fc[0] = nn.ReLU()\n    made.fc = nn.Linear(8, 8)\n    return made",
+    "import math\nWIDTH = 4\nDEVIATION = 0.5 / math.sqrt(WIDTH)",
+    "from numpy.random import SeedSequence\ndef f(seed):\n    return SeedSequence(seed).spawn(3)[0]",
+    "def f():\n    torch.default_generator.set_state(torch.random.get_rng_state())",
+])  # fmt: skip
+def test_plain_definitions_are_plain(lines: str) -> None:
+    assert at_top(lines) == ()
+
+
+def test_a_context_manager_of_the_students_own_is_plain() -> None:
+    assert in_step(WITH, EVALUATING) == ()
+    assert in_step(WITH, manager("model.eval()\nyield model\nmodel.train()")) == ()
+
+
+# The nearest that could keep or reach something.
+MANAGERS = {
+    "kept": (EVALUATING, "kept = evaluating(model)"),
+    "as a value": (EVALUATING, "f = evaluating"),
+    "handed on": (EVALUATING, "x = list(map(evaluating, [model]))"),
+    "by `next`": (EVALUATING, "next(evaluating(model))"),
+    "as a decorator": (EVALUATING + "\n@evaluating(1)\ndef f(x):\n    return x", "pass"),
+    "a plain generator": (manager("yield model", "@torch.no_grad()"), "x = evaluating(model)"),
+    "two yields": (manager("yield model\nyield model"), WITH),
+    "a yield in a loop": (manager("for _ in range(2):\n    yield model"), WITH),
+    "a yield with a value": (manager("x = yield model"), WITH),
+    "errors caught": (manager("try:\n    yield model\nexcept ValueError:\n    pass"), WITH),
+    "another decorator": (manager("yield model", "@contextmanager\n@torch.no_grad()"), WITH),
+    "contextmanager called": (EVALUATING, "x = contextmanager(print)"),
+    "contextmanager as a value": (EVALUATING, "x = contextmanager"),
+    "in a function": (EVALUATING, "@contextmanager\ndef g():\n    yield 1\nwith g():\n    pass"),
+    "a body that reaches out": (manager("model.calls = 1\nyield model"), WITH),
+    "a harness name": (EVALUATING.replace("def evaluating", "def load_checkpoint"), "pass"),
+}
+
+
+@pytest.mark.parametrize("name", MANAGERS)
+def test_a_generator_is_nothing_but_a_context(name: str) -> None:
+    top, lines = MANAGERS[name]
+    assert in_step(lines, top)
+
+
+CLASSES = [
+    net("self.add_module('forward', nn.ReLU())"), net("self.add_module('replicas', nn.ReLU())"),
+    net("self.add_module(f'{2}', nn.ReLU())"), net("self.add_module(f'rep{2}', nn.ReLU())"),
+    net("self.add_module(f'part_{other}', nn.ReLU())"), net("self.add_module('part', other)"),
+    net(forward="self.add_module('part', nn.ReLU())"), net(forward="self.blocks.append(nn.ReLU())"),
+    net("self.blocks.append(iter([1]))"), net("self.blocks = other\nself.blocks.append(nn.ReLU())"),
+    net(method="def train(self, mode=True):\n    return super().train(False)"),
+    net(method="def train(self, mode=True):\n    super().train(mode)\n    print(mode)\n    return self"),
+    net(method="def train(self, mode=True):\n    super().train(mode)\n    self.eval()\n    return self"),
+    net(method="def eval(self):\n    super().train(False)\n    return self"),
+    net("self.scale = nn.Parameter(torch.empty(3))"),
+    net("self.n = torch.zeros(3)\nself.n[0] = 1", forward="self.n[0] += 1"), net(forward="self.fc[0] = nn.ReLU()"),
+    net("self.load_state_dict(other, assign=True)"),
+    net() + "def f(given):\n    made = Net(given)\n    made.fc[0] = nn.Linear(8, 9)",
+    net() + "def f(given):\n    made = Net()\n    made.forward = nn.Linear(8, 9)",
+    net() + "def f(given):\n    made = Net()\n    made.replicas = nn.ReLU()",
+    net() + "def f(given):\n    made = Net()\n    made.fc = [nn.ReLU()]",
+    net() + "def f(given):\n    made = Net()\n    made.fc = given\n    made.fc[0] = nn.ReLU()",
+    net() + "def f(given):\n    made = Net()\n    made.fc[0] = given\n    made.fc[0][0] = nn.ReLU()",
+    net() + "def f(given):\n    made = Net()\n    made.add_module('fc', given)\n    made.fc[0] = nn.ReLU()",
+    net() + "def f(given):\n    made, other = Net(), 1\n    made.fc[0] = nn.ReLU()",
+    net() + "def f(given):\n    made = Net()\n    other = made\n    other.add_module('fc', given)\n"
+    "    made.fc[0] = nn.ReLU()",
+    net() + "def g(other, given):\n    other.add_module('fc', given)\ndef f(given):\n    made = Net()\n"
+    "    g(made, given)\n    made.fc[0] = nn.ReLU()",
+    net() + "def f(given):\n    made = Net()\n    def g():\n        return made\n"
+    "    g().add_module('fc', given)\n    made.fc[0] = nn.ReLU()",
+    "def f():\n    class N(nn.Module):\n        def train(self):\n            return 1",
+    net() + "def f(given):\n    made = Net()\n    made.fc[0] = iter([1])",
+    net() + "def f(given):\n    made = Net()\n    made = given\n    made.fc[0] = nn.ReLU()",
+    net() + "def f(given):\n    for made in [Net(), given]:\n        made.fc[0] = nn.ReLU()",
+    "def f():\n    return 1\nf = 3", "SEED = torch.Generator().manual_seed(0)",
+    "from numpy.random import SeedSequence\nSEEDS = SeedSequence(0)", "import math\nX = math.sqrt(exec('1'))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", CLASSES)
+def test_definitions_that_keep_or_reach_something_are_not_plain(lines: str) -> None:
+    assert at_top(lines)
+
+
+LAMBDA = "s = torch.optim.lr_scheduler.LambdaLR(optimizer, g)"
+INNER = {
+    "on the optimizer": "def g():\n    pass\noptimizer.step = g",
+    "on a network": "def g(x):\n    return x\nmodel.forward = g",
+    "as a hook": "def g(x):\n    return x\nloss.register_hook(g)",
+    "in a list": "def g():\n    pass\nx = [g]",
+    "returned": "def g():\n    pass\nreturn g",
+    "a closure for step": "def g():\n    return loss\noptimizer.step(g)",
+    "a harness name": "def compute_loss(a, b):\n    return a",
+    "the name of a function of the file": "def load_data():\n    pass",
+    "the name of a module": "def F():\n    pass",
+    "Python's name": "def len(x):\n    return 1",
+    "two of one name": "def g():\n    return 1\ndef g():\n    return model",
+    "a name that is something else, too": "def g():\n    return 1\ng = model",
+    "a default that keeps something": "seen = []\ndef g(x=seen):\n    return x",
+    "a default list": "def g(x=[]):\n    return x",
+    "a name of the outer function": "n = 0\ndef g():\n    nonlocal n\n    n += 1",
+    "a global name": "def g():\n    global EPOCHS\n    EPOCHS = 3",
+    "an attribute of its own": "def g():\n    pass\ng.calls = 1",
+    "its closure": "def g():\n    return loss\nx = g.__closure__",
+    "a generator": "def g():\n    yield 1\nx = list(g())",
+    "a body that reaches out": "def g():\n    open('x')\ng()",
+    "a decorator": "@print\ndef g():\n    pass",
+    "an annotation": "def g(x: exec('1')):\n    pass",
+    "a method call on the outer network": "def g():\n    model.append(nn.ReLU())\ng()",
+    "a network given": "def g(m):\n    m.append(nn.ReLU())\ng(model)",
+    "a network returned": "def g():\n    return model\ng().append(nn.ReLU())",
+    "a group returned": "def g():\n    return optimizer.param_groups[0]\ng()['calls'] = 1",
+    "a schedule that counts": f"seen = []\ndef g(step):\n    seen.append(step)\n    return 1.0\n{LAMBDA}",
+    "a schedule that reads a list": f"seen = [1]\ndef g(step):\n    return seen[0]\n{LAMBDA}",
+    "a schedule that reads a tensor": f"def g(step):\n    return loss\n{LAMBDA}",
+    "a schedule that calls": f"def h():\n    return 1.0\ndef g(step):\n    return h()\n{LAMBDA}",
+    "a schedule with a function": f"def g(step):\n    def h():\n        pass\n    return 1.0\n{LAMBDA}",
+    "a schedule that stores": f"def g(step):\n    optimizer.calls = step\n    return 1.0\n{LAMBDA}",
+    "a schedule that adds to a list": f"seen = []\ndef g(step):\n    x = seen\n    x += [1]\n    return 1.0\n{LAMBDA}",
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_a_function_in_a_function_is_only_called(name: str) -> None:
+    assert in_step(INNER[name])
+
+
+KEPT = {
+    "memory": [
+        "x = torch.empty(3)", "x = torch.empty(3)\nprint(x)\nnn.init.zeros_(x)", "x = torch.Tensor(3)",
+        "x = torch.empty(3, out=inputs).zero_()", "torch.zeros(3, out=inputs)", "make = torch.empty\nx = make(3)",
+        "x = torch.empty(3)\nx[0] = 1", "x = inputs.new_empty(3)", "x = list(map(torch.Tensor, [3]))",
+        "x = torch.empty(3)\ny = x\nnn.init.zeros_(x)", "make = torch.Tensor\nx = make(3)",
+        "try:\n    x = torch.empty(3)\n    nn.init.xavier_normal_(x)\nexcept ValueError:\n    print(x)",
+        "x = torch.empty_like(labels)\nx[inputs] = torch.arange(len(labels))",
+    ],
+    "objects": [
+        "x = id(model)", "x = id(model) % 2", "x = id(model) < 3", "x = [id(model)]", "x = [slice(2)]",
+        "print(slice(2))",
+        "s = slice(2)\nprint(s)", "s = slice(2)\ns = 3", "s = slice(2).start", "x = inputs.numpy()",
+        "x = inputs.numpy().tobytes('F')", "x = inputs.numpy().tofile('x')",
+    ],
+    "settings": [
+        "s = {'lr': iter([1])}\nx = torch.optim.SGD(model.parameters(), **s)", "s = {'file': 1}\nprint(**s)",
+        "s = {}\ns['lr'] = iter([1])\nx = torch.optim.SGD(model.parameters(), **s)", "F.relu(inputs, **{'out': loss})",
+        "x = torch.optim.SGD(model.parameters(), **optimizer.param_groups[0])",
+        "x = torch.optim.lr_scheduler.LambdaLR(optimizer, **{'lr_lambda': 1})", "torch.zeros(3, **{'out': inputs})",
+        "x = torch.utils.data.DataLoader(inputs, **{'num_workers': 2})",
+    ],
+    "optimizers": [
+        "x = optimizer.state", "if len(optimizer.state):\n    loss = loss * 2", "print(optimizer.state)",
+        "print(model.eval() if len(optimizer.state) else 1)", "optimizer.defaults['lr'] = 1", "del optimizer.state",
+        "optimizer.defaults.update(n=1)", "d = optimizer.defaults\nd |= {'n': 1}", "optimizer.base_lrs = [0.1]",
+        "s = torch.optim.lr_scheduler.StepLR(optimizer, 2)\ns.base_lrs = [model]",
+        "s = torch.optim.lr_scheduler.StepLR(optimizer, 2)\ns.base_lrs.append(1)",
+        "optimizer.load_state_dict(optimizer.state_dict())", "for part in (model, optimizer):\n    part.calls = 1",
+        "for part in (model, optimizer):\n    part.load_state_dict({})",
+        "x = copy.deepcopy(optimizer.param_groups[0])\nx['calls'] = 1",
+    ],
+    "networks": [
+        "model[1] = nn.Linear(2, 2)", "m = model\nm[1] = nn.ReLU()", "m = nn.Sequential(model)\nm[0][1] = nn.ReLU()",
+        "m = copy.copy(model)\nm[1] = nn.ReLU()", "model.load_state_dict({'a': loss}, assign=True)",
+        "model.load_state_dict({'a': model})", "nn.modules.utils.consume_prefix_in_state_dict_if_present(model, 'a')",
+        "m = copy.deepcopy(model)\nm[1] = iter([1])", "m = copy.deepcopy(model)\nm['a'] = nn.ReLU()",
+    ],
+    # Each hid something from the kinds of names once.
+    "names": [
+        "x = [0 for TABLE in [{}]]\nTABLE['a'] = TABLE['a'] + 1",
+        "x = sorted([1], key=lambda TABLE: 1)\nTABLE['a'] = 2",
+        "x = {0: 1 for TABLE in [{}]}\nTABLE.update(a=2)",
+        "for a in zip(*[[g for g in optimizer.param_groups]]):\n    a[0]['calls'] = 1",
+        "for i, g in enumerate(*[[g for g in optimizer.param_groups]]):\n    g['calls'] = 1",
+        "def g(x):\n    x['calls'] = 1\nx = list(map(g, *[[g for g in optimizer.param_groups]]))",
+        "x = []\nx.append(*[model])\nx[0].append(nn.ReLU())",
+        "x = [[[]]]\nx[0].append(model)\nx[0][1].append(nn.ReLU())",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", [line for lines in KEPT.values() for line in lines])
+def test_what_is_next_to_plain_lines_is_not_plain(lines: str) -> None:
+    assert in_step(lines, "import copy\nTABLE = {'a': 1}")
+
+
+# Edits of `load_checkpoint`, which gets the table that the harness has read from a file.
+PARTS = "    parts = {'model': model, 'optimizer': optimizer, 'scheduler': scheduler}\n"
+SAVED = {
+    "for name, part in parts.items():\n    part.load_state_dict(state[name])": True,
+    "for name, part in parts.items():\n    part.load_state_dict({'step': model})": False,
+    "for name, part in parts.items():\n    part.step = state[name]": False,
+    "for name, part in (('model', model), ('scheduler', scheduler)):\n    part.load_state_dict(state[name])": True,
+    "rest = dict(state)\nscheduler.load_state_dict(rest.pop('scheduler'))": True,
+    "rest = dict(state)\nrest['scheduler'] = {'step': model}\nscheduler.load_state_dict(rest.pop('scheduler'))": False,
+    "rest = dict(state, scheduler={'step': model})\nscheduler.load_state_dict(rest['scheduler'])": False,
+    "entry = state['scheduler']\nscheduler.load_state_dict(entry)": True,
+    "entry = state['scheduler']\nentry['step'] = model\nscheduler.load_state_dict(entry)": False,
+    "entry = state['scheduler']\nentry.update(step=model)\nscheduler.load_state_dict(entry)": False,
+    "entry = state['scheduler']\nentry |= {'step': model}\nscheduler.load_state_dict(entry)": False,
+    "weights = dict(state['model'])\n"
+    "nn.modules.utils.consume_prefix_in_state_dict_if_present(weights, 'a.')\nmodel.load_state_dict(weights)": True,
+    "nn.modules.utils.consume_prefix_in_state_dict_if_present(state['model'], 'module.')": False,
+}
+
+
+@pytest.mark.parametrize("lines", SAVED)
+def test_a_checkpoint_goes_back_as_it_was_read(lines: str) -> None:
+    resume = experiment_source("digits_resume")
+    (old,) = [line for line in resume.split("\n") if "scheduler.load_state_dict(" in line]
+    indented = "".join(f"    {line}\n" for line in lines.split("\n"))
+    found = plain_edit(resume, edited(resume, (f"{old}\n", f"{old}\n{PARTS}{indented}")))
+    assert (found == ()) == SAVED[lines], found
+
+
+# Lines before the result of `prepare_batch`, which gets the run's own generator, and in a method that counts.
+GIVEN = {
+    "torch.Generator().manual_seed(0)": True, "rng.manual_seed(0)": False,
+    "made = torch.Generator()\n    made = rng\n    made.manual_seed(0)": False,
+    "def seed(one):\n        one.manual_seed(0)\n    seed(rng)": False,
+}  # fmt: skip
+COUNTED = {"self.seen = size": True, "self.seen = [size]": False, "self.__class__ = size": False, "self.add = 1": False}
+
+
+@pytest.mark.parametrize("lines", GIVEN)
+def test_only_a_generator_of_this_call_is_seeded(lines: str) -> None:
+    end = "    return inputs, labels\n"
+    assert (plain_edit(MLP, edited(MLP, (end, f"    {lines}\n{end}"))) == ()) == GIVEN[lines]
+
+
+@pytest.mark.parametrize("lines", COUNTED)
+def test_an_object_that_counts_may_count_another_number(lines: str) -> None:
+    tagger, last = experiment_source("marks_tagger"), "        self.counted += size\n"
+    assert (plain_edit(tagger, edited(tagger, (last, f"{last}        {lines}\n"))) == ()) == COUNTED[lines]
 
 
 @pytest.mark.parametrize("lines", [

@@ -8,10 +8,11 @@ Some kinds are opaque: most of what else may be done with an object is not cover
 """
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from grader.intake.program import path_of
-from grader.syntax.grammar import ERRORS, FUNCTIONS, TYPES, words
+from grader.syntax.grammar import ERRORS, FUNCTIONS, LAMBDA_SCHEDULES, MANAGER, TYPES, words
 
 # "" is a kind that is not known yet.
 Kind = str | tuple["Kind", ...]
@@ -29,7 +30,8 @@ def _each(kind: Kind, names: str) -> dict[str, Kind]:
 # have them, and nothing has them that leads to a frame, a module or a file. With the kind that they give.
 HARMLESS_ATTRIBUTES: dict[str, Kind] = {
     **_each("tensor", "T mT data grad values indices running_mean running_var"),
-    **_each("parameter", "weight bias"),
+    **_each("parameter", "weight bias weight_ih weight_hh bias_ih bias_hh weight_ih_l0 weight_hh_l0 bias_ih_l0"),
+    **_each("parameter", "bias_hh_l0 in_proj_weight in_proj_bias"),
     **_each("number", "is_cuda is_leaf ndim requires_grad training tiny smallest_normal max min last_epoch itemsize"),
     **_each(("list", "number"), "shape"),
     **_each("thing", "device dtype"),
@@ -42,19 +44,32 @@ HARMLESS_METHODS: dict[str, Kind] = {
     **_each(
         "tensor",
         """
-        abs add add_ addcdiv_ addcmul_ all allclose amax amin any argmax argmin argsort bincount chunk clamp clamp_
-        clamp_max clamp_min clip contiguous copy_ cos cumsum detach detach_ diag diagonal diff div div_ double eq erf
-        exp expand expand_as fill_ flatten flip float floor gather ge gt half index_add_ index_select int isfinite isinf
-        isnan kthvalue le lerp_ log log1p log_softmax logsumexp long lt masked_fill masked_fill_ masked_select matmul
-        max maximum mean median min minimum mul mul_ multinomial nan_to_num nan_to_num_ narrow ne neg nonzero norm
-        normal_ permute pow prod quantile reciprocal relu repeat reshape roll round rsqrt scatter
-        scatter_ select sigmoid sign sin softmax sort sqrt square squeeze std sub sub_ sum swapaxes t take_along_dim
-        tanh tile topk trace transpose tril triu trunc type_as unflatten uniform_ unique unsqueeze unsqueeze_ var view
-        view_as where zero_ bfloat16 bool scale
+        abs acos acosh add add_ addbmm addcdiv addcdiv_ addcmul addcmul_ addmm addmv addr all allclose amax
+        amin aminmax angle any arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere asin
+        asinh atan atan2 atanh baddbmm bernoulli bernoulli_ bfloat16 bincount bitwise_and bitwise_not bitwise_or
+        bitwise_xor bmm bool broadcast_to byte ceil ceil_ char chunk clamp clamp_ clamp_max clamp_max_ clamp_min
+        clamp_min_ clip clip_ contiguous copy_ copysign corrcoef cos cosh count_nonzero cov cross cummax cummin cumprod
+        cumsum deg2rad det detach detach_ diag diag_embed diagflat diagonal diff digamma dist div div_ divide dot double
+        eq erf erfc erfinv exp exp2 exp_ expand expand_as expm1 exponential_ fill_ fill_diagonal_ flatten flip fliplr
+        flipud float float_power floor floor_ floor_divide fmax fmin fmod frac gather gcd ge greater greater_equal gt
+        half heaviside histc hypot index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put
+        index_put_ index_select inner int inverse isclose isfinite isinf isnan isneginf isposinf isreal kron kthvalue
+        lcm le lerp lerp_ less less_equal lgamma log log10 log1p log2 log_softmax logaddexp logcumsumexp logdet
+        logical_and logical_not logical_or logical_xor logit logsumexp long lt masked_fill masked_fill_ masked_scatter
+        masked_select matmul matrix_exp matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort
+        mul mul_ multinomial multiply mv nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow ne neg neg_
+        negative nonzero norm normal_ not_equal outer permute pinverse positive pow pow_ prelu prod quantile rad2deg
+        random_ ravel reciprocal reciprocal_ relu relu_ remainder renorm repeat repeat_interleave reshape reshape_as
+        roll rot90 round round_ rsqrt rsqrt_ scale scatter scatter_ scatter_add scatter_add_ scatter_reduce select
+        select_scatter sgn short sigmoid sigmoid_ sign signbit sin sinc sinh slogdet softmax sort sqrt sqrt_ square
+        square_ squeeze std sub sub_ subtract sum swapaxes swapdims t take take_along_dim tan tanh tanh_ tile topk trace
+        transpose tril tril_ triu triu_ true_divide trunc type_as unflatten unfold uniform_ unique unique_consecutive
+        unsqueeze unsqueeze_ var vdot view view_as where xlogy zero_
         """,
     ),
-    **_each("new tensor", "clone new_full new_ones new_tensor new_zeros"),
-    **_each(("list", "tensor"), "unbind tolist"),
+    **_each("new tensor", "clone new_empty new_full new_ones new_tensor new_zeros"),
+    **_each(("list", "tensor"), "unbind tolist tensor_split hsplit vsplit dsplit split_with_sizes"),
+    **_each("number", "is_contiguous is_complex is_nonzero element_size"),
     **_each("number", "item numel nelement dim size is_floating_point equal get_scale index count get_device"),
     **_each("none", "backward zero_grad step update unscale_"),
     **_each(("kept", "number"), "get_last_lr"),
@@ -71,10 +86,26 @@ HARMLESS_METHODS: dict[str, Kind] = {
 }
 # What only an object of this kind may be asked for besides: attributes, and methods with "()".
 KINDS: dict[str, dict[str, Kind]] = {
-    "network": {"apply()": "network", "state_dict()": ("dict", "tensor", "text")},
+    "network": {
+        "apply()": "network",
+        "state_dict()": ("dict", "tensor", "text"),
+        **_each("none", "reset_parameters() reset_running_stats()"),
+    },
     "new network": {**_each("network", "add_module() append() extend() insert()")},
-    "optimizer": {"param_groups": ("kept", "group"), "add_param_group()": "none", "state_dict()": "group"},
-    "scheduler": {"state_dict()": "group"},
+    "optimizer": {
+        "param_groups": ("kept", "group"),
+        "add_param_group()": "none",
+        "state_dict()": "group",
+        # What the optimizer was made with; a table can only be read.
+        "defaults": ("table", "unknown", "text"),
+    },
+    "scheduler": {"state_dict()": "group", "base_lrs": ("kept", "number")},
+    # Any of the three above.
+    "part": {"state_dict()": "group", "zero_grad()": "none"},
+    # Only a generator of this call may be seeded: the one that the harness passes on is the run's own.
+    "new generator": {"manual_seed()": "new generator"},
+    # What numpy makes generators from.
+    "seeds": {"spawn()": ("list", "seeds")},
     "text": {
         **_each("text", "strip() lstrip() rstrip() lower() upper() title() replace() ljust() rjust() center() zfill()"),
         **_each("number", "startswith() endswith() isdigit() find()"),
@@ -96,10 +127,10 @@ KINDS: dict[str, dict[str, Kind]] = {
     "split": _each("tensor", "inputs labels images symbols"),
     "error": {},
     "packed": {},
-    "super": {"__init__()": "none", "forward()": "tensor"},
+    "super": {"__init__()": "none", "forward()": "tensor", "train()": "network"},
 }
 # Kinds whose objects have nothing of the harmless attributes.
-BARE = words("group iterator logger class function super error path builtin")
+BARE = words("group iterator logger class function manager super error path builtin part seeds slice")
 # What nothing can be asked for that is not covered: it may be put anywhere.
 TAME = words("number text none tensor parameter")
 # The keys of an optimizer's group, and what they hold.
@@ -116,31 +147,47 @@ PROTOCOL: dict[str, Sequence[Kind]] = {
     "train_step": ["network", "optimizer", "tensor", "tensor"],
     "evaluate": ["network", "tensor", "tensor"],
     "save_checkpoint": ["network", "optimizer", "scheduler"],
-    "load_checkpoint": [("table", "unknown", "text"), "network", "optimizer", "scheduler"],
+    # An entry of a checkpoint is what the harness has read from a file: numbers, texts and tensors.
+    "load_checkpoint": [("table", "entry", "text"), "network", "optimizer", "scheduler"],
     "predict": ["network", "tensor"],
     "end_epoch": ["network", ("table", "number", "text")],
 }
-# What a call of a library gives, by the longest path that it begins with.
+# What a call of a library gives: by its path, or by the longest module ("torch.") that it belongs to. What may be
+# a view of an argument, or the argument itself, is no new tensor.
 _GIVES: dict[str, Kind] = {
     "torch.": "new tensor", "torch.nn.functional.": "new tensor", "torch.nn.init.": "tensor",
+    "torch.linalg.": "tensor", "torch.fft.": "tensor",
     "torch.nn.": "new network", "torch.nn.Parameter": "parameter", "torch.nn.parameter.": "parameter",
-    "torch.nn.utils.": "tensor",
+    "torch.nn.utils.": "tensor", "torch.nn.modules.utils.": "none",
     "torch.nn.utils.rnn.": "packed", "torch.utils.": "thing", "torch.optim.": "optimizer",
     "torch.optim.lr_scheduler.": "scheduler", "harness.schedules.": "scheduler", "torch.GradScaler": "scaler",
-    "torch.amp.GradScaler": "scaler", "torch.cuda.amp.GradScaler": "scaler", "torch.Generator": "generator",
-    "torch.split": ("list", "tensor"), "torch.chunk": ("list", "tensor"), "torch.unbind": ("list", "tensor"),
-    "torch.autograd.grad": ("list", "tensor"), "torch.finfo": "thing", "torch.device": "thing", "torch.cuda.": "number",
-    "torch.reshape": "tensor", "torch.flatten": "tensor", "torch.squeeze": "tensor", "torch.unsqueeze": "tensor",
-    "torch.transpose": "tensor", "torch.permute": "tensor", "torch.swapaxes": "tensor", "torch.movedim": "tensor",
-    "torch.t": "tensor", "torch.diag": "tensor", "math.": "number", "time.": "number",
-    "torch.nn.init.calculate_gain": "number", "logging.getLogger": "logger",
+    "torch.amp.GradScaler": "scaler", "torch.cuda.amp.GradScaler": "scaler", "torch.Generator": "new generator",
+    "torch.finfo": "thing", "torch.iinfo": "thing", "torch.device": "thing", "torch.cuda.": "number",
+    "math.": "number", "time.": "number", "torch.nn.init.calculate_gain": "number", "logging.getLogger": "logger",
+    "torch.cuda.get_rng_state_all": ("list", "tensor"), "numpy.random.SeedSequence": "seeds",
     "harness.pretrained.": ("dict", "tensor", "text"),
+    **{f"torch.{name}": ("list", "tensor") for name in (
+        "split", "chunk", "unbind", "tensor_split", "hsplit", "vsplit", "dsplit", "broadcast_tensors", "meshgrid",
+        "gradient", "autograd.grad",
+    )},
+    **{f"torch.{name}": "tensor" for name in (
+        "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "einsum", "permute", "swapaxes", "swapdims",
+        "movedim",
+        "moveaxis", "t", "diag", "diagonal", "narrow", "select", "unflatten", "ravel", "real", "imag", "conj",
+        "positive", "broadcast_to", "atleast_1d", "atleast_2d", "atleast_3d", "cartesian_prod", "pixel_shuffle",
+        "pixel_unshuffle",
+        *(f"nn.functional.{kind}" for kind in (
+            "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "pad", "interpolate", "pixel_shuffle",
+            "pixel_unshuffle", "channel_shuffle",
+        )),
+    )},
 }  # fmt: skip
 _BUILTINS: dict[str, Kind] = {
-    **_each("number", "len int float abs round any all isinstance hasattr pow bool divmod"),
+    **_each("number", "len int float abs round any all isinstance hasattr pow bool divmod id"),
     **_each("text", "str repr"),
     **_each(("list", "number"), "range"),
     "print": "none",
+    "slice": "slice",
     "super": "super",
 }
 _ITEMS: dict[str, Kind] = {
@@ -150,9 +197,15 @@ _ITEMS: dict[str, Kind] = {
 # Nodes that say something about the kind of a name, an attribute or a result.
 _BINDING = (
     ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.For, ast.comprehension, ast.withitem,
-    ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.FunctionDef, ast.Lambda, ast.Return, ast.Call,
+    ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.FunctionDef, ast.Lambda, ast.Return, ast.Yield,
+    ast.Call,
 )  # fmt: skip
 _SCALARS = ("number", "text", "none")
+# Where names live: the file (None), a function, a lambda, a comprehension.
+_Scope = ast.AST | None
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# What the harness saves and loads: networks, optimizers and schedules, in one loop.
+_PARTS = words("network optimizer scheduler part")
 
 
 def base(kind: Kind) -> str:
@@ -175,6 +228,9 @@ def join(first: Kind, second: Kind) -> Kind:
         return second if first == "none" else first
     if isinstance(first, tuple) and isinstance(second, tuple) and first[0] == second[0] and len(first) == len(second):
         return (first[0], *(join(a, b) for a, b in zip(first[1:], second[1:], strict=True)))
+    if "iterator" in (base(first), base(second)) and isinstance(first, tuple) and isinstance(second, tuple):
+        # An iterator over what either gives: of an iterator, less is covered than of any container.
+        return _nested("iterator", join(item_of(first), item_of(second)))
     for word in _OPAQUE:
         if holds(first, word) or holds(second, word):
             return word
@@ -184,6 +240,8 @@ def join(first: Kind, second: Kind) -> Kind:
             return old.pop()
         if old <= {"tensor", "parameter", "number"}:
             return "tensor"
+        if old <= _PARTS:
+            return "part"
     return "unknown"
 
 
@@ -200,6 +258,13 @@ def item_of(kind: Kind) -> Kind:
     if isinstance(kind, tuple):
         return join_all(kind[1:])
     return _ITEMS.get(kind, "unknown")
+
+
+def is_tame(kind: Kind) -> bool:
+    """Return whether a kind is tame, or a container of tame objects alone."""
+    if isinstance(kind, tuple):
+        return base(kind) in ("list", "kept", "pair", "set", "dict", "table") and all(map(is_tame, kind[1:]))
+    return kind.removeprefix("new ") in TAME
 
 
 def _nested(word: str, *parts: Kind) -> Kind:
@@ -219,9 +284,20 @@ class Kinds:
 
     def __init__(self, tree: ast.Module, paths: Mapping[str, str]) -> None:
         self._paths = paths
-        self._scopes: dict[int, ast.FunctionDef | None] = {}
-        nodes = [node for node in self._walk(tree, None) if isinstance(node, _BINDING)]
+        self._scopes: dict[int, _Scope] = {}
+        self._parents: dict[_Scope, _Scope] = {}
+        walked = list(self._walk(tree, None))
+        nodes = [node for node in walked if isinstance(node, _BINDING)]
+        # Every name with each scope that binds it, and how often.
+        self._bound = Counter((self._scopes[id(node)], name) for node in walked for name in bound_by(node))
         self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self._managers = {node for node in self._functions.values() if self._is_manager(node)}
+        # Functions in functions, by the scope that they are defined in.
+        self._nested = {
+            (self._scopes[id(node)], node.name): node
+            for node in walked
+            if isinstance(node, ast.FunctionDef) and self._scopes[id(node)] is not None
+        }
         self._classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         self._methods: dict[str, list[ast.FunctionDef]] = {}
         self._owners: dict[ast.FunctionDef, Kind] = {}
@@ -234,49 +310,147 @@ class Kinds:
                     self._owners[part] = self._instance(name)
                 elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                     self._fields[name].append(part.target.id)
-        self._names: dict[tuple[ast.FunctionDef | None, str], Kind] = {}
+        self._names: dict[tuple[_Scope, str], Kind] = {}
         # Attributes of own classes, by "network" or "own" and name; what functions and methods return.
         self.attributes: dict[tuple[str, str], Kind] = {}
         self._returns: dict[ast.FunctionDef, Kind] = {}
+        self._yields: dict[ast.FunctionDef, Kind] = {}
         self._found: dict[int, Kind] = {}
         # Names that may stand for a container which another name stands for, too.
-        self._aliases: set[tuple[ast.FunctionDef | None, str]] = set()
+        self._aliases: set[tuple[_Scope, str]] = set()
+        # Names that may stand for a network of which some other object has a part.
+        self._shared: set[tuple[_Scope, str]] = set()
+        self._note_shared(walked)
         self._settled = False
-        self._changed = True
-        while self._changed:
-            self._changed = False
-            for item in nodes:
-                self._learn(item)
+        # First, what depends on a kind that is not known yet waits for it; then, on what no call tells, it does not.
+        for self._waits in (True, False):
+            self._changed = True
+            while self._changed:
+                self._changed = False
+                for item in nodes:
+                    self._learn(item)
         self._settled = True
 
-    def _walk(self, node: ast.AST, scope: ast.FunctionDef | None) -> Iterator[ast.AST]:
+    def _walk(self, node: ast.AST, scope: _Scope) -> Iterator[ast.AST]:
+        """Yield all nodes, and note in which scope the names of each are looked up."""
         self._scopes[id(node)] = scope
         yield node
+        inner = scope
+        if isinstance(node, (ast.FunctionDef, ast.Lambda, *_COMPREHENSIONS)):
+            self._parents[node] = scope
+            inner = node
         for name, value in ast.iter_fields(node):
-            inner = node if isinstance(node, ast.FunctionDef) and name in ("args", "body") else scope
-            for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST):
+            for place, child in enumerate(value if isinstance(value, list) else [value]):
+                if not isinstance(child, ast.AST):
+                    continue
+                if isinstance(node, ast.arguments) and "defaults" in name:
+                    yield from self._walk(child, self._parents[scope])
+                elif isinstance(node, ast.FunctionDef) and name not in ("args", "body"):
+                    yield from self._walk(child, scope)
+                elif isinstance(node, ast.NamedExpr) and name == "target":
+                    yield from self._walk(child, self._function_of(scope))
+                elif isinstance(node, _COMPREHENSIONS) and name == "generators":
+                    yield from self._walk_generator(child, node, scope if place == 0 else node)
+                else:
                     yield from self._walk(child, inner)
 
+    def _walk_generator(self, node: ast.AST, inner: ast.AST, of_values: _Scope) -> Iterator[ast.AST]:
+        """Yield the nodes of one `for` of a comprehension; its first values belong to the scope around it."""
+        self._scopes[id(node)] = inner
+        yield node
+        for name, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from self._walk(child, of_values if name == "iter" else inner)
+
+    def _function_of(self, scope: _Scope) -> _Scope:
+        """Return the scope in which `:=` binds a name: comprehensions have none of their own for it."""
+        while isinstance(scope, _COMPREHENSIONS):
+            scope = self._parents[scope]
+        return scope
+
+    def _place(self, node: ast.AST) -> tuple[_Scope, str]:
+        """Return where the name in a node lives: the innermost scope around it that binds the name."""
+        scope, name = self._scopes[id(node)], getattr(node, "id", "")
+        while scope is not None and (scope, name) not in self._bound:
+            scope = self._parents[scope]
+        return scope, name
+
     def is_bound(self, node: ast.Name) -> bool:
-        """Return whether a name has a value where it stands: in its function or at the top of the file."""
-        top = (None, node.id)
-        return (self._scopes[id(node)], node.id) in self._names or top in self._names or self._is_ours(node.id)
+        """Return whether a name has a value where it stands: in a function around it or at the top of the file."""
+        return self._place(node) in self._names or self._is_ours(node.id)
+
+    def names_one_function(self, name: str) -> bool:
+        """Return whether a name stands for nothing but one function wherever a function in a function has it."""
+        places = [place for place in self._nested if place[1] == name]
+        return all(self._bound[place] == 1 for place in places) and (None, name) not in self._bound
 
     def _is_ours(self, name: str) -> bool:
         return name in self._functions or name in self._classes
 
+    def _is_manager(self, node: ast.FunctionDef) -> bool:
+        return [path_of(item, self._paths) for item in node.decorator_list] == [MANAGER]
+
     def function(self, node: ast.expr) -> ast.FunctionDef | None:
         """Return the function of the file that a name stands for, if any."""
-        return (
-            self._functions.get(getattr(node, "id", ""))
-            if isinstance(node, ast.Name) and self.of(node) == "function"
-            else None
+        if not isinstance(node, ast.Name) or self.of(node) != "function":
+            return None
+        place = self._place(node)
+        return self._functions.get(node.id) if place[0] is None else self._nested.get(place)
+
+    def manager(self, node: ast.AST) -> ast.FunctionDef | None:
+        """Return the function of the file that a call makes a context manager with, if any."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and self.of(node.func) == "manager":
+            return self._functions.get(node.func.id)
+        return None
+
+    def is_whole(self, node: ast.AST) -> bool:
+        """Return whether an expression gives a network that this call has made with all its parts.
+
+        It makes one there, or is a name that always stands for such a network, and by which nothing else gets it: what
+        has it could give it a part of another network.
+        """
+        is_name = isinstance(node, ast.Name) and self.of(node) == "new network"
+        return self._makes_whole(node) or (is_name and self._place(node) not in self._shared)
+
+    def _makes_whole(self, value: ast.AST | None) -> bool:
+        """Return whether an expression makes a network: a copy, or a layer given numbers and such networks."""
+        if not isinstance(value, ast.Call):
+            return False
+        path = path_of(value.func, self._paths)
+        if path == "copy.deepcopy":
+            return True
+        is_class = isinstance(value.func, ast.Name) and value.func.id in self._classes
+        scalars = (*_SCALARS, *[""] * self._waits)
+        return (is_class or self._gives(path) == "new network") and all(
+            self.of(item) in scalars or self._makes_whole(item)
+            for item in (*value.args, *(item.value for item in value.keywords))
         )
+
+    def _note_shared(self, walked: Sequence[ast.AST]) -> None:
+        """Note every name that is used for more than its parts, a call of it, a library's call, or the result."""
+        alone: set[int] = set()
+        for node in walked:
+            match node:
+                case ast.Attribute(value=ast.Name() as name) | ast.Subscript(value=ast.Name() as name):
+                    alone.add(id(name))
+                case ast.Return(value=ast.Name() as name) if self._place(name)[0] is self._scopes[id(node)]:
+                    alone.add(id(name))
+                case ast.Call(func=maker, args=arguments):
+                    alone.add(id(maker))
+                    if path_of(maker, self._paths) or getattr(maker, "id", "") in ("print", "isinstance", "len"):
+                        alone.update(map(id, arguments))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                owner = node.func.value
+                if isinstance(owner, ast.Name) and f"{node.func.attr}()" in KINDS["new network"]:
+                    self._shared.add(self._place(owner))
+        for node in walked:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in alone:
+                self._shared.add(self._place(node))
 
     def makes_networks(self, name: str) -> bool:
         """Return whether the instances of a class of the file are networks."""
-        return self._instance(name) == "network"
+        return name in self._classes and self._instance(name) == "network"
 
     def is_method(self, word: str, name: str) -> bool:
         """Return whether a class of the file whose instances are of this kind has such a method."""
@@ -285,8 +459,12 @@ class Kinds:
     def makes(self, node: ast.expr) -> bool:
         """Return whether an expression is a name that only this function uses for a container which it has made."""
         kind = self.of(node)
-        place = (self._scopes[id(node)], getattr(node, "id", ""))
-        return isinstance(kind, tuple) and kind[0] in ("list", "dict", "set") and place not in self._aliases
+        return (
+            isinstance(node, ast.Name)
+            and isinstance(kind, tuple)
+            and kind[0] in ("list", "dict", "set")
+            and self._place(node) not in self._aliases
+        )
 
     def _makes(self, value: ast.AST | None) -> bool:
         match value:
@@ -313,15 +491,17 @@ class Kinds:
                 scope = self._scopes[id(target)]
                 if not self._makes(value):
                     self._aliases.add((scope, name))
+                if not self._makes_whole(value):
+                    self._shared.add((scope, name))
                 self._put(self._names, (scope, name), kind if scope else _kept(kind))
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 exact = isinstance(kind, tuple) and kind[0] == "pair" and len(kind) == len(parts) + 1
-                for place, part in enumerate(parts):
+                for number, part in enumerate(parts):
                     if isinstance(part, ast.Starred):
                         self._bind(part.value, _nested("list", item_of(kind)))
                     else:
-                        self._bind(part, kind[place + 1] if exact else item_of(kind))
-            case ast.Subscript(value=owner, slice=ast.Slice()):
+                        self._bind(part, kind[number + 1] if exact else item_of(kind))
+            case ast.Subscript(value=owner, slice=place) if self._is_slice(place):
                 self._fill(owner, item_of(kind))
             case ast.Subscript(value=owner, slice=key):
                 self._fill(owner, kind, self.of(key))
@@ -343,11 +523,12 @@ class Kinds:
             case ast.NamedExpr(target=target, value=value):
                 self._bind(target, self.of(value))
             case ast.AugAssign(target=target, value=value):
-                self._bind(target, _arithmetic(self.of(target), self.of(value)), node)
+                self._bind(target, self._arithmetic(self.of(target), self.of(value)), node)
             case ast.For(target=target, iter=values) | ast.comprehension(target=target, iter=values):
                 self._bind(target, item_of(self.of(values)))
-            case ast.withitem(optional_vars=target):
-                self._bind(target, "unknown")
+            case ast.withitem(context_expr=maker, optional_vars=target):
+                manager = self.manager(maker)
+                self._bind(target, self._yields.get(manager, "") if manager else "unknown")
             case _:
                 self._learn_definition(node)
 
@@ -361,17 +542,26 @@ class Kinds:
                 self._learn_function(node)
             case ast.Lambda():
                 for argument in (part for part in ast.walk(node.args) if isinstance(part, ast.arg)):
-                    self._put(self._names, (self._scopes[id(node)], argument.arg), "unknown")
+                    self._put(self._names, (node, argument.arg), "unknown")
+                    self._shared.add((node, argument.arg))
+            case ast.Yield(value=value):
+                scope = self._scopes[id(node)]
+                if isinstance(scope, ast.FunctionDef):
+                    self._put(self._yields, scope, self.of(value) if value else "none")
             case ast.Return(value=value):
                 scope = self._scopes[id(node)]
-                if scope is not None:
+                if isinstance(scope, ast.FunctionDef):
                     self._put(self._returns, scope, self.of(value) if value else "none")
             case ast.Call():
                 self._learn_call(node)
 
     def _learn_function(self, node: ast.FunctionDef) -> None:
         """Learn what the harness, the object of a method, and defaults say about parameters."""
-        self._give(node, [self._owners[node]] if node in self._owners else PROTOCOL.get(node.name, []))
+        scope = self._scopes[id(node)]
+        if scope is not None:
+            self._put(self._names, (scope, node.name), "function")
+        of_harness = PROTOCOL.get(node.name, []) if scope is None else []
+        self._give(node, [self._owners[node]] if node in self._owners else of_harness)
         arguments = node.args
         optional = _positional(node)[len(_positional(node)) - len(arguments.defaults) :]
         defaults = zip((*optional, *arguments.kwonlyargs), (*arguments.defaults, *arguments.kw_defaults), strict=True)
@@ -380,11 +570,12 @@ class Kinds:
         for argument in (part for part in ast.walk(arguments) if isinstance(part, ast.arg)):
             self._put(self._names, (node, argument.arg), "")
             self._aliases.add((node, argument.arg))
+            self._shared.add((node, argument.arg))
 
     def _learn_call(self, node: ast.Call) -> None:
         """Give the arguments of a call to the parameters of every function of the file that it may call."""
         kind, name = self.of(node.func), getattr(node.func, "id", "")
-        if (called := self.function(node.func)) is not None:
+        if (called := self.function(node.func) or self.manager(node)) is not None:
             self._pass(node, called, 0)
         elif kind == "class" and name in self._classes:
             for method in self._methods.get("__init__", []):
@@ -398,17 +589,18 @@ class Kinds:
             for method in self._methods.get(node.func.attr, []):
                 self._pass(node, method, 1)
             self._learn_filling(node, node.func)
-        if base(kind) in ("network", "new network", "unknown"):
+        if base(kind) in ("network", "new network", "part", "entry", "unknown"):
             for method in self._methods.get("forward", []):
                 self._pass(node, method, 1)
         for argument in [*node.args, *(item.value for item in node.keywords)]:
             if (function := self.function(argument)) is not None:
-                values = [self.of(item) for item in node.args if item is not argument]
-                self._give(function, [join(item_of(kind), "") for kind in values] or ["network"])
+                values = [item_of(self._elements([item])) for item in node.args if item is not argument]
+                of_steps = path_of(node.func, self._paths) in LAMBDA_SCHEDULES
+                self._give(function, ["number"] if of_steps else values or ["network"])
 
     def _learn_filling(self, node: ast.Call, function: ast.Attribute) -> None:
         """Learn what a method puts into its container, or into its network."""
-        kinds = [self.of(item) for item in (*node.args, *(item.value for item in node.keywords))]
+        kinds = [self._elements([item]) for item in (*node.args, *(item.value for item in node.keywords))]
         match function:
             case ast.Attribute(value=ast.Name(id="self"), attr="register_buffer") if node.args:
                 self._put(self.attributes, ("network", str(getattr(node.args[0], "value", ""))), "tensor")
@@ -424,7 +616,7 @@ class Kinds:
 
     def _fill(self, owner: ast.expr, value: Kind, key: Kind = "") -> None:
         """Note what is put into a container which a name stands for."""
-        found, place = self.of(owner), (self._scopes[id(owner)], getattr(owner, "id", ""))
+        found, place = self.of(owner), self._place(owner)
         if place in self._names and base(found) in ("list", "set"):
             self._put(self._names, place, _nested(base(found), value))
         elif place in self._names and base(found) == "dict":
@@ -500,11 +692,13 @@ class Kinds:
     def _operation(self, node: ast.AST) -> Kind:
         match node:
             case ast.BinOp(left=left, right=right):
-                return _arithmetic(self.of(left), self.of(right))
+                return self._arithmetic(self.of(left), self.of(right))
             case ast.UnaryOp(operand=operand):
-                return _arithmetic(self.of(operand), "number")
+                return self._arithmetic(self.of(operand), "number")
             case ast.Compare(left=left, comparators=others):
                 kinds = [self.of(item) for item in (left, *others)]
+                if self._waits and "" in kinds:
+                    return ""
                 return "new tensor" if any(base(kind) not in _SCALARS for kind in kinds) else "number"
             case ast.BoolOp(values=values):
                 return self._joined(values)
@@ -542,6 +736,9 @@ class Kinds:
                 return _nested("dict", self.of(value), self.of(key))
         return "unknown"
 
+    def _arithmetic(self, first: Kind, second: Kind) -> Kind:
+        return "" if self._waits and not (first and second) else _arithmetic(first, second)
+
     def _joined(self, nodes: Sequence[ast.expr]) -> Kind:
         return join_all([self.of(node) for node in nodes])
 
@@ -552,11 +749,10 @@ class Kinds:
     def _name(self, node: ast.Name, name: str) -> Kind:
         if name in self._paths:
             return "thing"
-        for scope in (self._scopes[id(node)], None):
-            if (scope, name) in self._names:
-                return self._names[scope, name]
+        if (place := self._place(node)) in self._names:
+            return self._names[place]
         if name in self._functions:
-            return "function"
+            return "manager" if self._functions[name] in self._managers else "function"
         if name in self._classes:
             return "class"
         if name in TYPES | FUNCTIONS | ERRORS | {"super"}:
@@ -575,25 +771,30 @@ class Kinds:
     def _entry(self, kind: Kind, place: ast.expr) -> Kind:
         if kind == "group":
             return GROUP_KEYS.get(place.value, "group") if isinstance(place, ast.Constant) else "group"
-        if isinstance(place, ast.Slice):
-            return ("list", item_of(kind)) if base(kind) in ("kept", "pair") else kind
         if isinstance(kind, tuple) and kind[0] in ("dict", "table"):
             return kind[1]
+        if self._is_slice(place):
+            return ("list", item_of(kind)) if base(kind) in ("kept", "pair") else kind
         index = place.value if isinstance(place, ast.Constant) else None
         exact = base(kind) == "pair" and isinstance(index, int) and 0 <= index < len(kind) - 1
         return kind[index + 1] if exact and isinstance(kind, tuple) and isinstance(index, int) else item_of(kind)
 
+    def _is_slice(self, place: ast.expr) -> bool:
+        return isinstance(place, ast.Slice) or self.of(place) == "slice"
+
     def _call(self, node: ast.Call) -> Kind:
         path, name = path_of(node.func, self._paths), getattr(node.func, "id", "")
         given = [self.of(item) for item in node.args]
+        spread = any(isinstance(item, ast.Starred) for item in node.args)
+        if spread:  # any number of arguments, and each may be any of these
+            given = [join_all([self._elements([item]) for item in node.args])]
         first: Kind = given[0] if given else "none"
         if path.startswith("copy."):
             return f"new {first}" if path == "copy.deepcopy" and first in ("network", "tensor") else first
         if path.startswith("collections."):
             return self._table(node, name_of(path), given)
         if path:
-            fitting = [start for start in _GIVES if path.startswith(start)]
-            return _GIVES[max(fitting, key=len)] if fitting else "unknown"
+            return self._gives(path)
         callee = self.of(node.func)
         if callee == "function":
             function = self.function(node.func)
@@ -602,13 +803,20 @@ class Kinds:
             kind = self._instance(name)
             return "new network" if kind == "network" else kind
         if callee == "builtin":
-            return self._builtin(node, name, given, first)
+            one = self._builtin(node, name, given, first)
+            several = spread and name != "zip"
+            return join(one, self._builtin(node, name, given * 2, first)) if several else one
         if isinstance(node.func, ast.Attribute):
             return self._method(self.of(node.func.value), node.func.attr)
         if base(callee) in ("network", "new network"):
             own = join_all([self._returns.get(method, "") for method in self._methods.get("forward", [])])
             return join(own, "tensor")
         return "unknown" if callee else ""
+
+    def _gives(self, path: str) -> Kind:
+        """Return the kind of what a library's function gives."""
+        fitting = [start for start in _GIVES if path == start or (start[-1] == "." and path.startswith(start))]
+        return _GIVES[max(fitting, key=len)] if fitting else "unknown"
 
     def _table(self, node: ast.Call, name: str, given: Sequence[Kind]) -> Kind:
         """Return the kind of a table that a call makes from pairs, from another table, or from keywords."""
@@ -618,9 +826,13 @@ class Kinds:
             made = getattr(node.args[0], "id", "") if node.args else ""
             value: Kind = (made, "") if made in ("list", "set") else "number" if made in ("int", "float") else "unknown"
             return _nested("dict", value, "")
-        parts = [part for kind in given for part in _entries(kind)]
-        mixed = join_all([*parts, *(self.of(item.value) for item in node.keywords)])
-        return _nested("dict", mixed, join_all([*parts, *(["text"] if node.keywords else [])]))
+        parts = [_entries(kind) for kind in given]
+        named = [self.of(item.value) for item in node.keywords]
+        return _nested(
+            "dict",
+            join_all([*(value for value, _ in parts), *named]),
+            join_all([*(key for _, key in parts), *(["text"] if named else [])]),
+        )
 
     def _builtin(self, node: ast.Call, name: str, given: list[Kind], first: Kind) -> Kind:
         if name in _BUILTINS:
@@ -690,11 +902,25 @@ def _positional(function: ast.FunctionDef) -> list[ast.arg]:
     return [*function.args.posonlyargs, *function.args.args]
 
 
-def _entries(kind: Kind) -> Sequence[Kind]:
-    """Return what keys and values of a table may be that is made from an object of this kind."""
+def _entries(kind: Kind) -> tuple[Kind, Kind]:
+    """Return what values and keys of a table may be that is made from an object of this kind."""
     if isinstance(kind, tuple) and kind[0] in ("dict", "table"):
-        return kind[1:]
-    return [item_of(item_of(kind))]
+        return kind[1], kind[2]
+    either = item_of(item_of(kind))
+    return either, either
+
+
+def bound_by(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a node binds, other than by an import."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name
+        case ast.MatchMapping(rest=str(name)):
+            yield name
 
 
 def _kept(kind: Kind) -> Kind:
@@ -712,7 +938,7 @@ def _arithmetic(first: Kind, second: Kind) -> Kind:
     for word in _OPAQUE:
         if holds(first, word) or holds(second, word):
             return join(first, second) if base(first) == base(second) else word
-    words_of = {base(kind).removeprefix("new ") for kind in (first, second)}
+    words_of = {base(kind).removeprefix("new ").replace("entry", "unknown") for kind in (first, second)}
     if "text" in words_of:
         return "text"
     if words_of & {"tensor", "parameter"} and words_of <= {"tensor", "parameter", "number", "unknown", "none"}:

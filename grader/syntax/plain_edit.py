@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Literal
 
 from grader.intake.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
-from grader.syntax import grammar
+from grader.syntax import grammar, shapes
 from grader.syntax.grammar import is_listed
 from grader.syntax.kinds import (
     BARE,
@@ -27,11 +27,14 @@ from grader.syntax.kinds import (
     HARMLESS_ATTRIBUTES,
     HARMLESS_METHODS,
     KINDS,
+    PROTOCOL,
     TAME,
     Kind,
     Kinds,
     base,
+    bound_by,
     holds,
+    is_tame,
     item_of,
 )
 
@@ -49,7 +52,10 @@ _OF_TYPES = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.BitOr, ast.expr_context,
 )  # fmt: skip
 # What a schedule may compute with besides.
-_COMPUTING = (*_CONSTANT, ast.IfExp, ast.Compare, ast.cmpop, ast.Return, ast.If, ast.Assign, ast.Expr)
+_COMPUTING = (
+    *_CONSTANT, ast.IfExp, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.Return, ast.If, ast.Assign,
+    ast.AugAssign, ast.Expr,
+)  # fmt: skip
 _NUMBERS = grammar.words("abs float int max min")
 # Attributes of every nn.Module, and the counter of a layer: a class of the student's own must not redefine them.
 MODULE = grammar.words(
@@ -71,12 +77,16 @@ MODULE = grammar.words(
     """
 )
 # What training keeps from one step to the next, if the experiment does so itself.
-_OF_TRAINING = grammar.words("number tensor parameter none thing unknown")
-_OF_GROUPS = grammar.words("number text none thing unknown tensor pair")
+_WEIGHTS = grammar.words("tensor parameter")
+_OF_TRAINING = grammar.words("number tensor parameter none thing entry unknown")
+_OF_GROUPS = grammar.words("number text none thing entry unknown tensor pair")
 # Methods that put something into a container.
 _CHANGING = grammar.words("append extend insert add update setdefault")
 # Calls that keep track of parameter groups, or look at nothing in them.
-_READS_GROUPS = grammar.words("enumerate zip len print list reversed str")
+_READS_GROUPS = grammar.words("enumerate zip len print list reversed str copy.copy copy.deepcopy")
+# Layers and optimizers read their settings once; a dictionary may hold those.
+_TAKES_SETTINGS = grammar.words("optimizer scheduler network")
+_REPORTS = grammar.words("print logging.debug logging.info logging.warning logging.error")
 _MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
 _Where = Literal["top", "class", "function"]
 
@@ -157,7 +167,7 @@ def _ours(broken: str) -> _Ours:
             for part in ast.walk(node)
             if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
         ),
-        frozenset(name for node in ast.walk(tree) for name in (*_bound_by(node), getattr(node, "attr", ""))),
+        frozenset(name for node in ast.walk(tree) for name in (*bound_by(node), getattr(node, "attr", ""))),
     )
 
 
@@ -213,7 +223,8 @@ class _Judge:
         # Dataclasses and NamedTuples: their methods cannot change them.
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         self._records = {node.name for node in classes if self._is_record(node)}
-        self._approved: set[int] = set()
+        self._approved = shapes.yields_of_managers(tree, self._paths) | shapes.filled_at_once(tree, self._paths)
+        self._made: set[int] = set()
         self._place = _Place("top")
         self._line = 0
 
@@ -224,13 +235,21 @@ class _Judge:
 
     def names_have_one_meaning(self) -> None:
         """Note every name that an import gives a second meaning, anywhere in the file."""
-        bound = {name for node in ast.walk(self._tree) for name in _bound_by(node)}
+        bound = {name for node in ast.walk(self._tree) for name in bound_by(node)}
         imported: dict[str, str] = {}
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for name, path in imported_paths(ast.Module([node], [])).items():
                     if imported.setdefault(name, path) != path or name in bound:
                         self.odd(node, f"a second meaning of the imported name {name[:60]}")
+        defined = {node.name for node in self._tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        seen: set[str] = set()
+        for node in self._tree.body:
+            is_definition = isinstance(node, ast.FunctionDef | ast.ClassDef)
+            names = {name for part in ([node] if is_definition else ast.walk(node)) for name in bound_by(part)}
+            for name in names & seen & defined:
+                self.odd(node, f"a second meaning of {name[:60]}")
+            seen |= names
 
     def statement(self, node: ast.stmt, place: _Place) -> None:
         """Judge a statement without the statements in it."""
@@ -290,8 +309,10 @@ class _Judge:
             return
         if node.id in self._paths:
             self._path(node, self._paths[node.id])
-        elif kind == "function":
+        elif kind in ("function", "manager"):
             self.odd(node, f"the function {node.id[:60]} as a value here")
+        elif kind == "slice":
+            self.odd(node, f"the slice {node.id[:60]} anywhere but in an index")
         elif kind == "builtin":
             if node.id not in grammar.TYPES | grammar.ERRORS:
                 self.odd(node, f"{node.id} as a value")
@@ -300,8 +321,9 @@ class _Judge:
 
     def _path(self, node: ast.AST, path: str) -> None:
         """Judge a dotted path that is not called here."""
-        if path in grammar.ARGUMENTS or not (path in self._ours.paths or is_listed(path)):
-            self.odd(node, f"{path[:60]}{' as a value' if path in grammar.ARGUMENTS else ''}")
+        only_called = path in grammar.ARGUMENTS or path in shapes.UNFILLED
+        if only_called or not (path in self._ours.paths or is_listed(path)):
+            self.odd(node, f"{path[:60]}{' as a value' if only_called else ''}")
 
     # --- Attributes and stores ---
 
@@ -327,7 +349,7 @@ class _Judge:
         word = _word(kind)
         if name.startswith("_") and not (word == "super" and name == "__init__()"):
             return self._is_own(word, name) and not name.startswith("__") and name.removesuffix("()") not in MODULE
-        if name == "load_state_dict()" and word in ("network", "optimizer", "scheduler"):
+        if name == "load_state_dict()" and word in ("network", "optimizer", "scheduler", "part"):
             return any(other == name for _, other in self._ours.attributes)
         if (word, name) in self._ours.attributes or name in KINDS.get(word, {}) or name in KINDS.get(base(kind), {}):
             return True
@@ -344,10 +366,16 @@ class _Judge:
     def _attribute_store(self, node: ast.Attribute) -> None:
         self._asks(node, node.attr)
         kind = self._kinds.of(node.value)
+        if id(node) in self._made:
+            return
         if kind == "parameter" and node.attr in ("grad", "requires_grad", "data"):
             return
         is_self = isinstance(node.value, ast.Name) and node.value.id == "self" and _word(kind) in ("own", "network")
         may_set = self._place.is_init or (*self._place.inside, node.attr) in self._ours.stores
+        if kind == "own" and ("own", node.attr) in self._kinds.attributes and self._place.where == "function":
+            # An object that counts in this method already may count one thing more.
+            counts = any(store[:-1] == self._place.inside for store in self._ours.stores)
+            may_set = may_set or (counts and not self._kinds.is_method("own", node.attr))
         if (
             not (is_self and may_set and id(node) in self._approved)
             or node.attr.startswith("__")
@@ -358,6 +386,11 @@ class _Judge:
     def _check_Subscript(self, node: ast.Subscript) -> None:
         kind = self._kinds.of(node.value)
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+            if self._kinds.of(part) == "slice":
+                self._approved.add(id(part))
+        if id(node) in self._made:
+            return
         if kind == "group":
             if key not in GROUP_KEYS or (key != "lr" and not isinstance(node.ctx, ast.Load)):
                 self.odd(node, "other entries of a parameter group than its params and its lr")
@@ -367,6 +400,10 @@ class _Judge:
     def _check_Assign(self, node: ast.Assign) -> None:
         for target in node.targets:
             self._stored(target, node.value)
+        # A name that stands for slices alone: kinds know what an index by it gives.
+        match node.targets:
+            case [ast.Name() as name] if self._kinds.of(name) == "slice":
+                self._approved.add(id(node.value))
 
     def _check_AnnAssign(self, node: ast.AnnAssign) -> None:
         self._annotation(node.annotation)
@@ -386,6 +423,8 @@ class _Judge:
     def _stored(self, target: ast.expr, value: ast.expr) -> None:
         """Judge what an assignment stores in a target that is no name; it alone may set attributes of `self`."""
         kind = self._kinds.of(value)
+        if self._changes_what_is_new(target, value):
+            self._made.add(id(target))
         match target:
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for part in parts:
@@ -405,12 +444,47 @@ class _Judge:
             case ast.Subscript(value=owner) if self._kinds.of(owner) == "group" and _word(kind) not in _OF_TRAINING:
                 self.odd(target, "a rate that is not a number")
 
+    def _changes_what_is_new(self, target: ast.expr, value: ast.expr) -> bool:
+        """Return whether a store changes an object that nothing but this call has, or the rates of a schedule.
+
+        Only this call has a network that it has made, with all its layers (`Kinds.is_whole`), and may give it another
+        new layer; and a tensor that `__init__` has made for `self`.
+        """
+        kind = self._kinds.of(value)
+        match target:
+            case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"), attr=name)) if self._place.is_init:
+                return _word(kind) in TAME and name in self._own_tensors(self._place.inside[0])
+            case ast.Subscript(value=owner, slice=place):
+                is_layer = _word(self._kinds.of(owner)) == "network" and self._kinds.of(place) == "number"
+                return is_layer and self._kinds.is_whole(value) and self._kinds.is_whole(_first_name(owner))
+            case ast.Attribute(value=owner, attr="base_lrs") if self._kinds.of(owner) == "scheduler":
+                # As the `lr` of a group, which may be set as well: numbers, and nobody can change the list any more.
+                return kind in (("list", "number"), ("kept", "number"))
+            case ast.Attribute(value=ast.Name() as owner, attr=name) if self._kinds.is_whole(owner):
+                is_layer = self._kinds.attributes.get(("network", name)) == "network" and name not in MODULE
+                return is_layer and self._kinds.is_whole(value)
+        return False
+
+    def _own_tensors(self, name: str) -> set[str]:
+        """Return the attributes to which a class assigns nothing but tensors that it makes itself."""
+        found: dict[str, bool] = {}
+        nodes = [part for node in self._tree.body for part in ast.walk(node) if getattr(node, "name", "") == name]
+        made = {
+            id(node.targets[0]): self._kinds.of(node.value) == "new tensor"
+            for node in nodes
+            if isinstance(node, ast.Assign) and len(node.targets) == 1
+        }
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                found[node.attr] = found.get(node.attr, True) and made.get(id(node), False)
+        return {attribute for attribute, is_made in found.items() if is_made}
+
     def _fills(self, owner: ast.expr, values: list[ast.expr]) -> None:
         """Judge putting values into a container that the call has made."""
         kinds = [self._kinds.of(value) for value in values]
         if any(holds(kind, word) for kind in kinds for word in ("group", "iterator")):
             self.odd(owner, "keeping an iterator or a parameter group in a container")
-        if not self._kinds.makes(owner) and not all(_word(kind) in TAME for kind in kinds):
+        if not self._kinds.makes(owner) and not all(map(is_tame, kinds)):
             self.odd(owner, f"changing {ast.unparse(owner)[:60]}, which the function may not have made")
 
     # --- Calls ---
@@ -426,11 +500,17 @@ class _Judge:
         name = node.func.id if kind == "builtin" and isinstance(node.func, ast.Name) else path
         if name == "super":
             self._super(node)
+        if name in ("id", "slice") and id(node) not in self._approved:
+            self.odd(node, f"{name}() here")
+        if shapes.is_unfilled(node, self._paths) and id(node) not in self._approved:
+            self.odd(node, "a tensor that is not filled at once")
+        if name == "isinstance":
+            self._approve_types(node.args[1:])
         if name == "next" and not all(base(self._kinds.of(item)) == "iterator" for item in node.args[:1]):
             self.odd(node, "`next` of anything but an iterator of this call")
         if self._kinds.of(node) == "own":
             self._keeps_no_iterator([*node.args, *node.keywords])
-        self._arguments(node, name, own=kind in ("function", "class"))
+        self._arguments(node, name, own=kind in ("function", "class", "manager"))
         self._passed_functions(node, name)
 
     def _library_call(self, node: ast.Call, path: str) -> None:
@@ -438,8 +518,12 @@ class _Judge:
             self.odd(node, path[:60])
         elif path in grammar.CONTEXTS and id(node) not in self._approved:
             self.odd(node, f"{path} outside of `with`")
+        elif path == grammar.UNPREFIX and not (node.args and self._kinds.makes(node.args[0])):
+            self.odd(node, "new names in a table that this call has not made")
         elif path == "dataclasses.dataclass" and id(node) not in self._approved:
             self.odd(node, f"{path} as a function")
+        if path.startswith("torch.") and any(item.arg == "out" for item in node.keywords):
+            self.odd(node, "a result that is written to another tensor")
         self._approved.add(id(node.func))
         made = self._kinds.of(node)
         if made == "new network" and path not in grammar.HOLDS_LAYERS:
@@ -457,7 +541,8 @@ class _Judge:
     def _method_call(self, node: ast.Call, function: ast.Attribute) -> None:
         kind, name = self._kinds.of(function.value), function.attr
         word, values = _word(kind), _arguments_of(node)
-        if not self._may_ask(kind, f"{name}()") and not self._registers(node):
+        is_covered = self._may_ask(kind, f"{name}()") or self._registers(node) or id(node) in self._approved
+        if not is_covered and not self._copies_weights(node, word) and not self._gives_bytes(node):
             self.odd(node, f".{name[:60]}() of this object")
         self._approved.add(id(function))
         own = word in ("own", "network") and self._kinds.is_method(word, name)
@@ -465,7 +550,8 @@ class _Judge:
             self.odd(node, ".step() with an argument that it may call")
         if name == "update" and values and not own and word not in ("dict", "set"):
             self.odd(node, ".update() with arguments")
-        if name == "load_state_dict" and word == "scheduler" and not all(map(self._is_entry, values)):
+        entries = all(self._kinds.of(value) == "entry" for value in values)
+        if name == "load_state_dict" and word in ("scheduler", "part") and not entries:
             self.odd(node, "a schedule's state from anywhere but a checkpoint")
         if name == "format" and not self._is_simple_format(node):
             self.odd(node, ".format() with more than plain fields")
@@ -475,18 +561,65 @@ class _Judge:
             self._fills(function.value, values)
 
     def _registers(self, node: ast.Call) -> bool:
-        """Return whether a call registers a buffer in a network's own __init__."""
+        """Return whether a call registers a buffer or a layer in a network's own __init__.
+
+        That is as safe as assigning it to an attribute of `self` there. A list of layers may grow if the class makes
+        it itself: one that it was given may belong to an older network.
+        """
+        if not self._place.is_init:
+            return False
         match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="register_buffer"), args=[name, _]):
+                return isinstance(name, ast.Constant) and self._names_a_layer(name)
+            case ast.Call(keywords=[_, *_]):
+                return False
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="add_module"), args=[name, layer]):
+                return self._names_a_layer(name) and _word(self._kinds.of(layer)) == "network"
             case ast.Call(
-                func=ast.Attribute(value=ast.Name(id="self"), attr="register_buffer"),
-                args=[ast.Constant(value=str(name)), _],
+                func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="self"), attr=name), attr="append"),
+                args=[layer],
             ):
-                return self._place.is_init and name.isidentifier() and not name.startswith("_") and name not in MODULE
+                own = shapes.layer_lists(self._tree, self._place.inside[0], grammar.HOLDS_LAYERS, self._paths)
+                return name in own and _word(self._kinds.of(layer)) == "network"
         return False
 
-    def _is_entry(self, node: ast.expr) -> bool:
-        """Return whether an expression is an entry of a table that the harness gives."""
-        return isinstance(node, ast.Subscript) and base(self._kinds.of(node.value)) == "table"
+    def _names_a_layer(self, node: ast.expr) -> bool:
+        """Return whether a text, perhaps with a number, is a name that neither networks nor the harness know."""
+        known = MODULE | grammar.ASKED
+        match node:
+            case ast.Constant(value=str(name)):
+                return name.isidentifier() and not name.startswith("_") and name not in known
+            case ast.JoinedStr(values=[ast.Constant(value=str(start)), *others]):
+                numbers = [
+                    isinstance(part, ast.FormattedValue) and part.format_spec is None
+                    and self._kinds.of(part.value) == "number"
+                    for part in others
+                ]  # fmt: skip
+                is_new = not any(name.startswith(start) for name in known)
+                return start.isidentifier() and not start.startswith("_") and is_new and all(numbers)
+        return False
+
+    def _copies_weights(self, node: ast.Call, word: str) -> bool:
+        """Return whether a call copies tensors into a network: `p.copy_(...)` for each would do the same."""
+        is_named = isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict" and word == "network"
+        kinds = [self._kinds.of(value) for value in node.args]
+        of_tensors = [isinstance(kind, tuple) and kind[0] == "dict" and _word(kind[1]) in _WEIGHTS for kind in kinds]
+        return is_named and of_tensors == [True] and all(item.arg == "strict" for item in node.keywords)
+
+    def _gives_bytes(self, node: ast.Call) -> bool:
+        """Return whether a call is `tensor.numpy().tobytes()`: nothing gets the array, which shares the memory."""
+        match node:
+            case ast.Call(
+                func=ast.Attribute(
+                    value=ast.Call(func=ast.Attribute(value=owner, attr="numpy"), args=[], keywords=[]) as array,
+                    attr="tobytes",
+                ),
+                args=[],
+                keywords=[],
+            ):
+                self._approved.add(id(array))
+                return _word(self._kinds.of(owner)) in _WEIGHTS
+        return False
 
     def _is_simple_format(self, node: ast.Call) -> bool:
         text = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -515,7 +648,10 @@ class _Judge:
             self.odd(node, f"so many arguments of {name}")
         for item in node.keywords:
             if item.arg is None:
-                if base(self._kinds.of(item.value)) != "table" or keywords is not None:
+                # Of settings in a dictionary nothing is covered that keywords could not hold: `_keeps_no_iterator`.
+                takes = name.startswith("torch.") and _word(self._kinds.of(node)) in _TAKES_SETTINGS
+                tables = ("table", "dict") if takes else ("table",)
+                if base(self._kinds.of(item.value)) not in tables or keywords is not None:
                     self.odd(node, "`**` with anything but a table of constants")
             elif len(item.arg) > _LONGEST_NAME or (keywords is not None and item.arg not in keywords):
                 self.odd(node, f"the argument {item.arg[:60]} here")
@@ -550,7 +686,8 @@ class _Judge:
         body = [function.body] if isinstance(function, ast.Lambda) else function.body
         for part in (inner for item in body for inner in ast.walk(item)):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-                plain = part.id in own | _NUMBERS or base(self._kinds.of(part)) in ("number", "thing")
+                # Numbers of the function around it do not change any more: nothing but that function can set them.
+                plain = part.id in own | _NUMBERS or part.id in self._paths or self._kinds.of(part) == "number"
             elif isinstance(part, ast.Call):
                 plain = getattr(part.func, "id", "") in _NUMBERS or self._in_math(part.func)
             else:
@@ -572,6 +709,42 @@ class _Judge:
     def _check_Lambda(self, node: ast.Lambda) -> None:
         if id(node) not in self._approved:
             self.odd(node, _spelled("Lambda"))
+
+    def _check_Yield(self, node: ast.Yield) -> None:
+        if id(node) not in self._approved:
+            self.odd(node, _spelled("Yield"))
+
+    def _check_Expr(self, node: ast.Expr) -> None:
+        """Let a report name the number of an optimizer's states: no more than the text depends on it."""
+        call = node.value
+        is_report = isinstance(call, ast.Call) and (
+            path_of(call.func, self._paths) in _REPORTS
+            or (isinstance(call.func, ast.Name) and call.func.id == "print")
+            or (isinstance(call.func, ast.Attribute) and self._kinds.of(call.func.value) == "logger")
+        )
+        for argument in call.args if is_report and isinstance(call, ast.Call) else ():
+            parts = argument.values if isinstance(argument, ast.JoinedStr) else [argument]
+            for part in parts:
+                match part.value if isinstance(part, ast.FormattedValue) else part:
+                    case ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(value=owner, attr="state") as states]):
+                        if self._kinds.of(owner) == "optimizer":
+                            self._approved.add(id(states))
+
+    def _check_Compare(self, node: ast.Compare) -> None:
+        if all(isinstance(operator, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for operator in node.ops):
+            self._approve_identities([node.left, *node.comparators])
+
+    def _check_Set(self, node: ast.Set) -> None:
+        self._approve_identities(node.elts)
+
+    def _check_SetComp(self, node: ast.SetComp) -> None:
+        self._approve_identities([node.elt])
+
+    def _approve_identities(self, nodes: list[ast.expr]) -> None:
+        """Approve calls of `id` that only ask whether two objects are one: the number itself is as good as random."""
+        for node in nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
+                self._approved.add(id(node))
 
     def _check_NamedExpr(self, node: ast.NamedExpr) -> None:
         if self._place.where != "function":
@@ -605,7 +778,12 @@ class _Judge:
             self.odd(node, "catching errors that are not listed")
 
     def _check_withitem(self, node: ast.withitem) -> None:
-        self._context(node.context_expr)
+        maker = node.context_expr
+        if isinstance(maker, ast.Call) and self._kinds.manager(maker) is not None:
+            self._approved.add(id(maker.func))
+            self._visit(maker)
+        else:
+            self._context(maker)
 
     def _context(self, node: ast.expr) -> None:
         maker = node.func if isinstance(node, ast.Call) else node
@@ -631,22 +809,49 @@ class _Judge:
 
     def _check_FunctionDef(self, node: ast.FunctionDef) -> None:
         self._annotation(node.returns)
-        for decorator in node.decorator_list:
-            self._context(decorator)
-        if (
-            self._place.where == "class"
-            and node.name in MODULE - {"forward"}
-            and self._kinds.makes_networks(self._place.inside[0])
-        ):
+        is_manager = [path_of(item, self._paths) for item in node.decorator_list] == [grammar.MANAGER]
+        if is_manager and self._place.where == "top" and node.name not in PROTOCOL:
+            self._approved.update(map(id, node.decorator_list))
+            self._approve_chain(node.decorator_list[0])
+        else:
+            for decorator in node.decorator_list:
+                self._context(decorator)
+        if self._place.where == "function":
+            self._inner_function(node)
+        is_method = self._place.where == "class" and self._kinds.makes_networks(self._place.inside[0])
+        is_rest = node.name == "train" and is_method and shapes.rests_parts(self._tree, self._place.inside[0])
+        if is_method and node.name in MODULE - {"forward"} and not is_rest:
             self.odd(node, f"a redefinition of {node.name}")
+
+    def _inner_function(self, node: ast.FunctionDef) -> None:
+        """Judge the head of a function in a function; its statements are judged as all others.
+
+        It reads the names around it, and can bind none of them (`nonlocal` is not covered). It has no value, like any
+        function: a call ends before the function around it does, and only a schedule keeps it (`_schedule`). So what it
+        changes is gone with that call, as if its statements stood there. Its name has one meaning where it stands, and
+        none at the top of the file.
+        """
+        if not self._kinds.names_one_function(node.name) or node.name in PROTOCOL:
+            self.odd(node, f"the function {node.name[:60]} in a function, by a name with another meaning")
+        for default in filter(None, (*node.args.defaults, *node.args.kw_defaults)):
+            kinds = [self._kinds.of(part) for part in ast.walk(default) if isinstance(part, ast.Name)]
+            if not all(kind in ("number", "text", "none") for kind in kinds):
+                self.odd(default, "a default argument that could keep something")
 
     def _check_arg(self, node: ast.arg) -> None:
         self._annotation(node.annotation)
 
     def _annotation(self, node: ast.expr | None) -> None:
         """Judge an annotation, which Python keeps: it names types, and computes nothing."""
+        self._approve_types([] if node is None else [node])
         if node is not None and not all(isinstance(part, _OF_TYPES) for part in ast.walk(node)):
             self.odd(node, "an annotation that computes something")
+
+    def _approve_types(self, nodes: list[ast.expr]) -> None:
+        """Approve `torch.Tensor` as a type. As a value it could be called by another name."""
+        for part in (inner for node in nodes for inner in ast.walk(node)):
+            if path_of(part, self._paths) in shapes.TYPES:
+                self._approved.add(id(part))
 
     def _check_arguments(self, node: ast.arguments) -> None:
         for default in filter(None, (*node.defaults, *node.kw_defaults)):
@@ -690,13 +895,21 @@ class _Judge:
         """Return whether a value can be kept between calls: constants, and tables of them, which nothing can change."""
         for node in ast.walk(value):
             is_field = isinstance(node, ast.Attribute) and self._kinds.of(node.value) == "own"
-            if not isinstance(node, (*_CONSTANT, ast.Dict, ast.Subscript)) and not is_field:
+            is_math = isinstance(node, ast.Call | ast.Attribute) and self._in_math(getattr(node, "func", node))
+            if not isinstance(node, (*_CONSTANT, ast.Dict, ast.Subscript)) and not is_field and not is_math:
                 return bool(path_of(value, self._paths))
         return True
 
 
 def _spelled(name: str) -> str:
     return grammar.SPELLED.get(name, f"`{name}`")
+
+
+def _first_name(node: ast.AST) -> ast.AST:
+    """Return what a chain of attributes and indices begins with."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node
 
 
 def _arguments_of(node: ast.Call) -> list[ast.expr]:
@@ -712,16 +925,3 @@ def _is_plain_constant(value: object) -> bool:
         case str():
             return len(value) <= _LONGEST_TEXT
     return value is ...
-
-
-def _bound_by(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a node binds, other than by an import."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-            yield name
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            yield name
-        case ast.MatchMapping(rest=str(name)):
-            yield name

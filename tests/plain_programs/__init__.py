@@ -91,6 +91,25 @@ _IN_STEP = (
         "    y.{m}({e})", "next({e})",
     "x = next(iter({e}))\nx.{m}({e})", "x = halve(TABLE)\nx |= {{'a': {n}}}", "values.append({e})\n"
         "values[0].{m}({e})",
+    "def inner(x):\n    {v} = {e}\n    return {e}\nx = inner({e})\nx.{m}({e})",
+    "def inner(x, y={n}):\n    x.{m}({e})\n    return {t}\nprint(inner({e}))", "def inner(x):\n"
+        "    values.append({e})\n    values[0].{m}({e})\ninner({e})",
+    "def inner(step):\n    x = {n}\n    return {n}\ns = torch.optim.lr_scheduler.LambdaLR(optimizer, inner)\ns.step()",
+    "def inner(x):\n    return {e}\nx = list(map(inner, {e}))", "def inner(x):\n    return {e}\nx = {e}\nx.{m}(inner)",
+    "def {m}(x):\n    return {e}\nx = {m}({e})", "def inner():\n    for {v} in {e}:\n        print({e})\ninner()",
+    "def inner(x):\n    def other(y):\n        return {e}\n    return other({e})\nx = inner({e})\nx.{m}({e})",
+    "x = {{'lr': {n}, 'momentum': {e}}}\ny = torch.optim.SGD(model.parameters(), **x)", "x = dict(bias={e})\n"
+        "y = nn.Linear(2, 2, **x)", "x = {{'a': {e}}}\nhalve(**x)", "x = {{'{m}': {e}}}\nprint({e}, **x)",
+    "with evaluating({e}) as {v}:\n    x = {e}", "with evaluating(model) as net:\n    net.{m}({e})\nnet.{m}({e})",
+    "x = evaluating({e})\nx.{m}({e})", "with evaluating(model):\n    raise ValueError({e})", "part = slice({n}, {n})\n"
+        "y = ({e})[part]\nprint(y.{m}, {t}[part])", "x = {{id(y) for y in {e}}}\nprint({e} in x, id({e}) in x)",
+    "made = Net()\nmade.inner[{n}] = {e}\nmade.inner.{m}({e})",
+    "made = Net()\nmade.fc = nn.Linear(784, 10)\nmade.{m} = nn.ReLU()\nmade({e})", "made = copy.deepcopy({e})\n"
+        "made[0] = nn.ReLU()", "x = copy.deepcopy({e})\nx[{n}] = {e}\nx.{m}({e})",
+    "x = torch.empty({n})\n{v} = {e}\nnn.init.ones_(x)", "x = torch.empty(2).{m}({e})", "model.load_state_dict({e})",
+    "for part in (model, optimizer, {e}):\n    part.{m}({e})", "x = optimizer.defaults\nx.{m}({e})",
+    "x = [{e} for TABLE in {e}]\nTABLE['a'] = {n}\nTABLE.{m}({e})", "for {v} in zip(*{e}):\n    x.{m}({e})",
+    "for {v} in enumerate(*{e}):\n    x.{m}({e})", "print(f'{{len(optimizer.state)}} {{{e}}}')",
     "nn.Sequential({e})({t})", "print(*{e}, sep={e})", "x = torch.{m}({t})", "x = nn.{m}({n})", "x = F.{m}({t})",
 )  # fmt: skip
 _AT_TOP = (
@@ -112,7 +131,13 @@ _AT_TOP = (
     "logging.basicConfig({w})", "for {v} in {e}:\n    pass", "{e}", "if {n}:\n    X = {e}", "X = Config(rate={n})",
     "def helper(x):\n    values = {e}\n    values.append({e})\n    return values", "async def helper():\n"
         "    return await {e}",
-    "def helper():\n    yield {e}", "def helper(x):\n    def inner():\n        return {e}\n    return inner",
+    "def helper():\n    yield {e}", "@contextmanager\ndef helper(x):\n    try:\n        yield {e}\n    finally:\n"
+        "        {v} = {e}", "@contextmanager\ndef helper(x):\n    x = {e}\n    yield {e}\n    x.{m}({e})",
+    "class Other(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.fc = nn.Sequential(nn.Linear(784, 4))\n        self.fc.append(nn.ReLU())\n"
+        "        self.add_module('{m}', nn.ReLU())\n\n    def train(self, mode=True):\n        super().train(mode)\n"
+        "        self.fc.eval()\n        return self\n\n    def forward(self, x):\n        return self.fc(x) * {t}",
+"def helper(x):\n    def inner():\n        return {e}\n    return inner",
 )  # fmt: skip
 _LAYERS = (
     "nn.BatchNorm1d(128, momentum={e})", "nn.Softmax(dim={e})", "nn.LeakyReLU({e})", "nn.Dropout({n})", "nn.{m}({e})",
@@ -130,6 +155,7 @@ _FRAME = """
 import copy
 import logging
 import math
+from contextlib import contextmanager
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -160,10 +186,21 @@ def halve(x):
     return x / 2 if isinstance(x, torch.Tensor) else x
 
 
+@contextmanager
+def evaluating(net):
+    mode = net.training
+    net.eval()
+    try:
+        yield net
+    finally:
+        net.train(mode)
+
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.fc = nn.Linear(784, 10)
+        self.inner = nn.Sequential(nn.ReLU())
 
     def forward(self, x):
         return self.fc(x.flatten(1))
@@ -332,14 +369,20 @@ def forbidden(source: str) -> list[str]:
     found = [f".{node.attr}" for node in new if isinstance(node, ast.Attribute) and node.attr.startswith("__")]
     found = [name for name in found if name != ".__init__"]
     named = {node.id for node in new if isinstance(node, ast.Name)} & (set(dir(builtins)) - _ALLOWED)
-    wild = [type(node).__name__ for node in new if isinstance(node, _NEVER)]
+    managers = [node for node in ast.parse(source).body if "contextmanager" in map(ast.unparse, _decorators(node))]
+    yields = {ast.dump(node) for manager in managers for node in ast.walk(manager) if isinstance(node, ast.Yield)}
+    wild = [type(node).__name__ for node in new if isinstance(node, _NEVER) and ast.dump(node) not in yields]
     return [*found, *sorted(named), *wild]
+
+
+def _decorators(node: ast.stmt) -> list[ast.expr]:
+    return node.decorator_list if isinstance(node, ast.FunctionDef) else []
 
 
 _ALLOWED = words(
     """
-    abs all any bool dict divmod enumerate filter float frozenset hasattr int isinstance iter len list map max min next
-    object pow print range repr reversed round set sorted str sum super tuple zip __name__
+    abs all any bool dict divmod enumerate filter float frozenset hasattr id int isinstance iter len list map max min
+    next object pow print range repr reversed round set slice sorted str sum super tuple zip __name__
     """
 ) | {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)}
 _NEVER = (

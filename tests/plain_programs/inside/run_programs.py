@@ -34,15 +34,15 @@ def words(text: str) -> frozenset[str]:
 # The builtins that training code calls; a class statement and an import have one each.
 HARMLESS = words(
     """
-    abs all any bool dict divmod enumerate filter float frozenset hasattr int isinstance iter len list map max min next
-    object pow print range repr reversed round set sorted str sum super tuple zip __build_class__ __name__ __debug__
-    True False None Ellipsis NotImplemented
+    abs all any bool dict divmod enumerate filter float frozenset hasattr id int isinstance iter len list map max min
+    next object pow print range repr reversed round set slice sorted str sum super tuple zip __build_class__ __name__
+    __debug__ True False None Ellipsis NotImplemented
     """
 ) | {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)}
 MODULES = words(
     """
     torch torch.nn torch.nn.functional torch.optim torch.optim.lr_scheduler torch.utils.data torch.amp torch.nn.init
-    collections collections.abc copy dataclasses logging math time typing harness.schedules __future__
+    collections collections.abc contextlib copy dataclasses logging math time typing harness.schedules __future__
     """
 )
 # Libraries look at functions and frames when plain code makes a class, a log line or a generator.
