@@ -557,6 +557,8 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("anomaly", "finite", edited(AMP, ("init_scale=256.0", "init_scale=2.0**30"))),
     ("anomaly", "non-finite", EXPONENTIAL),
     ("resume", "not-resumed", MINI),
+    # A run that ends before the interruption is not resumed.
+    ("resume", "not-resumed", edited(INTERRUPTED, ("INTERRUPTED_AT = 7", "INTERRUPTED_AT = 10**6"))),
     ("resume", "continues", INTERRUPTED),
     ("resume", "departs", edited(INTERRUPTED, ("    optimizer.load_state_dict(state['optimizer'])\n", ""))),
     ("resume", "other-draws", edited(INTERRUPTED, ("    torch.set_rng_state(state['rng'])\n", "    pass\n"))),

@@ -32,6 +32,8 @@ class Aspect:
 _CLEARLY = 3.0
 # The cosine of two ways to differ from the healthy program. Two that have nothing in common have about 0.
 _PARALLEL = 0.8
+# Figures of programs that keep a gradient scaler where a measurement finds it.
+_OF_SCALERS = "another factor"
 # Sizes, which a right program may have as the broken one has them.
 _COUNTS = frozenset({"rows", "shape", "steps", "parameters"})
 _MADE_OF = ("training data", "network", "loss")
@@ -86,6 +88,8 @@ def difference(aspect: str, own: Behaviour, other: Behaviour) -> Difference | No
     mine, theirs = own.get(aspect, {}), other.get(aspect, {})
     worst, found = 1.0, None
     for figure in {**theirs, **mine}:
+        if figure.startswith(_OF_SCALERS) and not (figure in mine and figure in theirs):
+            continue
         apart, pair = _apart(mine.get(figure, ()), theirs.get(figure, ()), ASPECTS[aspect])
         if apart > worst:
             worst, found = apart, Difference(aspect, figure, *pair)
@@ -155,11 +159,11 @@ def is_conditional(own: Behaviour, reference: Behaviour) -> Difference | None:
     """
     step = ASPECTS["step"]
     mine, theirs = own.get(step.name, {}), reference.get(step.name, {})
-    pairs = {figure: _apart(mine.get(figure, ()), theirs.get(figure, ()), step) for figure in {**mine, **theirs}}
+    pairs = {figure: _apart(mine[figure], theirs[figure], step) for figure in mine.keys() & theirs.keys()}
     apart = {figure: pair for figure, (roundings, pair) in pairs.items() if roundings > 1}
     if any(figure.startswith("usual inputs") for figure in apart):
         return None
-    figure = next((one for one in sorted(apart) if one.startswith(("small loss", "another factor"))), None)
+    figure = next((one for one in sorted(apart) if one.startswith(("small loss", _OF_SCALERS))), None)
     return None if figure is None else Difference(step.name, figure, *apart[figure])
 
 

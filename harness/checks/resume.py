@@ -43,6 +43,8 @@ def measure(subject: Subject) -> Finding:
     at = subject.experiment().interrupted_at
     if at is None:
         return Finding("not-resumed", "no save_checkpoint and load_checkpoint with INTERRUPTED_AT", {})
+    if at >= (steps := subject.trial().steps):
+        return Finding("not-resumed", f"INTERRUPTED_AT is {at}, and the run has {steps} steps", {})
     # One after the other: both draw from the same random generator.
     start, whole = _course(subject.trial(), at)
     _, cut = _course(subject.trial(interrupted=True), at)
