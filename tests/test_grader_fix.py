@@ -4,7 +4,7 @@ import pytest
 from grading import behaviour, checks, comparison, evidence, replay, replay_with
 from mini_experiments import edited
 
-from grader.replay.replay import CheckResult, Evaluation, Replay
+from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
 from grader.replay.request import Request, Role
 from grader.score.evidence import Evidence
 from grader.score.fix import further_requests, judge_fix
@@ -195,6 +195,20 @@ def test_a_fault_that_another_part_of_the_program_makes_up_for_waits() -> None:
     found = correct(evidence(RECIPE, edited(BROKEN, ("    optimizer.step()\n", lower)), checks=None))
     assert found.points is None
     assert "update rule" in found.reason
+
+
+def test_right_data_in_another_order_need_no_evaluator() -> None:
+    """The evaluator prepares its examples as the reference fix does, so it knows no other data, however right."""
+    fixed = replay(RECIPE, OTHER)
+    assert fixed.evaluation is not None
+    figures = SplitFigures(loss=9.0, accuracy=0.1)
+    misfit = changed(fixed, evaluation=fixed.evaluation.model_copy(update={"heldout": figures}))
+    right = comparison(RECIPE, edited(BROKEN, ("lr=10.0", "lr=0.1")))
+    assert right is not None
+    assert right.is_right
+    for other_data, points in ((True, 12), (False, 0)):
+        one = dataclasses.replace(right, other_data=other_data)
+        assert correct(evidence(RECIPE, OTHER, fixed=misfit, comparison=one)).points == points
 
 
 def test_a_feature_that_is_switched_off_is_a_masked_cause() -> None:
