@@ -229,8 +229,11 @@ def _judge_unsound(
 
 def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measurement) -> Check:
     """Judge a fix whose checks are sound, and whose weights are not healthy as the trusted evaluator sees them."""
-    if comparison.is_right and comparison.other_data and not doubt(evidence):
-        return full(*_CORRECT, "Each function does what it does in a right program, which prepares its data otherwise.")
+    if comparison.is_right and (comparison.other_data or comparison.other_network) and not doubt(evidence):
+        # The evaluator knows the reference fix's network and data alone.
+        return full(
+            *_CORRECT, "Each function does what it does in a right program, with another network or other data."
+        )
     learnt = has_learnt(evidence.fixed, evidence.settings.dataset)
     if comparison.is_right and comparison.other_loss and learnt and not doubt(evidence):
         return full(*_CORRECT, "Each function does what it does in a right program, whose loss is another one.")

@@ -199,7 +199,8 @@ class Comparison:
     other: figures of places that were not broken in which the fix differs from all of them. lost: features of the right
     programs that no longer act. other_loss: the loss is another one that is right. other_data: the data differ from the
     reference fix's. not_executed: statements of the fix alone that no measurement has executed. conditional: a
-    step that differs in some states of the training only.
+    step that differs in some states of the training only. other_network: another network than the reference fix's, which
+    is right, fixes a cause.
     """
 
     causes: tuple[Cause, ...]
@@ -209,6 +210,7 @@ class Comparison:
     other_data: bool = False
     not_executed: tuple[str, ...] = ()
     conditional: Difference | None = None
+    other_network: bool = False
 
     @property
     def is_right(self) -> bool:
@@ -232,12 +234,14 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
     apart = differences(own, reference)
     causes: list[Cause] = []
     accepted: set[str] = set()
+    other_network = False
     for one in programs.breaks:
         if _act_together(one, apart):
             accepted |= _TOGETHER
         examples = (Example(aspects=one.edited, behaviour=reference), *one.right)
         example = next((item for item in examples if item.is_like(own, one.places_in(item, reference))), None)
         if example is not None:
+            other_network |= "network" in example.aspects and "network" in apart
             # What it does to other parameters than the break is another matter.
             wholly = example.is_like(own)
             accepted |= {aspect for aspect in example.aspects if wholly or aspect not in one.places}
@@ -267,6 +271,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         lost=lost_features(own, right),
         other_loss=any(aspect in apart and aspect in accepted for aspect in _OF_LOSS),
         other_data=not apart.keys().isdisjoint(("training data", "validation data")),
+        other_network=other_network,
         conditional=None if right_step else is_conditional(own, reference),
         not_executed=not_executed(own, [reference, *(one.broken for one in programs.breaks if one.broken)]),
     )
