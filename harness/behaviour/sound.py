@@ -199,8 +199,8 @@ class Comparison:
     other: figures of places that were not broken in which the fix differs from all of them. lost: features of the right
     programs that no longer act. other_loss: the loss is another one that is right. other_data: the data differ from the
     reference fix's. not_executed: statements of the fix alone that no measurement has executed. conditional: a
-    step that differs in some states of the training only. other_network: another network than the reference fix's, which
-    is right, fixes a cause.
+    step that differs in some states of the training only. other_network: a right network fixes a cause, and it is not
+    the reference fix's.
     """
 
     causes: tuple[Cause, ...]
