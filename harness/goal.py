@@ -120,7 +120,7 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], exam
 
 def _by_functions(comparison: Comparison | None, examined: Examination, names: Sequence[str]) -> Iterator[Criterion]:
     """Yield what the functions of an experiment and the checks say of it."""
-    if comparison is not None and (comparison.left or comparison.lost or not comparison.other):
+    if comparison is not None and (comparison.left or comparison.lost or comparison.spoilt or not comparison.other):
         # Equal functions make equal outcomes.
         yield _as_healthy(comparison)
         return
@@ -147,6 +147,8 @@ def _as_healthy(comparison: Comparison) -> Criterion:
     says = "each function does what it does in a sound program"
     if comparison.left:
         return Criterion(says=says, reached=False, found="not where the fault was")
+    if comparison.spoilt:
+        return Criterion(says=says, reached=False, found=f"the fix makes this one wrong: {comparison.spoilt[0].aspect}")
     if comparison.lost:
         return Criterion(says=says, reached=False, found=f"it switches off: {', '.join(comparison.lost)}")
     return Criterion(says=says, reached=True, found="yes" if comparison.is_right else "where the fault was, yes")

@@ -340,3 +340,18 @@ def test_sound_programs_are_read_as_they_were_written(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="put it back"):
         read_sound_programs(path)
     assert read_sound_programs(tmp_path / "none.txt") is None
+
+
+def test_a_metric_that_was_not_broken_stays_a_right_one() -> None:
+    def program(metric: float, cause: float) -> Behaviour:
+        return {"evaluation": {"x": [metric]}, **loss(cause)}
+
+    def judged(programs: SoundPrograms, metric: float) -> tuple[str, ...]:
+        return tuple(one.aspect for one in compare(program(metric, 1.0), programs).spoilt)
+
+    broken = Break(id="x", edited=("loss",), changed=("loss",), broken=program(1.0, 9.0))
+    programs = SoundPrograms(reference=program(1.0, 1.0), breaks=(broken,), sound=(program(2.0, 1.0),))
+    for one in (programs, programs.shortened()):
+        assert judged(one, 3.0) == ("evaluation",)
+        assert judged(one, 2.0) == ()
+        assert judged(one, 1.0) == ()

@@ -30,7 +30,7 @@ from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
 from grader.score.verdict import Check, Measurement, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
-from harness.behaviour.sound import EXACT, Cause, Comparison
+from harness.behaviour.sound import Cause, Comparison
 from harness.recipe import Recipe, Symptom
 from harness.recorded import mechanisms_of
 
@@ -181,8 +181,8 @@ def _judge_without_symptom(
     if comparison.lost:
         lost_ones = ", ".join(comparison.lost)
         return _masked(evidence, f"The fix switches off what the experiment uses: {lost_ones}.")
-    if exact := [other for other in comparison.other if other.aspect in EXACT]:
-        return _masked(evidence, f"The fix changes what was not broken, and not to another right one: {exact[0]}.")
+    if comparison.spoilt:
+        return _masked(evidence, f"This was not broken, and the fix makes it wrong: {comparison.spoilt[0]}.")
     if bad_evaluations:
         return _judge_unhealthy(evidence, comparison, bad_evaluations[0])
     if comparison.left:
@@ -263,7 +263,7 @@ def _has_a_loss_of_its_own(evidence: Evidence, comparison: Comparison, bad_check
 
 
 def _masking(evidence: Evidence, cause: Cause) -> str:
-    """Return why a fix without an alarm leaves a cause, as the begin of a sentence, or "" if nothing says so."""
+    """Return why a fix without an alarm leaves a cause, as the start of a sentence, or "" if nothing says so."""
     if cause.doubtful:
         return ""
     if cause.is_exact:

@@ -41,7 +41,7 @@ _TOGETHER = frozenset({"network", "loss"})
 _SINKS = frozenset({"step", "step at the start", "first steps", "evaluation of the network", "serving"})
 # A loss of other targets, of mixed examples say, has another floor.
 _OF_LOSS = ("loss", "batches", "augmentation")
-EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming"})
+_EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming"})
 # Another optimizer, rate or schedule is right if it is that of a sound edit of the experiment.
 _RULE = "update rule"
 _BY_PARAMETER = frozenset({_RULE, "first weights"})
@@ -124,10 +124,12 @@ class SoundPrograms(StrictModel):
     def shortened(self) -> "SoundPrograms":
         """Return what a student's machine needs: no broken program, the aspects that count.
 
-        Of sound edits only the update rule counts, if the break edits nothing else: elsewhere the checks judge.
+        Of sound edits those aspects count that no check judges: metrics and answers that they edit; and the update
+        rule, if the break edits nothing else.
         """
-        by_rule = any(one.edited == (_RULE,) for one in self.breaks)
-        sound = tuple({_RULE: one[_RULE]} for one in self.sound if _RULE in one) if by_rule else ()
+        rule = {_RULE} if any(one.edited == (_RULE,) for one in self.breaks) else set()
+        wanted = [(one, rule | _EXACT & set(edited_by(one, self.reference))) for one in self.sound]
+        sound = tuple({name: one[name] for name in sorted(names) if name in one} for one, names in wanted if names)
         breaks = [
             Break(
                 id=one.id,
@@ -189,7 +191,7 @@ class Cause:
     @property
     def is_exact(self) -> bool:
         """Whether there is one right way to do what is left: a metric, an answer, what is kept or resumed."""
-        return self.left is not None and self.left.aspect in EXACT
+        return self.left is not None and self.left.aspect in _EXACT
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,11 @@ class Comparison:
     def is_right(self) -> bool:
         """Whether the program is a right one in every aspect that was measured."""
         return not (self.left or self.other or self.lost)
+
+    @property
+    def spoilt(self) -> tuple[Difference, ...]:
+        """Metrics, answers, and what is kept or resumed, which were not broken and are no longer right."""
+        return tuple(one for one in self.other if one.aspect in _EXACT)
 
     @property
     def left(self) -> tuple[Cause, ...]:
