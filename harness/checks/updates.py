@@ -206,7 +206,7 @@ def _off_move(trial: Trial, model: nn.Module, optimizer: torch.optim.Optimizer, 
     optimizer.step()
     off, move = 0.0, 0.0
     for (name, expected), found in zip(model.named_parameters(), trial.model.parameters(), strict=True):
-        pruned = (start[name] == 0) & (found == 0)
+        pruned = (start[name] == 0) & (found == 0) if found.dim() > 1 else torch.zeros_like(found, dtype=torch.bool)
         off += float((found - expected).double().masked_fill(pruned, 0.0).square().sum())
         move += float((expected - start[name]).double().square().sum())
     return math.sqrt(off / move) if move else math.inf if off else 0.0
