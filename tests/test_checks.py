@@ -359,6 +359,9 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("initialization", "vanishing", with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()"))),
     # A frozen trunk whose output is detached gets no gradient, and needs none.
     ("initialization", "scaled", with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()"), FIRST_RESTS)),
+    # So does a trunk that no optimizer holds.
+    ("initialization", "scaled", edited(with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()")),
+     ("SGD(model.parameters()", "SGD(model[-1].parameters()"))),
     ("initialization", "dead", with_model("    model[1].bias.data.fill_(-100.0)\n")),
     ("parameters", "same", AMP),
     ("parameters", "same", with_model("    model[1].requires_grad_(False)\n")),

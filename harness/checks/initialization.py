@@ -2,10 +2,11 @@
 
 `signal kept` is the variance between the examples in what the last weight matrix gets, over that in what the first one
 gets. A factor of 0.5 a layer leaves a thousandth of it after ten layers: He et al. (arXiv:1502.01852) choose weights
-that keep it. `gradient kept` is the norm of the first trained matrix's gradient over that of the last one's: a frozen
-trunk may get none. A unit is dead if it is zero for every example. Dropout is off; batch norm takes the statistics of
-the batch. Matrices and scales of norms that begin at zero on purpose (a last layer, the end of a residual branch) count
-as if they had the usual weights, so that one sees what comes behind them after the first step.
+that keep it. `gradient kept` is the norm of the first trained matrix's gradient over that of the last one's: a trunk
+that is frozen, or cut off and held by no optimizer, may get none. A unit is dead if it is zero for every example.
+Dropout is off; batch norm takes the statistics of the batch. Matrices and scales of norms that begin at zero on purpose
+(a last layer, the end of a residual branch) count as if they had the usual weights, so that one sees what comes behind
+them after the first step.
 
 Sources of the bounds, over ten seeds: healthy networks of every kind (plain, convolutional, recurrent, with attention,
 He's weights in up to 16 layers) keep 0.01 to 920 of the signal and 0.02 to 15 of the gradient, and have at most 56 % of
@@ -73,8 +74,14 @@ def measure(subject: Subject) -> Finding:
     model = without_zeros(copy.deepcopy(trial.model)).train()
     disable_dropout(model)
     layers = matrix_layers(model)
-    frozen = {
-        name for name, layer in layers.items() if not any(p.requires_grad for p in layer.parameters(recurse=False))
+    own = {name: [*layer.parameters(recurse=False)] for name, layer in layers.items()}
+    frozen = {name for name, parameters in own.items() if not any(p.requires_grad for p in parameters)}
+    held = {id(p) for group in trial.optimizer.param_groups for p in group["params"]}
+    # The copy has the names of the network that the optimizer holds.
+    unheld = {
+        name
+        for name, layer in matrix_layers(trial.model).items()
+        if held.isdisjoint(map(id, layer.parameters(recurse=False)))
     }
     # In the order of the calls; a cell that is called once a symbol counts with its last call.
     variances: dict[str, float] = {}
@@ -96,7 +103,7 @@ def measure(subject: Subject) -> Finding:
 
     for name, layer in layers.items():
         watch(name, layer)
-        for parameter in layer.parameters(recurse=False):
+        for parameter in own[name]:
             parameter.requires_grad_()
     outputs = model(inputs.nan_to_num() if inputs.is_floating_point() else inputs).float()
     (outputs * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0))).sum().backward()
@@ -105,7 +112,8 @@ def measure(subject: Subject) -> Finding:
         return Finding("scaled", "the network calls no layer with weights of its own", {})
     first, last = next(iter(variances)), list(variances)[-1]
     signal = _ratio(variances[last], variances[first])
-    trained = [name for name in variances if name not in frozen] or [*variances]
+    resting = frozen | {name for name in unheld & norms.keys() if not norms[name]}
+    trained = [name for name in variances if name not in resting] or [*variances]
     gradient = _ratio(norms[trained[0]], norms[trained[-1]])
     dead = max((share for name, share in zeros.items() if name != first), default=0.0)
     grown = max(filter(math.isfinite, variances.values()), default=0.0)
