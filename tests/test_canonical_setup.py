@@ -76,6 +76,9 @@ canonical_setup(1)
 assert torch.ones(1).dtype == torch.float32
 assert torch.get_num_threads() == 1 and (torch.tensor(1e-40) * 2).item() > 0
 assert torch.get_float32_matmul_precision() == "highest" and torch.are_deterministic_algorithms_enabled()
+# New memory holds nothing of a call before: the grammar of plain edits counts on it.
+assert torch.empty(3).isnan().all() and torch.Tensor(3).isnan().all() and torch.ones(2).new_empty(2).isnan().all()
+assert torch.empty_like(torch.ones(3, dtype=torch.int64)).min() == 2**63 - 1
 assert not torch.backends.mkldnn.enabled and not torch.backends.cudnn.benchmark
 assert not torch.backends.cuda.matmul.allow_tf32 and not torch.backends.cudnn.allow_tf32
 assert draws(42) == draws(42) and not set(draws(42)) & set(draws(43))
@@ -93,6 +96,7 @@ import os, torch
 from harness.canonical_setup import apply_numerics, canonical_setup, in_portable_environment
 assert not in_portable_environment()
 canonical_setup(1)
+assert torch.empty(3).isnan().all()
 print(torch.are_deterministic_algorithms_enabled(), torch.backends.mkldnn.enabled)
 del os.environ["CUBLAS_WORKSPACE_CONFIG"]
 try:

@@ -147,7 +147,8 @@ LOSSES = words(
     SmoothL1Loss SoftMarginLoss TripletMarginLoss
     """
 )
-# What an inserted statement may use of each module. All of it computes, and reaches nothing else.
+# What an inserted statement may use of each module. All of it computes, and reaches nothing else. (`empty` too: under
+# deterministic algorithms torch fills new memory, so nothing in it survives from one call to the next.)
 LISTED: dict[str, frozenset[str]] = {
     "torch": words(
         """

@@ -223,7 +223,7 @@ class _Judge:
         # Dataclasses and NamedTuples: their methods cannot change them.
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         self._records = {node.name for node in classes if self._is_record(node)}
-        self._approved = shapes.yields_of_managers(tree, self._paths) | shapes.filled_at_once(tree, self._paths)
+        self._approved = shapes.yields_of_managers(tree, self._paths)
         self._made: set[int] = set()
         self._place = _Place("top")
         self._line = 0
@@ -321,7 +321,7 @@ class _Judge:
 
     def _path(self, node: ast.AST, path: str) -> None:
         """Judge a dotted path that is not called here."""
-        only_called = path in grammar.ARGUMENTS or path in shapes.UNFILLED
+        only_called = path in grammar.ARGUMENTS
         if only_called or not (path in self._ours.paths or is_listed(path)):
             self.odd(node, f"{path[:60]}{' as a value' if only_called else ''}")
 
@@ -502,10 +502,6 @@ class _Judge:
             self._super(node)
         if name in ("id", "slice") and id(node) not in self._approved:
             self.odd(node, f"{name}() here")
-        if shapes.is_unfilled(node, self._paths) and id(node) not in self._approved:
-            self.odd(node, "a tensor that is not filled at once")
-        if name == "isinstance":
-            self._approve_types(node.args[1:])
         if name == "next" and not all(base(self._kinds.of(item)) == "iterator" for item in node.args[:1]):
             self.odd(node, "`next` of anything but an iterator of this call")
         if self._kinds.of(node) == "own":
@@ -843,15 +839,8 @@ class _Judge:
 
     def _annotation(self, node: ast.expr | None) -> None:
         """Judge an annotation, which Python keeps: it names types, and computes nothing."""
-        self._approve_types([] if node is None else [node])
         if node is not None and not all(isinstance(part, _OF_TYPES) for part in ast.walk(node)):
             self.odd(node, "an annotation that computes something")
-
-    def _approve_types(self, nodes: list[ast.expr]) -> None:
-        """Approve `torch.Tensor` as a type. As a value it could be called by another name."""
-        for part in (inner for node in nodes for inner in ast.walk(node)):
-            if path_of(part, self._paths) in shapes.TYPES:
-                self._approved.add(id(part))
 
     def _check_arguments(self, node: ast.arguments) -> None:
         for default in filter(None, (*node.defaults, *node.kw_defaults)):

@@ -5,18 +5,10 @@ another form stays uncovered.
 """
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
-from grader.intake.program import blocks, does_nothing, path_of
-from grader.syntax.grammar import MANAGER, words
-
-# Memory that nobody has filled holds what was freed before: a number there can survive from one call to the next.
-UNFILLED = words("torch.Tensor torch.empty torch.empty_like")
-TYPES = words("torch.Tensor")
-_UNFILLED_METHODS = words("new_empty")
-# Methods that write every entry of a tensor.
-_FILLERS = words("bernoulli_ copy_ exponential_ fill_ normal_ random_ uniform_ zero_")
-_PARAMETER = words("torch.nn.Parameter torch.nn.parameter.Parameter")
+from grader.intake.program import does_nothing, path_of
+from grader.syntax.grammar import MANAGER
 
 
 def yields_of_managers(tree: ast.Module, paths: Mapping[str, str]) -> set[int]:
@@ -39,101 +31,6 @@ def yields_of_managers(tree: ast.Module, paths: Mapping[str, str]) -> set[int]:
             if len(yields) == 1 and id(yields[0]) in statements:
                 found.add(id(yields[0]))
     return found
-
-
-def filled_at_once(tree: ast.Module, paths: Mapping[str, str]) -> set[int]:
-    """Return the calls like `torch.empty(...)` whose tensor is overwritten before anything can read it.
-
-    Either a method fills it (`torch.empty(3).normal_()`), or `nn.init` gets it, or it goes to a name or an attribute,
-    alone or as a parameter, that one of the next statements fills, while those between only assign to others. In a
-    `try` that catches errors, the name could be read after a filling that failed.
-
-    Two lines that undo an order count as filling: `x = torch.empty_like(order); x[order] = ...` and `x =
-    torch.empty_like(y); x[order] = y`. Of an order with gaps some entries stay as they were, which no other form lets
-    happen; they are what the memory held, so such a program need not repeat to the byte.
-    """
-    found: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            found.update(id(item) for item in _filled_by(node, paths) if is_unfilled(item, paths))
-    caught = {id(part) for node in ast.walk(tree) if isinstance(node, ast.Try) for part in ast.walk(node)}
-    for node in ast.walk(tree):
-        for block in blocks(node) if id(node) not in caught else ():
-            for place, item in enumerate(block):
-                made = _made_by(item, paths)
-                following = block[place + 1 :]
-                if made is None or not is_unfilled(made, paths):
-                    continue
-                if _is_filled_by(item, following, paths) or _undoes_order(item, following[:1], paths):
-                    found.add(id(made))
-    return found
-
-
-def is_unfilled(node: ast.AST, paths: Mapping[str, str]) -> bool:
-    """Return whether an expression makes a tensor and fills nothing in."""
-    if not isinstance(node, ast.Call):
-        return False
-    path = path_of(node.func, paths)
-    if path == "torch.Tensor":
-        # Of numbers it makes a tensor of that shape, of a list a tensor of those numbers.
-        return not (len(node.args) == 1 and isinstance(node.args[0], ast.List | ast.Tuple | ast.ListComp))
-    return path in UNFILLED or (not path and getattr(node.func, "attr", "") in _UNFILLED_METHODS)
-
-
-def _filled_by(node: ast.Call, paths: Mapping[str, str]) -> Iterator[ast.expr]:
-    """Yield the expression whose tensor a call fills, if any."""
-    path = path_of(node.func, paths)
-    if path.startswith("torch.nn.init.") and path.endswith("_") and node.args:
-        yield node.args[0]
-    elif not path and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLERS:
-        yield node.func.value
-
-
-def _made_by(item: ast.stmt, paths: Mapping[str, str]) -> ast.expr | None:
-    """Return what an assignment to one name, or to an attribute of `self`, makes; for a parameter, its tensor."""
-    match item:
-        case ast.Assign(targets=[ast.Name() | ast.Attribute(value=ast.Name(id="self"))], value=value):
-            if isinstance(value, ast.Call) and path_of(value.func, paths) in _PARAMETER and value.args:
-                return value.args[0]
-            return value
-    return None
-
-
-def _is_filled_by(item: ast.stmt, following: Sequence[ast.stmt], paths: Mapping[str, str]) -> bool:
-    """Return whether one of the next statements fills what an assignment has made, before any other use of it."""
-    assert isinstance(item, ast.Assign)
-    target = ast.unparse(item.targets[0])
-    for other in following:
-        match other:
-            case ast.Expr(value=ast.Call() as call):
-                arguments = [*call.args[1:], *(part.value for part in call.keywords)]
-                used = {ast.unparse(part) for argument in arguments for part in ast.walk(argument)}
-                return any(ast.unparse(part) == target for part in _filled_by(call, paths)) and target not in used
-            case ast.Assign(targets=[ast.Name() | ast.Attribute(value=ast.Name(id="self"))], value=value):
-                calls = [part.func for part in ast.walk(value) if isinstance(part, ast.Call)]
-                names = {ast.unparse(part) for part in ast.walk(value)}
-                if not all(path_of(call, paths) for call in calls) or names & {target, "self"}:
-                    return False
-            case _:
-                return False
-    return False
-
-
-def _undoes_order(item: ast.stmt, following: Sequence[ast.stmt], paths: Mapping[str, str]) -> bool:
-    """Return whether two statements write the rows of a tensor, or their numbers, to the places of an order."""
-    match [item, *following]:
-        case [
-            ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=maker, args=[ast.Name(id=like)])),
-            ast.Assign(
-                targets=[ast.Subscript(value=ast.Name(id=filled), slice=ast.Name(id=order))],
-                value=ast.Name(id=source) | ast.Call(args=[ast.Call(args=[ast.Name(id=source)])]) as rows,
-            ),
-        ]:
-            is_range = isinstance(rows, ast.Call) and path_of(rows.func, paths) == "torch.arange"
-            is_like = path_of(maker, paths) == "torch.empty_like"
-            places = like == order == source if is_range else isinstance(rows, ast.Name) and like == source
-            return is_like and name == filled and name not in (like, order) and places
-    return False
 
 
 def rests_parts(tree: ast.Module, name: str) -> bool:
