@@ -290,6 +290,12 @@ PLACED = edited(
      "        return self.head(self.cell(x).relu().sum(dim=1))\n\n\n"),
 )  # fmt: skip
 TAGS_RIGHT = "(outputs.argmax(dim=2) == labels)[labels >= 0].float()"
+CUT_TO_THE_LONGEST = (
+    "    lengths = [(part != 9).sum(dim=1).max() for part in inputs.split(5)]\n"
+    "    outputs = [model(part[:, :n])[0] for part, n in zip(inputs.split(5), lengths)]\n"
+    "    labels = [part[0, :n] for part, n in zip(labels.split(5), lengths)]\n"
+    "    outputs, labels = torch.cat(outputs).unsqueeze(0), torch.cat(labels).unsqueeze(0)\n"
+)
 NORM = ("nn.ReLU()", "nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5)")
 
 OUTCOMES: list[tuple[str, str, str]] = [
@@ -505,6 +511,8 @@ OUTCOMES: list[tuple[str, str, str]] = [
      ("inputs.split(5), labels.split(5)", "inputs.split(8), labels.split(8)"))),
     ("modes", "other-mode", edited(SOUND["evaluated in batches"], ("argmax(dim=1)", "argmin(dim=1)"))),
     ("modes", "agree", TAGGED),
+    ("modes", "agree", edited(TAGGED, (EVALUATED, "    inputs, labels = inputs[:, :6], labels[:, :6]\n" + EVALUATED))),
+    ("modes", "agree", edited(TAGGED, (EVALUATED, CUT_TO_THE_LONGEST + "    accuracy"))),
     ("modes", "agree", edited(TAGGED, (TAGS_RIGHT, "((outputs.argmax(dim=2) == labels).float().sum(1)"
      " / (labels >= 0).sum(1))"))),  # the mean of texts
     ("modes", "agree", edited(TAGGED, (TAGS_RIGHT, "(outputs.argmax(dim=2) == labels).logical_or(labels < 0)"

@@ -150,8 +150,8 @@ def measure(subject: Subject) -> Finding:
             "accuracy in eval mode": trusted[1],
             "buffers moved by evaluate": moved,
             "distance on a network with batch norm and dropout": stand_in,
-            "examples that evaluate gives the network": sum(map(len, outputs)),
-            "calls of the network": len(outputs),
+            "examples that evaluate gives the network": sum(map(len, outputs)) or None,
+            "calls of the network": len(outputs) or None,
             f"{what} of the outputs, whole split": whole,
             f"{what} of the outputs, last call": last,
             "inputs that evaluate changes, and training does not": changed_inputs,
@@ -213,7 +213,7 @@ def _inputs_of(model: nn.Module) -> Iterator[list[object]]:
 def _noted(network: nn.Module, written: Callable[[nn.Module], _Figures]) -> tuple[list[Tensor], list[object], _Figures]:
     """Return a network's outputs, call by call, and inputs while `evaluate` runs, and what it reports.
 
-    No outputs if one is no tensor.
+    No outputs if one is no tensor, or if they differ in more than the number of examples, as of texts that are cut.
     """
     model = copy.deepcopy(network).train()
     noted: list[object] = []
@@ -221,7 +221,8 @@ def _noted(network: nn.Module, written: Callable[[nn.Module], _Figures]) -> tupl
     with _inputs_of(model) as given:
         figures = written(model)
     outputs = [output.detach().float() for output in noted if isinstance(output, Tensor)]
-    return outputs if len(outputs) == len(noted) else [], given, figures
+    alike = len(outputs) == len(noted) and len({output.shape[1:] for output in outputs}) <= 1
+    return outputs if alike else [], given, figures
 
 
 def _strange(given: list[object], loaded: Tensor) -> float | None:
