@@ -280,7 +280,7 @@ def test_a_break_of_some_parameters_is_fixed_there_and_in_a_network_of_the_same_
         return {"first weights": {"sizes": list(sizes)}}
 
     edited, reference, broken = ("first weights",), weights(1.0, 1.0, 1.0), weights(9.0, 9.0, 1.0)
-    places = places_of(broken, reference, edited)
+    places = places_of(broken, [reference], edited)
     assert places == {"first weights": {"sizes": (0, 1)}}
     one = Break(id="x", edited=edited, changed=edited, places=places, broken=broken)
     programs = SoundPrograms(reference=reference, breaks=(one,))
@@ -290,7 +290,7 @@ def test_a_break_of_some_parameters_is_fixed_there_and_in_a_network_of_the_same_
     assert compare(weights(1.0, 9.0, 1.0), programs).left
     assert compare(weights(1.0, 1.0), programs).left
     # A break that adds or drops parameters has no places of its own.
-    assert places_of(weights(1.0), reference, edited) == {}
+    assert places_of(weights(1.0), [reference], edited) == {}
 
 
 def test_a_right_fix_in_another_place_counts_as_a_whole() -> None:
@@ -310,7 +310,13 @@ def test_a_right_fix_in_another_place_counts_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "aspect"), [("default_init_deep_relu", "first weights"), ("kd_arguments_swapped", "")]
+    ("name", "aspect"),
+    [
+        ("default_init_deep_relu", "first weights"),
+        ("kd_arguments_swapped", ""),
+        ("pruning_undone", ""),  # a right fix masks weights behind the step of a network that stays as it is
+        ("lora_both_zero", "first weights"),  # a right fix begins with the other matrix at zero
+    ],
 )
 def test_known_masks_and_the_places_of_a_break_reach_the_comparison(name: str, aspect: str) -> None:
     recipe = load_recipe(name)
@@ -322,7 +328,11 @@ def test_known_masks_and_the_places_of_a_break_reach_the_comparison(name: str, a
     (one,) = programs.breaks
     assert len(one.masked) == sum(item.verdict == "masking" for item in load_variants(name)) > 0
     assert set(one.places) == ({aspect} if aspect else set())
-    if aspect:  # the break leaves the last layer alone
+    for behaviour_left in (one.broken, *(example.behaviour for example in one.masked)):
+        assert behaviour_left is not None
+        found = compare(behaviour_left, programs)
+        assert found.left or found.lost
+    if name == "default_init_deep_relu":  # the break leaves the last layer alone
         places = one.places[aspect]["sizes"]
         assert 0 < len(places) <= len(programs.reference[aspect]["sizes"]) - 2
 

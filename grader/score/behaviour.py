@@ -99,18 +99,22 @@ def sound_programs(replays: Mapping[Role, Replay]) -> SoundPrograms | None:
 def _break(id: str, broken: Behaviour, reference: Behaviour, found: Mapping[Role, Behaviour]) -> Break:
     changed = tuple(differences(broken, reference))
     edited = roots(changed)
-    right, doubtful, masked = [], [], []
+    right: list[Example] = []
+    doubtful: list[Example] = []
+    masked: list[Example] = []
     for role, one in found.items():
-        if role.startswith(f"{_RIGHT}{id} "):
-            aspects = dict.fromkeys((*edited, *edited_by(one, reference)))
-            right.append(Example(aspects=tuple(aspects), behaviour=one))
-        elif role.startswith(f"{_MASKED}{id} "):
-            aspects = dict.fromkeys((*edited, *edited_by(one, reference)))
-            masked.append(Example(aspects=tuple(aspects), behaviour=one))
+        if role.startswith((f"{_RIGHT}{id} ", f"{_MASKED}{id} ")):
+            # What a variant does otherwise than the broken program counts, too: it may fix the cause where this only
+            # rests on what was broken, in the steps of a network that stays as it is.
+            aspects = dict.fromkeys((*edited, *edited_by(one, reference), *edited_by(one, broken)))
+            places = places_of(broken, [reference, one], [*aspects])
+            example = Example(aspects=tuple(aspects), behaviour=one, places=places)
+            (right if role.startswith(_RIGHT) else masked).append(example)
         elif role.startswith(f"{_LOWEST}{id} "):
             name = role.removeprefix(_LOWEST)
             high = found[_HIGHEST + name]
-            right.append(Example(aspects=edited, behaviour=one, other_end=high))
+            places = places_of(broken, [reference, one, high], edited)
+            right.append(Example(aspects=edited, behaviour=one, other_end=high, places=places))
             for end, wrong in ((one, found.get(_BELOW + name)), (high, found.get(_ABOVE + name))):
                 if wrong is not None:
                     doubtful.append(Example(aspects=edited, behaviour=end, other_end=wrong))
@@ -121,6 +125,6 @@ def _break(id: str, broken: Behaviour, reference: Behaviour, found: Mapping[Role
         right=tuple(right),
         doubtful=tuple(doubtful),
         masked=tuple(masked),
-        places=places_of(broken, reference, edited),
+        places=places_of(broken, [reference], edited),
         broken=broken,
     )

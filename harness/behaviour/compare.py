@@ -241,12 +241,15 @@ def _roundings(pair: tuple[Number, Number], largest: float, aspect: Aspect) -> f
 def _between(own: Sequence[Number], low: Sequence[Number], high: Sequence[Number], aspect: Aspect) -> bool:
     if not len(own) == len(low) == len(high):
         return False
-    slack = aspect.rounding * _largest((*own, *low, *high))
+    # Each end has a rounding of its own: the lowest number may be far below the highest.
+    slack = [aspect.rounding * _largest(end) for end in (low, high)]
     for one, *ends in zip(own, low, high, strict=True):
         if isinstance(one, str) or any(isinstance(end, str) for end in ends):
             if one not in ends:
                 return False
-        elif not min(map(float, ends)) - slack <= one <= max(map(float, ends)) + slack:
+            continue
+        bounds = [(float(end) - least, float(end) + least) for end, least in zip(ends, slack, strict=True)]
+        if not min(bounds)[0] <= one <= max(bound for _, bound in bounds):
             return False
     return True
 

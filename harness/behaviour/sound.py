@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,26 +48,27 @@ _RULE = "update rule"
 _BY_PARAMETER = frozenset({_RULE, "first weights"})
 _OF_DATA = frozenset({"training data", "validation data", "batches", "augmentation"})
 _LIST = Field(strict=False)
-
-
-Places = Mapping[str, Sequence[int]]
+# By aspect and figure, the places of its list.
+Places = dict[str, dict[str, Annotated[tuple[int, ...], _LIST]]]
 
 
 class Example(StrictModel):
     """A right program. A fix that agrees with it in `aspects` has fixed the cause.
 
-    With `other_end`, a fix may lie anywhere between the two programs, whose edits differ in one number.
+    With `other_end`, a fix may lie anywhere between the two programs, whose edits differ in one number. places: the
+    parameters on which the break acts, or this program fixes it, in the aspects that have a number for each.
     """
 
     aspects: Annotated[tuple[str, ...], _LIST]
     behaviour: Behaviour
     other_end: Behaviour | None = None
+    places: Places = Field(default_factory=dict)
 
-    def is_like(self, own: Behaviour, places: Mapping[str, Places] | None = None) -> bool:
-        """Return whether a program does in these aspects, at the places where the break acts, what this one does."""
+    def is_like(self, own: Behaviour, *, everywhere: bool = True) -> bool:
+        """Return whether a program does in these aspects what this one does, on all parameters or at the places."""
         ends = [self.behaviour] if self.other_end is None else [self.behaviour, self.other_end]
         for aspect in self.aspects:
-            if places and (where := places.get(aspect)):
+            if not everywhere and (where := self.places.get(aspect)):
                 if not all(have_one_form(aspect, own, end) for end in ends):
                     return False
                 own, *ends = (at_places(aspect, one, where) for one in (own, *ends))
@@ -84,6 +86,7 @@ class Example(StrictModel):
             aspects=self.aspects,
             behaviour={name: one for name, one in self.behaviour.items() if name in wanted},
             other_end=end and {name: one for name, one in end.items() if name in wanted},
+            places=self.places,
         )
 
 
@@ -101,16 +104,8 @@ class Break(StrictModel):
     right: Annotated[tuple[Example, ...], _LIST] = ()
     doubtful: Annotated[tuple[Example, ...], _LIST] = ()
     masked: Annotated[tuple[Example, ...], _LIST] = ()
-    places: dict[str, dict[str, Annotated[tuple[int, ...], _LIST]]] = Field(default_factory=dict)
+    places: Places = Field(default_factory=dict)
     broken: Behaviour | None = None
-
-    def places_in(self, example: Example, reference: Behaviour) -> Mapping[str, Places]:
-        """Return the places of the break in a right program; in one of another form than the reference fix, none."""
-        return {
-            aspect: where
-            for aspect, where in self.places.items()
-            if have_one_form(aspect, example.behaviour, reference)
-        }
 
 
 class SoundPrograms(StrictModel):
@@ -245,13 +240,13 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
     for one in programs.breaks:
         if _act_together(one, apart):
             accepted |= _TOGETHER
-        examples = (Example(aspects=one.edited, behaviour=reference), *one.right)
-        example = next((item for item in examples if item.is_like(own, one.places_in(item, reference))), None)
+        examples = (Example(aspects=one.edited, behaviour=reference, places=one.places), *one.right)
+        example = next((item for item in examples if item.is_like(own, everywhere=False)), None)
         if example is not None:
             other_network |= "network" in example.aspects and "network" in apart
             # What it does to other parameters than the break is another matter.
             wholly = example.is_like(own)
-            accepted |= {aspect for aspect in example.aspects if wholly or aspect not in one.places}
+            accepted |= {aspect for aspect in example.aspects if wholly or aspect not in example.places}
             causes.append(Cause(one.id))
         elif _is_fixed_otherwise(one, programs, own, apart):
             causes.append(Cause(one.id))
@@ -307,9 +302,17 @@ def _act_together(one: Break, apart: Mapping[str, Difference]) -> bool:
     return bool(_SINKS & set(one.changed)) and apart.keys() >= _TOGETHER and not apart.keys() & _SINKS
 
 
-def places_of(broken: Behaviour, reference: Behaviour, edited: Sequence[str]) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return the parameters on which a break acts, by aspect and figure, in the aspects that have a number for each."""
-    found = {aspect: places_apart(aspect, broken, reference) for aspect in edited if aspect in _BY_PARAMETER}
+def places_of(broken: Behaviour, right: Sequence[Behaviour], aspects: Sequence[str]) -> Places:
+    """Return the parameters on which a broken program differs from one of the right ones, by aspect and figure.
+
+    Only aspects that have a number for each parameter, and the same parameters in all programs, have such places.
+    """
+    found: Places = {}
+    for aspect in _BY_PARAMETER.intersection(aspects):
+        if all(have_one_form(aspect, broken, one) for one in right):
+            tables = [places_apart(aspect, broken, one) for one in right]
+            names = dict.fromkeys(name for table in tables for name in table)
+            found[aspect] = {name: tuple(sorted({*chain(*(one.get(name, ()) for one in tables))})) for name in names}
     return {aspect: places for aspect, places in found.items() if places}
 
 
