@@ -262,12 +262,16 @@ def test_statements_that_nothing_executes_are_named() -> None:
     source = edited(
         load_recipe("huge_lr").healthy_source(),
         ("    optimizer.step()\n", "    optimizer.step()\n    if len(inputs) > 10**6:\n        loss = 2 * loss\n"),
+        ("    loss.backward()\n", "    share = 1.0 if loss > 1e-9 and len(inputs) else 2.0 * (1.0 if loss else 3.0)\n"
+         "    if loss.isnan():\n        print(f'{loss.item()}')\n    (loss * share).backward()\n"),
         ("def build_model", "def unused(x):\n    return x + 1\n\n\ndef build_model"),
-    )
+    )  # fmt: skip
     own, healthy = measured("huge_lr", source), measured("huge_lr", load_recipe("huge_lr").healthy_source())
     assert not_executed(healthy, [healthy]) == ()
     # A new function that nobody calls does nothing.
-    assert not_executed(own, [healthy]) == ("loss = 2 * loss",)
+    statement, *branches = not_executed(own, [healthy])
+    assert statement == "loss = 2 * loss"
+    assert [text.partition(" in ")[0] for text in branches] == ["2.0 * (1.0 if loss else 3.0)", "1.0", "3.0"]
     # One that the healthy program has, and that no run calls, does something for a person who calls it.
     table: Behaviour = {"not executed": {"f": ["(never called)", "return 1"]}}
     other: Behaviour = {"not executed": {"f": ["(never called)", "return 2"]}}

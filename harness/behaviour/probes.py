@@ -18,8 +18,9 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from types import FrameType, FunctionType
-from typing import Any
+from itertools import chain
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
@@ -48,7 +49,9 @@ _BUILDS = 40
 _RATE = 1e-3  # of a plain optimizer of ours
 _DRAWN = 60  # batches
 _DOUBLINGS, _SURE = 12, 6.0  # of weights, until nine in ten outputs stand out so far: a loss of about 0.01
-_NEAR = 0.1  # how far measurements lie from the outputs that fit them, in deviations of these
+_NEAR = 0.1  # how far measurements lie from the outputs that fit them, in deviations of either
+# Calls that look at a number and do no more.
+_LOOKS = frozenset(("item", "float", "int", "len", "str", "round", "mean", "norm", "max", "min", "sum", "tolist"))
 _FACTOR = 2.0**10  # of a gradient scaler, which begins with 2**16
 _CERTAIN = (0.0, 1.0, 4.0)  # how far the right output of the stand-in stands out
 _LOSSES = (1.0, 1.0, 0.3, 1.0, 1.0, 0.5, 0.7, 0.8, 0.2, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0)
@@ -61,7 +64,7 @@ def measure_behaviour(subject: Subject) -> Behaviour:
     """
     subject.trial()
     found: Behaviour = {}
-    with _executed_lines(str(subject.path)) as executed:
+    with _executed(str(subject.path)) as executed:
         for name, probe in _PROBES.items():
             figures: Figures = {}
             try:
@@ -77,42 +80,71 @@ def measure_behaviour(subject: Subject) -> Behaviour:
 Probe = Iterator[tuple[str, Sequence[float | str]]]
 
 
-@contextmanager
-def _executed_lines(file: str) -> Iterator[set[int]]:
-    """Collect the lines of a file that are executed."""
-    lines = set[int]()
+class _Place(NamedTuple):
+    """Where a piece of source stands: its first and its last line, and the columns where it begins and ends."""
 
-    def on_line(frame: FrameType, event: str, _: Any) -> Any:
-        if event == "line":
-            lines.add(frame.f_lineno)
-        return on_line
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+    def holds(self, other: "_Place") -> bool:
+        """Return whether another piece stands in this one."""
+        begins = (self.line, self.column) <= (other.line, other.column)
+        return begins and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
+
+
+@contextmanager
+def _executed(file: str) -> Iterator[set[_Place]]:
+    """Collect the places of a file that are executed."""
+    found = set[tuple[CodeType, int]]()
+    places = set[_Place]()
+
+    def on_operation(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "opcode":
+            found.add((frame.f_code, frame.f_lasti))
+        return on_operation
 
     def on_call(frame: FrameType, _event: str, _: Any) -> Any:
-        return on_line if frame.f_code.co_filename == file else None
+        if frame.f_code.co_filename != file:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return on_operation
 
     before = sys.gettrace()
     sys.settrace(on_call)
     try:
-        yield lines
+        yield places
     finally:
         sys.settrace(before)
+        of_code = {code: [*code.co_positions()] for code, _ in found}
+        for code, at in found:
+            line, end_line, column, end_column = of_code[code][at // 2]
+            if line is not None and end_line is not None and column is not None and end_column is not None:
+                places.add(_Place(line, end_line, column, end_column))
 
 
-def _not_executed(tree: ast.AST, executed: set[int], inside: str = "") -> Figures:
-    """Return the statements of each function that no probe has executed, or `NEVER_CALLED` before all of them.
+def _not_executed(tree: ast.AST, executed: set[_Place], inside: str = "") -> Figures:
+    """Return what no probe has executed of each function, or `NEVER_CALLED` before all its statements.
 
-    Errors that a program may raise are left out: a training that goes on has not met them.
+    That is statements and, of those that were executed, branches of an expression. Errors that a program may raise are
+    left out: a training that goes on has not met them. So is `print`.
     """
     found: Figures = {}
+    lines = {place.line for place in executed}
     for node in ast.iter_child_nodes(tree):
         name = f"{inside}.{node.name}".lstrip(".") if isinstance(node, ast.FunctionDef | ast.ClassDef) else inside
         found |= _not_executed(node, executed, name)
         if isinstance(node, ast.FunctionDef):
             statements = list(_own_statements(node.body))
-            missed = [one for one in statements if not any(line in executed for line in _lines_of(one))]
-            heads = [ast.unparse(one).partition("\n")[0] for one in missed]
-            if heads:
-                found[name] = [NEVER_CALLED, *heads] if len(missed) == len(statements) else list(heads)
+            missed = [one for one in statements if lines.isdisjoint(_lines_of(one))]
+            if statements and len(missed) == len(statements):
+                found[name] = [NEVER_CALLED]
+            texts = [ast.unparse(one).partition("\n")[0] for one in missed if not _prints(one)]
+            branches = chain(*(_branches(one) for one in statements if one not in missed and not _prints(one)))
+            texts += [text for branch, text in branches if not any(map(_place_of(branch).holds, executed))]
+            if texts:
+                found[name] = [*found.get(name, ()), *texts]
     return found
 
 
@@ -127,6 +159,40 @@ def _own_statements(block: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
         handlers = [handler.body for handler in getattr(node, "handlers", ())]
         for inner in (*(getattr(node, part, ()) for part in ("body", "orelse", "finalbody")), *handlers):
             yield from _own_statements(inner)
+
+
+def _branches(statement: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
+    """Yield the expressions of a statement that need not be executed when it is, each with a text that names it."""
+    heads = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
+    for node in chain(*map(ast.walk, heads)):
+        match node:
+            case ast.IfExp(body=one, orelse=other):
+                parts = [one, other]
+            case ast.BoolOp(values=[_, *others]):
+                parts = others
+            case ast.Lambda(body=one) | ast.ListComp(elt=one) | ast.SetComp(elt=one) | ast.GeneratorExp(elt=one):
+                parts = [one]
+            case ast.DictComp(value=one):
+                parts = [one]
+            case _:
+                parts = []
+        yield from ((part, f"{ast.unparse(part)} in {ast.unparse(node)}") for part in parts)
+
+
+def _prints(statement: ast.stmt) -> bool:
+    """Return whether a statement prints numbers or text, and calls nothing that could do more than that."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print")) as call):
+            calls = [node.func for node in ast.walk(call) if isinstance(node, ast.Call) and node is not call]
+            names = {one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in calls}
+            return names <= _LOOKS and not any(isinstance(node, ast.NamedExpr) for node in ast.walk(call))
+    return False
+
+
+def _place_of(node: ast.expr) -> _Place:
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return _Place(node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
 
 
 def _lines_of(node: ast.stmt) -> range:
@@ -397,13 +463,17 @@ def _derivative(loss: Tensor, outputs: Tensor) -> list[float]:
 def _step(subject: Subject) -> Probe:
     """Make steps with weights and inputs of ours and a plain optimizer of ours.
 
-    A fault may act only while the loss is large, small or far beyond all bounds, or at one factor of a scaler.
+    A fault may act only while the loss is large, small or far beyond all bounds, in a smaller batch, or at one factor
+    of a scaler.
     """
     for kind in ("usual inputs", "large inputs", "small loss", "another factor"):
         trial = subject.trial()
         _give_weights(trial.model)
         optimizer = torch.optim.SGD(trial.model.parameters(), lr=_RATE)
-        batches = [_batch(trial, trial.batch_size, seed) for seed in (3, 4, 5)]
+        rows = [trial.batch_size] * 3
+        if kind == "small loss":
+            rows[1] = max(trial.batch_size // 2, 1)
+        batches = [_batch(trial, size, seed) for size, seed in zip(rows, (3, 4, 5), strict=True)]
         scale = 100.0 if kind == "large inputs" else 1.0
         if not batches[0][0].is_floating_point() and scale != 1.0:
             continue
@@ -462,7 +532,8 @@ def _fitting(outputs: Tensor, labels: Tensor) -> Tensor:
         return torch.cat([outputs.argmax(dim=-1, keepdim=True).to(labels.dtype), outputs], dim=1)
     if outputs.numel() != labels.numel():
         return labels
-    return outputs.reshape(labels.shape) + _NEAR * outputs.std() * _draws(labels.shape, 75)
+    deviation = min((float(one) for one in (outputs.std(), labels.std()) if one > 0), default=0.0)
+    return outputs.reshape(labels.shape) + _NEAR * deviation * _draws(labels.shape, 75)
 
 
 def _are_answers(labels: Tensor) -> bool:
