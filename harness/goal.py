@@ -1,6 +1,6 @@
 """Is it fixed? A student's own machine says it exactly if the grader would.
 
-The symptom is gone, the validation is that of a healthy run, and each function does what it does in a sound program
+The symptom is gone, the validation is that of a healthy run, and every function does what it does in a healthy program
 (`harness.behaviour`). If a function that was not broken does something else, all checks must be sound. The grader also
 evaluates the weights on data that students never get, and compares the bytes.
 """
@@ -27,6 +27,8 @@ from harness.toml_file import StrictModel
 # An accuracy of 257 validation images moves by so much around that of a guess.
 _LIKE_A_GUESS = 1.5
 _OF_LOSS = frozenset({"loss", "val_loss"})
+AS_HEALTHY = "every function does what it does in a healthy program"
+UNLIKE_HEALTHY = "one that the fault changed does not"
 
 
 class Criterion(StrictModel):
@@ -53,7 +55,8 @@ def wanted(recipe: Recipe, dataset: str) -> list[str]:
     lines = ["the log shows no symptom any more"] if _symptoms(recipe, dataset) else []
     if recipe.goal is not None and dataset == recipe.dataset:
         lines += [_bounded(*item) for item in _figures(recipe.goal)]
-    return [*lines, "the checks that find the fault are sound"]
+    compared = dataset == recipe.dataset and (EXERCISES / recipe.id / BEHAVIOUR).is_file()
+    return [*lines, AS_HEALTHY if compared else "the checks that find the fault are sound"]
 
 
 class Examination(Protocol):
@@ -144,14 +147,15 @@ def programs_of(recipe: Recipe) -> SoundPrograms | None:
 
 
 def _as_healthy(comparison: Comparison) -> Criterion:
-    says = "each function does what it does in a sound program"
     if comparison.left:
-        return Criterion(says=says, reached=False, found="not where the fault was")
+        return Criterion(says=AS_HEALTHY, reached=False, found=UNLIKE_HEALTHY)
     if comparison.spoilt:
-        return Criterion(says=says, reached=False, found=f"the fix makes this one wrong: {comparison.spoilt[0].aspect}")
+        found = f"your edit makes one wrong that was right: {comparison.spoilt[0].aspect}"
+        return Criterion(says=AS_HEALTHY, reached=False, found=found)
     if comparison.lost:
-        return Criterion(says=says, reached=False, found=f"it switches off: {', '.join(comparison.lost)}")
-    return Criterion(says=says, reached=True, found="yes" if comparison.is_right else "where the fault was, yes")
+        return Criterion(says=AS_HEALTHY, reached=False, found=f"your edit switches off: {', '.join(comparison.lost)}")
+    found = "yes" if comparison.is_right else "those that the fault changed do, others do not"
+    return Criterion(says=AS_HEALTHY, reached=True, found=found)
 
 
 def _as_a_whole(found: Sequence[Criterion]) -> Criterion:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cases import MYSTERY, TITLE, is_case, is_mystery
-from harness.goal import wanted
+from harness.goal import UNLIKE_HEALTHY, wanted
 from harness.progress import noted_exercises, noted_student, progress_of
 from harness.recipe import HEALTHY, LEVELS, NO_HINTS, SOLUTIONS, KitRecipe, Recipe, load_recipe, load_recipes
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
@@ -195,6 +195,11 @@ def _not_yet(criteria: "Sequence[Criterion]") -> str:
         return "Not judged: your edit does not change the log. The checks may still tell the difference."
     if missed[0].by_check and len(criteria) > len(missed):
         return "The curves look right, and the cause is still there: a check sees it."
+    if missed[0].found == UNLIKE_HEALTHY:
+        return (
+            "The curves look right, and the cause is still there, as far as your machine can tell. If you can say why "
+            "your fix is right, hand it in: your instructor decides about right fixes that the machine does not know."
+        )
     return "Not fixed yet."
 
 

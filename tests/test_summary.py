@@ -6,7 +6,7 @@ import pytest
 from made_up_runs import change_json, make_workspace
 
 from harness.attempts import Attempt
-from harness.goal import Criterion
+from harness.goal import AS_HEALTHY, UNLIKE_HEALTHY, Criterion
 from harness.progress import note_progress
 from harness.submission.archive import Submission
 from harness.submission.check_run import could_not_judge, failed, passed
@@ -56,6 +56,23 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, 
         f"{workspace.experiment} has no edit yet: both runs are the same.\n",
     ):
         assert text in said
+
+
+@pytest.mark.parametrize(
+    ("found", "by_check", "said"),
+    [
+        (UNLIKE_HEALTHY, False, "your instructor decides about right fixes"),
+        ("your edit switches off: dropout", False, "Not fixed yet."),
+        ("too-large", True, "a check sees it."),
+    ],
+)
+def test_an_attempt_that_is_not_fixed_says_what_is_missing(
+    found: str, by_check: bool, said: str, workspace: Workspace, capsys: Capture
+) -> None:
+    log = Criterion(says="no symptom in loss", reached=True, found="max loss is 2.3")
+    missed = Criterion(says=AS_HEALTHY, reached=False, found=found, by_check=by_check)
+    show_attempt(workspace, Attempt(1, workspace.folder, (log, missed)))
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 def test_findings_are_shown_as_they_are(workspace: Workspace, capsys: Capture) -> None:
