@@ -5,6 +5,7 @@ Measured over all recipes: each break changes at least one aspect, and the aspec
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -69,6 +70,15 @@ NOT_EXECUTED = "not executed"
 NEVER_CALLED = "(never called)"
 
 
+# The update rule is measured at the first steps, and at some later ones.
+_STEPS = {"0": "first step", "1": "second step", "2": "third step"}
+
+
+def _in_words(figure: str) -> str:
+    """Return the name of a figure for people who do not know how a run is measured."""
+    return re.sub(r"point (\d+)$", lambda found: _STEPS.get(found[1], "a later step"), figure)
+
+
 @dataclass(frozen=True)
 class Difference:
     """One figure of an aspect in which two programs differ, with the two numbers that differ most."""
@@ -80,7 +90,7 @@ class Difference:
 
     def __str__(self) -> str:
         own, other = (f"{one:.4g}" if isinstance(one, float) else one for one in (self.own, self.other))
-        return f"{self.aspect} ({self.figure}): {own}, and {other} in the healthy program"
+        return f"{self.aspect} ({_in_words(self.figure)}): {own}; in the healthy program {other}"
 
 
 def difference(aspect: str, own: Behaviour, other: Behaviour) -> Difference | None:
