@@ -1,6 +1,6 @@
 """Is it fixed? A student's own machine says it exactly if the grader would.
 
-The symptom is gone, the validation is that of a healthy run, and every function does what it does in a healthy program
+The symptom is gone, the validation is that of a healthy run, and every function behaves as in a healthy program
 (`harness.behaviour`). If a function that was not broken does something else, all checks must be sound. The grader also
 evaluates the weights on data that students never get, and compares the bytes.
 """
@@ -27,8 +27,8 @@ from harness.toml_file import StrictModel
 # An accuracy of 257 validation images moves by so much around that of a guess.
 _LIKE_A_GUESS = 1.5
 _OF_LOSS = frozenset({"loss", "val_loss"})
-AS_HEALTHY = "every function does what it does in a healthy program"
-UNLIKE_HEALTHY = "one that the fault changed does not"
+AS_HEALTHY = "every function behaves as in a healthy program"
+UNLIKE_HEALTHY = "where the fault was, yours differs"
 
 
 class Criterion(StrictModel):
@@ -42,7 +42,9 @@ class Criterion(StrictModel):
     @property
     def short(self) -> str:
         """What was found, in a few words."""
-        return f"{self.says} finds {self.found.partition(':')[0]}" if self.by_check else self.found
+        if self.by_check:
+            return f"{self.says} finds {self.found.partition(':')[0]}"
+        return f"{self.says}: {self.found}"
 
 
 def wanted(recipe: Recipe, dataset: str) -> list[str]:
@@ -51,7 +53,7 @@ def wanted(recipe: Recipe, dataset: str) -> list[str]:
     Of a case it says as much whether something is broken or not.
     """
     if isinstance(recipe, Case) or recipe.course is not None:
-        return ["the log and the checks are those of a healthy run, or you find that they are already"]
+        return ["the log and the checks are those of a healthy run, or you find that they already are"]
     lines = ["the log shows no symptom any more"] if _symptoms(recipe, dataset) else []
     if recipe.goal is not None and dataset == recipe.dataset:
         lines += [_bounded(*item) for item in _figures(recipe.goal)]
@@ -150,11 +152,11 @@ def _as_healthy(comparison: Comparison) -> Criterion:
     if comparison.left:
         return Criterion(says=AS_HEALTHY, reached=False, found=UNLIKE_HEALTHY)
     if comparison.spoilt:
-        found = f"your edit makes one wrong that was right: {comparison.spoilt[0].aspect}"
+        found = f"your edit breaks what was right: {comparison.spoilt[0].aspect}"
         return Criterion(says=AS_HEALTHY, reached=False, found=found)
     if comparison.lost:
         return Criterion(says=AS_HEALTHY, reached=False, found=f"your edit switches off: {', '.join(comparison.lost)}")
-    found = "yes" if comparison.is_right else "those that the fault changed do, others do not"
+    found = "yes" if comparison.is_right else "where the fault was, yes; elsewhere it differs"
     return Criterion(says=AS_HEALTHY, reached=True, found=found)
 
 
@@ -201,7 +203,7 @@ def _reached(wanted: tuple[str, float], last: Record, chance: float) -> Criterio
         return Criterion(says=_bounded(*wanted), reached=False, found="it was not recorded")
     if signal == "val_loss":
         return Criterion(says=_bounded(*wanted), reached=value <= bound, found=f"{value:.4g}")
-    guess = ", about what a guess reaches" if value < min(bound, _LIKE_A_GUESS * chance) else ""
+    guess = ", about as good as a guess" if value < min(bound, _LIKE_A_GUESS * chance) else ""
     return Criterion(says=_bounded(*wanted), reached=value >= bound, found=f"{value:.1%}{guess}")
 
 

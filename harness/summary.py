@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # reading reports takes libraries that no run needs
 Figures = dict[str, str]
 _NAME_HEALTHY = f"or, if you find nothing wrong with it, name the cause {HEALTHY} in {{report}}"
 _NOTHING_WRONG = (
-    "The right answer changes no line and names the cause healthy. What settles it is that every check that judges"
-    " something is sound, and that each line that looks odd can be shown to be harmless: change it, run, and compare."
+    "The right answer changes no line and names the cause healthy. To be sure, see that every check that judges"
+    " something is sound, and that each line that looks odd is harmless: change it, run, and compare."
 )
 # How else the last weights are evaluated, and how the names of those signals end.
 _OTHERWISE = {"evaluated again": "repeated", "by the harness": "eval_mode", "as served": "served"}
@@ -113,7 +113,7 @@ def _show_next(console: Console, *lines: str) -> None:
 def _what_was_there(folder: Path, restored: Sequence[str]) -> str:
     if not restored:
         return f"{folder} exists already; nothing in it was changed."
-    return f"{folder} exists already. Missing, and written again: {', '.join(restored)}."
+    return f"{folder} exists already. Restored missing files: {', '.join(restored)}."
 
 
 def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str] = ()) -> None:
@@ -178,7 +178,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         return
     verdict = "Fixed, as far as your machine can tell. The grader also compares held-out figures."
     if not attempt.fixed:  # a case of a course: a verdict would say whether anything was broken
-        verdict = f"Whether it is fixed is yours to judge: compare both runs, and {workspace.command('triage')} again."
+        verdict = f"You judge whether it is fixed: compare both runs, and {workspace.command('triage')} again."
     _show_folded(console, verdict)
     _show_next(
         console,
@@ -192,12 +192,12 @@ def _not_yet(criteria: "Sequence[Criterion]") -> str:
     """Return one sentence on what an attempt lacks. It never names the cause."""
     missed = [item for item in criteria if not item.reached]
     if not missed:
-        return "Not judged: your edit does not change the log. The checks may still tell the difference."
+        return "Not judged: nothing in this log can be judged. The checks may still tell the difference."
     if missed[0].by_check and len(criteria) > len(missed):
-        return "The curves look right, and the cause is still there: a check sees it."
+        return "The curves look right, but the cause is still there: a check sees it."
     if missed[0].found == UNLIKE_HEALTHY:
         return (
-            "The curves look right, and the cause is still there, as far as your machine can tell. If you can say why "
+            "The curves look right, but the cause is still there, as far as your machine can tell. If you can say why "
             "your fix is right, hand it in: your instructor decides about right fixes that the machine does not know."
         )
     return "Not fixed yet."
@@ -266,7 +266,7 @@ def show_solution(recipe: Recipe) -> None:
     if recipe.is_healthy:
         _show_folded(console, _NOTHING_WRONG)
     if len(recipe.causes) > 1:
-        alone = "Each of them as it looks alone; with both at once, and another seed, the figures differ:"
+        alone = "Each of them alone; with both at once, and another seed, the figures differ:"
         _show_folded(console, alone, style="bold")
     for cause in recipe.causes:
         notes = SOLUTIONS / cause / "notes.md"

@@ -133,7 +133,7 @@ def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
     assert "name the cause healthy" in succeed("verify", "a1", **there)  # perhaps nothing is wrong
     (kit / "work/a1/experiment.py").write_text(case.healthy_source())
     shown = succeed("verify", "a1", **there)
-    assert "Whether it is fixed is yours to judge" in shown
+    assert "You judge whether it is fixed" in shown
     assert "gives no hints for a1" in mistake("hint", "a1", "--level", "1", **there)
     assert "holds no solution of a1" in mistake("reveal", "a1", "--yes", **there)
     assert "do not have the seed of bob" in mistake("submit", "a1", "--student", "bob", **there)

@@ -101,7 +101,7 @@ def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) ->
     template = report.read_text()
     report.unlink()
     said = succeed("exercise", "huge_lr", "--work", work, cwd=tmp_path)
-    assert "huge_lr exists already. Missing, and written again: report.md.\n" in said
+    assert "huge_lr exists already. Restored missing files: report.md.\n" in said
     assert report.read_text() == template
 
 
