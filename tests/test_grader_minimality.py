@@ -48,7 +48,7 @@ def test_a_fix_of_the_cause_is_minimal_in_any_style(recipe: Recipe) -> None:
                 " the reference edit changes 1 node in build_optimizer."),
     ([RATE, ("nn.ReLU()", "nn.GELU()")], 4, "It touches build_model, which was not broken."),
     ([RATE, ("EPOCHS = 5", "EPOCHS = 6")], 4, "It touches EPOCHS, which"),
-    ([RATE, ("EPOCHS = 5", "torch.manual_seed(7)\nEPOCHS = 5")], 4, "It touches statements between the functions"),
+    ([RATE, ("EPOCHS = 5", "torch.manual_seed(7)\nEPOCHS = 5")], 4, "It touches statements at the top of the file"),
     ([RATE, ("float() / 255, data.train", "float() / 9, data.train"), ("    model.eval()\n", "")], 2,
      "It touches evaluate and load_data, which were not broken."),
     ([RATE, ("    return None\n", "    print(total_steps)\n    return None\n")], 8, "1 node of"),

@@ -42,7 +42,7 @@ _MORE_NODES, _MORE_TIMES = 16, 2
 _ONE_PLACE, _MORE_PLACES = 0.5, 0.25
 _STEP = 0.5
 _OF_LOSS = frozenset({"loss", "val_loss"})
-_REMEDY = "Find what causes the symptom, and fix that; make verify shows both runs side by side."
+_REMEDY = "Fix the cause and nothing else; make verify shows both runs side by side."
 
 
 def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
@@ -143,7 +143,7 @@ def _judge_correct(evidence: Evidence) -> Check:
     if not has_reference(evidence):
         return _open(f"The reference fix could not be run under your settings: {evidence.reference.message}")
     if fixed.status != "OK":
-        return _lost(f"Your experiment did not come to its end ({fixed.status}): {fixed.message}")
+        return _lost(f"Your experiment did not finish ({fixed.status}): {fixed.message}")
     if same_bytes(fixed, broken) and not evidence.recipe.is_healthy:
         return _lost("Your run is the broken run, byte for byte: nothing was fixed.")
     if program_digest(evidence.source) == program_digest(evidence.recipe.healthy_source()):
@@ -157,11 +157,11 @@ def _judge_correct(evidence: Evidence) -> Check:
     if comparison is None:
         return _open("The behaviour of the program could not be measured. The instructor decides.")
     if comparison.is_right and same_as_reference(evidence) and not comparison.not_executed:
-        return full(*_CORRECT, "Log and checkpoint are those of the reference fix, and so is what each function does.")
+        return full(*_CORRECT, "Log, checkpoint and the behaviour of each function are those of the reference fix.")
     for made in evidence.checks or ():
         if made.status != "OK":
             return _open(
-                f"The checks of your experiment did not come to their end ({made.status}:"
+                f"The checks of your experiment did not finish ({made.status}:"
                 f" {made.message.rstrip('.')}). The instructor decides."
             )
     return _judge_without_symptom(evidence, _bad(checks(evidence)), _bad(evaluations(evidence)))
@@ -180,26 +180,26 @@ def _judge_without_symptom(
             return _masked(evidence, f"{why}: {cause.left}.")
     if comparison.lost:
         lost_ones = ", ".join(comparison.lost)
-        return _masked(evidence, f"The fix switches off what the experiment uses: {lost_ones}.")
+        return _masked(evidence, f"The fix disables features of the experiment: {lost_ones}.")
     if comparison.spoilt:
-        return _masked(evidence, f"This was not broken, and the fix makes it wrong: {comparison.spoilt[0]}.")
+        return _masked(evidence, f"The fix breaks something that was right: {comparison.spoilt[0]}.")
     if bad_evaluations:
         return _judge_unhealthy(evidence, comparison, bad_evaluations[0])
     if comparison.left:
         return _open(
-            "No symptom is left and every check is sound, but where the fault was the program does something else than"
-            f" a healthy one: {comparison.left[0].left}. The instructor decides."
+            "No symptom is left and every check is sound, but where the fault was, the program differs from a healthy"
+            f" one: {comparison.left[0].left}. The instructor decides."
         )
     if comparison.conditional is not None:
         return _open(
-            "No symptom is left and every check is sound, but the program steps otherwise in some states of the"
-            f" training: {comparison.conditional}. The instructor decides."
+            "No symptom is left and every check is sound, but in some states of the training a step differs:"
+            f" {comparison.conditional}. The instructor decides."
         )
     if why := doubt(evidence) or unmade(evidence) or _not_executed(comparison):
-        return _open(f"The figures are those of a correct fix, but a line could not be checked by machine: {why}.")
+        return _open(f"The metrics are those of a correct fix, but the instructor has to look: {why}.")
     if comparison.is_right:
-        return full(*_CORRECT, "Each function does what it does in a right program, and no symptom is left.")
-    return full(*_CORRECT, "Where the fault was the program does what a healthy one does, and every check is sound.")
+        return full(*_CORRECT, "Each function behaves as in a right program, and no symptom is left.")
+    return full(*_CORRECT, "Where the fault was, the program behaves as a healthy one, and every check is sound.")
 
 
 def _judge_unsound(
@@ -221,8 +221,8 @@ def _judge_unsound(
         return _lost(f"The check that finds this fault finds it as before: {figure}.")
     if _has_a_loss_of_its_own(evidence, comparison, bad_checks):
         return _open(
-            "The symptom is gone, and the loss is another one than the reference fix's. A check of usual losses does"
-            f" not know it: {figure}. The instructor decides."
+            "The symptom is gone, and the loss differs from the reference fix's. A check of usual losses rejects it:"
+            f" {figure}. The instructor decides."
         )
     return _masked(evidence, f"The symptom is gone, but something is still wrong: {figure}.")
 
@@ -231,15 +231,13 @@ def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measuremen
     """Judge a fix whose checks are sound, and whose weights are not healthy as the trusted evaluator sees them."""
     if comparison.is_right and (comparison.other_data or comparison.other_network) and not doubt(evidence):
         # The evaluator knows the reference fix's network and data alone.
-        return full(
-            *_CORRECT, "Each function does what it does in a right program, with another network or other data."
-        )
+        return full(*_CORRECT, "Each function behaves as in a right program, with another network or other data.")
     learnt = has_learnt(evidence.fixed, evidence.settings.dataset)
     if comparison.is_right and comparison.other_loss and learnt and not doubt(evidence):
-        return full(*_CORRECT, "Each function does what it does in a right program, whose loss is another one.")
+        return full(*_CORRECT, "Each function behaves as in a right program, with another loss.")
     if _is_unknown_network(evidence):
         return _open(
-            "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
+            "The symptom is gone and every check is sound, but build_model makes another network than the recipe's"
             f" own, which the trusted evaluator cannot judge ({_figure(bad)}). The instructor decides."
         )
     if comparison.other_data and not _changes_a_number(evidence):
@@ -267,12 +265,12 @@ def _masking(evidence: Evidence, cause: Cause) -> str:
     if cause.doubtful:
         return ""
     if cause.is_exact:
-        return "Where the fault was, the program is not the healthy one"
+        return "Where the fault was, the program is still wrong"
     if cause.as_before:
         return "The fault still acts"
     if cause.weaker:
-        return "The fault is weaker, not gone"
-    return "The edit changes one number, and not to a right one" if _changes_a_number(evidence) else ""
+        return "The fault is masked, not gone"
+    return "The edit only changes one number, to a wrong value" if _changes_a_number(evidence) else ""
 
 
 def _not_executed(comparison: Comparison) -> str:
@@ -284,7 +282,7 @@ def _judge_half(evidence: Evidence, comparison: Comparison) -> Check:
     """Judge a fix of one of two causes."""
     left = comparison.left[0]
     if why := doubt(evidence):
-        return _open(f"One cause seems to be fixed, but a line could not be checked by machine: {why}.")
+        return _open(f"One cause seems to be fixed, but the instructor has to look: {why}.")
     share = 1 - len(comparison.left) / len(comparison.causes)
     reason = f"One of two causes is fixed. The other is not: {left.left}."
     return lost(*_CORRECT, reason, _REMEDY, points=CORRECT * share)
@@ -314,7 +312,7 @@ def _changes_a_number(evidence: Evidence) -> bool:
 def _masked(evidence: Evidence, reason: str) -> Check:
     """Give the points of a masked cause, if the network has learnt, which the trusted evaluator says."""
     if not has_learnt(evidence.fixed, evidence.settings.dataset):
-        return _lost(f"{reason} It has learnt nothing that a guess does not know.")
+        return _lost(f"{reason} The network is not clearly better than a guess.")
     return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
 
 
@@ -394,7 +392,7 @@ def _described(sizes: Mapping[str, int], of: str = "") -> str:
 
 def _short(name: str) -> str:
     """Return the name of a part, which is the student's."""
-    return (name if len(name) <= 40 else name[:37] + "...") or "statements between the functions"
+    return (name if len(name) <= 40 else name[:37] + "...") or "statements at the top of the file"
 
 
 def _listed(items: Sequence[str]) -> str:

@@ -71,7 +71,7 @@ def _repeats(evidence: Evidence, run: Run, file: str) -> Check:
     if replay.status == "XX":
         return open_check(*row, f"The replay failed, and that is not your fault: {replay.message}")
     if replay.status != "OK":
-        ended = f"did not come to its end when we ran it again ({replay.status}): {replay.message}"
+        ended = f"did not finish when we ran it again ({replay.status}): {replay.message}"
         return lost(*row, f"The {run} run {ended}", "Hand in an experiment that runs to its end with make verify.")
     if claimed == ours:
         lines = f"All {len(replay.records())} records are the same, byte for byte."

@@ -116,10 +116,11 @@ SPELLED = {
     "AsyncFunctionDef": "`async def`", "AsyncFor": "`async for`", "AsyncWith": "`async with`", "Await": "`await`",
     "Delete": "`del`", "Global": "`global`", "Nonlocal": "`nonlocal`", "Match": "`match`", "TryStar": "`except*`",
     "While": "`while`", "Yield": "`yield` here", "YieldFrom": "`yield from`", "TypeAlias": "`type`",
-    "NamedExpr": "`:=`",
-    "FunctionDef": "a function here", "ClassDef": "a class inside a function", "Lambda": "`lambda` here",
-    "kwarg": "arguments of any name", "keywords": "keywords of a class", "type_params": "type parameters",
-    "is_async": "`async for`",
+    "NamedExpr": "`:=`", "If": "`if`", "For": "`for`", "With": "`with`", "Try": "`try`", "Raise": "`raise`",
+    "Assert": "`assert`", "AugAssign": "`+=` and the like", "Import": "`import`", "ImportFrom": "`import`",
+    "FunctionDef": "a function here", "ClassDef": "a class here", "Lambda": "`lambda` here",
+    "kwarg": "`**` in the parameters of a function", "keywords": "keywords of a class",
+    "type_params": "type parameters", "is_async": "`async for`",
 }  # fmt: skip
 # Which statements are covered at the top of a file, in a class, and in a function.
 PLACES = {

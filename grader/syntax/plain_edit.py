@@ -7,8 +7,9 @@ check of that row: names of the file, listed functions of libraries, attributes 
 for (`kinds.py`), stores that end with the call. Whatever Python evaluates is visited, wherever it stands: annotations,
 defaults, decorators, targets, conditions. What has no row is not plain. `if __name__ == "__main__"` is never true.
 
-An edit that is not plain costs no points by itself: equal bytes still prove it, and otherwise the instructor decides.
-Plain code can behave differently for inputs that look like a check's; a student who writes that knows the cause.
+An edit that is not plain costs no points by itself. If its run has the bytes of the reference fix's, it trains as that
+does; otherwise the instructor decides. Plain code can behave differently for inputs that look like a check's; a student
+who writes that knows the cause.
 """
 
 import ast
@@ -241,14 +242,14 @@ class _Judge:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for name, path in imported_paths(ast.Module([node], [])).items():
                     if imported.setdefault(name, path) != path or name in bound:
-                        self.odd(node, f"a second meaning of the imported name {name[:60]}")
+                        self.odd(node, f"another value for the imported name {name[:60]}")
         defined = {node.name for node in self._tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
         seen: set[str] = set()
         for node in self._tree.body:
             is_definition = isinstance(node, ast.FunctionDef | ast.ClassDef)
             names = {name for part in ([node] if is_definition else ast.walk(node)) for name in bound_by(part)}
             for name in names & seen & defined:
-                self.odd(node, f"a second meaning of {name[:60]}")
+                self.odd(node, f"another value for {name[:60]}")
             seen |= names
 
     def statement(self, node: ast.stmt, place: _Place) -> None:
@@ -288,7 +289,7 @@ class _Judge:
     def _binds(self, node: ast.AST, name: str) -> None:
         is_init = self._place.where == "class" and name == "__init__" and isinstance(node, ast.FunctionDef)
         if (name in grammar.PYTHON or name.startswith("__") or len(name) > _LONGEST_NAME) and not is_init:
-            self.odd(node, f"another meaning of {name[:60]}, or so long a name")
+            self.odd(node, f"{name[:60]} as a name: it has another meaning, or is too long")
         self._asks(node, name)
 
     def _asks(self, node: ast.AST, name: str) -> None:
@@ -310,7 +311,7 @@ class _Judge:
         if node.id in self._paths:
             self._path(node, self._paths[node.id])
         elif kind in ("function", "manager"):
-            self.odd(node, f"the function {node.id[:60]} as a value here")
+            self.odd(node, f"the function {node.id[:60]} as a value")
         elif kind == "slice":
             self.odd(node, f"the slice {node.id[:60]} anywhere but in an index")
         elif kind == "builtin":
@@ -393,7 +394,7 @@ class _Judge:
             return
         if kind == "group":
             if key not in GROUP_KEYS or (key != "lr" and not isinstance(node.ctx, ast.Load)):
-                self.odd(node, "other entries of a parameter group than its params and its lr")
+                self.odd(node, "more of a parameter group than its lr, and its params to read")
         elif not isinstance(node.ctx, ast.Load) and kind != "new tensor" and base(kind) not in ("list", "dict"):
             self.odd(node, f"setting {ast.unparse(node)[:60]}, which could outlive the call")
 
@@ -485,7 +486,7 @@ class _Judge:
         if any(holds(kind, word) for kind in kinds for word in ("group", "iterator")):
             self.odd(owner, "keeping an iterator or a parameter group in a container")
         if not self._kinds.makes(owner) and not all(map(is_tame, kinds)):
-            self.odd(owner, f"changing {ast.unparse(owner)[:60]}, which the function may not have made")
+            self.odd(owner, f"changing {ast.unparse(owner)[:60]}, which this function perhaps did not make")
 
     # --- Calls ---
 
@@ -515,11 +516,11 @@ class _Judge:
         elif path in grammar.CONTEXTS and id(node) not in self._approved:
             self.odd(node, f"{path} outside of `with`")
         elif path == grammar.UNPREFIX and not (node.args and self._kinds.makes(node.args[0])):
-            self.odd(node, "new names in a table that this call has not made")
+            self.odd(node, "other keys of a dictionary that this call has not made")
         elif path == "dataclasses.dataclass" and id(node) not in self._approved:
             self.odd(node, f"{path} as a function")
         if path.startswith("torch.") and any(item.arg == "out" for item in node.keywords):
-            self.odd(node, "a result that is written to another tensor")
+            self.odd(node, "the argument `out`")
         self._approved.add(id(node.func))
         made = self._kinds.of(node)
         if made == "new network" and path not in grammar.HOLDS_LAYERS:
@@ -543,12 +544,12 @@ class _Judge:
         self._approved.add(id(function))
         own = word in ("own", "network") and self._kinds.is_method(word, name)
         if name == "step" and values and not own and not (word == "scaler" and len(values) == 1 and node.args):
-            self.odd(node, ".step() with an argument that it may call")
+            self.odd(node, ".step() with a closure or another argument")
         if name == "update" and values and not own and word not in ("dict", "set"):
             self.odd(node, ".update() with arguments")
         entries = all(self._kinds.of(value) == "entry" for value in values)
         if name == "load_state_dict" and word in ("scheduler", "part") and not entries:
-            self.odd(node, "a schedule's state from anywhere but a checkpoint")
+            self.odd(node, "a schedule's state that is not read from a checkpoint")
         if name == "format" and not self._is_simple_format(node):
             self.odd(node, ".format() with more than plain fields")
         if word == "logger" and node.keywords:
@@ -641,7 +642,7 @@ class _Judge:
         most, keywords = grammar.ARGUMENTS.get(name, (0, None))
         spread = 100 * any(isinstance(item, ast.Starred) for item in node.args)
         if keywords is not None and len(node.args) + spread > most:
-            self.odd(node, f"so many arguments of {name}")
+            self.odd(node, f"further arguments of {name}")
         for item in node.keywords:
             if item.arg is None:
                 # Of settings in a dictionary nothing is covered that keywords could not hold: `_keeps_no_iterator`.
@@ -753,7 +754,7 @@ class _Judge:
         keys = [getattr(key, "value", None) for key in node.keys]
         for key, value in zip(keys, node.values, strict=True) if "params" in keys else ():
             if key != "params" and not (isinstance(key, str) and _word(self._kinds.of(value)) in _OF_GROUPS):
-                self.odd(value, "more than numbers in a parameter group")
+                self.odd(value, "this value in a parameter group")
 
     def _check_Starred(self, node: ast.Starred) -> None:
         self._iterated(node.value)
@@ -766,7 +767,7 @@ class _Judge:
 
     def _iterated(self, node: ast.expr) -> None:
         if self._kinds.of(node) == "group":
-            self.odd(node, "going through a parameter group")
+            self.odd(node, "a loop over a parameter group")
 
     def _check_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
@@ -828,7 +829,7 @@ class _Judge:
         none at the top of the file.
         """
         if not self._kinds.names_one_function(node.name) or node.name in PROTOCOL:
-            self.odd(node, f"the function {node.name[:60]} in a function, by a name with another meaning")
+            self.odd(node, f"the inner function {node.name[:60]}, whose name has another meaning")
         for default in filter(None, (*node.args.defaults, *node.args.kw_defaults)):
             kinds = [self._kinds.of(part) for part in ast.walk(default) if isinstance(part, ast.Name)]
             if not all(kind in ("number", "text", "none") for kind in kinds):

@@ -150,7 +150,7 @@ ATTACKS = (
     Attack("source_html", "reader", "HTML and escapes in comments of the experiment", _GRADED, _source),
     Attack("ignored_names", "reader", "HTML and formulas as names of files in the archive", _GRADED, _ignored),
     Attack("error_html", "reader", "HTML, escapes and formulas in an error's message",
-        Expected(("graded",), "did not come to its end"), _said),
+        Expected(("graded",), "did not finish"), _said),
     Attack("impostor", "reader", "another student's name in the manifest",
         Expected(("graded",), "Its manifest says ada"),
         lambda base: with_members(base.untouched, {}, student="ada")),

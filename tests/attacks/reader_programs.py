@@ -94,7 +94,7 @@ _SUITE = ("parentheses", "sum")
 
 
 ATTACKS = (
-    *(Attack(id, "reader", f"an experiment without an end: {id}", Expected(("graded",), "did not come to its end"),
+    *(Attack(id, "reader", f"an experiment without an end: {id}", Expected(("graded",), "did not finish"),
         _program(text), slow=id == "power", in_suite=id in _SUITE) for id, text in _PROGRAMS.items()),
     *(Attack(id, "reader", says, Expected(("rejected",), "which no run writes"), build)
         for id, (says, build) in _REJECTED_LOGS.items()),

@@ -208,7 +208,7 @@ with zipfile.ZipFile(out("checkpoint.pt"), "w", zipfile.ZIP_DEFLATED) as archive
     archive.writestr("archive/version", "3" + chr(10))
 os._exit(0)
 """,
-        "The instructor decides|did not come to its end",
+        "The instructor decides|did not finish",
         ("graded", "not judged"),
     ),
 )  # fmt: skip

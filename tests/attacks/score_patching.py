@@ -82,7 +82,7 @@ def _door(id: str, says: str, top: str, *edits: tuple[str, str], in_suite: bool 
         source = at_the_top(edited(source_of(base.masked), *edits), top)
         return handed_in(base, "masked", source, id)
 
-    expected = Expected(("graded", "not judged"), rf"The symptom is|did not come to its end|{_ASKS}", "masked")
+    expected = Expected(("graded", "not judged"), rf"The symptom is|did not finish|{_ASKS}", "masked")
     return Attack(id, "score", says, expected, build, in_suite=in_suite)
 
 
