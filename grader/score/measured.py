@@ -164,7 +164,7 @@ def _served(evidence: Evidence, band: "Band") -> list[Measurement]:
 
 
 def _claimed(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:
-    """Compare the log's last validation with the evaluator's figure on the same images."""
+    """Compare the log's last validation with the evaluator's figure on the same examples."""
     epochs, own = epoch_records(evidence.fixed.records()), evaluation.validation
     if not epochs or own is None:
         return []
@@ -172,7 +172,7 @@ def _claimed(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:
     claimed, found = (epochs[-1].get("val_loss" if by_loss else "val_accuracy"), own.loss if by_loss else own.accuracy)
     wanted, good = "a number", False
     if isinstance(found, int | float):
-        wanted = f"the evaluator's {found:.4g} on the same images"
+        wanted = f"the evaluator's {found:.4g} on the same examples"
         apart = _LOSS_APART * abs(found) if by_loss else _ACCURACY_APART
         good = isinstance(claimed, int | float) and abs(claimed - found) <= apart
     return [_measured("the log's last validation", claimed, wanted, good)]
