@@ -121,11 +121,7 @@ def test_under_other_epochs_the_checks_judge_alone(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("find", "replace", "found"),
-    [
-        ("lr=10.0", "lr=0.1", "yes"),
-        ("lr=10.0", "lr=0.03", "yes"),
-        ("lr=10.0", "lr=0.5", "one that the fault changed does not"),
-    ],
+    [("lr=10.0", "lr=0.1", "yes"), ("lr=10.0", "lr=0.03", "yes"), ("lr=10.0", "lr=0.5", goal.UNLIKE_HEALTHY)],
 )
 def test_functions_are_compared_with_those_of_sound_programs(find: str, replace: str, found: str) -> None:
     source = OURS.broken_source().replace(find, replace)
