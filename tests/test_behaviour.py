@@ -33,7 +33,7 @@ from harness.behaviour.sound import (
     read_sound_programs,
 )
 from harness.errors import UserError
-from harness.recipe import load_recipe, load_recipes
+from harness.recipe import BEHAVIOUR, EXERCISES, load_recipe, load_recipes
 from harness.solutions import load_variants
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
@@ -52,12 +52,26 @@ def apart(recipe: str, *edits: tuple[str, str]) -> set[str]:
     return set(differences(measured(recipe, edited(healthy, *edits)), measured(recipe, healthy)))
 
 
+def stored(recipe: str) -> SoundPrograms:
+    found = read_sound_programs(EXERCISES / recipe / BEHAVIOUR)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_break_changes_the_behaviour(recipe: str) -> None:
-    loaded = load_recipe(recipe)
-    healthy, broken = (measured(recipe, text) for text in (loaded.healthy_source(), loaded.broken_source()))
+    broken, programs = measured(recipe, load_recipe(recipe).broken_source()), stored(recipe)
+    assert edited_by(broken, programs.reference)
+    # No right fix does what the broken program does wherever that fix acts.
+    assert compare(broken, programs).left
+
+
+@pytest.mark.parametrize("recipe", {recipe.experiment: recipe.id for recipe in load_recipes()[0]}.values())
+def test_the_stored_behaviours_are_those_of_this_version(recipe: str) -> None:
+    healthy = measured(recipe, load_recipe(recipe).healthy_source())
     assert not any("raises" in figures for figures in healthy.values())
-    assert edited_by(broken, healthy)
+    assert differences(healthy, stored(recipe).reference) == {}
+    assert all(healthy[aspect].keys() == figures.keys() for aspect, figures in stored(recipe).reference.items())
 
 
 @pytest.mark.parametrize(
