@@ -52,6 +52,8 @@ _DOUBLINGS, _SURE = 12, 6.0  # of weights, until nine in ten outputs stand out s
 _NEAR = 0.1  # how far measurements lie from the outputs that fit them, in deviations of either
 # Calls that look at a number and do no more.
 _LOOKS = frozenset(("item", "float", "int", "len", "str", "round", "mean", "norm", "max", "min", "sum", "tolist"))
+# Constants that the settings of a run may change.
+_SET_BY_RUNS = frozenset({"EPOCHS", "BATCH_SIZE"})
 _FACTOR = 2.0**10  # of a gradient scaler, which begins with 2**16
 _CERTAIN = (0.0, 1.0, 4.0)  # how far the right output of the stand-in stands out
 _LOSSES = (1.0, 1.0, 0.3, 1.0, 1.0, 0.5, 0.7, 0.8, 0.2, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0)
@@ -124,50 +126,82 @@ def _executed(file: str) -> Iterator[set[_Place]]:
                 places.add(_Place(line, end_line, column, end_column))
 
 
-def _not_executed(tree: ast.AST, executed: set[_Place], inside: str = "") -> Figures:
+def _not_executed(
+    tree: ast.AST, executed: set[_Place], constants: Mapping[str, object] | None = None, inside: str = ""
+) -> Figures:
     """Return what no probe has executed of each function, or `NEVER_CALLED` before all its statements.
 
     That is statements and, of those that were executed, branches of an expression. Errors that a program may raise are
-    left out: a training that goes on has not met them. So is `print`.
+    left out: a training that goes on has not met them. So are `print`, and what a constant of the file switches off.
     """
     found: Figures = {}
+    constants = _constants(tree) if constants is None else constants
     lines = {place.line for place in executed}
     for node in ast.iter_child_nodes(tree):
         name = f"{inside}.{node.name}".lstrip(".") if isinstance(node, ast.FunctionDef | ast.ClassDef) else inside
-        found |= _not_executed(node, executed, name)
+        found |= _not_executed(node, executed, constants, name)
         if isinstance(node, ast.FunctionDef):
-            statements = list(_own_statements(node.body))
+            statements = list(_own_statements(node.body, constants))
             missed = [one for one in statements if lines.isdisjoint(_lines_of(one))]
             if statements and len(missed) == len(statements):
                 found[name] = [NEVER_CALLED]
             texts = [ast.unparse(one).partition("\n")[0] for one in missed if not _prints(one)]
-            branches = chain(*(_branches(one) for one in statements if one not in missed and not _prints(one)))
+            branches = chain(
+                *(_branches(one, constants) for one in statements if one not in missed and not _prints(one))
+            )
             texts += [text for branch, text in branches if not any(map(_place_of(branch).holds, executed))]
             if texts:
                 found[name] = [*found.get(name, ()), *texts]
     return found
 
 
-def _own_statements(block: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a function without those of functions in it."""
+def _constants(tree: ast.AST) -> dict[str, object]:
+    """Return the names of a file that stand for one constant everywhere, with it; not those that a run may set."""
+    stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    stored += [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
+    found = {}
+    for node in getattr(tree, "body", ()):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value)) if stored.count(name) == 1:
+                found[name] = value
+    return {name: value for name, value in found.items() if name not in _SET_BY_RUNS}
+
+
+def _value_of(test: ast.expr, constants: Mapping[str, object]) -> bool | None:
+    """Return whether a condition holds that asks for constants alone; None if it asks for anything else."""
+    match test:
+        case ast.Constant(value=value):
+            return bool(value)
+        case ast.Name(id=name) if name in constants:
+            return bool(constants[name])
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            value = _value_of(operand, constants)
+            return None if value is None else not value
+    return None
+
+
+def _own_statements(block: Sequence[ast.stmt], constants: Mapping[str, object]) -> Iterator[ast.stmt]:
+    """Yield the statements of a function without those of functions in it, and those that a constant switches off."""
     for node in block:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not is_text and not isinstance(node, ast.Raise | ast.Assert | ast.Pass | ast.Try | ast.Global):
             yield node
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
+        holds = _value_of(node.test, constants) if isinstance(node, ast.If) else None
+        parts = {None: ("body", "orelse", "finalbody"), True: ("body",), False: ("orelse",)}[holds]
         handlers = [handler.body for handler in getattr(node, "handlers", ())]
-        for inner in (*(getattr(node, part, ()) for part in ("body", "orelse", "finalbody")), *handlers):
-            yield from _own_statements(inner)
+        for inner in (*(getattr(node, part, ()) for part in parts), *handlers):
+            yield from _own_statements(inner, constants)
 
 
-def _branches(statement: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
+def _branches(statement: ast.stmt, constants: Mapping[str, object]) -> Iterator[tuple[ast.expr, str]]:
     """Yield the expressions of a statement that need not be executed when it is, each with a text that names it."""
     heads = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
     for node in chain(*map(ast.walk, heads)):
         match node:
-            case ast.IfExp(body=one, orelse=other):
-                parts = [one, other]
+            case ast.IfExp(test=test, body=one, orelse=other):
+                parts = {None: [one, other], True: [one], False: [other]}[_value_of(test, constants)]
             case ast.BoolOp(values=[_, *others]):
                 parts = others
             case ast.Lambda(body=one) | ast.ListComp(elt=one) | ast.SetComp(elt=one) | ast.GeneratorExp(elt=one):
