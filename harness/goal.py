@@ -44,7 +44,8 @@ class Criterion(StrictModel):
         """What was found, in a few words."""
         if self.by_check:
             return f"{self.says} finds {self.found.partition(':')[0]}"
-        return f"{self.says}: {self.found}"
+        subject, verb, _ = self.says.partition(" is ")
+        return f"{subject}: {self.found}" if verb else self.found  # such as "validation accuracy: 60.0%"
 
 
 def wanted(recipe: Recipe, dataset: str) -> list[str]:
@@ -164,7 +165,7 @@ def _as_a_whole(found: Sequence[Criterion]) -> Criterion:
     """Return one criterion for all: each of them alone would tell what is wrong with a mystery, or that nothing is."""
     reached = all(item.reached for item in found)
     says = "the log and the checks are those of a healthy run"
-    return Criterion(says=says, reached=reached, found="yes" if reached else "not all of them")
+    return Criterion(says=says, reached=reached, found="yes" if reached else "the log or a check differs")
 
 
 def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:

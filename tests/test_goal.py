@@ -130,6 +130,19 @@ def test_functions_are_compared_with_those_of_sound_programs(find: str, replace:
     assert last.reached == (found == "yes")
 
 
+@pytest.mark.parametrize(
+    ("says", "found", "by_check", "short"),
+    [
+        ("validation accuracy is at least 77%, as in a healthy run", "60.0%", False, "validation accuracy: 60.0%"),
+        ("a symptom in loss", "max loss is 361", False, "max loss is 361"),
+        (goal.AS_HEALTHY, goal.UNLIKE_HEALTHY, False, goal.UNLIKE_HEALTHY),
+        ("check updates", "longer: it moves too far", True, "check updates finds longer"),
+    ],
+)
+def test_a_missed_criterion_fits_into_a_line(says: str, found: str, by_check: bool, short: str) -> None:
+    assert Criterion(says=says, reached=False, found=found, by_check=by_check).short == short
+
+
 def test_what_counts_as_fixed_is_said_before_without_the_name_of_a_check() -> None:
     said = " ".join(wanted(RECIPE, "digits"))
     assert "at least 77%" in said

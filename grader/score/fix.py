@@ -157,7 +157,7 @@ def _judge_correct(evidence: Evidence) -> Check:
     if comparison is None:
         return _open("The behaviour of the program could not be measured. The instructor decides.")
     if comparison.is_right and same_as_reference(evidence) and not comparison.not_executed:
-        return full(*_CORRECT, "Log, checkpoint and the behaviour of each function are those of the reference fix.")
+        return full(*_CORRECT, "Log, checkpoint and the behaviour of each function equal the reference fix's.")
     for made in evidence.checks or ():
         if made.status != "OK":
             return _open(

@@ -2,11 +2,11 @@
 
 `signal kept` is the variance between the examples in what the last weight matrix gets, over that in what the first one
 gets. A factor of 0.5 a layer leaves a thousandth of it after ten layers: He et al. (arXiv:1502.01852) choose weights
-that keep it. `gradient kept` is the norm of the first trained matrix's gradient over that of the last one's: a trunk
-that is frozen, or cut off and held by no optimizer, may get none. A unit is dead if it is zero for every example.
-Dropout is off; batch norm takes the statistics of the batch. Matrices and scales of norms that begin at zero on purpose
-(a last layer, the end of a residual branch) count as if they had the usual weights, so that one sees what comes behind
-them after the first step.
+that keep it. `gradient kept` is the norm of the gradient of the first trained matrix over the norm of the gradient of
+the last one. A trunk that is frozen may get none, and so may one that is cut off and held by no optimizer. A unit is
+dead if it is zero for every example. Dropout is off; batch norm takes the statistics of the batch. Matrices and scales
+of norms that begin at zero on purpose (a last layer, the end of a residual branch) count as if they had the usual
+weights, so that one sees what comes behind them after the first step.
 
 Sources of the bounds, over ten seeds: healthy networks of every kind (plain, convolutional, recurrent, with attention,
 He's weights in up to 16 layers) keep 0.01 to 920 of the signal and 0.02 to 15 of the gradient, and have at most 56 % of
