@@ -16,7 +16,7 @@ from harness.run.provenance import usable_cores
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _reports = click.option(
-    "--out", type=_FOLDER, default=Path("reports"), show_default=True, help="The folder of the reports."
+    "--out", type=_FOLDER, help="The folder of the reports.  [default: reports, or reports/ASSIGNMENT]"
 )
 _jobs = click.option(
     "--jobs", metavar="N", type=whole_number(1, 1024), default=usable_cores,
@@ -31,6 +31,15 @@ _course_file = click.argument("file", type=_FILE, default=Path("course.toml"))
 def _course_of(course: Path | None, assignment: str | None) -> Path | None:
     """Return the course file, the default one if only an assignment is named, or None without a course."""
     return Path("course.toml") if course is None and assignment is not None else course
+
+
+def _reports_of(out: Path | None, course: Path | None, assignment: str | None) -> Path:
+    """Return the folder of the reports: each assignment of a course has one of its own."""
+    if out is not None or course is None:
+        return out or Path("reports")
+    from grader.course.course import read_course
+
+    return Path("reports", read_course(course).find(assignment).id)
 
 
 @click.group(context_settings=HELP_OPTIONS)
@@ -67,6 +76,7 @@ def score(submissions: Path, **options: Any) -> None:
     from grader.session import ScoreOptions
 
     options["course"] = _course_of(options["course"], options["assignment"])
+    options["out"] = _reports_of(options["out"], options["course"], options["assignment"])
     asked = ScoreOptions(**options)
     if asked.cluster is not None and asked.trust_submissions:
         raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
@@ -101,7 +111,8 @@ def review(reports: Path, who: str | None, anonymous: bool) -> None:
 @click.option("--gradebook", type=_FILE, help="Fill in what Canvas (gradebook) or Moodle (grading worksheet) exported.")
 @click.option(
     "--course", type=_FILE,
-    help="Find students in that table by the addresses on this course's roster, too; or pack the cases of one.",
+    help="The course: its roster finds students in that table by their addresses, too. Default with --assignment:"
+    " course.toml.",
 )  # fmt: skip
 @_assignment
 @click.option("--column", metavar="HEADING", help="Canvas: the column to fill in; by default the one that fits.")
@@ -121,7 +132,7 @@ def review(reports: Path, who: str | None, anonymous: bool) -> None:
     "--trust-submissions", is_flag=True,
     help="Gradescope: run students' code WITHOUT a sandbox, if bubblewrap cannot work in Gradescope's container.",
 )  # fmt: skip
-def export(platform: Any, course: Path | None, assignment: str | None, **options: Any) -> None:
+def export(platform: Any, out: Path | None, course: Path | None, assignment: str | None, **options: Any) -> None:
     """Give the scores back in a platform's format.
 
     The files go below export/ in the reports, in place of those of an earlier export. pages makes one page for each
@@ -130,7 +141,8 @@ def export(platform: Any, course: Path | None, assignment: str | None, **options
     from grader.course.export import ExportOptions, run_export
 
     course = _course_of(course, assignment)
-    run_export(platform, ExportOptions(course=course, assignment=assignment, **options))
+    out = _reports_of(out, course, assignment)
+    run_export(platform, ExportOptions(out=out, course=course, assignment=assignment, **options))
 
 
 @cli.command()

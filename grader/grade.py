@@ -33,9 +33,17 @@ from grader.score.identity import Student, compared, left_out, settled
 from grader.score.schedule import Schedule
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.similarity import Work, find_alike, flagged
-from grader.score.verdict import DEFAULT_RUBRIC, Exhibits, Scores, SubmissionScore, load_weights, scored_before
+from grader.score.verdict import (
+    DEFAULT_RUBRIC,
+    Exhibits,
+    Scores,
+    SubmissionScore,
+    head_before,
+    load_weights,
+    scored_before,
+)
 from grader.score.work_limit import WorkLimitError, work_limit
-from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
+from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of, refuse_others
 from grader.written.grade import AnswerGrader, solution
 from harness.cases import Case, course_cases
 from harness.data import DATASETS
@@ -60,14 +68,18 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     cases = course.cases(assignment)
     rubric = options.rubric or course.rubric(assignment)
     with course_cases(cases):
-        of_course = _OfCourse(course.schedule(assignment), assignment.attempts, course.students(), cases)
+        of_course = _OfCourse(
+            course.id, assignment.id, course.schedule(assignment), assignment.attempts, course.students(), cases
+        )
         return _score_folder(folder, replace(options, rubric=rubric), of_course)
 
 
 @dataclass(frozen=True)
 class _OfCourse:
-    """What a course adds to the rows of a class."""
+    """What a course adds to the rows of a class. course, assignment: their ids."""
 
+    course: str
+    assignment: str
     schedule: Schedule
     attempts: Rule
     students: Sequence[Student]
@@ -88,7 +100,16 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
     people = [(one.login, one.name, one.email) for one in course.students] if course else ()
     found = read_folder(folder, options.times, people)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
-    load_decisions(options.out)  # refuse a wrong file before hours of replays
+    blank = Scores(
+        course=course.course if course else "",
+        assignment=course.assignment if course else "",
+        provenance=provenance_of(options),
+        submissions=(),
+        schedule=course.schedule if course else None,
+    )
+    # Refuse what does not fit before hours of replays.
+    load_decisions(options.out)
+    refuse_others(head_before(options.out), blank, options.out)
     console = Console(stderr=True)
     with (
         open_grading(options, weights, console) as grading,
@@ -100,12 +121,11 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         graded = [exhibits.keep(item) for item in scored]
         rows = settled(sorted(graded, key=attrgetter("submission")), course.students if course else ())
         # Twice: a decision may be about what is missing, or give a submission to its student.
-        scores = Scores(provenance=provenance_of(options), submissions=course.with_missing(rows) if course else rows)
+        scores = replace(blank, submissions=course.with_missing(rows) if course else rows)
         scores = apply_decisions(scores, load_decisions(options.out))
         rows = course.compared(course.with_missing(scores.submissions)) if course else compared(scores.submissions)
         likeness = find_alike(_works(rows, exhibits), _programs_of)
-        schedule = course.schedule if course else None
-        scores = replace(scores, submissions=flagged(rows, likeness), schedule=schedule)
+        scores = replace(scores, submissions=flagged(rows, likeness))
         scores = replace(scores, changes=changed_scores(scored_before(options.out), scores))
         names = {login(one.login): one.name for one in course.students} if course else {}
         write_reports(

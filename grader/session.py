@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,9 +19,9 @@ from grader.replay.replays import NO_SANDBOX, Replays, default_folder, local_exe
 from grader.report.write import check_reports_folder
 from grader.sandbox import run_in_sandbox, run_unsandboxed, sandbox_problem
 from grader.score.scoring import WITHOUT_SANDBOX
-from grader.score.verdict import DEFAULT_RUBRIC, Weights
+from grader.score.verdict import DEFAULT_RUBRIC, Scores, Weights
 from harness.data.loading import default_cache
-from harness.errors import UserError
+from harness.errors import UserError, printable
 from harness.run.provenance import harness_hash
 
 
@@ -125,6 +126,32 @@ def hold_reports_folder(out: Path) -> Iterator[None]:
             )
         check_reports_folder(out)
         yield
+
+
+def refuse_others(before: Scores | None, now: Scores, out: Path) -> None:
+    """Raise `UserError` if the scores in a folder are of another assignment or course, or of a newer suite."""
+    if before is None:
+        return
+    if (before.course, before.assignment) != (now.course, now.assignment):
+        of, wanted = _whose(before), _whose(now)
+        raise UserError(
+            f"{out} holds the scores of {of}, not of {wanted}, and would lose them: leave --out away, which chooses"
+            " a folder for each assignment, or name another one."
+        )
+    theirs, ours = str(before.provenance.get("grader", "")), harness.__version__
+    if _numbers(theirs) > _numbers(ours):
+        raise UserError(
+            f"{out} was scored by version {printable(theirs)} of the suite, and this is {ours}: use the newer one, or"
+            " name another folder with --out."
+        )
+
+
+def _whose(scores: Scores) -> str:
+    return f"{printable(scores.assignment)} of {printable(scores.course)}" if scores.assignment else "no assignment"
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall("[0-9]{1,9}", version)]
 
 
 def provenance_of(options: ScoreOptions) -> dict[str, str | int | float | bool | None]:

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import venv
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +218,37 @@ def test_submissions_of_an_assignment_are_scored(
 
 def _of_another_week(members: dict[str, bytes]) -> None:
     members["manifest.json"] = members["manifest.json"].replace(b'"recipe": "a1"', b'"recipe": "b1"')
+
+
+@needs_sandbox
+def test_each_assignment_has_reports_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = partial(mistake, cwd=tmp_path, program=(sys.executable, "-m", "grader"))
+    write_course(tmp_path)
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "submissions" / "ada_a1.tar.gz").write_bytes(b"no archive")
+    for week in ("week-1", "week-2"):
+        assert CliRunner().invoke(cli, ["score", "submissions", "--assignment", week]).exit_code == 0
+    scores = {week: json.loads(Path("reports", week, "scores.json").read_text()) for week in ("week-1", "week-2")}
+    assert {week: (found["course"], found["assignment"]) for week, found in scores.items()} == {
+        week: ("ml", week) for week in scores
+    }
+    files = {path: path.read_bytes() for path in sorted(Path("reports").rglob("*.*"))}
+    said = refused("score", "submissions", "--assignment", "week-2", "--out", "reports/week-1")
+    assert "reports/week-1 holds the scores of week-1 of ml, not of week-2 of ml" in said
+    assert "holds the scores of week-1 of ml, not of no assignment" in refused(
+        "score", "submissions", "--out", "reports/week-1"
+    )
+    assert "name one of reports/week-1, reports/week-2" in refused("export", "--format", "csv")
+    said = refused("export", "--format", "csv", "--assignment", "week-2", "--out", "reports/week-1")
+    assert "reports/week-1 holds the scores of week-1, not of week-2" in said
+    for newer, why in (('"grader": "99.0.0"', "version 99.0.0"), ('"grade": "x"', "cannot read")):
+        text = files[Path("reports/week-1/scores.json")].decode()
+        key = '"grader"' if "99" in newer else '"format_version"'
+        changed = re.sub(rf"{key}: [^,]*", newer, text, count=1)
+        Path("reports/week-1/scores.json").write_text(changed)
+        assert why in refused("score", "submissions", "--assignment", "week-1")
+        Path("reports/week-1/scores.json").write_text(text)
+    assert {path: path.read_bytes() for path in files} == files
+    assert CliRunner().invoke(cli, ["export", "--format", "csv", "--assignment", "week-1"]).exit_code == 0
+    assert Path("reports/week-1/export/csv/grades.csv").is_file()

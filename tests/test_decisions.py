@@ -262,8 +262,43 @@ def test_a_second_scoring_says_what_changed_and_why(tmp_path: Path) -> None:
     assert found == {
         "ada_huge_lr": ("92", "100", "your decision about fix.correct"),
         "bob_huge_lr": ("not judged", "94", "fix.minimal open -> 2"),
-        "zoe_huge_lr": ("100", "gone", "there is no such submission now"),
+        "zoe_huge_lr": ("100", "gone", "the file is not there any more"),
     }
     page = "".join(render_class_page(replace(after, changes=changed_scores(earlier, after))))
     assert "your decision about fix.correct" in page
     assert changed_scores(after.submissions, SCORES)[0].why == ("your decision about fix.correct holds no longer")
+
+
+def test_changes_say_what_came_what_went_and_what_counts() -> None:
+    def missing(student: str) -> SubmissionScore:
+        name = f"{student}_huge_lr (missing)"
+        return replace(make_row(name, student, "huge_lr", {}), status="missing", total=None, provenance={})
+
+    def row(name: str, student: str, sha256: str) -> SubmissionScore:
+        return replace(make_row(name, student, "huge_lr", {}), provenance={"tarball_sha256": sha256})
+
+    before = [missing("ada"), row("bob_huge_lr", "bob", "b"), row("eve_huge_lr", "eve", "e"), missing("joe")]
+    before += [row("kim_huge_lr", "kim", "k")]
+    again = replace(row("kim_huge_lr-1", "kim", "l"), not_counting="")
+    late = replace(row("kim_huge_lr", "kim", "k"), not_counting="kim_huge_lr-1 counts.")
+    now = [
+        row("ada_huge_lr", "ada", "a"),
+        row("x/bob_huge_lr", "bob", "b"),
+        missing("eve"),
+        missing("mia"),
+        again,
+        late,
+    ]
+    found = {
+        one.submission: (one.before, one.after, one.why)
+        for one in changed_scores(before, Scores(provenance={}, submissions=(*now,)))
+    }
+    assert found == {
+        "ada_huge_lr": ("missing", "100", "handed in now"),
+        "eve_huge_lr": ("100", "missing", "the file is not there any more"),
+        "joe_huge_lr (missing)": ("missing", "not expected", "the student or the case is gone"),
+        "kim_huge_lr": ("100", "100, does not count", "it counts no longer"),
+        "kim_huge_lr-1": ("new", "100", "handed in now"),
+        "mia_huge_lr (missing)": ("not expected", "missing", "the student or the case is new"),
+    }
+    assert changed_scores([], Scores(provenance={}, submissions=(*now,))) == ()

@@ -9,7 +9,7 @@ import json
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -32,6 +32,7 @@ from grader.score.verdict import (
 from grader.session import locked
 from harness.errors import UserError, printable
 from harness.files import write_whole
+from harness.personal import login
 from harness.recipe import suggestion
 from harness.toml_file import StrictModel, read_record
 
@@ -273,23 +274,69 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
 
 
 def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[Change, ...]:
-    """Return each row of the scores before whose total is another one now, or that is not there any more."""
+    """Return what differs from the scores before: other totals, what was handed in since then, what is gone.
+
+    Without scores before, nothing has changed. A file that only has another name now is no change.
+    """
+    before = {row.submission: _noted_before(row) for row in earlier}
     now = {row.submission: row for row in scores.submissions}
-    changes = []
-    for row in earlier:
-        before, there = _figures(row), now.get(row.submission)
-        after = _figures(there) if there else {TOTAL: ("gone", False)}
-        old, new = before[TOTAL][0], after[TOTAL][0]
-        if old != new:
-            why = _why(before, after) if there else "there is no such submission now"
-            changes.append(Change(submission=row.submission, before=old, after=new, why=why))
-    return tuple(changes)
+    gone = {name: one for name, one in before.items() if name not in now and one.status != "missing"}
+    moved = {one.tarball: name for name, one in gone.items() if one.tarball}
+    expected = {_work_of(row) for row in now.values() if row.status == "missing"}
+    handed_in = {_work_of(row) for row in now.values() if row.status != "missing"}
+    lost = {one.work for one in gone.values()}
+    missed = {one.work for one in before.values() if one.status == "missing"}
+    found: list[Change] = []
+
+    def note(name: str, old: str, new: str, why: str) -> None:
+        found.append(Change(submission=name, before=old, after=new, why=why))
+
+    for name, row in now.items() if before else ():
+        after = _figures(row)
+        total = after[TOTAL][0]
+        earlier_name = name if name in before else moved.get(tarball_of(row), "")
+        if earlier_name:
+            gone.pop(earlier_name, None)
+            figures = before[earlier_name].figures
+            if figures[TOTAL][0] != total:
+                note(name, figures[TOTAL][0], total, _why(figures, after))
+        elif row.status != "missing":
+            note(name, "missing" if _work_of(row) in missed else "new", total, "handed in now")
+        elif _work_of(row) not in lost:
+            note(name, "not expected", total, "the student or the case is new")
+    for name, one in gone.items():
+        after_all = "missing" if one.work in expected else "gone"
+        note(name, one.figures[TOTAL][0], after_all, "the file is not there any more")
+    for name, one in before.items():
+        if one.status == "missing" and name not in now and one.work not in handed_in:
+            note(name, "missing", "not expected", "the student or the case is gone")
+    return tuple(sorted(found, key=lambda change: change.submission))
+
+
+@dataclass(frozen=True)
+class _NotedBefore:
+    """What is kept of a row of the scores before. work: the student's login and the exercise."""
+
+    figures: Mapping[str, tuple[str, bool]]
+    tarball: str
+    work: tuple[str, str]
+    status: str
+
+
+def _noted_before(row: SubmissionScore) -> _NotedBefore:
+    return _NotedBefore(_figures(row), tarball_of(row), _work_of(row), row.status)
+
+
+def _work_of(row: SubmissionScore) -> tuple[str, str]:
+    return login(row.student), row.recipe
 
 
 def _figures(row: SubmissionScore) -> dict[str, tuple[str, bool]]:
     """Return total, tarball and the points of each check as text, each with whether the instructor decided it."""
+    total = row.status if row.total is None else points(row.total)
     return {
-        TOTAL: (row.status if row.total is None else points(row.total), row.rule is not None),
+        TOTAL: (f"{total}, does not count" if row.not_counting else total, row.rule is not None),
+        "whether it counts": ("no" if row.not_counting else "yes", False),
         "the tarball": (tarball_of(row), False),
         "points lost to lateness": (points(row.late.cost if row.late else 0.0), False),
         "points lost to a limit of the rubric": (points(row.withheld), False),
@@ -312,6 +359,8 @@ def _why(before: Mapping[str, tuple[str, bool]], after: Mapping[str, tuple[str, 
             reasons.append(f"your decision about {about} holds no longer")
         elif about == "the tarball":
             reasons.append("another tarball")
+        elif about == "whether it counts":
+            reasons.append("it counts now" if new == "yes" else "it counts no longer")
         elif about != TOTAL:
             reasons.append(f"{about} {old} -> {new}")
     more = f" and {len(reasons) - _REASONS} more" if len(reasons) > _REASONS else ""

@@ -33,7 +33,7 @@ from grader.score.release import as_students_see, level_of
 from grader.score.schedule import Level
 from grader.score.verdict import Scores, SubmissionScore, read_scores
 from grader.session import locked
-from harness.errors import UserError, naming
+from harness.errors import UserError, naming, printable
 
 Format = Literal["canvas", "moodle", "gradescope-autograder", "csv", "json", "pages"]
 # The files of each export that are not pages, and what to do next.
@@ -82,6 +82,11 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
     out, folder = options.out, options.out / EXPORTS / platform
     files, following = _FORMATS[platform]
     scores = None if platform == "gradescope-autograder" else read_scores(out)
+    if scores and options.assignment and scores.assignment != options.assignment:
+        raise UserError(
+            f"{out} holds the scores of {printable(scores.assignment) or 'no assignment'}, not of"
+            f" {printable(options.assignment)}: name the right folder with --out."
+        )
     level = level_of(scores, now or datetime.now(UTC)) if scores else "solution"
     with naming(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -194,8 +199,6 @@ def _refuse_unused(platform: Format, options: ExportOptions) -> None:
     packs = platform == "gradescope-autograder"
     for option, given, used in (
         ("--gradebook", options.gradebook, platform in ("canvas", "moodle")),
-        ("--assignment", options.assignment, packs),
-        ("--course", options.course, fills or packs),
         ("--column", options.column, platform == "canvas" and fills),
         ("--exercise", options.exercises, fills or (packs and not options.course)),
         ("--visibility", options.visibility, packs),

@@ -4,7 +4,7 @@ What `rubric.toml` holds is here too: the weights of the checks, and the gates.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from itertools import dropwhile, islice, takewhile
@@ -209,11 +209,14 @@ class Change:
 class Scores:
     """The whole of `scores.json`, sorted by submission.
 
-    decisions: the history, in the order of its file. changes: what differs from the scores that these replaced.
-    schedule: the dates of the assignment; None without a course.
+    course, assignment: the ids of both, or "" without a course. decisions: the history, in the order of its file.
+    changes: what differs from the scores that these replaced. schedule: the dates of the assignment; None without a
+    course.
     """
 
     format_version: Literal[1] = 1
+    course: str = ""
+    assignment: str = ""
     provenance: dict[str, str | int | float | bool | None]
     submissions: tuple[SubmissionScore, ...]
     decisions: tuple[Decided, ...] = ()
@@ -228,6 +231,7 @@ class Scores:
 
 _SCORES, _ROW = TypeAdapter(Scores), TypeAdapter(SubmissionScore)
 _NO_ROWS = b'"submissions": []'
+_ROWS = b' "submissions": [\n'  # the line before the rows
 
 
 def full(id: str, title: str, maximum: float, reason: str) -> Check:
@@ -339,13 +343,24 @@ def scores_json(scores: Scores) -> Iterator[bytes]:
     yield (b"\n ]" if scores.submissions else b"]") + end + b"\n"
 
 
-def scored_before(out: Path) -> Iterator[SubmissionScore]:
-    """Yield the rows of the scores in a folder of reports, one in memory at a time.
+def head_before(out: Path) -> Scores | None:
+    """Return the scores in a folder of reports without their rows, or None if it holds no scores.
 
-    It reads what `scores_json` writes. Without scores, or with those of another version, there are no rows.
+    Raises `UserError` if they cannot be read.
     """
-    with suppress(FileNotFoundError, ValidationError), (out / SCORES).open("rb") as file:
-        lines = dropwhile(lambda line: line != b" " + _NO_ROWS[:-1] + b"\n", file)
+    with _reading(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
+        head = b"".join(takewhile(lambda line: line != _ROWS, file))
+        return _SCORES.validate_json(head + b" " + _NO_ROWS + b"}") if head.strip(b"\0") else None
+    return None
+
+
+def scored_before(out: Path) -> Iterator[SubmissionScore]:
+    """Yield the rows of the scores in a folder of reports, one in memory at a time; none without scores.
+
+    It reads what `scores_json` writes. Raises `UserError` if they cannot be read.
+    """
+    with _reading(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
+        lines = dropwhile(lambda line: line != _ROWS, file)
         row = b""
         for line in takewhile(lambda line: line != b" ],\n", islice(lines, 1, None)):
             row += line
@@ -358,11 +373,24 @@ def read_scores(out: Path) -> Scores:
     """Return the scores in a folder of reports. Raises `UserError` if it holds none that can be read."""
     path = out / SCORES
     try:
-        return _SCORES.validate_json(path.read_bytes())
+        with _reading(out):
+            return _SCORES.validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise UserError(f"There is no {path}: name the folder that grader score wrote.") from None
+        below = ", ".join(str(one.parent) for one in sorted(out.glob(f"*/{SCORES}")))
+        named = f"name one of {below}" if below else "name the folder that grader score wrote"
+        raise UserError(f"There is no {path}: {named}.") from None
+
+
+@contextmanager
+def _reading(out: Path) -> Iterator[None]:
+    """Raise `UserError` for scores that have another form."""
+    try:
+        yield
     except ValidationError:
-        raise UserError(f"{path} does not hold scores of this version: score the class again.") from None
+        raise UserError(
+            f"{out / SCORES} holds scores that this version of the suite cannot read: use the version that wrote them,"
+            " or move the folder away and score the class again."
+        ) from None
 
 
 class Gates(StrictModel):
