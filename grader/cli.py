@@ -239,6 +239,7 @@ def kit(to: Path | None, course: Path | None, assignment: str | None, inside: Pa
     """
     from grader.course.course import read_course
     from grader.course.kit import assignment_files, build_kit, describe_kit, inspect_kit
+    from grader.course.lock import note_kit
     from harness.recipe import load_recipes
 
     file = _course_of(course, assignment)
@@ -253,6 +254,8 @@ def kit(to: Path | None, course: Path | None, assignment: str | None, inside: Pa
         to = to or Path(f"{chosen.id}.tar.gz")
         with naming(to):
             built = build_kit(to, assignment_files(read, chosen))
+        for line in note_kit(read, chosen):
+            click.echo(line)
         click.echo(f"{to}: {describe_kit(built)}\nNext: hand it out, or look inside:")
         click.echo(f"  grader kit --course {file} --assignment {chosen.id} --inside {to}")
         return

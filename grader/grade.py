@@ -3,7 +3,7 @@
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +15,7 @@ from rich.console import Console
 from grader.course.course import read_course
 from grader.course.decisions import apply_decisions, changed_scores, decisions_path, load_decisions
 from grader.course.late import Rule, counting, with_lateness
+from grader.course.lock import Handout
 from grader.course.roster import STRANGER, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
@@ -36,6 +37,7 @@ from grader.score.similarity import Work, find_alike, flagged
 from grader.score.verdict import (
     DEFAULT_RUBRIC,
     Exhibits,
+    Flag,
     Scores,
     SubmissionScore,
     head_before,
@@ -53,6 +55,7 @@ from harness.terminal import folded
 from harness.workspace import RUNS
 from harness.written.exercise import exercise_ids, find_file_exercise, load_exercise, stub
 
+Refuse = Callable[[Submission], Flag | None]
 _LISTED = 20  # lines of one kind at the end of the command
 
 
@@ -69,8 +72,9 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     rubric = options.rubric or course.rubric(assignment)
     with course_cases(cases):
         of_course = _OfCourse(
-            course.id, assignment.id, course.schedule(assignment), assignment.attempts, course.students(), cases
-        )
+            course.id, assignment.id, course.schedule(assignment), assignment.attempts, course.students(), cases,
+            Handout(course, assignment),
+        )  # fmt: skip
         return _score_folder(folder, replace(options, rubric=rubric), of_course)
 
 
@@ -84,6 +88,7 @@ class _OfCourse:
     attempts: Rule
     students: Sequence[Student]
     cases: Sequence[Case]
+    handout: Handout
 
     def with_missing(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
         """Return the rows and those of what is missing."""
@@ -111,12 +116,14 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
     load_decisions(options.out)
     refuse_others(head_before(options.out), blank, options.out)
     console = Console(stderr=True)
+    for note in course.handout.notes() if course else ():
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     with (
         open_grading(options, weights, console) as grading,
         hold_reports_folder(options.out),
         shown_progress(console) as progress,
         closing(KeptExhibits()) as exhibits,
-        closing(grade(found.files, grading, progress)) as scored,
+        closing(grade(found.files, grading, progress, course.handout.problem if course else None)) as scored,
     ):
         graded = [exhibits.keep(item) for item in scored]
         rows = settled(sorted(graded, key=attrgetter("submission")), course.students if course else ())
@@ -135,15 +142,22 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         return _summarize(scores, found, options.out)
 
 
-def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> Generator[Score, None, None]:
-    """Read, replay and score these files; yield each score once it is known. Ctrl-C keeps finished replays."""
+def grade(
+    files: Sequence[HandedIn], grading: Grading, progress: Progress, refuse: Refuse | None = None
+) -> Generator[Score, None, None]:
+    """Read, replay and score these files; yield each score once it is known. Ctrl-C keeps finished replays.
+
+    refuse: returns a flag for a submission that must not be judged, and says why.
+    """
     arrivals = {file.name: file.arrival for file in files}
-    with closing(_scores(files, grading, progress)) as scores:
+    with closing(_scores(files, grading, progress, refuse)) as scores:
         for score in scores:
             yield replace(score, row=replace(score.row, arrival=arrivals[score.row.submission]))
 
 
-def _scores(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> Generator[Score, None, None]:
+def _scores(
+    files: Sequence[HandedIn], grading: Grading, progress: Progress, refuse: Refuse | None
+) -> Generator[Score, None, None]:
     answers: list[Answer] = []
     problems: dict[str, str] = {}
 
@@ -151,6 +165,8 @@ def _scores(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> 
         read = _read_one(item) if isinstance(item, HandedIn) else item
         if not isinstance(read, Submission):
             return read
+        if refuse is not None and (flag := refuse(read)):
+            return unjudged(read, flag.message, flag)
         found = _judged(read, grading, problems)
         return found if isinstance(found, Score) else Waiting(read, found)
 

@@ -190,18 +190,18 @@ def test_submissions_of_an_assignment_are_scored(
     for path in out.iterdir():
         os.utime(path, (late, late) if path.name == "bob_a1.tar.gz" else (in_time, in_time))
     monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path / "replays"))
-    words = [
-        "score",
-        str(out),
-        "--out",
-        str(tmp_path / "reports"),
-        "--jobs",
-        "1",
-        "--course",
-        str(tmp_path / "course.toml"),
-    ]
+    file = tmp_path / "course.toml"
+    words = ["score", str(out), "--out", str(tmp_path / "reports"), "--jobs", "1", "--course", str(file)]
+    kit = ["kit", "--course", str(file), "--assignment", "week-1", "--to", str(tmp_path / "kit.tar.gz")]
     done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
     assert done.exit_code == 0, done.output
+    assert "nothing tells whether you have changed a case" in done.output
+    assert "week-1.lock.json notes the version" in CliRunner().invoke(cli, kit).output
+    lock = (tmp_path / "week-1.lock.json").read_bytes()
+    assert "lock" not in CliRunner().invoke(cli, kit).output
+    assert (tmp_path / "week-1.lock.json").read_bytes() == lock
+    done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
+    assert "whether you have changed" not in done.output
     assert "(2 graded, 1 rejected, 0 not judged), 7 missing" in done.output
     rows = {row["submission"]: row for row in json.loads((tmp_path / "reports/scores.json").read_text())["submissions"]}
     assert (rows["ada_a1"]["total"], rows["ada_a1"]["late"]) == (100, None)
@@ -214,6 +214,28 @@ def test_submissions_of_an_assignment_are_scored(
     assert (tmp_path / "reports/index.html").read_text().count("missing") >= 7
     done = CliRunner().invoke(cli, words)
     assert "Say which assignment: choose from week-1, week-2" in str(done.exception)
+    # The case is edited after it was handed out: nobody's right fix is called wrong.
+    text = file.read_text()
+    file.write_text(text.replace('breaks = ["broadcast_loss"]', "breaks = []"))
+    for made_again, why in ((False, "has changed since the kit of"), (True, "It was made with the kit of")):
+        if made_again:
+            said = CliRunner().invoke(cli, kit).output
+            assert re.search(r"a1 has changed since .* \(another experiment\)", said)
+        done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
+        assert (done.exit_code, "a1: The case has changed" in done.output) == (1, not made_again)
+        rows = json.loads((tmp_path / "reports/scores.json").read_text())["submissions"]
+        row = next(row for row in rows if row["submission"] == "ada_a1")
+        assert (row["status"], row["flags"][0]["id"], row["total"]) == (
+            "not judged", "other version of the case", None,
+        )  # fmt: skip
+        assert why in row["reason"]
+    file.write_text(text)
+    (tmp_path / "week-1.lock.json").write_bytes(lock.replace(b'"suite": "', b'"suite": "0.0.'))
+    done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
+    assert "is of version 0.0." in done.output
+    assert "ada_a1: not judged -> 100" in done.output
+    (tmp_path / "week-1.lock.json").write_text("{}")
+    assert "is no lock" in str(CliRunner().invoke(cli, [*words, "--assignment", "week-1"]).exception)
 
 
 def _of_another_week(members: dict[str, bytes]) -> None:

@@ -15,8 +15,9 @@ from typing import Any, Literal
 from rich.console import Console
 
 from grader.course.course import COURSE, read_course
+from grader.course.lock import Handout, lock_path
 from grader.course.roster import with_roster_flags
-from grader.grade import grade
+from grader.grade import Refuse, grade
 from grader.intake.handed_in import HandedIn, read_folder
 from grader.report.gradebook import check_words
 from grader.report.text import Progress, clipped
@@ -97,7 +98,10 @@ def bundle(settings: Settings, course: Path | None = None) -> Iterator[tuple[str
 def _course_files(file: Path, assignment: str | None) -> Iterator[tuple[str, bytes]]:
     course = read_course(file)
     yield f"{_COURSE}/{COURSE}", file.read_bytes()
-    for name in filter(None, (course.roster, course.find(assignment).rubric)):
+    chosen = course.find(assignment)
+    if (lock := lock_path(course, chosen)).exists():
+        yield f"{_COURSE}/{lock.name}", lock.read_bytes()
+    for name in filter(None, (course.roster, chosen.rubric)):
         if Path(name).name != name:
             raise UserError(f"{file} names {printable(name)}: put that file beside it, so that both can be packed.")
         yield f"{_COURSE}/{name}", (file.parent / name).read_bytes()
@@ -183,13 +187,15 @@ def _scored(files: Sequence[HandedIn], settings: Settings, options: ScoreOptions
     assignment = course.find(settings.assignment)
     cases = course.cases(assignment)
     with course_cases(cases):
-        rows = _compared(files, options, course.rubric(assignment))
+        rows = _compared(files, options, course.rubric(assignment), Handout(course, assignment).problem)
     return with_roster_flags(rows, course.students(), cases)
 
 
-def _compared(files: Sequence[HandedIn], options: ScoreOptions, rubric: Path) -> Sequence[SubmissionScore]:
+def _compared(
+    files: Sequence[HandedIn], options: ScoreOptions, rubric: Path, refuse: Refuse | None = None
+) -> Sequence[SubmissionScore]:
     with open_grading(options, load_weights(rubric), Console(stderr=True)) as grading:
-        rows = [score.row for score in grade(files, grading, Progress())]
+        rows = [score.row for score in grade(files, grading, Progress(), refuse)]
     return compared(sorted(rows, key=attrgetter("submission")))
 
 

@@ -88,11 +88,20 @@ class Submission:
 
     def platform(self, run: Run) -> dict[str, Any] | None:
         """Return the platform class that a run claims; None if it names none."""
+        platform = self._fact(run, "platform_class")
+        return platform if isinstance(platform, dict) else None
+
+    @property
+    def broken_source_sha256(self) -> str | None:
+        """The SHA-256 of the experiment that the broken run claims; None if it names none."""
+        digest = self._fact("broken", "source_sha256")
+        return digest if isinstance(digest, str) else None
+
+    def _fact(self, run: Run, name: str) -> Any:
         try:
-            platform = json.loads(self.files[f"runs/{run}/{META}"])["platform_class"]
+            return json.loads(self.files[f"runs/{run}/{META}"])[name]
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
-        return platform if isinstance(platform, dict) else None
 
     @property
     def settings(self) -> RunSettings:

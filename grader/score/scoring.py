@@ -100,10 +100,10 @@ def scored_row(
     return rescored(row, criteria)
 
 
-def unjudged(read: Submission | Answer, reason: str) -> Score:
+def unjudged(read: Submission | Answer, reason: str, *flags: Flag) -> Score:
     """Return the score of a submission that the grader has read and could not judge: no total."""
     score = unscored(read.name, reason, student=read.student, exercise=read.recipe)
-    row = replace(score.row, provenance={"tarball_sha256": read.sha256})
+    row = replace(score.row, flags=(*flags, *score.row.flags), provenance={"tarball_sha256": read.sha256})
     return replace(score, row=row)
 
 
@@ -174,7 +174,7 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
         message = "The result has the same bytes as the reference fix, so the lines above cost nothing."
         flags.append(Flag(id="not checked by machine", message=message))
     if not evidence.same_class:
-        message = "It claims another platform class, so its bytes need not be ours."
+        message = "It says that its runs were made on another kind of machine. There the bytes of a run may differ."
         flags.append(Flag(id="other platform", message=message))
     own = evidence.recipe
     if evidence.settings.seed != own.seed and not own.personal_seeds:  # the roster tells whose seed it is

@@ -1,0 +1,183 @@
+"""The lock of an assignment: which version of each case its kits hold, in a file beside the course file.
+
+`grader kit` writes it. If a case was changed after that, scoring does not judge its submissions: a right fix of the
+case that a student got would look wrong.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+import harness
+from grader.course.course import Assignment, Course
+from grader.intake.submission import Submission
+from grader.score.schedule import local_time
+from grader.score.verdict import Flag
+from harness.cases import Case
+from harness.errors import UserError
+from harness.files import write_whole
+from harness.run.provenance import harness_hash
+from harness.toml_file import StrictModel
+from harness.workspace import source_hash
+
+OTHER_VERSION = "other version of the case"  # the id of a flag
+_NAMES = {"source_sha256": "experiment", "dataset": "data set", "seed": "seed", "personal_seeds": "personal seeds"}
+
+
+class CaseVersion(StrictModel):
+    """What decides the runs of a case: two kits with the same version of it have the same runs."""
+
+    source_sha256: str
+    dataset: str
+    seed: int
+    personal_seeds: bool
+
+    def differences(self, other: "CaseVersion") -> str:
+        """Return what is another thing in the other version, as words, or ""."""
+        mine, theirs = self.model_dump(), other.model_dump()
+        return ", ".join(f"another {words}" for name, words in _NAMES.items() if mine[name] != theirs[name])
+
+
+class Edition(StrictModel):
+    """A kit that was handed out: when it was made, by which version of the suite, and its cases by id."""
+
+    made: Annotated[datetime, Field(strict=False)]
+    suite: str
+    harness_sha256: str
+    cases: dict[str, CaseVersion]
+
+
+class Lock(StrictModel):
+    """The whole file: every edition of an assignment's kit, the latest last."""
+
+    format_version: Literal[1] = 1
+    course: str
+    assignment: str
+    editions: Annotated[tuple[Edition, ...], Field(min_length=1, strict=False)]
+
+
+def lock_path(course: Course, assignment: Assignment) -> Path:
+    """Return the file of an assignment's lock, beside the course file."""
+    return course.folder / f"{assignment.id}.lock.json"
+
+
+def read_lock(course: Course, assignment: Assignment) -> Lock | None:
+    """Return the lock of an assignment, or None if no kit was made. Raises `UserError` if it cannot be used."""
+    path = lock_path(course, assignment)
+    try:
+        lock = Lock.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError:
+        raise UserError(f"{path} is no lock of this version of the suite: put it back as it was.") from None
+    if (lock.course, lock.assignment) != (course.id, assignment.id):
+        raise UserError(
+            f"{path} is of {lock.assignment} of the course {lock.course}, not of {assignment.id} of {course.id}: put"
+            " the ids back, or the right file."
+        )
+    return lock
+
+
+def versions_of(cases: Sequence[Case]) -> dict[str, CaseVersion]:
+    """Return the present version of each case, by its id."""
+    return {
+        case.id: CaseVersion(
+            source_sha256=source_hash(case.broken_source()),
+            dataset=case.dataset,
+            seed=case.seed,
+            personal_seeds=case.personal_seeds,
+        )
+        for case in cases
+    }
+
+
+def note_kit(course: Course, assignment: Assignment) -> list[str]:
+    """Add the present versions to the lock, unless its latest edition has them; return what to tell the instructor.
+
+    Raises `UserError` as `read_lock` does.
+    """
+    lock, path = read_lock(course, assignment), lock_path(course, assignment)
+    cases = versions_of(course.cases(assignment))
+    before = lock.editions[-1] if lock else None
+    if before is not None and (before.cases, before.harness_sha256) == (cases, harness_hash()):
+        return []
+    edition = Edition(
+        made=datetime.now(UTC).replace(microsecond=0),
+        suite=harness.__version__,
+        harness_sha256=harness_hash(),
+        cases=cases,
+    )
+    new = Lock(course=course.id, assignment=assignment.id, editions=(*(lock.editions if lock else ()), edition))
+    write_whole({path: (new.model_dump_json(indent=1) + "\n").encode()})
+    changed = _changed(before, cases) if before else {}
+    said = [f"{path} notes the version of each case: keep it beside the course file."]
+    return said + [
+        f"{id} has changed since the kit of {local_time(before.made, course.zone)} ({why}): submissions that were made"
+        " with that kit cannot be judged any more. Hand out the new kit."
+        for id, why in changed.items()
+        if before
+    ]
+
+
+def _changed(before: Edition, cases: Mapping[str, CaseVersion]) -> dict[str, str]:
+    """Return what is another thing now in the cases of an edition, by their ids."""
+    found = {id: old.differences(cases[id]) if id in cases else "it is gone" for id, old in before.cases.items()}
+    return {id: why for id, why in found.items() if why}
+
+
+class Handout:
+    """What was handed out of an assignment, to hold submissions against."""
+
+    def __init__(self, course: Course, assignment: Assignment) -> None:
+        """Read the lock. Raises `UserError` as `read_lock` does."""
+        self._lock, self._path = read_lock(course, assignment), lock_path(course, assignment)
+        self._zone, self._assignment = course.zone, assignment.id
+        self._now = versions_of(course.cases(assignment))
+
+    def notes(self) -> list[str]:
+        """Return what to tell the instructor before anything is scored, a sentence each."""
+        if self._lock is None:
+            return [
+                f"There is no {self._path}, so nothing tells whether you have changed a case since you handed it out."
+                " grader kit writes that file."
+            ]
+        last = self._lock.editions[-1]
+        found = [f"{id}: {self._was_changed(last, why)}" for id, why in _changed(last, self._now).items()]
+        if last.suite != harness.__version__:
+            found.append(
+                f"The kit of {self._assignment} is of version {last.suite} of the suite, and this is"
+                f" {harness.__version__}."
+            )
+        elif last.harness_sha256 != harness_hash():
+            found.append(f"The harness is not the one that made the kit of {self._assignment}: runs may differ.")
+        return found
+
+    def problem(self, submission: Submission) -> Flag | None:
+        """Return a flag if a submission was made with another version of its case than the present one."""
+        now, made_with = self._now.get(submission.recipe), submission.broken_source_sha256
+        if self._lock is None or now is None:
+            return None
+        *_, last = self._lock.editions
+        if (was := last.cases.get(submission.recipe)) is not None and (why := was.differences(now)):
+            return Flag(id=OTHER_VERSION, message=self._was_changed(last, why))
+        for edition in reversed(self._lock.editions[:-1]):
+            old = edition.cases.get(submission.recipe)
+            if old is not None and old.source_sha256 == made_with != now.source_sha256:
+                message = (
+                    f"It was made with the kit of {self._when(edition)}. The case has changed with the kit of"
+                    f" {self._when(last)}."
+                )
+                return Flag(id=OTHER_VERSION, message=message)
+        return None
+
+    def _was_changed(self, edition: Edition, why: str) -> str:
+        return (
+            f"The case has changed since the kit of {self._when(edition)} ({why}). Put it back as it was; or make the"
+            " kit again, and hand that out."
+        )
+
+    def _when(self, edition: Edition) -> str:
+        return local_time(edition.made, self._zone)
