@@ -45,7 +45,15 @@ from grader.score.verdict import (
     scored_before,
 )
 from grader.score.work_limit import WorkLimitError, work_limit
-from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of, refuse_others
+from grader.session import (
+    Grading,
+    ScoreOptions,
+    hold_reports_folder,
+    open_grading,
+    provenance_of,
+    refuse_others,
+    upgrade_between,
+)
 from grader.written.grade import AnswerGrader, solution
 from harness.cases import Case, course_cases
 from harness.data import DATASETS
@@ -114,7 +122,8 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
     )
     # Refuse what does not fit before hours of replays.
     load_decisions(options.out)
-    refuse_others(head_before(options.out), blank, options.out)
+    before = head_before(options.out)
+    refuse_others(before, blank, options.out)
     console = Console(stderr=True)
     for note in course.handout.notes() if course else ():
         console.print(note, markup=False, highlight=False, soft_wrap=True)
@@ -133,7 +142,8 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         rows = course.compared(course.with_missing(scores.submissions)) if course else compared(scores.submissions)
         likeness = find_alike(_works(rows, exhibits), _programs_of)
         scores = replace(scores, submissions=flagged(rows, likeness))
-        scores = replace(scores, changes=changed_scores(scored_before(options.out), scores))
+        changes = changed_scores(scored_before(options.out), scores)
+        scores = replace(scores, changes=changes, upgrade=upgrade_between(before, scores))
         names = {login(one.login): one.name for one in course.students} if course else {}
         write_reports(
             scores, exhibits, options.out, titles=_titles(), names=names, likeness=likeness, progress=progress
@@ -405,6 +415,8 @@ def _summarize(scores: Scores, found: Found, out: Path) -> int:
             f"Files whose time is unknown: {len(timeless)}; the platform marks {marked} of them as late. Lateness costs"
             " them nothing: give their times with --times (docs/grading.md)."
         )
+    if scores.upgrade:
+        say(f"The suite or the rubric has changed since the scores before: {printable(scores.upgrade)}.")
     listed(
         "Changed since the scores before:",
         [

@@ -24,6 +24,14 @@ from harness.data.loading import default_cache
 from harness.errors import UserError, printable
 from harness.run.provenance import harness_hash
 
+# What can change points between two scorings of one folder, and whether it has a name that tells a person something.
+_OF_SUITE = (
+    ("grader", "version", True),
+    ("torch", "torch", True),
+    ("harness_sha256", "harness", False),
+    ("rubric_sha256", "rubric", False),
+)
+
 
 @dataclass(frozen=True)
 class ScoreOptions:
@@ -144,6 +152,16 @@ def refuse_others(before: Scores | None, now: Scores, out: Path) -> None:
             f"{out} was scored by version {printable(theirs)} of the suite, and this is {ours}: use the newer one, or"
             " name another folder with --out."
         )
+
+
+def upgrade_between(before: Scores | None, now: Scores) -> str:
+    """Return what is another thing in the suite or the rubric since the scores before, as words, or ""."""
+    changed = [
+        f"{words} {old} -> {new}" if is_shown else f"another {words}"
+        for name, words, is_shown in _OF_SUITE
+        if before and (old := before.provenance.get(name)) != (new := now.provenance.get(name))
+    ]
+    return ", ".join(changed)
 
 
 def _whose(scores: Scores) -> str:

@@ -11,9 +11,11 @@ from made_up_class import TITLES, made_up_class, make_row, scores_of
 from pydantic import TypeAdapter
 
 from grader.report import write
+from grader.report.pages import render_class_page
 from grader.report.write import check_reports_folder, write_reports
 from grader.score.verdict import SCORES as SCORES_FILE
 from grader.score.verdict import Change, Scores, read_scores, scored_before, scores_json
+from grader.session import upgrade_between
 from harness.errors import UserError
 
 SCORES, EXHIBITS = made_up_class(20)
@@ -174,3 +176,12 @@ def test_a_folder_that_cannot_be_replaced_is_named(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(UserError, match="name a folder inside of it"):
         check_reports_folder(Path())
+
+
+def test_an_upgrade_of_the_suite_is_named() -> None:
+    before = Scores(provenance={"grader": "1.0.0", "torch": "2.13.0", "rubric_sha256": "a"}, submissions=())
+    now = replace(before, provenance={"grader": "1.1.0", "torch": "2.13.0", "rubric_sha256": "b"})
+    assert upgrade_between(before, now) == "version 1.0.0 -> 1.1.0, another rubric"
+    assert upgrade_between(before, before) == upgrade_between(None, now) == ""
+    page = "".join(render_class_page(replace(now, upgrade="version 1.0.0 -> <b>")))
+    assert "has changed since the scores before: version 1.0.0 -&gt; &lt;b&gt;." in page

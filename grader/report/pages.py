@@ -107,6 +107,7 @@ def render_class_page(
             "groups": list(_groups(rows)),
             "recipes": sorted({row.recipe for row in rows if row.recipe}),
             "changes": [_shown(one.submission, f"{one.before} → {one.after}", one.why) for one in scores.changes],
+            "upgrade": clipped(scores.upgrade, _REASON_LIMIT),
             "unfit": [one for one in scores.decisions if one.state == "not applied"],
             "decisions": [
                 _shown(

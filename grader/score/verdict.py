@@ -210,8 +210,8 @@ class Scores:
     """The whole of `scores.json`, sorted by submission.
 
     course, assignment: the ids of both, or "" without a course. decisions: the history, in the order of its file.
-    changes: what differs from the scores that these replaced. schedule: the dates of the assignment; None without a
-    course.
+    changes: what differs from the scores that these replaced. upgrade: what is another thing in the suite or the rubric
+    since then, as words. schedule: the dates of the assignment; None without a course.
     """
 
     format_version: Literal[1] = 1
@@ -221,6 +221,7 @@ class Scores:
     submissions: tuple[SubmissionScore, ...]
     decisions: tuple[Decided, ...] = ()
     changes: tuple[Change, ...] = ()
+    upgrade: str = ""
     schedule: Schedule | None = None
 
     @property
