@@ -55,7 +55,16 @@ def cli() -> None:
 @click.option("--rubric", type=_FILE, help="Weights to use in place of grader/score/rubric.toml, or the assignment's.")
 @_course
 @_assignment
-@click.option("--times", type=_FILE, help="A CSV of logins or file names, each with the ISO time of its submission.")
+@click.option(
+    "--times",
+    type=_FILE,
+    help="When submissions came: a CSV of names and times, or what a platform exports (docs/grading.md).",
+)
+@click.option(
+    "--trust-file-dates",
+    is_flag=True,
+    help="Take a file's date for the time of its submission. Copying a file may change its date.",
+)
 @click.option(
     "--trust-submissions", is_flag=True,
     help="Run students' code WITHOUT a sandbox, with all your rights. Every report will say so.",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -20,6 +21,7 @@ from grader.course.roster import STRANGER, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
+from grader.intake.times import Times, read_times
 from grader.replay.replay import Replay
 from grader.replay.replays import Waiting
 from grader.replay.request import Request, Role, in_time, recipe_of, requests_of
@@ -102,16 +104,20 @@ class _OfCourse:
         """Return the rows and those of what is missing."""
         return tuple(with_missing(rows, self.students, self.cases))
 
-    def compared(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
+    def compared(self, rows: Sequence[SubmissionScore], now: datetime) -> tuple[SubmissionScore, ...]:
         """Return the rows with what lateness costs, which attempt counts, and the flags of the roster."""
-        rows = with_lateness(rows, self.schedule)
+        rows = with_lateness(rows, self.schedule, now)
         rows = compared(rows, partial(counting, rule=self.attempts))
         return tuple(with_roster_flags(rows, self.students, self.cases))
 
 
 def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None) -> int:
-    people = [(one.login, one.name, one.email) for one in course.students] if course else ()
-    found = read_folder(folder, options.times, people)
+    began, times = datetime.now(UTC), None
+    if options.times is not None:
+        people = [one.names for one in course.students] if course else ()
+        told = read_times(options.times, course.schedule.zone if course else None)
+        times = Times(told, options.times.name, people)
+    found = read_folder(folder, times, trust_dates=options.trust_file_dates)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
     blank = Scores(
         course=course.course if course else "",
@@ -139,7 +145,8 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         # Twice: a decision may be about what is missing, or give a submission to its student.
         scores = replace(blank, submissions=course.with_missing(rows) if course else rows)
         scores = apply_decisions(scores, load_decisions(options.out))
-        rows = course.compared(course.with_missing(scores.submissions)) if course else compared(scores.submissions)
+        rows = scores.submissions
+        rows = course.compared(course.with_missing(rows), began) if course else compared(rows)
         likeness = find_alike(_works(rows, exhibits), _programs_of)
         scores = replace(scores, submissions=flagged(rows, likeness))
         changes = changed_scores(scored_before(options.out), scores)
@@ -410,10 +417,11 @@ def _summarize(scores: Scores, found: Found, out: Path) -> int:
     listed("Names in the table of --times that no file has:", [printable(name) for name in found.unused])
     arrivals = [row.arrival for row in handed_in if row.arrival]
     if scores.schedule and (timeless := [one for one in arrivals if one.submitted_at is None]):
+        waits = sum(row.untimed for row in handed_in)
         marked = sum(one.late for one in timeless)
         say(
-            f"Files whose time is unknown: {len(timeless)}; the platform marks {marked} of them as late. Lateness costs"
-            " them nothing: give their times with --times (docs/grading.md)."
+            f"Files whose time is unknown: {len(timeless)}; the platform marks {marked} of them as late. {waits} wait,"
+            " because lateness would cost them points: give their times with --times (docs/grading.md)."
         )
     if scores.upgrade:
         say(f"The suite or the rubric has changed since the scores before: {printable(scores.upgrade)}.")

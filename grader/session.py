@@ -46,6 +46,7 @@ class ScoreOptions:
     course: Path | None = None
     assignment: str | None = None
     times: Path | None = None
+    trust_file_dates: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from courses import COURSE, ROSTER, write_course
+from made_up_class import make_row
 
 from grader.cli import cli
 from grader.course.course import check_course, read_course
-from grader.course.decisions import apply_decisions
+from grader.course.decisions import TOTAL, Decision, apply_decisions
 from grader.course.draw import draw_cases
 from grader.course.late import Rule, counting, with_lateness
-from grader.intake.handed_in import Arrival
+from grader.course.review import waiting
+from grader.intake.handed_in import Arrival, Sender
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import Lateness, RuleTotal, Scores, SubmissionScore
 from harness.cases import case_of, load_cases
@@ -243,9 +245,48 @@ def test_lateness_is_taken_from_the_total_once_and_never_from_a_decision() -> No
     rule = RuleTotal(status="graded", total=90.0, reason="")
     added = replace(rule, added=5.0)
     rows = [attempt("a", -1, 90.0), attempt("b", 25, 90.0), attempt("c", 25, None), attempt("d", 25, 95.0, rule=rule)]
-    early, late, waits, decided, more = with_lateness([*rows, attempt("e", 25, 95.0, rule=added)], schedule)
+    after = due.replace(tzinfo=UTC) + timedelta(days=9)
+    early, late, waits, decided, more = with_lateness([*rows, attempt("e", 25, 95.0, rule=added)], schedule, after)
     assert more.total == 75.0, "points that are added do not undo lateness"
     assert (early, waits, decided) == (rows[0], rows[2], rows[3])
     assert (late.total, late.late) == (70.0, Lateness(days=2, cost=20.0))
     before = Scores(provenance={}, submissions=(late,))
     assert apply_decisions(before, ()).submissions == (rows[1],), "it is counted anew each time"
+
+
+def test_an_unknown_time_waits_where_lateness_would_cost_points() -> None:
+    due = DUE.replace(tzinfo=None)
+    policy = LatePolicy(points_per_day=10, grace_minutes=15, extensions={"cem": due + timedelta(days=2)})
+    schedule = Schedule(time_zone="UTC", due=due, late=policy, feedback=due, solution=due)
+    now = DUE + timedelta(days=1)
+    rows = [make_row(f"{student}_a1", student, "a1", {}) for student in ("ada", "cem")]
+
+    def judged(row: SubmissionScore, schedule: Schedule = schedule, now: datetime = now) -> SubmissionScore:
+        return with_lateness([row], schedule, now)[0]
+
+    def on_canvas(*, late: bool) -> Arrival:
+        return Arrival(file="x", senders=(Sender(platform="Canvas", name="ada"),), late=late)
+
+    waits, extended = map(judged, rows)
+    assert (waits.status, waits.total, waits.untimed) == ("not judged", None, True)
+    assert "If it was in time, it has 100 of 100." in waits.reason
+    assert extended == rows[1], "there is time left"
+    for row in (
+        judged(rows[0], now=DUE + timedelta(minutes=15)),
+        judged(rows[0], schedule.model_copy(update={"late": LatePolicy(grace_minutes=3)})),
+        judged(replace(rows[0], total=0.0)),
+        judged(replace(rows[0], arrival=on_canvas(late=False))),
+    ):
+        assert not row.untimed
+    assert judged(replace(rows[0], arrival=on_canvas(late=True))).untimed
+    # A decision about the total ends the wait; one about a check does not.
+    before = Scores(provenance={}, submissions=(waits,))
+    assert apply_decisions(before, ()).submissions == (waits,)
+    of_total = Decision(submission="ada_a1", total=90, comment="In time.")
+    of_check = Decision(submission="ada_a1", check="fix.minimal", points=4, comment="Long.")
+    (decided,) = apply_decisions(before, [of_total]).submissions
+    assert (judged(decided).status, judged(decided).total) == ("graded", 90)
+    (decided,) = apply_decisions(before, [of_check]).submissions
+    assert "If it was in time, it has 96 of 100." in decided.reason
+    (item,) = waiting([decided])
+    assert (item.about, item.accepted) == (TOTAL, 96)

@@ -17,10 +17,16 @@ from harness.personal import personal_seed
 
 ADA = Student("ada", "Ada Lovelace", "ada@example.org", "A")
 BY_ADDRESS = Student("ada@example.org", "Ada Lovelace", "ada@example.org", "A")
+OF_CANVAS = Student("ada", "Lovelace, Ada", "", "A", ids=("17", "s17"))
 PLAIN = "login,name,email,section\nada,Ada Lovelace,ada@example.org,A\n"
 CANVAS = (
     "Student,ID,SIS User ID,SIS Login ID,Section,Quiz 1 (123)\n,,,,,Manual Posting\n"
     '    Points Possible,,,,,100\n"Lovelace, Ada",17,s17,ada,A,\n"Student, Test",99,,0123abcd,A,\n'
+)
+# With the option to split names into columns.
+CANVAS_SPLIT = (
+    "LastName,FirstName,ID,SIS User ID,SIS Login ID,Section,Quiz 1 (123)\n,,,,,,Manual Posting\n"
+    "    Points Possible,,,,,,100\nLovelace,Ada,17,s17,ada,A,\nStudent,Test,99,,0123abcd,A,\n"
 )
 MOODLE = '"First name","Last name","Email address",Groups\nAda,Lovelace,ada@example.org,A\n'
 WORKSHEET = (
@@ -37,17 +43,27 @@ GRADESCOPE = "First Name,Last Name,SID,Email,Section\nAda,Lovelace,17,ada@exampl
         (PLAIN.replace(",", ";"), ADA),
         (PLAIN.replace(",", "\t"), ADA),
         (f"\ufeff{PLAIN}".replace("\n", "\r\n"), ADA),
-        (CANVAS, Student("ada", "Lovelace, Ada", "", "A")),
+        (CANVAS, OF_CANVAS),
+        (CANVAS_SPLIT, replace(OF_CANVAS, name="Ada Lovelace")),
         (MOODLE, BY_ADDRESS),
         (f"Username,{MOODLE}".replace("\nAda", "\nada,Ada"), ADA),
-        (WORKSHEET, Student("ada@example.org", "Ada Lovelace", "ada@example.org", "")),
-        (GRADESCOPE, BY_ADDRESS),
+        (WORKSHEET, replace(BY_ADDRESS, section="", ids=("17", "Participant 4711"))),
+        (GRADESCOPE, replace(BY_ADDRESS, ids=("17",))),
     ],
 )  # fmt: skip
 def test_what_a_platform_exports_is_read_as_it_is(text: str, student: Student, tmp_path: Path) -> None:
     path = tmp_path / "roster.csv"
     path.write_bytes(text.encode())
     assert read_roster(path) == (student,)
+
+
+def test_a_table_of_windows_is_read_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_bytes("login,name\nzoe,Zoë Müller\n".encode("cp1252"))
+    assert read_roster(path) == read_roster(path) == (Student("zoe", "Zoë Müller"),)
+    said = capsys.readouterr().err
+    assert said.count("roster.csv is not UTF-8") == 1
+    assert "zoe" not in said
 
 
 def test_logins_of_any_script_have_one_form(tmp_path: Path) -> None:

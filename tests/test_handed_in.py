@@ -6,14 +6,16 @@ Gradescope's "Export Submissions", which public programs read.
 
 import gzip
 import io
+import json
 import os
 import stat
 import tracemalloc
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,6 +27,7 @@ from grader.grade import score_folder
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import Found, HandedIn, Sender, platform_of, read_folder
 from grader.intake.submission import parse_submission
+from grader.intake.times import Times, read_times
 from grader.report.pages import arrival_words, render_class_page
 from grader.report.text import file_stem
 from grader.score.identity import OTHER_NAME, Student, compared, left_out, settled
@@ -158,7 +161,7 @@ def test_the_list_of_gradescope_says_who_and_when(tmp_path: Path) -> None:
     ]
     assert (ada.arrival.submitted_at, ada.arrival.time_from) == (MOMENT, "Gradescope")
     assert cem.arrival.submitted_at == MOMENT and refusal_of(cem) == "no archive"
-    assert unlisted.arrival.senders == () and unlisted.arrival.time_from == "the file's date"
+    assert unlisted.arrival.senders == () and unlisted.arrival.submitted_at is None
     assert found.ignored == {"lists of the platform": 1}
 
 
@@ -368,10 +371,15 @@ def test_equal_names_in_a_zip_are_two_rows(tmp_path: Path) -> None:
 # --- Times ---
 
 
-def times_of(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "times.csv"
+def times_of(tmp_path: Path, text: str, name: str = "times.csv") -> Path:
+    path = tmp_path / name
     path.write_text(text)
     return path
+
+
+def told(tmp_path: Path, text: str, people: Sequence[Sequence[str]] = (), zone: tzinfo | None = None) -> Times:
+    path = times_of(tmp_path, text)
+    return Times(read_times(path, zone), path.name, people)
 
 
 @pytest.mark.parametrize(
@@ -386,7 +394,7 @@ def times_of(tmp_path: Path, text: str) -> Path:
 )
 def test_a_table_tells_the_times_that_a_platform_does_not(tmp_path: Path, line: str) -> None:
     folder = folder_of(tmp_path / "in", {"lovelaceada_12345_67890_ada_huge_lr.tar.gz": GOOD})
-    arrival = only(read_folder(folder, times_of(tmp_path, line))).arrival
+    arrival = only(read_folder(folder, told(tmp_path, line))).arrival
     assert (arrival.submitted_at, arrival.time_from) == (MOMENT, "times.csv")
 
 
@@ -394,7 +402,7 @@ def test_a_table_may_name_what_the_platform_lists_around_a_file(tmp_path: Path) 
     path = "Ada Lovelace_123_assignsubmission_file/ada.d/ada_huge_lr.tar.gz"
     folder = folder_of(tmp_path / "in", {path: GOOD})
     for line in ("Ada Lovelace_123_assignsubmission_file", "Ada Lovelace_123_assignsubmission_file/ada.d"):
-        arrival = only(read_folder(folder, times_of(tmp_path, f"{line},2026-03-01T12:30:00Z"))).arrival
+        arrival = only(read_folder(folder, told(tmp_path, f"{line},2026-03-01T12:30:00Z"))).arrival
         assert arrival.submitted_at == MOMENT
 
 
@@ -405,8 +413,8 @@ def test_a_table_may_use_any_name_of_the_roster_and_what_nothing_has_is_listed(
 ) -> None:
     folder = folder_of(tmp_path / "in", {path: GOOD})
     people = [("ada", "Ada Lovelace", "ada@example.org"), ("bob", "Bob", ""), ("rob", "Bob", "")]
-    times = times_of(tmp_path, f"{name},2026-03-01T12:30:00Z\nadda,2026-03-02T12:30:00Z\nBob,2026-03-02T12:30:00Z")
-    found = read_folder(folder, times, people)
+    times = f"{name},2026-03-01T12:30:00Z\nadda,2026-03-02T12:30:00Z\nBob,2026-03-02T12:30:00Z"
+    found = read_folder(folder, told(tmp_path, times, people))
     assert (only(found).arrival.submitted_at, found.unused) == (MOMENT, ("Bob", "adda"))
 
 
@@ -432,22 +440,80 @@ def test_what_is_typed_into_canvas_is_its_senders(tmp_path: Path) -> None:
 def test_a_wrong_time_is_named(tmp_path: Path, text: str, line: int) -> None:
     folder = folder_of(tmp_path / "in", {"ada_huge_lr.tar.gz": GOOD})
     with pytest.raises(UserError, match=rf"times\.csv, line {line}: "):
-        read_folder(folder, times_of(tmp_path, text))
+        read_folder(folder, told(tmp_path, text))
 
 
-def test_the_last_resort_is_the_date_of_the_file_that_was_handed_in(tmp_path: Path) -> None:
+def test_the_date_of_a_file_is_the_time_of_its_submission_only_if_the_instructor_says_so(tmp_path: Path) -> None:
     files = {"ada_huge_lr.tar.gz": GOOD, "bob.zip": zip_of({"bob_huge_lr.tar.gz": GOOD})}
-    for file in found_in(tmp_path / "in", files).files:
+    assert {file.arrival.submitted_at for file in found_in(tmp_path / "in", files).files} == {None}
+    for file in read_folder(tmp_path / "in", trust_dates=True).files:
         assert (file.arrival.submitted_at, file.arrival.time_from) == (MOMENT, "the file's date")
     # A student chooses the dates in his zip.
     os.utime(tmp_path / "in" / "bob.zip", (0, 0))
-    assert read_folder(tmp_path / "in").files[1].arrival.submitted_at == datetime.fromtimestamp(0, UTC)
+    found = read_folder(tmp_path / "in", trust_dates=True)
+    assert found.files[1].arrival.submitted_at == datetime.fromtimestamp(0, UTC)
+
+
+SUBMISSIONS_API = [
+    {"user_id": 77, "submitted_at": "2026-03-01T12:30:00Z", "late": False,
+     "user": {"id": 77, "login_id": "ada", "sortable_name": "Lovelace, Ada", "name": "Ada Lovelace"}},
+    {"user_id": 78, "submitted_at": None, "user": {"login_id": "bob"}},
+    {"user_id": 79, "submitted_at": "2026-03-02T12:30:00+01:00", "anonymous_id": "x7Yz1"},
+]  # fmt: skip
+WORKSHEET = (
+    '"Identifier","Full name","Email address","Status","Grade","Last modified (submission)","Online text"\n'
+    '"Participant 77","Ada Lovelace","ada@uni.example","Submitted","","Sunday, 1 March 2026, 1:30 PM","a, ""b""\nc"\n'
+    '"Participant 78","Bob","bob@uni.example","No submission","","-",""\n'
+)
+GRADES = "First Name,Last Name,SID,Email,Submission Time\nAda,Lovelace,77,ada@uni.example,2026-03-01 04:30:00 -0800\n"
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "lovelaceada_77_5_ada_huge_lr.tar.gz",
+        "Ada Lovelace_77_assignsubmission_file/x.tar.gz",
+        "Lovelace Ada_4_assignsubmission_file/x.tar.gz",
+    ],
+)
+@pytest.mark.parametrize(
+    "table", [json.dumps(SUBMISSIONS_API), WORKSHEET, GRADES, "name,time\nada lovelace,2026-03-01T13:30:00"]
+)
+def test_what_platforms_export_tells_the_times(tmp_path: Path, table: str, path: str) -> None:
+    folder = folder_of(tmp_path / "in", {path: GOOD})
+    people = [Student("ada", "Ada Lovelace", "ada@uni.example", ids=("77",)).names]
+    found = read_folder(folder, told(tmp_path, table, people, BERLIN))
+    assert only(found).arrival.submitted_at == MOMENT
+    assert len(found.unused) == (table.startswith("["))
+
+
+def test_a_name_of_two_people_tells_no_time(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "in", {"Ada Lovelace_4_assignsubmission_file/x.tar.gz": GOOD})
+    again = GRADES + "Ada,Lovelace,78,al@uni.example,2026-03-02 04:30:00 -0800\n"
+    assert only(read_folder(folder, told(tmp_path, again))).arrival.submitted_at is None
+
+
+def test_a_time_without_a_zone_is_one_of_the_course(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "in", {"ada_huge_lr.tar.gz": GOOD})
+    line = "ada,2026-03-01T13:30:00"
+    assert only(read_folder(folder, told(tmp_path, line, zone=BERLIN))).arrival.submitted_at == MOMENT
+    with pytest.raises(UserError, match=r"with its time zone, as in ada,2026-03-01T23:59:00\+01:00"):
+        told(tmp_path, line)
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", "[{}]", "[", '[{"submitted_at": "soon"}]', '{"errors": []}', '[{"submitted_at": 5}]']
+)
+def test_other_json_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UserError, match="is no JSON of Canvas' submissions"):
+        told(tmp_path, text)
 
 
 def test_gradescopes_time_goes_before_the_table(tmp_path: Path) -> None:
     files = {"submission_metadata.yml": METADATA, "submission_124/ada_huge_lr.tar.gz": GOOD}
     folder = folder_of(tmp_path / "in", files)
-    assert only(read_folder(folder, times_of(tmp_path, "ada,2020-01-01T00:00:00Z"))).arrival.submitted_at == MOMENT
+    assert only(read_folder(folder, told(tmp_path, "ada,2020-01-01T00:00:00Z"))).arrival.submitted_at == MOMENT
 
 
 # --- Whose it is ---
@@ -585,7 +651,8 @@ def test_names_and_lists_in_an_upload_are_not_the_platforms(tmp_path: Path, plat
     dated = platform == "Gradescope"
     assert {file.arrival.time_from == "Gradescope" for file in eves} == {dated}
     if not sender:
-        assert all(file.arrival.submitted_at == MOMENT for file in eves if "eve.zip" in file.name)
+        dated_files = read_folder(place, trust_dates=True).files
+        assert {file.arrival.submitted_at for file in dated_files if "eve.zip" in file.name} == {MOMENT}
     lists = found.ignored.get("lists of the platform", 0)
     assert lists == (1 if dated else 0)
 
@@ -610,7 +677,7 @@ def test_several_downloads_may_lie_in_one_place(tmp_path: Path) -> None:
 def test_a_student_takes_no_other_students_time_by_a_files_name(tmp_path: Path) -> None:
     names = ("ada_1_eve_huge_lr.tar.gz", "ada_eve_huge_lr.tar.gz", "eve_huge_lr-1.tar.gz", "ada_huge_lr (2).tar.gz")
     folder = folder_of(tmp_path / "in", dict.fromkeys(names, GOOD))
-    found = read_folder(folder, times_of(tmp_path, "ada,2020-01-01T00:00:00Z"))
+    found = read_folder(folder, told(tmp_path, "ada,2020-01-01T00:00:00Z"))
     early = [file.name for file in found.files if file.arrival.time_from == "times.csv"]
     assert early == ["ada_huge_lr (2)"]
 
@@ -639,7 +706,7 @@ def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
     assert (arrival := rows[ada]) is not None and arrival.late and arrival.time_from == "times.csv"
     for name, words in {
         ada: "Canvas has it from lovelaceada. Handed in at 2026-03-02 12:30:00 UTC (times.csv). Canvas marks it",
-        "bob_huge_lr": f"Handed in at {MOMENT:%Y-%m-%d %H:%M:%S} UTC (the file&#39;s date).",
+        "bob_huge_lr": "Nothing tells when it was handed in.",
     }.items():
         assert words in (out / f"{file_stem(name)}.html").read_text()
     assert "2026-03-02 12:30 UTC, late" in (out / "index.html").read_text()
@@ -647,10 +714,10 @@ def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
 
 def test_every_page_says_whether_the_submission_counts(tmp_path: Path) -> None:
     rows = compared(rows_of(tmp_path, {"ada_huge_lr.tar.gz": GOOD, "ada_huge_lr-2.tar.gz": GOOD}))
-    words = {row.submission: arrival_words(row).partition("(the file's date). ")[2] for row in rows}
+    words = {row.submission: arrival_words(row).partition("Nothing tells when it was handed in. ")[2] for row in rows}
     assert words["ada_huge_lr"] == "It counts."
     assert words["ada_huge_lr-2"].startswith("It does not count: ") and words["ada_huge_lr-2"].endswith(
         "ada_huge_lr counts."
     )
     index = "".join(render_class_page(Scores(provenance={}, submissions=rows)))
-    assert ", counts<" in index and ", does not count<" in index
+    assert ">counts<" in index and ">does not count<" in index

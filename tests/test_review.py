@@ -81,12 +81,41 @@ def test_a_decision_is_on_the_disk_before_the_page_says_so_and_can_be_undone(ser
         _, _, leads = ask(server, first, undo)
         assert f"ada: {state}." in ask(server, leads)[1]
     assert [one.withdrawn for one in load_decisions(server.out)] == [None, True, None, True]
-    for item in (second, third, first):
-        leads = ask(server, item, {"token": server.token, "act": "accept", "comment": ""})[2]
+    for item in (second, first):
+        ask(server, item, {"token": server.token, "act": "accept", "comment": ""})
+    assert 'id="accept"' in ask(server, first)[1]
+    assert 'id="accept"' not in ask(server, third)[1], "nothing of it was judged"
+    assert "There is nothing to accept" in ask(server, third, {"token": server.token, "act": "accept"})[1]
+    leads = ask(server, third, {**form, "points": "100"})[2]
     assert "Nothing waits for you." in ask(server, leads)[1]
     assert "History (5)" in ask(server, first)[1]
     scores = apply_decisions(read_scores(server.out), load_decisions(server.out))
     assert {row.student: row.total for row in scores.submissions if row.student != HOSTILE} == {"ada": 100, "bob": 100}
+
+
+def test_a_stale_page_replaces_no_decision_and_shows_both(server: ReviewServer) -> None:
+    first = links(ask(server, f"/{server.token}/")[1])[0]
+
+    def form_of(page: str, points: str, comment: str, act: str = "save") -> dict[str, str]:
+        (seen,) = set(re.findall(r'name="seen" value="([^"]*)"', page))
+        return {"token": server.token, "act": act, "points": points, "comment": comment, "seen": seen}
+
+    one = other = ask(server, first)[1]
+    assert ask(server, first, form_of(one, "7", "Half."))[0] == 303
+    decisions = decisions_path(server.out).read_bytes()
+    status, page, _ = ask(server, first, form_of(other, "3", "A quarter."))
+    assert (status, decisions_path(server.out).read_bytes()) == (409, decisions)
+    for words in ("Prof. Ada has decided it meanwhile: 7 points. Half.", "7 of 12, decided", 'value="3"', "A quarter."):
+        assert words in page
+    assert ask(server, first, form_of(other, "", "", "undo"))[0] == 409
+    assert ask(server, first, form_of(page, "3", "A quarter."))[0] == 303
+    assert [one.points for one in load_decisions(server.out)] == [7, 3]
+    # The class is scored again, and the student has handed in another file.
+    page = ask(server, first)[1]
+    text = (server.out / SCORES).read_text().replace("adaadaadaadaada", "newnewnewnewnew")
+    (server.out / SCORES).write_text(text)
+    assert "this student has another file now" in ask(server, first, form_of(page, "9", "Fine."))[1]
+    assert len(load_decisions(server.out)) == 2
 
 
 def test_what_does_not_fit_is_shown_again_with_what_was_typed(server: ReviewServer) -> None:

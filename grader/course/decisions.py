@@ -113,10 +113,15 @@ def load_decisions(out: Path) -> tuple[Decision, ...]:
     return read_record(path, _Decisions).override if path.exists() else ()
 
 
-def keep_decision(out: Path, decision: Decision) -> None:
+class DecidedMeanwhile(UserError):
+    """Somebody else has decided the same thing since it was looked at."""
+
+
+def keep_decision(out: Path, decision: Decision, *, after: int | None = None) -> None:
     """Add a decision to the end of the file, whole or not at all; others who do the same wait for each other.
 
-    Raises `UserError` if the file cannot be read, so that nothing is written behind an error.
+    after: how many entries about the same thing its author has seen. Raises `DecidedMeanwhile` if there are others now,
+    and `UserError` if the file cannot be read, so that nothing is written behind an error.
     """
     path = decisions_path(out)
     values = decision.model_dump(exclude_none=True)
@@ -124,7 +129,9 @@ def keep_decision(out: Path, decision: Decision) -> None:
     entry = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
     entry = entry.replace("\x7f", "\\u007f")
     with locked(path.parent, wait=True):
-        load_decisions(out)
+        earlier = [one for one in load_decisions(out) if _thing(one) == _thing(decision)]
+        if after is not None and len(earlier) != after:
+            raise DecidedMeanwhile(_meanwhile(earlier))
         before = path.read_text(encoding="utf-8") if path.exists() else _BEGINS
         text = f"{before.rstrip()}\n\n[[override]]\n{entry}"
         try:
@@ -132,6 +139,24 @@ def keep_decision(out: Path, decision: Decision) -> None:
         except tomllib.TOMLDecodeError as error:
             raise UserError(f"{path}: write each entry as an [[override]] table, not as a list ({error}).") from None
         write_whole({path: text.encode()})
+
+
+def _thing(decision: Decision) -> tuple[str, str]:
+    return decision.submission, decision.about
+
+
+def _meanwhile(entries: Sequence[Decision]) -> str:
+    """Return what somebody else has decided, as sentences."""
+    if not entries:
+        return "The decisions about it are gone from the file."
+    last = entries[-1]
+    who = printable(last.who) if last.who else "Somebody"
+    return f"{who} has decided it meanwhile: {last.says}. {printable(last.comment, 600)}"
+
+
+def entries_about(decisions: Sequence[Decision], submission: str, about: str) -> int:
+    """Return how many entries are about a thing, whatever has become of them."""
+    return sum(_thing(one) == (submission, about) for one in decisions)
 
 
 def standing(decisions: Sequence[Decision], row: SubmissionScore, about: str) -> list[Decision]:
@@ -188,6 +213,7 @@ def _by_rule(row: SubmissionScore) -> SubmissionScore:
         row = replace(row, total=round(row.total + row.late.cost, 2), late=None)
     if row.rule is not None:
         row = replace(row, status=row.rule.status, total=row.rule.total, reason=row.rule.reason, rule=None)
+        row = rescored(row, row.criteria) if row.untimed else row
     if not any(check.rule for criterion in row.criteria.values() for check in criterion.checks):
         return row
     criteria = {

@@ -5,31 +5,49 @@ Times are aware. Nobody loses points because a time is unknown.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import groupby
 from typing import Any, Literal
 
 from grader.score.schedule import Schedule
-from grader.score.verdict import Lateness, SubmissionScore
+from grader.score.verdict import Lateness, SubmissionScore, rescored
 
 Rule = Literal["latest", "best", "first"]
 
 
-def with_lateness(rows: Iterable[SubmissionScore], schedule: Schedule) -> tuple[SubmissionScore, ...]:
+def with_lateness(
+    rows: Iterable[SubmissionScore], schedule: Schedule, now: datetime | None = None
+) -> tuple[SubmissionScore, ...]:
     """Return the rows with what lateness costs taken from their totals.
 
-    A total that the instructor has set stays as it is; points added to it do not undo lateness.
+    now: an aware time, at which all of them were there. If nothing tells when a submission came, and lateness would
+    cost it points, it waits; without `now`, only those wait that already did. A total that the instructor has set stays
+    as it is; points added to it do not undo lateness.
     """
 
     def late(row: SubmissionScore) -> SubmissionScore:
-        moment = row.arrival.submitted_at if row.arrival else None
-        days = schedule.late.days_late(moment, schedule.deadline(row.student))
         is_set = row.rule is not None and row.rule.added is None
-        if row.total is None or is_set or not days:
+        if not row.total or is_set:
+            return row
+        moment = row.arrival.submitted_at if row.arrival else None
+        if moment is None and now is not None and not _is_in_time(row, schedule, now):
+            return rescored(replace(row, untimed=True), row.criteria)
+        days = schedule.late.days_late(moment, schedule.deadline(row.student))
+        if not days:
             return row
         cost = schedule.late.deduction(row.total, days)
         return replace(row, total=round(row.total - cost, 2), late=Lateness(days=days, cost=cost))
 
     return tuple(map(late, rows))
+
+
+def _is_in_time(row: SubmissionScore, schedule: Schedule, now: datetime) -> bool:
+    """Return whether a submission without a time costs nothing for lateness, whenever it came."""
+    # Canvas marks what is late in the names of its files.
+    on_canvas = row.arrival is not None and any(one.platform == "Canvas" for one in row.arrival.senders)
+    is_unmarked = on_canvas and row.arrival is not None and not row.arrival.late
+    never_costs = not schedule.late.costs
+    return never_costs or is_unmarked or not schedule.late.days_late(now, schedule.deadline(row.student))
 
 
 def counting(attempts: Sequence[SubmissionScore], rule: Rule) -> SubmissionScore | None:

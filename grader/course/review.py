@@ -6,7 +6,7 @@ This module knows what there is to decide, and keeps a decision. `review_page` a
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,13 +14,14 @@ from grader.course.decisions import (
     TOTAL,
     Decision,
     apply_decisions,
+    entries_about,
     keep_decision,
     load_decisions,
     standing,
     tarball_of,
 )
 from grader.report.text import points
-from grader.score.verdict import Check, Scores, SubmissionScore
+from grader.score.verdict import Check, Scores, SubmissionScore, rescored
 from harness.errors import UserError
 
 
@@ -36,6 +37,18 @@ class Item:
     def most(self) -> float:
         """The points that it is worth."""
         return 100.0 if self.check is None else self.check.max
+
+    @property
+    def accepted(self) -> float | None:
+        """The points that accepting it gives; None if there is nothing to accept."""
+        if self.check is not None:
+            return self.check.max
+        return rescored(replace(self.row, untimed=False), self.row.criteria).total if self.row.untimed else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether nobody has decided it yet: a check without points, or the total of a row that no check decides."""
+        return self.row.untimed or not self.row.criteria if self.check is None else self.check.points is None
 
     @property
     def title(self) -> str:
@@ -67,13 +80,8 @@ def items_of(row: SubmissionScore) -> list[Item]:
 
 def waiting(rows: Sequence[SubmissionScore]) -> list[Item]:
     """Return what is open: checks, and the totals of submissions that have none."""
-    return [
-        item
-        for row in rows
-        if row.status == "not judged"
-        for item in items_of(row)
-        if (item.check is None and not row.criteria) or (item.check is not None and item.check.points is None)
-    ]
+    every = (item for row in rows if row.status == "not judged" for item in items_of(row))
+    return [item for item in every if item.waits]
 
 
 def read_points(item: Item, words: str) -> tuple[str, float]:
@@ -94,12 +102,29 @@ def read_points(item: Item, words: str) -> tuple[str, float]:
     return "add" if adds else "total" if item.check is None else "points", given
 
 
-def decide(out: Path, item: Item, words: str, comment: str, who: str) -> None:
+def seen_of(out: Path, item: Item) -> str:
+    """Return what a form about an item carries: which tarball and how many decisions its reader has seen."""
+    return f"{entries_about(load_decisions(out), item.row.submission, item.about)}.{tarball_of(item.row)[:16]}"
+
+
+def _entries_seen(seen: str | None, item: Item) -> int | None:
+    """Return how many decisions a form's reader has seen. Raises `UserError` if it was about another tarball."""
+    if seen is None:
+        return None
+    count, _, tarball = seen.partition(".")
+    if tarball != tarball_of(item.row)[:16]:
+        raise UserError("The class was scored again, and this student has another file now: look at it first.")
+    return int(count) if count.isdecimal() else None
+
+
+def decide(out: Path, item: Item, words: str, comment: str, who: str, seen: str | None = None) -> None:
     """Keep a decision about an item; `words` as `read_points` reads them. It is on the disk when this returns.
 
-    Raises `UserError` as `read_points` does, and if the comment is empty, if the decision does not fit, or if the file
-    of the decisions cannot be read.
+    seen: what `seen_of` returned when the item was shown. Raises `UserError` as `read_points` does, and if the comment
+    is empty, if the decision does not fit, if somebody else has decided meanwhile, or if the file of the decisions
+    cannot be read.
     """
+    after = _entries_seen(seen, item)
     key, given = read_points(item, words)
     if not comment.strip():
         raise UserError("Give a comment: the student sees it.")
@@ -108,21 +133,23 @@ def decide(out: Path, item: Item, words: str, comment: str, who: str) -> None:
     note = apply_decisions(Scores(provenance={}, submissions=(item.row,)), with_it).decisions[-1]
     if note.state == "not applied":
         raise UserError(note.why)
-    keep_decision(out, decision)
+    keep_decision(out, decision, after=after)
 
 
-def undo(out: Path, item: Item, who: str) -> None:
+def undo(out: Path, item: Item, who: str, seen: str | None = None) -> None:
     """Keep a decision that brings back what was decided before the last one, or gives the item back to the rules.
 
-    So the second undo is a redo. Raises `UserError` if nothing is decided about the item.
+    So the second undo is a redo. seen: as for `decide`. Raises `UserError` if nothing is decided about the item, or if
+    somebody else has decided meanwhile.
     """
+    after = _entries_seen(seen, item)
     entries = standing(load_decisions(out), item.row, item.about)
     if not entries:
         raise UserError("There is nothing to undo here.")
     again = _withdrawal(item, who, "Undone.")
     if len(entries) > 1:
         again = entries[-2].model_copy(update={"who": again.who, "when": again.when, "sha256": again.sha256})
-    keep_decision(out, again)
+    keep_decision(out, again, after=after)
 
 
 def _withdrawal(item: Item, who: str, comment: str) -> Decision:

@@ -23,7 +23,7 @@ import click
 
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.course.late import with_lateness
-from grader.course.review import Item, decide, items_of, row_key, undo, waiting
+from grader.course.review import Item, decide, items_of, row_key, seen_of, undo, waiting
 from grader.report.excerpts import excerpts
 from grader.report.pages import decided_at
 from grader.report.text import file_stem, points, render
@@ -205,18 +205,22 @@ class _Handler(BaseHTTPRequestHandler):
     def _keep(self, desk: "_Desk", item: Item, form: Mapping[str, str]) -> None:
         """Keep what a form says; what does not fit is shown again, with what was typed."""
         words, comment, act = (form.get(name, "").strip() for name in ("points", "comment", "act"))
-        out, who = self.server.out, self.server.who
+        out, who, seen = self.server.out, self.server.who, form.get("seen")
         try:
             if act == "undo":
-                undo(out, item, who)
+                undo(out, item, who, seen)
             elif act == "save":
-                decide(out, item, words, comment, who)
+                decide(out, item, words, comment, who, seen)
             elif words:
                 raise UserError("You typed points: save them, or empty the field first.")
+            elif item.accepted is None:
+                raise UserError("There is nothing to accept or to reject here: type the points.")
             else:
-                given = points(item.most) if act == "accept" else "0"
-                decide(out, item, given, comment or _COMMENTS["accept" if act == "accept" else "reject"], who)
+                given = points(item.accepted) if act == "accept" else "0"
+                decide(out, item, given, comment or _comment(item, act), who, seen)
         except UserError as problem:
+            # As the files are now: what somebody else has decided stands beside what was typed.
+            desk = self.server.desk(everything=desk.everything)
             page = self._page(desk, item, None, {"points": words, "comment": comment}, str(problem))
             return self._send(HTTPStatus.CONFLICT, page, kind="text/html")
         desk = self.server.desk(everything=desk.everything)
@@ -231,6 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _page(self, desk: "_Desk", item: Item | None, done: Item | None, given: Mapping[str, str], problem: str) -> str:
         """Return the page of an item, or of the queue; done: the item that was decided just now."""
+        undoing = done or (item if item and desk.history(item) else None)
         context: dict[str, Any] = {
             "base": self._base,
             "query": "?all=1" if desk.everything else "",
@@ -239,7 +244,9 @@ class _Handler(BaseHTTPRequestHandler):
             "item": item,
             "problem": problem,
             "done": f"{done.title}, {desk.name(done.row)}: {desk.state(done)}." if done else "",
-            "undo": done or (item if item and desk.history(item) else None),
+            "undo": undoing,
+            "undo_seen": seen_of(self.server.out, undoing) if undoing else "",
+            "seen": seen_of(self.server.out, item) if item else "",
             "before": None,
         }
         count, left = len(desk.items), sum(one.key in desk.open for one in desk.items)
@@ -286,6 +293,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+
+def _comment(item: Item, act: str) -> str:
+    """Return the comment of a decision that was made by one key."""
+    if item.check is None:
+        return "Your instructor counts it as in time." if act == "accept" else "Your instructor counts it as too late."
+    return _COMMENTS["accept" if act == "accept" else "reject"]
 
 
 def _matter_key(item: Item) -> str:

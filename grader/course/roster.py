@@ -6,7 +6,10 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+
+import click
 
 from grader.intake.handed_in import Sender
 from grader.score.identity import OTHER_NAME, OTHER_SEED, Student, fits, letters_of, look
@@ -22,10 +25,11 @@ _ANYBODY = "participant"  # Moodle's name for each student, if it grades anonymo
 _LIMIT = 16 * 1024 * 1024
 # The headings in which a login may stand, the best first. Where a platform exports no login, the address is one.
 _LOGINS = ("login", "sis login id", "username", "email", "email address", "e-mail", "sid", "id number")
+_IDS = ("id", "sis user id", "sis login id", "username", "sid", "id number", "identifier")
 _NAMES = ("name", "full name", "student")
 _EMAILS = ("email", "email address", "e-mail")
 _SECTIONS = ("section", "sections", "section name", "groups", "group")
-_FIRST, _LAST = ("first name", "given name"), ("last name", "surname", "family name")
+_FIRST, _LAST = ("first name", "firstname", "given name"), ("last name", "lastname", "surname", "family name")
 
 
 def read_roster(path: Path) -> tuple[Student, ...]:
@@ -43,7 +47,7 @@ def read_roster(path: Path) -> tuple[Student, ...]:
 
     Commas, semicolons and tabs may separate. Raises `UserError` that names each line that cannot be used.
     """
-    text = read_text(path, _LIMIT, missing="export the roster from your platform", too_large="is this a roster?")
+    text = _read_text(path)
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
     header = next(iter(lines), "")
     rows = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=max(",;\t", key=header.count))
@@ -66,6 +70,21 @@ def read_roster(path: Path) -> tuple[Student, ...]:
     return tuple(found.values())
 
 
+def _read_text(path: Path) -> str:
+    try:
+        return read_text(path, _LIMIT, missing="export the roster from your platform", too_large="is this a roster?")
+    except UserError:
+        if not path.is_file() or path.stat().st_size > _LIMIT:
+            raise
+    _warn_once(path)
+    return path.read_bytes().decode("cp1252", "replace")
+
+
+@cache  # several parts of a command read the roster
+def _warn_once(path: Path) -> None:
+    click.echo(f"{path} is not UTF-8, and was read as Windows-1252: check the letters of the names.", err=True)
+
+
 def _cell(text: str) -> str:
     return unicodedata.normalize("NFC", " ".join(text.split()))
 
@@ -74,16 +93,18 @@ def _is_no_student(row: Mapping[str, str]) -> bool:
     """Return whether a line of Canvas' export holds no student, but the points, the posting or the test student."""
     if "sis login id" not in row:
         return False
-    name = row.get("student", "")
+    name = row.get("student") or ", ".join(filter(None, (_first(row, _LAST), _first(row, _FIRST))))
     return name in ("Points Possible", "Student, Test") or not (name or row["sis login id"])
 
 
-def _student(row: Mapping[str, str], column: str) -> Student:
-    def first(names: Sequence[str]) -> str:
-        return next((row[name] for name in names if row.get(name)), "")
+def _first(row: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((row[name] for name in names if row.get(name)), "")
 
-    name = first(_NAMES) or f"{first(_FIRST)} {first(_LAST)}".strip()
-    return Student(row.get(column, ""), name, first(_EMAILS), first(_SECTIONS))
+
+def _student(row: Mapping[str, str], column: str) -> Student:
+    name = _first(row, _NAMES) or f"{_first(row, _FIRST)} {_first(row, _LAST)}".strip()
+    ids = tuple(row[name] for name in _IDS if name != column and row.get(name))
+    return Student(row.get(column, ""), name, _first(row, _EMAILS), _first(row, _SECTIONS), ids)
 
 
 def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
@@ -148,7 +169,7 @@ def with_roster_flags(
 ) -> list[SubmissionScore]:
     """Return the rows, flagged if student or sender is not on the roster, or if the runs have another's seed."""
     known = {login(student.login) for student in students}
-    people = {key for one in students for key in (login(one.login), login(one.email), letters_of(one.name))} - {""}
+    people = {key for one in students for key in (letters_of(one.name), *map(login, one.names))} - {""}
     named = any(student.name for student in students)
     owners = {(case.id, case.seed_of(student.login)): student.login for case in cases for student in students}
     personal = {case.id: case for case in cases if case.personal_seeds}

@@ -18,7 +18,6 @@ Students choose names and lists in what they upload. So only the outermost names
 the folder or the zip that the instructor downloaded (`_downloads`).
 """
 
-import csv
 import io
 import os
 import re
@@ -35,10 +34,11 @@ import yaml
 
 from grader.intake.archive import REMEDY, Rejected, open_regular, read_tarball
 from grader.intake.submission import escaped
+from grader.intake.times import Times
 from grader.intake.zip_archive import read_zip
 from harness.cases import handed_in_ids
 from harness.errors import UserError, printable
-from harness.files import read_text, stored_gzip
+from harness.files import stored_gzip
 from harness.submission.archive import SUFFIX
 from harness.submission.limits import MIB
 from harness.written.exercise import exercise_ids
@@ -47,7 +47,6 @@ NO_ARCHIVE = "no archive"  # the code of what is no submission
 _DEPTH = 8  # folders in folders
 _METADATA = "submission_metadata.yml"
 _METADATA_BYTES = 16 * MIB
-_TIMES_BYTES = 4 * MIB
 
 _ARCHIVE = re.compile(r".*\.(tar\.gz|tgz|tar|gz)", re.IGNORECASE | re.DOTALL)
 _ENDING = re.compile(r"\.(tar\.gz|tgz|tar|gz|zip|py|ipynb|md|txt|html|pdf|docx|rar|7z)$", re.IGNORECASE)
@@ -61,7 +60,6 @@ _MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_[a-z]+(?:
 _MOODLES = "_assignsubmission_"
 _GRADESCOPE = re.compile(r"submission_\d+")
 _BEHIND = re.compile(r"([\W_].*)?", re.DOTALL)  # "-1", " (2)"
-_TIME_ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d+)? ?(Z|[+-]\d\d:?\d\d)?")
 
 
@@ -117,7 +115,7 @@ class HandedIn:
 class Found:
     """Everything in a folder: what has a row, sorted by name; and how many files were ignored, by kind.
 
-    unused: the names in the CSV of times that no file has.
+    unused: the names in the table of times that no file has.
     """
 
     files: tuple[HandedIn, ...]
@@ -145,12 +143,12 @@ class _Entry:
     files: int = 1
 
 
-def read_folder(place: Path, times: Path | None = None, people: Iterable[Sequence[str]] = ()) -> Found:
+def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = False) -> Found:
     """Find everything in a folder or a zip of submissions.
 
-    times: a CSV of file names, logins, addresses or ids, each with an ISO time; see `_read_times`. people: all names of
-    each student, of which that CSV may use any. Raises `UserError` if there is no such folder, no archive in it, or a
-    wrong line in that CSV.
+    times: when submissions were handed in, by file, by student or by id, where the platform does not say it.
+    trust_dates: whether a file's date is the time of a submission; whoever copies a file may change it. Raises
+    `UserError` if there is no such folder, or no archive in it.
     """
     if place.is_dir():
         found = list(_expanded(_walked(place)))
@@ -176,14 +174,14 @@ def read_folder(place: Path, times: Path | None = None, people: Iterable[Sequenc
     downloads = _downloads([entry.path for entry in entries])
     known, listings = _gradescope(entries, downloads)
     ignored += Counter({"lists of the platform": len(listings)} if listings else {})
-    told = _Times({}, "") if times is None else _Times(_read_times(times), times.name, people)
+    told = times or Times()
     rows = []
     for name, entry in _named(_folded([entry for entry in entries if entry.path not in listings])):
         problem = entry.problem or (None if _is_archive(entry.path) else _no_archive(entry))
-        arrival = _timed(_arrival(entry, known, downloads), entry, told)
+        arrival = _timed(_arrival(entry, known, downloads), entry, told, trust_dates=trust_dates)
         rows.append(HandedIn(name, arrival, problem, entry.files, entry.open))
     files = tuple(sorted(rows, key=lambda row: row.name))
-    return Found(files, dict(sorted(ignored.items())), tuple(sorted(told.unused)))
+    return Found(files, dict(sorted(ignored.items())), tuple(told.unused))
 
 
 def platform_of(path: str) -> Platform:
@@ -391,31 +389,7 @@ def _arrival(entry: _Entry, known: Mapping[str, Arrival], downloads: Iterable[st
     return Arrival(file=entry.path)
 
 
-class _Times:
-    """The times of a CSV, by file or by any name of a student. `unused` are the names in it that nothing has."""
-
-    def __init__(self, lines: Mapping[str, tuple[str, datetime]], source: str, people: Iterable[Sequence[str]] = ()):
-        self.source = source
-        self.unused = {written for written, _ in lines.values()}
-        self._moments = {key: (moment, {written}) for key, (written, moment) in lines.items()}
-        students = [{_key(name) for name in names if name} for names in people]
-        shared = Counter(key for keys in students for key in keys)
-        for keys in students:
-            own = {key for key in keys if shared[key] == 1}
-            found = [lines[key] for key in own if key in lines]
-            if len({moment for _, moment in found}) == 1:
-                self._moments |= dict.fromkeys(own, (found[0][1], {written for written, _ in found}))
-
-    def find(self, names: Iterable[str]) -> datetime | None:
-        """Return the time of the first of these names that has one."""
-        for name in names:
-            if name and (found := self._moments.get(_key(name))):
-                self.unused -= found[1]
-                return found[0]
-        return None
-
-
-def _timed(arrival: Arrival, entry: _Entry, told: _Times) -> Arrival:
+def _timed(arrival: Arrival, entry: _Entry, told: Times, *, trust_dates: bool) -> Arrival:
     """Return the arrival with the best time that is known.
 
     Canvas and Moodle date the files of their zips at the moment of the download, so such a date tells nothing.
@@ -430,7 +404,7 @@ def _timed(arrival: Arrival, entry: _Entry, told: _Times) -> Arrival:
     )
     if moment is not None:
         return replace(arrival, submitted_at=moment, time_from=told.source)
-    if entry.date is None or arrival.senders:
+    if entry.date is None or arrival.senders or not trust_dates:
         return arrival
     return replace(arrival, submitted_at=entry.date, time_from=entry.dated)
 
@@ -441,40 +415,6 @@ def _logins(stem: str) -> Iterator[str]:
         login, found, behind = stem.rpartition(f"_{exercise}")
         if found and _BEHIND.fullmatch(behind):
             yield login
-
-
-def _key(text: str) -> str:
-    return unicodedata.normalize("NFC", text.strip()).casefold()
-
-
-def _read_times(path: Path) -> Mapping[str, tuple[str, datetime]]:
-    """Return the times of a CSV: a file's name or path, a login, an address or an id of the platform; then an ISO time.
-
-    They come by name as it is compared, with the name as it is written. The first line may be a heading. Raises
-    `UserError` for a time that is none or has no time zone.
-    """
-    text = read_text(path, _TIMES_BYTES, missing="check its name", too_large="is this a table of times?")
-    found: dict[str, tuple[str, datetime]] = {}
-    lines = text.removeprefix("\ufeff").splitlines()
-    for number, line in enumerate(lines, start=1):
-        try:
-            who, when = (*(cell.strip() for cell in next(csv.reader([line]), [])), "", "")[:2]
-        except csv.Error:
-            who, when = "", "0"
-        if not line.strip() or (number == 1 and not re.search("[0-9]", when)):
-            continue
-        try:
-            moment = datetime.fromisoformat(when).astimezone(UTC) if _TIME_ZONE.search(when) and who else None
-        except (ValueError, OverflowError):
-            moment = None
-        if moment is None:
-            raise UserError(
-                f"{path}, line {number}: write a name and a time with its time zone, as in"
-                " ada,2026-03-01T23:59:00+01:00."
-            )
-        if found.setdefault(_key(who), (who, moment))[1] != moment:
-            raise UserError(f"{path}, line {number}: {printable(who)} has two times: name the files instead.")
-    return found
 
 
 def _gradescope(entries: Sequence[_Entry], downloads: Set[str]) -> tuple[Mapping[str, Arrival], set[str]]:

@@ -65,12 +65,18 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
 
 @dataclass(frozen=True)
 class Student:
-    """A line of the roster; all but the login may be empty."""
+    """A line of the roster; all but the login may be empty. ids: further ones that a platform has for the student."""
 
     login: str
     name: str = ""
     email: str = ""
     section: str = ""
+    ids: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everything that a platform may call the student."""
+        return (self.login, self.name, self.email, *self.ids)
 
 
 _Senders = tuple[Sender, ...]
@@ -127,7 +133,7 @@ def _owned(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Student]) -
     """Return whose logins each sender has; `claims` counts the logins that are on his files."""
     people: dict[str, set[str]] = defaultdict(set)
     for student in roster:
-        for key in {login(student.email), login(student.login), letters_of(student.name)}:
+        for key in {letters_of(student.name), *map(login, (student.login, student.email, *student.ids))}:
             people[key].add(login(student.login))
     owned, listed = {}, set()
     for senders, names in claims.items():

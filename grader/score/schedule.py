@@ -39,6 +39,11 @@ class LatePolicy(StrictModel):
             raise ValueError("has points_per_day and percent_per_day: keep one")
         return self
 
+    @property
+    def costs(self) -> bool:
+        """Whether lateness can cost anything."""
+        return bool(self.points_per_day or self.percent_per_day) or self.most_days is not None
+
     def days_late(self, submitted_at: datetime | None, due: datetime) -> int:
         """Return how many days late something is, a begun day as a whole one; 0 for an unknown time.
 

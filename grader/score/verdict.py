@@ -36,6 +36,7 @@ Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
 # A number of a log; a non-finite one by its name, as strict JSON needs it.
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
+_UNTIMED = "Nothing tells when it was handed in, and lateness costs points."
 BY_RULE = " (The grader: "  # in the reason of a decided total, before what the rules say
 DEFAULT_RUBRIC = Path(__file__).resolve().parent / "rubric.toml"
 _NO_OTHERS = ConfigDict(extra="forbid")
@@ -148,7 +149,8 @@ class SubmissionScore:
     instructor: no total, and the checks that could be judged. `reason` says why a submission was rejected or not
     judged, or which limit lowers its total. `student` and `recipe` come from the manifest if it can be read, else from
     the file's name. `arrival` says how it came in; None if that is unknown. `not_counting` says why it has no place in
-    the gradebook, or is "". `limits` bound its total. `late` is set if its total is lower for that.
+    the gradebook, or is "". `limits` bound its total. `late` is set if its total is lower for that. `untimed`: nothing
+    tells when it was handed in, and lateness would cost points, so it waits.
     """
 
     submission: str
@@ -164,6 +166,7 @@ class SubmissionScore:
     arrival: Arrival | None = None
     not_counting: str = ""
     late: Lateness | None = None
+    untimed: bool = False
     rule: RuleTotal | None = None  # set if the instructor has decided the total
 
     @property
@@ -290,10 +293,13 @@ def rescored(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
     if total is None:
         return replace(row, criteria=criteria, status="not judged", total=None, reason=_waiting(criteria))
     row = replace(row, criteria=criteria, status="graded", total=total, reason="")
-    if row.limit is None:
-        return row
-    reason = f"The total is {row.limit.most:g}, not {total:g}. {row.limit.why}"
-    return replace(row, total=row.limit.most, reason=reason)
+    if row.limit is not None:
+        reason = f"The total is {row.limit.most:g}, not {total:g}. {row.limit.why}"
+        row = replace(row, total=row.limit.most, reason=reason)
+    if row.untimed and row.total:
+        reason = f"{_UNTIMED} If it was in time, it has {row.total:g} of 100. {row.reason}".strip()
+        return replace(row, status="not judged", total=None, reason=reason)
+    return row
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
