@@ -133,6 +133,9 @@ def review(reports: Path, who: str | None, anonymous: bool) -> None:
     help="Exercise that counts, or that the autograder scores; repeatable.",
 )
 @click.option(
+    "--overwrite", is_flag=True, help="Replace grades in that table that no export gave. By default they stay."
+)
+@click.option(
     "--visibility",
     type=click.Choice(("visible", "after_due_date", "after_published", "hidden")),
     help="Gradescope: when students see the checks; by default after_due_date.",

@@ -80,8 +80,10 @@ def test_pages_are_one_for_each_student_with_all_exercises(out: Path) -> None:
         ["login", "file"],
         ["ada", "ada.html"],
         ["bob", "bob.html"],
+        ["eve", "eve.html"],
     ]
-    assert found.keys() == {"ada.html", "bob.html"}
+    assert found.keys() == {"ada.html", "bob.html", "eve.html"}
+    assert "steep: cannot be read. Your file cannot be read: Not an archive." in Page(found["eve.html"].decode()).words
     ada = found["ada.html"].decode()
     assert "bob" not in ada
     assert "100 of 100" in ada
@@ -132,10 +134,28 @@ def test_a_file_of_somebody_else_stays_and_stops_the_export(out: Path) -> None:
 
 def test_a_gradebook_is_filled_in_and_who_is_not_in_it_is_listed(out: Path, tmp_path: Path) -> None:
     (tmp_path / "g.csv").write_text(GRADEBOOK)
-    done = run(out, "canvas", "--gradebook", str(tmp_path / "g.csv"), "--column", "Essay", "--exercise", "steep")
+    fills = ("canvas", "--gradebook", str(tmp_path / "g.csv"), "--column", "Essay", "--exercise", "steep")
+    done = run(out, *fills, "--overwrite")
     assert files(out, "canvas").keys() == {"canvas.csv"}, "no submission came from Canvas, so there is no feedback"
     assert canvas_import(files(out, "canvas")["canvas.csv"]) == {"101": {"12346": "50"}}
     assert "Students with a grade: 1." in done.stderr
+    assert "Cells that the import changes: 1\n  ada, Essay (12346): 44.00 -> 50\n" in done.stderr
+    # Later the grade is one of ours, until somebody changes it there.
+    (tmp_path / "g.csv").write_text(GRADEBOOK.replace("44.00", "50.00"))
+    words = ("canvas", "--gradebook", str(tmp_path / "g.csv"), "--column", "Essay", "--exercise", "steep")
+    write(tmp_path, scores_of(replace(CLASS.submissions[0], total=90.0)))
+    assert "ada, Essay (12346): 50.00 -> 45" in run(out, *words).stderr
+    (tmp_path / "g.csv").write_text(GRADEBOOK.replace("44.00", "49"))
+    done = run(out, *words)
+    assert "ada, Essay (12346): 49 stays, which no export gave. --overwrite replaces it by 45." in done.stderr
+    assert canvas_import(files(out, "canvas")["canvas.csv"]) == {}
+    (tmp_path / "reports.exported.json").write_text("[]")
+    with pytest.raises(UserError, match="does not hold the grades of earlier exports"):
+        run(out, *words)
+    write(tmp_path, CLASS)
+    (tmp_path / "reports.exported.json").unlink()
+    (tmp_path / "g.csv").write_text(GRADEBOOK)
+    done = run(out, *words, "--overwrite")
     assert f"bob is not in {tmp_path / 'g.csv'}." in done.stderr
     # Without a table of the platform, the older one comes, and the filled one goes.
     run(out, "canvas")

@@ -96,13 +96,13 @@ def class_of(*rows: SubmissionScore) -> Students:
 def canvas(tmp_path: Path, students: Students, text: str = GRADEBOOK, **options: object) -> Filled:
     path = tmp_path / "exported.csv"
     path.write_text(text, encoding="utf-8")
-    return fill_canvas(students, path, **options)  # type: ignore[arg-type]
+    return fill_canvas(students, path, **{"overwrite": True, **options})  # type: ignore[arg-type]
 
 
 def moodle(tmp_path: Path, students: Students, text: str = WORKSHEET, **options: object) -> Filled:
     path = tmp_path / "worksheet.csv"
     path.write_text(text, encoding="utf-8")
-    return fill_moodle(students, path, **options)  # type: ignore[arg-type]
+    return fill_moodle(students, path, **{"overwrite": True, **options})  # type: ignore[arg-type]
 
 
 ADA = make_row("ada_steep", "ada", "steep", LOST)
@@ -249,6 +249,52 @@ def test_a_submission_that_is_left_out_leaves_the_grade_open() -> None:
     assert grade(students["ada"], ["steep", "zigzag"]) is None
     assert grade(students["ada"], ["steep"]) == 94.5
     assert exercises_of(students) == ["steep"], "a file that is left out adds no column"
+
+
+# --- grades that are there ---
+
+
+def test_canvas_keeps_what_no_export_gave(tmp_path: Path) -> None:
+    grace = make_row("g_steep", "ghopper", "steep", {})
+    text = GRADEBOOK.replace("ghopper,B,,,46.00", "ghopper,B,,EX,46.00")
+    column = "Week 3 (12345)"
+    filled = canvas(tmp_path, class_of(ADA, BOB, grace), text, column=column, overwrite=False)
+    assert canvas_import(filled.table) == {"102": {"12345": "10"}}
+    assert filled.given == {column: {"102": "10"}}
+    assert filled.changes == [f"Bob@uni.edu, {column}: nothing -> 10"]
+    assert filled.kept == [
+        f"ada, {column}: 5.00 stays, which no export gave. --overwrite replaces it by 9.45.",
+        f"ghopper, {column}: EX stays. Take it away there if the student shall have 10.",
+    ]
+    taken = canvas(tmp_path, class_of(ADA, BOB, grace), text, column=column)
+    assert canvas_import(taken.table) == {"101": {"12345": "9.45"}, "102": {"12345": "10"}}
+    # What an earlier export gave may change, and N/A beside a grade stays in its row.
+    text = text.replace("5.00,44.00", "5.00,N/A")
+    both = {"given": {column: {"101": "5"}}, "overwrite": False}
+    filled = canvas(tmp_path, class_of(ADA), text.replace("Week 3", "steep").replace("Essay", "zigzag"), **both)
+    assert canvas_import(filled.table) == {}, "another column is another grade"
+    both["given"] = {"steep (12345)": {"101": "5"}}
+    rows = class_of(ADA, make_row("z", "ada", "zigzag", {}))
+    filled = canvas(tmp_path, rows, text.replace("Week 3", "steep").replace("Essay", "zigzag"), **both)
+    assert canvas_import(filled.table) == {"101": {"12345": "9.45", "12346": "N/A"}}
+    assert filled.changes == ["ada, steep (12345): 5.00 -> 9.45"]
+
+
+def test_moodle_keeps_grades_and_comments_that_no_export_gave(tmp_path: Path) -> None:
+    students = class_of(ADA, make_row("g", "grace", "steep", {}))
+    filled = moodle(tmp_path, students, names=NAMES, overwrite=False)
+    assert moodle_import(filled.table).keys() == {7001}
+    (kept,) = filled.kept
+    assert kept.startswith("grace, Grade: 12.00 stays, which no export gave.")
+    # Moodle gives our own comment back in another form.
+    again = WORKSHEET.replace(",Submitted,,20.00", ",Submitted,18.90,20.00").replace(
+        "=1+1,-,", "=1+1,-,<p>Nothing else was changed (2.5 of 8):&nbsp;Big. Be small.</p>"
+    )
+    given = {**filled.given, "Grade": {**filled.given["Grade"], "Participant 7002": "12"}}
+    filled = moodle(tmp_path, students, again, names=NAMES, overwrite=False, given=given)
+    assert moodle_import(filled.table).keys() == {7001}
+    assert filled.changes == []
+    assert "grace, Feedback comments: Old stays" in filled.kept[0]
 
 
 # --- files that are no tables ---

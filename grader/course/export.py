@@ -10,22 +10,16 @@ from typing import Literal
 
 import click
 from markupsafe import Markup
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from grader.course import gradescope
 from grader.course.course import read_course
 from grader.report import platforms
 from grader.report.excerpts import own_work
-from grader.report.gradebook import (
-    Students,
-    cell,
-    csv_bytes,
-    export,
-    gradebook,
-    gradebook_json,
-    not_exported,
-    students_of,
-)
+from grader.report.gradebook import cell, csv_bytes, export, gradebook, gradebook_json, not_exported, students_of
 from grader.report.pages import render_student, render_submission
+from grader.report.standing import standings
 from grader.report.text import MARKER, clipped, file_stem
 from grader.report.write import EXPORTS, new_export, write_zip
 from grader.score.identity import left_out
@@ -34,6 +28,8 @@ from grader.score.schedule import Level
 from grader.score.verdict import Scores, SubmissionScore, read_scores
 from grader.session import locked
 from harness.errors import UserError, naming, printable
+from harness.files import write_whole
+from harness.personal import login
 
 Format = Literal["canvas", "moodle", "gradescope-autograder", "csv", "json", "pages"]
 # The files of each export that are not pages, and what to do next.
@@ -45,6 +41,8 @@ _FORMATS: dict[Format, tuple[tuple[str, ...], str]] = {
     "json": (("grades.json",), "read it with your own program"),
     "pages": (("index.csv",), "send each file to the login that stands beside it"),
 }
+_GIVEN: TypeAdapter[dict[str, platforms.Given]] = TypeAdapter(dict[str, platforms.Given])
+_LISTED = 30  # changes that the command prints
 _Page = Callable[[SubmissionScore], str]
 _YOURS = re.compile(r'<p class="yours.*?</p>\n')  # what a page says to the instructor
 _FOR_YOU = ("csv", "json")  # these tell everything
@@ -65,6 +63,7 @@ class ExportOptions:
     assignment: str | None = None
     column: str | None = None
     exercises: tuple[str, ...] = ()
+    overwrite: bool = False
     visibility: gradescope.Visibility | None = None
     trust_submissions: bool = False
 
@@ -120,15 +119,16 @@ def _write(
         write_zip(folder / "autograder.zip", gradescope.bundle(settings, options.course))
         return ()
     seen = as_students_see(scores, level)
-    students, page = students_of(seen), partial(_page, options.out, seen, level)
+    page = partial(_page, options.out, seen, level)
     if platform == "csv":
         (folder / "grades.csv").write_bytes(gradebook(scores))
     elif platform == "json":
         (folder / "grades.json").write_bytes(gradebook_json(scores))
     elif platform == "pages":
-        files = {student: f"{file_stem(student)}.html" for student, rows in students.items() if any(rows.values())}
-        for student, file in files.items():
-            (folder / file).write_text(_student_page(students, page, student), encoding="utf-8")
+        files = {}
+        for one in standings(seen).values():
+            files[one.name] = f"{file_stem(one.name)}.html"
+            (folder / files[one.name]).write_text(render_student(one, page), encoding="utf-8")
         lines = [("login", "file"), *((cell(student), file) for student, file in files.items())]
         (folder / "index.csv").write_bytes(csv_bytes(lines, mark=True))
     elif options.gradebook is None:
@@ -136,28 +136,61 @@ def _write(
         if platform == "canvas":
             return ["Canvas deletes a grade for an empty cell: if there are grades in it already, give --gradebook."]
     else:
-        return _fill(platform, students, page, folder, options, names)
+        return _fill(platform, seen, page, folder, options, names)
     return ()
 
 
 def _fill(
-    platform: Format, students: Students, page: _Page, folder: Path, options: ExportOptions, names: platforms.Names
+    platform: Format, seen: Scores, page: _Page, folder: Path, options: ExportOptions, names: platforms.Names
 ) -> Sequence[str]:
     """Write the filled table and the feedback files."""
     assert options.gradebook is not None
+    students, given = students_of(seen), read_given(options.out)
+    before = given.get(platform, {})
     if platform == "canvas":
         filled = platforms.fill_canvas(
-            students, options.gradebook, column=options.column, exercises=options.exercises, names=names
-        )
+            students, options.gradebook, column=options.column, exercises=options.exercises, names=names,
+            given=before, overwrite=options.overwrite,
+        )  # fmt: skip
         members = platforms.canvas_files(students, filled, page)
     else:
-        filled = platforms.fill_moodle(students, options.gradebook, exercises=options.exercises, names=names)
-        members = platforms.moodle_files(filled, partial(_student_page, students, page))
+        filled = platforms.fill_moodle(
+            students, options.gradebook, exercises=options.exercises, names=names, given=before,
+            overwrite=options.overwrite,
+        )  # fmt: skip
+        found = standings(seen)
+        members = platforms.moodle_files(filled, lambda student: render_student(found[login(student)], page))
     (folder / f"{platform}.csv").write_bytes(filled.table)
     files = write_zip(folder / "feedback.zip", members)
     if not files:
         (folder / "feedback.zip").unlink()
-    return [f"Students with a grade: {len(filled.places)}. Feedback files: {files}.", *filled.notes]
+    columns = {name: {**before.get(name, {}), **rows} for name, rows in filled.given.items()}
+    write_whole({given_path(options.out): to_json({**given, platform: {**before, **columns}}, indent=1) + b"\n"})
+    changes = [f"Cells that the import changes: {len(filled.changes)}"]
+    changes += [f"  {line}" for line in filled.changes[:_LISTED]]
+    if len(filled.changes) > _LISTED:
+        changes.append(f"  and {len(filled.changes) - _LISTED} more: compare {platform}.csv with {options.gradebook}.")
+    counts = f"Students with a grade: {len(filled.places)}. Feedback files: {files}."
+    return [counts, *changes, *filled.kept, *filled.notes]
+
+
+def given_path(out: Path) -> Path:
+    """Return the file that notes which grades exports gave: beside the reports, which are replaced as a whole."""
+    return out.with_name(f"{out.name}.exported.json")
+
+
+def read_given(out: Path) -> dict[str, platforms.Given]:
+    """Return the grades that exports gave, by platform. Raises `UserError` for a file of another form."""
+    path = given_path(out)
+    try:
+        return _GIVEN.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValidationError:
+        raise UserError(
+            f"{path} does not hold the grades of earlier exports: put it back, or remove it. Without it, grades that"
+            " are there need --overwrite."
+        ) from None
 
 
 def _page(out: Path, seen: Scores, level: Level, row: SubmissionScore) -> str:
@@ -177,11 +210,6 @@ def _page(out: Path, seen: Scores, level: Level, row: SubmissionScore) -> str:
     )
 
 
-def _student_page(students: Students, page: _Page, student: str) -> str:
-    rows = [row for row in students[student].values() if row is not None]
-    return render_student(student, [(row, page(row)) for row in rows])
-
-
 def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str], out: Path) -> None:
     for note in notes:
         click.echo(note, err=True)
@@ -199,6 +227,7 @@ def _refuse_unused(platform: Format, options: ExportOptions) -> None:
     packs = platform == "gradescope-autograder"
     for option, given, used in (
         ("--gradebook", options.gradebook, platform in ("canvas", "moodle")),
+        ("--overwrite", options.overwrite, fills),
         ("--column", options.column, platform == "canvas" and fills),
         ("--exercise", options.exercises, fills or (packs and not options.course)),
         ("--visibility", options.visibility, packs),

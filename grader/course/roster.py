@@ -136,9 +136,12 @@ def with_missing(
 ) -> list[SubmissionScore]:
     """Return the rows of a class and one with the status `missing` for each case that a student did not hand in.
 
-    Any earlier row of that kind which no longer holds is left out. A file under another student's name is nobody's.
+    Logins are spelt as on the roster. Any earlier row of that kind which no longer holds is left out. A file under
+    another student's name is nobody's.
     """
-    rows = [row for row in rows if row.status != "missing"]
+    # A platform would take "Ada" and "ada" for two students.
+    spelt = {login(student.login): student.login for student in students}
+    rows = [replace(row, student=spelt.get(login(row.student), row.student)) for row in rows if row.status != "missing"]
     known = (row for row in rows if all(flag.id != OTHER_NAME for flag in row.flags))
     there = {(login(row.student), row.recipe) for row in known}
     names = {row.submission for row in rows}

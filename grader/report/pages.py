@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from statistics import fmean, median
@@ -11,6 +11,7 @@ from typing import get_args
 from markupsafe import Markup
 
 from grader.report.markdown import shown_report
+from grader.report.standing import Student
 from grader.report.text import (
     MISSING,
     clipped,
@@ -394,17 +395,19 @@ _TAG = re.compile(r"""(<[a-z](?:"[^"]*"|[^">])*>)""")
 _ADDRESS = re.compile(r"""( (?:id|for|aria-labelledby|aria-describedby)="| href="#)([^"]+")""")
 
 
-def render_student(student: str, pages: Sequence[tuple[SubmissionScore, str]]) -> str:
-    """Return one page with all submissions of a student, each as its own page (HTML) shows it."""
+def render_student(student: Student, page: Callable[[SubmissionScore], str]) -> str:
+    """Return one page that says how a student stands in each exercise, with all submissions that count.
+
+    page: returns the page of a submission as HTML.
+    """
     parts = []
-    for place, (row, page) in enumerate(pages, start=1):
-        main = page.partition("<main>")[2].rpartition("</main>")[0]
+    for place, (exercise, standing) in enumerate(student.exercises.items(), start=1):
+        main = page(standing.row).partition("<main>")[2].rpartition("</main>")[0] if standing.row else ""
         # Every page uses the same ids. Its texts were escaped when it was made.
         apart = rf"\g<1>{place}-\2"
-        parts.append(
-            (row, Markup("".join(_ADDRESS.sub(apart, one) if one[:1] == "<" else one for one in _TAG.split(main))))
-        )
-    return render("student.html.j2", {"student": student, "parts": parts}, pictures=True)
+        shown = Markup("".join(_ADDRESS.sub(apart, one) if one[:1] == "<" else one for one in _TAG.split(main)))
+        parts.append((exercise, standing.words, shown))
+    return render("student.html.j2", {"student": student.name, "parts": parts}, pictures=True)
 
 
 def fact_rows(facts: Facts) -> list[tuple[str, str]]:

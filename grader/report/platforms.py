@@ -1,10 +1,11 @@
 """Fill in the tables that Canvas and Moodle export, and name feedback files as both read them.
 
 A filled table holds only the rows and columns that the import needs, so that it puts back no old grade and wipes none.
-Where the formats are published: docs/grading.md, Export.
+A grade that somebody else gave stays as it is. Where the formats are published: docs/grading.md, Export.
 """
 
 import csv
+import html
 import io
 import re
 from collections import Counter, defaultdict
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.report.gradebook import Students, canvas_name, cell, csv_bytes, exercises_of, feedback, grade
-from grader.report.text import file_stem, points
+from grader.report.text import clipped, file_stem, points
 from grader.score.verdict import SubmissionScore
 from harness.errors import UserError, printable
 from harness.files import read_text
@@ -23,6 +24,7 @@ from harness.submission.archive import deterministic_tar_gz
 _LIMIT = 64 * 1024 * 1024
 # The columns whose cell may be a student's login here.
 _LOGINS = ("SIS Login ID", "SIS User ID", "Email address", "Username", "ID number")
+_NO_GRADES = ("ex", "n/a")  # Canvas: the student is excused, or does not have the assignment
 _TITLE_AND_ID = re.compile(r"(.*) \([0-9]+\)", re.DOTALL)
 _PARTICIPANT = re.compile(r"[^0-9=+@-]*([0-9]+)")
 # Canvas downloads "lovelaceada_LATE_<user>_<file>_<name>", and finds both numbers in what is uploaded.
@@ -31,17 +33,68 @@ _ROW = dict[str, str]  # a row of an exported table, by heading
 Names = Mapping[str, Sequence[str]]
 
 
+# What earlier exports gave, by column and by the platform's name of a row.
+Given = Mapping[str, Mapping[str, str]]
+
+
 @dataclass(frozen=True)
 class Filled:
     """A table for the import of a platform.
 
     table: its bytes. places: by student the platform's row, for each student who has a grade in the table.
-    notes: whom or what the table lacks, a sentence each.
+    notes: whom or what the table lacks, a sentence each. given: the grades in it that are ours, as `Given`. changes:
+    what the import will change, a line each. kept: which grades of others it leaves, a sentence each.
     """
 
     table: bytes
     places: Mapping[str, _ROW]
     notes: Sequence[str]
+    given: Given
+    changes: Sequence[str]
+    kept: Sequence[str]
+
+
+class _Cells:
+    """Decides which cells an export may fill, and notes what becomes of each."""
+
+    def __init__(self, given: Given, *, overwrite: bool) -> None:
+        self._before, self._overwrite = given, overwrite
+        self.given: dict[str, dict[str, str]] = {}
+        self.changes: list[str] = []
+        self.kept: list[str] = []
+
+    def fill(self, student: str, row: _ROW, id: str, ours: Mapping[str, str]) -> bool:
+        """Return whether these cells of a row, by column, may all be filled; id: the column with the row's name."""
+        if not all(self._may_fill(student, row[id], name, row[name], text) for name, text in ours.items()):
+            return False
+        for name, text in ours.items():
+            self.given.setdefault(name, {})[row[id]] = text
+            if not _same(row[name], text):
+                before = clipped(row[name].strip(), 60) or "nothing"
+                self.changes.append(f"{printable(student)}, {printable(name)}: {before} -> {clipped(text, 60)}")
+        return True
+
+    def _may_fill(self, student: str, row: str, column: str, there: str, ours: str) -> bool:
+        there, who = there.strip(), f"{printable(student)}, {printable(column)}"
+        if there.casefold() in _NO_GRADES:
+            self.kept.append(f"{who}: {printable(there)} stays. Take it away there if the student shall have {ours}.")
+            return False
+        own = self._before.get(column, {}).get(row)
+        if there in ("", "-") or _same(there, ours) or self._overwrite or (own is not None and _same(there, own)):
+            return True
+        self.kept.append(
+            f"{who}: {clipped(there, 60)} stays, which no export gave. --overwrite replaces it by {clipped(ours, 60)}."
+        )
+        return False
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether two cells say the same: as numbers, or as texts whatever a platform does to their form."""
+    try:
+        return round(float(one.replace(",", ".")), 4) == round(float(other.replace(",", ".")), 4)
+    except ValueError:
+        words = (" ".join(re.sub("<[^>]*>", " ", html.unescape(text)).split()) for text in (one, other))
+        return len({*words}) == 1
 
 
 def fill_canvas(
@@ -51,9 +104,12 @@ def fill_canvas(
     column: str | None = None,
     exercises: Sequence[str] = (),
     names: Names | None = None,
+    given: Given | None = None,
+    overwrite: bool = False,
 ) -> Filled:
     """Fill in the gradebook that Canvas exported to `path`.
 
+    given: what earlier exports gave. Any other grade stays as it is, unless `overwrite`; `EX` and `N/A` always do.
     column: the heading to fill, with or without Canvas' number. Without it these are the columns that are called like
     the exercises, or else the only one. exercises: what counts in that column (see `grade`), by default the only one
     that was handed in. names: further names of a student on the platform, by login. Points are scaled to the points
@@ -66,26 +122,40 @@ def fill_canvas(
     found, notes = _matched(path, [row for row in rows if row["ID"].strip().isdigit()], students, names or {})
     filling = {one for counting in columns.values() for one in counting}
     notes += [f"{printable(one)} counts in no column." for one in exercises_of(students) if one not in filling]
-    filled, places = [], {}
+    filled, places, cells = [], {}, _Cells(given or {}, overwrite=overwrite)
     for student, row in found.items():
-        grades = {name: grade(students[student], counting) for name, counting in columns.items()}
-        if all(value is None for value in grades.values()):
+        ours = {
+            name: text
+            for name, counting in columns.items()
+            if (text := _scaled(grade(students[student], counting), most.get(name, "")))
+            and cells.fill(student, row, "ID", {name: text})
+        }
+        if not ours:
             continue
         places[student] = row
         # Canvas finds the student by its own number, so no other cell has to stay as it was.
         texts = [row[name] if name == "ID" else cell(row[name]) for name in person]
         texts[0] = canvas_name(row[person[0]])
         # An empty cell would wipe a grade.
-        filled.append([*texts, *(_scaled(value, most.get(name, "")) or row[name] for name, value in grades.items())])
+        filled.append([*texts, *(ours.get(name, row[name]) for name in columns)])
     ceiling = ["    Points Possible", *("" for _ in person[1:]), *(most.get(name, "") for name in columns)]
-    return Filled(csv_bytes([[*person, *columns], ceiling, *filled], delimiter=delimiter), places, notes)
+    table = csv_bytes([[*person, *columns], ceiling, *filled], delimiter=delimiter)
+    return Filled(table, places, notes, cells.given, cells.changes, cells.kept)
 
 
-def fill_moodle(students: Students, path: Path, *, exercises: Sequence[str] = (), names: Names | None = None) -> Filled:
+def fill_moodle(
+    students: Students,
+    path: Path,
+    *,
+    exercises: Sequence[str] = (),
+    names: Names | None = None,
+    given: Given | None = None,
+    overwrite: bool = False,
+) -> Filled:
     """Fill in the offline grading worksheet of an assignment that Moodle exported to `path`.
 
-    exercises, names: as for `fill_canvas`. Grades are scaled to the maximum grade. Raises `UserError` if this is no
-    worksheet, or one whose grades are a scale.
+    exercises, names, given, overwrite: as for `fill_canvas`; a comment that no export gave stays with its grade, too.
+    Grades are scaled to the maximum grade. Raises `UserError` if this is no worksheet, or one whose grades are a scale.
     """
     kept = ("Identifier", "Last modified (grade)")  # the import compares these
     how = "set Moodle to English, open the assignment's submissions and choose Download grading worksheet"
@@ -97,17 +167,20 @@ def fill_moodle(students: Students, path: Path, *, exercises: Sequence[str] = ()
     found, notes = _matched(
         path, [row for row in rows if _PARTICIPANT.fullmatch(row["Identifier"])], students, names or {}
     )
-    filled, places = [], {}
+    filled, places, cells = [], {}, _Cells(given or {}, overwrite=overwrite)
     for student, row in found.items():
         value = grade(students[student], counting)
         if value is None:
             continue
-        places[student] = row
         graded = [one for name in counting if (one := students[student].get(name)) is not None]
         words = [feedback(one) if len(counting) == 1 else f"{one.recipe}: {feedback(one)}" for one in graded]
         changed = {"Grade": _scaled(value, row[ceiling]), "Feedback comments": cell(" | ".join(words))}
+        if not cells.fill(student, row, "Identifier", {name: text for name, text in changed.items() if name in header}):
+            continue
+        places[student] = row
         filled.append([row[name] if name in kept else changed.get(name, cell(row[name])) for name in header])
-    return Filled(csv_bytes([header, *filled], delimiter=delimiter), places, notes)
+    table = csv_bytes([header, *filled], delimiter=delimiter)
+    return Filled(table, places, notes, cells.given, cells.changes, cells.kept)
 
 
 def canvas_files(
@@ -122,8 +195,8 @@ def canvas_files(
         for row in students[student].values():
             name = "" if row is None else row.submission.rpartition("/")[2]
             if row is not None and _CANVAS_FILE.fullmatch(name):
-                html = page(row).encode()
-                yield f"{name}.tar.gz", deterministic_tar_gz({f"{file_stem(row.submission)}.html": html})
+                shown = page(row).encode()
+                yield f"{name}.tar.gz", deterministic_tar_gz({f"{file_stem(row.submission)}.html": shown})
 
 
 def moodle_files(filled: Filled, page: Callable[[str], str]) -> Iterator[tuple[str, bytes]]:

@@ -1,0 +1,68 @@
+"""How each student stands in each exercise, as the student's page says it: also what is missing, unread or disputed."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.report.gradebook import students_of
+from grader.report.text import clipped, points
+from grader.score.identity import same_name
+from grader.score.verdict import Scores, SubmissionScore
+from harness.personal import login
+
+_NO_EXERCISE = "a file that names no exercise"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One exercise of one student. `row` is the submission that counts, or None; `words` say the rest."""
+
+    words: str
+    row: SubmissionScore | None = None
+
+
+@dataclass(frozen=True)
+class Student:
+    """A student's name as it is written in the class, and how the student stands in each exercise, sorted."""
+
+    name: str
+    exercises: Mapping[str, Standing]
+
+
+def standings(scores: Scores) -> Mapping[str, Student]:
+    """Return how each student stands, by login as `harness.personal.login` has it, sorted.
+
+    A file that cannot be read is its sender's; without a platform that tells the sender, the one whom its name says.
+    """
+    counting: dict[tuple[str, str], SubmissionScore | None] = {}
+    names: dict[str, str] = {}
+    for student, found in students_of(scores).items():
+        names[login(student)] = student
+        counting |= {(login(student), exercise): row for exercise, row in found.items()}
+    every: dict[str, dict[str, list[SubmissionScore]]] = defaultdict(lambda: defaultdict(list))
+    for row in scores.submissions:
+        names.setdefault(login(row.student), same_name(row.student))
+        every[login(row.student)][row.recipe or _NO_EXERCISE].append(row)
+    return {
+        student: Student(
+            names[student],
+            {name: _standing(rows, counting.get((student, name))) for name, rows in sorted(found.items())},
+        )
+        for student, found in sorted(every.items())
+        if student
+    }
+
+
+def _standing(rows: Sequence[SubmissionScore], counting: SubmissionScore | None) -> Standing:
+    unread = [row for row in rows if row.status == "rejected"]
+    why = f"Your file cannot be read: {clipped(unread[-1].reason, 600)}" if unread else ""
+    others = [row for row in rows if row is not counting and row.status not in ("missing", "rejected")]
+    if counting is not None and counting.status != "missing":
+        words = "not judged yet: it waits for your instructor"
+        if counting.total is not None:
+            words = f"{points(counting.total)} of 100"
+        return Standing(f"{words}. Another file cannot be read." if unread else words, counting)
+    if others:
+        waits = "Your instructor decides whose file this is, or which of several files counts."
+        return Standing(f"waits. {waits}")
+    return Standing(f"cannot be read. {why} Hand it in again, if there is time." if unread else "missing")
