@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 import harness
+from grader.private import private_files
 from grader.replay.replayer import Engine, Replayer, Sandbox, open_sandbox
 from grader.replay.replays import NO_SANDBOX, Replays, default_folder, local_executor, trim
 from grader.report.write import check_reports_folder
@@ -126,7 +127,8 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
 @contextmanager
 def hold_reports_folder(out: Path) -> Iterator[None]:
     """Hold the reports' folder. Raises `UserError`, before hours of replays, if reports cannot be written there."""
-    out.mkdir(parents=True, exist_ok=True)
+    with private_files():
+        out.mkdir(parents=True, exist_ok=True)
     with locked(out) as alone:
         if not alone:
             raise UserError(

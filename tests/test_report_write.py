@@ -10,9 +10,10 @@ from commands import snapshot
 from made_up_class import TITLES, made_up_class, make_row, scores_of
 from pydantic import TypeAdapter
 
+from grader.course.decisions import Decision, decisions_path, keep_decision
 from grader.report import write
 from grader.report.pages import render_class_page
-from grader.report.write import check_reports_folder, write_reports
+from grader.report.write import check_reports_folder, new_export, write_reports
 from grader.score.verdict import SCORES as SCORES_FILE
 from grader.score.verdict import Change, Scores, read_scores, scored_before, scores_json
 from grader.session import upgrade_between
@@ -176,6 +177,35 @@ def test_a_folder_that_cannot_be_replaced_is_named(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(UserError, match="name a folder inside of it"):
         check_reports_folder(Path())
+
+
+def rights(folder: Path) -> set[str]:
+    return {oct(stat.S_IMODE(path.stat().st_mode)) for path in (folder, *folder.rglob("*"))}
+
+
+def test_reports_are_their_owners_alone_unless_the_folder_says_otherwise(tmp_path: Path) -> None:
+    out = tmp_path / "reports"
+    write_reports(SCORES, EXHIBITS, out, titles=TITLES)
+    with new_export(out / "export" / "csv", ["grades.csv"]) as folder:
+        (folder / "grades.csv").write_bytes(b"")
+    assert rights(out) == {"0o700", "0o600"}
+    out.chmod(0o750)
+    (out / "export" / "csv").chmod(0o750)
+    with new_export(out / "export" / "csv", ["grades.csv"]) as folder:
+        (folder / "grades.csv").write_bytes(b"")
+    assert rights(out / "export" / "csv") == {"0o750", "0o640"}
+    write_reports(OTHER, EXHIBITS, out, titles=TITLES)
+    assert {oct(stat.S_IMODE(path.stat().st_mode)) for path in (out, out / "index.html")} == {"0o750", "0o640"}
+
+
+def test_what_was_decided_keeps_the_rights_of_its_file(tmp_path: Path) -> None:
+    decision = Decision(submission="ada", total=5, comment="So.")
+    keep_decision(tmp_path / "reports", decision)
+    path = decisions_path(tmp_path / "reports")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o660)
+    keep_decision(tmp_path / "reports", decision)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
 
 
 def test_an_upgrade_of_the_suite_is_named() -> None:

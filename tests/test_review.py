@@ -20,11 +20,12 @@ from page_reader import Page
 from reviewing import reviewing
 
 from grader.cli import cli
+from grader.course import review_page
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.course.review import decide, waiting
 from grader.course.review_page import ReviewServer
 from grader.intake.handed_in import Arrival
-from grader.report.write import write_reports
+from grader.report.write import check_reports_folder, write_reports
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import SCORES, SubmissionScore, open_check, read_scores, scores_json
 from harness.errors import UserError
@@ -91,6 +92,30 @@ def test_a_decision_is_on_the_disk_before_the_page_says_so_and_can_be_undone(ser
     assert "History (5)" in ask(server, first)[1]
     scores = apply_decisions(read_scores(server.out), load_decisions(server.out))
     assert {row.student: row.total for row in scores.submissions if row.student != HOSTILE} == {"ada": 100, "bob": 100}
+
+
+def test_a_browser_gets_the_name_of_a_private_file_and_no_secret(
+    server: ReviewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[tuple[str, str, int]] = []
+
+    def open_page(address: str) -> bool:
+        path = Path(address.removeprefix("file://"))
+        opened.append((address, path.read_text(), path.stat().st_mode & 0o777))
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_page)
+    for screen, count in ((":0", 1), ("", 1)):
+        monkeypatch.setenv("DISPLAY", screen)
+        monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+        with review_page._opened(server.address, server.out):
+            check_reports_folder(server.out)
+        assert len(opened) == count
+    ((address, text, mode),) = opened
+    assert server.token not in address
+    assert server.address in text
+    assert mode == 0o600
+    assert not [*server.out.glob("review-*")]
 
 
 def test_a_stale_page_replaces_no_decision_and_shows_both(server: ReviewServer) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from grader.private import write_private
 from grader.report.text import points
 from grader.score.identity import decided_student
 from grader.score.verdict import (
@@ -31,7 +32,6 @@ from grader.score.verdict import (
 )
 from grader.session import locked
 from harness.errors import UserError, printable
-from harness.files import write_whole
 from harness.personal import login
 from harness.recipe import suggestion
 from harness.toml_file import StrictModel, read_record
@@ -138,7 +138,7 @@ def keep_decision(out: Path, decision: Decision, *, after: int | None = None) ->
             tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise UserError(f"{path}: write each entry as an [[override]] table, not as a list ({error}).") from None
-        write_whole({path: text.encode()})
+        write_private(path, text.encode())
 
 
 def _thing(decision: Decision) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from pydantic_core import to_json
 
 from grader.course import gradescope
 from grader.course.course import read_course
+from grader.private import private_files, write_private
 from grader.report import platforms
 from grader.report.excerpts import own_work
 from grader.report.gradebook import cell, csv_bytes, export, gradebook, gradebook_json, not_exported, students_of
@@ -28,7 +29,6 @@ from grader.score.schedule import Level
 from grader.score.verdict import Scores, SubmissionScore, read_scores
 from grader.session import locked
 from harness.errors import UserError, naming, printable
-from harness.files import write_whole
 from harness.personal import login
 
 Format = Literal["canvas", "moodle", "gradescope-autograder", "csv", "json", "pages"]
@@ -88,7 +88,8 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
         )
     level = level_of(scores, now or datetime.now(UTC)) if scores else "solution"
     with naming(out):
-        out.mkdir(parents=True, exist_ok=True)
+        with private_files():
+            out.mkdir(parents=True, exist_ok=True)
         with locked(out) as alone:
             if not alone:
                 raise UserError(f"Another grader writes to {out} right now: wait until it has ended.")
@@ -165,7 +166,8 @@ def _fill(
     if not files:
         (folder / "feedback.zip").unlink()
     columns = {name: {**before.get(name, {}), **rows} for name, rows in filled.given.items()}
-    write_whole({given_path(options.out): to_json({**given, platform: {**before, **columns}}, indent=1) + b"\n"})
+    noted = to_json({**given, platform: {**before, **columns}}, indent=1) + b"\n"
+    write_private(given_path(options.out), noted)
     changes = [f"Cells that the import changes: {len(filled.changes)}"]
     changes += [f"  {line}" for line in filled.changes[:_LISTED]]
     if len(filled.changes) > _LISTED:

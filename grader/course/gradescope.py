@@ -19,7 +19,7 @@ from grader.course.lock import Handout, lock_path
 from grader.course.roster import with_roster_flags
 from grader.grade import Refuse, grade
 from grader.intake.handed_in import HandedIn, read_folder
-from grader.report.gradebook import check_words
+from grader.report.gradebook import check_words, csv_bytes
 from grader.report.text import Progress, clipped
 from grader.score.identity import compared, left_out
 from grader.score.release import seen_by_student
@@ -104,7 +104,11 @@ def _course_files(file: Path, assignment: str | None) -> Iterator[tuple[str, byt
     for name in filter(None, (course.roster, chosen.rubric)):
         if Path(name).name != name:
             raise UserError(f"{file} names {printable(name)}: put that file beside it, so that both can be packed.")
-        yield f"{_COURSE}/{name}", (file.parent / name).read_bytes()
+    if chosen.rubric:
+        yield f"{_COURSE}/{chosen.rubric}", (file.parent / chosen.rubric).read_bytes()
+    # The roster may be a gradebook with all grades. Logins and names are all that scoring needs.
+    lines = [("login", "name"), *((student.login, student.name) for student in course.students())]
+    yield f"{_COURSE}/{course.roster}", csv_bytes(lines)
 
 
 def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, Any]:

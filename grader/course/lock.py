@@ -14,11 +14,11 @@ from pydantic import Field, ValidationError
 import harness
 from grader.course.course import Assignment, Course
 from grader.intake.submission import Submission
+from grader.private import write_private
 from grader.score.schedule import local_time
 from grader.score.verdict import Flag
 from harness.cases import Case
 from harness.errors import UserError
-from harness.files import write_whole
 from harness.run.provenance import harness_hash
 from harness.toml_file import StrictModel
 from harness.workspace import source_hash
@@ -111,7 +111,7 @@ def note_kit(course: Course, assignment: Assignment) -> list[str]:
         cases=cases,
     )
     new = Lock(course=course.id, assignment=assignment.id, editions=(*(lock.editions if lock else ()), edition))
-    write_whole({path: (new.model_dump_json(indent=1) + "\n").encode()})
+    write_private(path, (new.model_dump_json(indent=1) + "\n").encode())
     changed = _changed(before, cases) if before else {}
     said = [f"{path} notes the version of each case: keep it beside the course file."]
     return said + [

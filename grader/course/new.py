@@ -6,8 +6,8 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.course.draw import case_tables, draw_cases
+from grader.private import private_files, write_private
 from harness.errors import UserError
-from harness.files import write_whole
 from harness.workspace import write_where_missing
 
 _TEMPLATE = Path(__file__).with_name("course_template.toml")
@@ -36,6 +36,7 @@ def write_course(file: Path) -> Path:
         due=due.isoformat(),
         cases=case_tables(draw_cases(course, "week-1", 3, 1)),
     )
-    write_whole({file: text.encode()})
-    write_where_missing(roster, _ROSTER)
+    write_private(file, text.encode())
+    with private_files():
+        write_where_missing(roster, _ROSTER)
     return roster

@@ -9,8 +9,8 @@ import os
 import secrets
 import traceback
 import webbrowser
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
@@ -24,9 +24,10 @@ import click
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.course.late import with_lateness
 from grader.course.review import Item, decide, items_of, row_key, seen_of, undo, waiting
+from grader.private import write_private
 from grader.report.excerpts import excerpts
 from grader.report.pages import decided_at
-from grader.report.text import file_stem, points, render
+from grader.report.text import MARKER, file_stem, points, render
 from grader.score.verdict import SCORES, Decided, Scores, SubmissionScore, read_scores
 from harness.errors import UserError
 
@@ -50,14 +51,32 @@ def serve(out: Path, who: str, *, anonymous: bool = False) -> None:
     """
     with ReviewServer(out, who, anonymous=anonymous) as server:
         click.echo(f"Review at {server.address}\nOnly this machine can open it. Ctrl-C ends it.")
-        if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):  # else a browser would take the terminal
-            webbrowser.open(server.address)
-        with suppress(KeyboardInterrupt):
+        with _opened(server.address, out), suppress(KeyboardInterrupt):
             server.serve_forever()
     if (path := decisions_path(out)).is_file():
         click.echo(f"\nYour decisions are in {path}. Next: the same grader score as before applies them.")
     else:
         click.echo("\nNothing was decided.")
+
+
+@contextmanager
+def _opened(address: str, out: Path) -> Iterator[None]:
+    """Open an address in a browser, if there is a screen, for the time of the block.
+
+    Everybody on this machine can read the arguments of a browser. So it gets the name of a file that only its owner
+    reads, and that leads to the address. It lies beside the pages, because some browsers see no temporary files.
+    """
+    # Without a screen a browser would take the terminal.
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        yield
+        return
+    door = out / f"review-{secrets.token_hex(4)}.html"
+    write_private(door, f'{MARKER}<meta http-equiv="refresh" content="0; url={address}">\n'.encode())
+    try:
+        webbrowser.open(door.resolve().as_uri())
+        yield
+    finally:
+        door.unlink(missing_ok=True)
 
 
 class ReviewServer(ThreadingHTTPServer):

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from grader.private import private_files, set_rights
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
 from grader.report.pages import render_class_page, render_similar_page, render_submission
 from grader.report.text import MARKER, Progress, file_stem
@@ -44,13 +45,12 @@ def write_reports(
     progress, titles = progress or Progress(), titles or {}
     check_reports_folder(out)
     folder = out.resolve()
-    folder.parent.mkdir(parents=True, exist_ok=True)
     similar = [SIMILAR_PAGE] if likeness != NOTHING_ALIKE else []
     files = [INDEX, *similar, *(f"{file_stem(row.submission)}.html" for row in scores.submissions), GRADEBOOK, SCORES]
     scratch = scratch_path(folder)
-    scratch.mkdir()
     try:
-        with naming(out):
+        with naming(out), private_files():
+            scratch.mkdir(parents=True)
             progress.begin("pages", len(scores.submissions))
             for row in scores.submissions:
                 html = render_submission(
@@ -112,9 +112,12 @@ def new_export(folder: Path, names: Collection[str]) -> Iterator[Path]:
     for path in _foreign_files(folder, names):
         raise UserError(f"{folder} holds {printable(path.name)}, which is no part of an export: move it elsewhere.")
     scratch = scratch_path(folder)
-    scratch.mkdir(parents=True)
     try:
-        yield scratch
+        with private_files():
+            scratch.mkdir(parents=True)
+            yield scratch
+        if folder.is_dir():
+            set_rights(scratch, folder)
         _exchange(scratch, folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -166,9 +169,9 @@ def _write_page(name: str, content: bytes, old: Path, new: Path) -> None:
 
 
 def _carry_over(old: Path, new: Path) -> None:
-    """Copy what new reports keep: permissions and exports."""
+    """Copy what new reports keep: rights and exports."""
     if old.is_dir():
-        shutil.copymode(old, new)
+        set_rights(new, old)
     if (old / EXPORTS).is_dir():
         shutil.copytree(old / EXPORTS, new / EXPORTS, symlinks=True)
 

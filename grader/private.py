@@ -1,0 +1,34 @@
+"""Files that hold grades, answers or names: only their owner reads them, unless the owner has said otherwise."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.files import write_whole
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """Give what is made in the block no rights for others: 0600 and 0700. It holds for all threads of the process."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file as `write_whole` does, for its owner alone. A file that is there keeps its rights."""
+    mode = path.stat().st_mode & 0o777 if path.exists() else None
+    with private_files():
+        write_whole({path: content})
+    if mode is not None:
+        path.chmod(mode)
+
+
+def set_rights(folder: Path, like: Path) -> None:
+    """Give a folder and the files in it the rights of another folder. Whoever enters that may read its files."""
+    mode = like.stat().st_mode & 0o777
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(mode if path.is_dir() else mode & 0o666)
