@@ -110,6 +110,23 @@ def review(reports: Path, who: str | None, anonymous: bool) -> None:
 
 
 @cli.command()
+@click.argument("reports", type=_FOLDER)
+@click.option("--all", "every", is_flag=True, help="Every change of each scoring.")
+def log(reports: Path, every: bool) -> None:
+    """Say who scored and exported REPORTS, when, with which suite and inputs, and what changed."""
+    from datetime import UTC
+
+    from grader.course.log import log_path, read_log, told
+    from grader.score.verdict import head_before
+
+    with naming(reports):
+        entries, scores = read_log(reports), head_before(reports)
+    if not entries:
+        raise UserError(f"There is no {log_path(reports)}: name the folder that grader score wrote.")
+    click.echo("\n".join(told(entries, scores.zone if scores else UTC, every=every)))
+
+
+@cli.command()
 @click.option(
     "--format",
     "platform",

@@ -1,5 +1,6 @@
 """`grader score`: read the submissions, replay what is distinct, score each, write the reports."""
 
+import hashlib
 import sys
 import traceback
 from collections import Counter
@@ -17,6 +18,7 @@ from grader.course.course import read_course
 from grader.course.decisions import apply_decisions, changed_scores, decisions_path, load_decisions
 from grader.course.late import Rule, counting, with_lateness
 from grader.course.lock import Handout
+from grader.course.log import digest, note
 from grader.course.roster import STRANGER, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
@@ -131,8 +133,8 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
     before = head_before(options.out)
     refuse_others(before, blank, options.out)
     console = Console(stderr=True)
-    for note in course.handout.notes() if course else ():
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
+    for sentence in course.handout.notes() if course else ():
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
     with (
         open_grading(options, weights, console) as grading,
         hold_reports_folder(options.out),
@@ -155,8 +157,32 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         write_reports(
             scores, exhibits, options.out, titles=_titles(), names=names, likeness=likeness, progress=progress
         )
+        note(
+            options.out,
+            "score",
+            inputs=_digests(scores.submissions, options, course),
+            counts=Counter(row.status for row in scores.submissions),
+            upgrade=scores.upgrade,
+            changes=scores.changes,
+        )
     with naming(Path("standard output")):  # an error would name the reports, which are written
         return _summarize(scores, found, options.out)
+
+
+def _digests(rows: Sequence[SubmissionScore], options: ScoreOptions, course: "_OfCourse | None") -> dict[str, str]:
+    """Return a SHA-256 of everything that the scores follow from, by its name."""
+    files = {"course": options.course, "times": options.times, "decisions": decisions_path(options.out)}
+    found = {
+        "submissions": digest([(row.submission, str(row.provenance.get("tarball_sha256", ""))) for row in rows]),
+        **{
+            name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for name, path in files.items()
+            if path is not None and path.is_file()
+        },
+    }
+    if course is not None:
+        found["roster"] = digest([(one.login, one.name, one.email, one.section) for one in course.students])
+    return found
 
 
 def grade(

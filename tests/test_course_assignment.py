@@ -22,6 +22,7 @@ from benchmarks.repack import repacked
 from grader.cli import cli
 from grader.course.course import Course, read_course
 from grader.course.kit import answers_in, assignment_files, build_kit
+from grader.course.log import read_log
 from grader.replay.request import recipe_of, trusted_requests
 from grader.score.canaries import reference_report
 from harness.cases import CaseTable, case_of, course_cases, handed_in_ids, may_be_handed_in
@@ -230,6 +231,13 @@ def test_submissions_of_an_assignment_are_scored(
             "not judged", "other version of the case", None,
         )  # fmt: skip
         assert why in row["reason"]
+    scored = [entry for entry in read_log(tmp_path / "reports") if entry.did == "score"]
+    assert [entry.counts.get("not judged", 0) for entry in scored] == [0, 0, 2, 2]
+    assert {entry.inputs["submissions"] for entry in scored} == {scored[0].inputs["submissions"]}
+    assert len({entry.inputs["course"] for entry in scored}) == 2
+    done = CliRunner().invoke(cli, ["log", str(tmp_path / "reports")])
+    assert "ada_a1: 100 -> not judged" in done.output
+    assert max(map(len, done.output.splitlines())) <= 120
     file.write_text(text)
     (tmp_path / "week-1.lock.json").write_bytes(lock.replace(b'"suite": "', b'"suite": "0.0.'))
     done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])

@@ -260,7 +260,7 @@ def test_canvas_keeps_what_no_export_gave(tmp_path: Path) -> None:
     column = "Week 3 (12345)"
     filled = canvas(tmp_path, class_of(ADA, BOB, grace), text, column=column, overwrite=False)
     assert canvas_import(filled.table) == {"102": {"12345": "10"}}
-    assert filled.given == {column: {"102": "10"}}
+    assert filled.given == {column: {"bob@uni.edu": "10"}}
     assert filled.changes == [f"Bob@uni.edu, {column}: nothing -> 10"]
     assert filled.kept == [
         f"ada, {column}: 5.00 stays, which no export gave. --overwrite replaces it by 9.45.",
@@ -270,10 +270,10 @@ def test_canvas_keeps_what_no_export_gave(tmp_path: Path) -> None:
     assert canvas_import(taken.table) == {"101": {"12345": "9.45"}, "102": {"12345": "10"}}
     # What an earlier export gave may change, and N/A beside a grade stays in its row.
     text = text.replace("5.00,44.00", "5.00,N/A")
-    both = {"given": {column: {"101": "5"}}, "overwrite": False}
+    both = {"given": {column: {"ada": "5"}}, "overwrite": False}
     filled = canvas(tmp_path, class_of(ADA), text.replace("Week 3", "steep").replace("Essay", "zigzag"), **both)
     assert canvas_import(filled.table) == {}, "another column is another grade"
-    both["given"] = {"steep (12345)": {"101": "5"}}
+    both["given"] = {"steep (12345)": {"ada": "5"}}
     rows = class_of(ADA, make_row("z", "ada", "zigzag", {}))
     filled = canvas(tmp_path, rows, text.replace("Week 3", "steep").replace("Essay", "zigzag"), **both)
     assert canvas_import(filled.table) == {"101": {"12345": "9.45", "12346": "N/A"}}
@@ -290,7 +290,7 @@ def test_moodle_keeps_grades_and_comments_that_no_export_gave(tmp_path: Path) ->
     again = WORKSHEET.replace(",Submitted,,20.00", ",Submitted,18.90,20.00").replace(
         "=1+1,-,", "=1+1,-,<p>Nothing else was changed (2.5 of 8):&nbsp;Big. Be small.</p>"
     )
-    given = {**filled.given, "Grade": {**filled.given["Grade"], "Participant 7002": "12"}}
+    given = {**filled.given, "Grade": {**filled.given["Grade"], "grace": "12"}}
     filled = moodle(tmp_path, students, again, names=NAMES, overwrite=False, given=given)
     assert moodle_import(filled.table).keys() == {7001}
     assert filled.changes == []

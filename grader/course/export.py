@@ -15,6 +15,7 @@ from pydantic_core import to_json
 
 from grader.course import gradescope
 from grader.course.course import read_course
+from grader.course.log import note
 from grader.private import private_files, write_private
 from grader.report import platforms
 from grader.report.excerpts import own_work
@@ -95,6 +96,7 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
                 raise UserError(f"Another grader writes to {out} right now: wait until it has ended.")
             with new_export(folder, files) as scratch:
                 notes = _write(platform, scores, level, scratch, options, names)
+            note(out, "export", f"{platform}{f' into {options.gradebook.name}' if options.gradebook else ''}")
     for path in (folder / name for name in files):
         if path.exists():
             click.echo(path)
@@ -213,8 +215,8 @@ def _page(out: Path, seen: Scores, level: Level, row: SubmissionScore) -> str:
 
 
 def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str], out: Path) -> None:
-    for note in notes:
-        click.echo(note, err=True)
+    for one in notes:
+        click.echo(one, err=True)
     if waiting := sum(row.status == "not judged" for row in scores.submissions):
         click.echo(f"{waiting} not judged, and without a grade in it: grader review {out} shows why.")
     # Those for you hold rejected submissions, too.

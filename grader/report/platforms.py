@@ -33,7 +33,7 @@ _ROW = dict[str, str]  # a row of an exported table, by heading
 Names = Mapping[str, Sequence[str]]
 
 
-# What earlier exports gave, by column and by the platform's name of a row.
+# What earlier exports gave, by column and login.
 Given = Mapping[str, Mapping[str, str]]
 
 
@@ -63,23 +63,23 @@ class _Cells:
         self.changes: list[str] = []
         self.kept: list[str] = []
 
-    def fill(self, student: str, row: _ROW, id: str, ours: Mapping[str, str]) -> bool:
-        """Return whether these cells of a row, by column, may all be filled; id: the column with the row's name."""
-        if not all(self._may_fill(student, row[id], name, row[name], text) for name, text in ours.items()):
+    def fill(self, student: str, row: _ROW, ours: Mapping[str, str]) -> bool:
+        """Return whether these cells of a student's row, by column, may all be filled."""
+        if not all(self._may_fill(student, name, row[name], text) for name, text in ours.items()):
             return False
         for name, text in ours.items():
-            self.given.setdefault(name, {})[row[id]] = text
+            self.given.setdefault(name, {})[login(student)] = text
             if not _same(row[name], text):
                 before = clipped(row[name].strip(), 60) or "nothing"
                 self.changes.append(f"{printable(student)}, {printable(name)}: {before} -> {clipped(text, 60)}")
         return True
 
-    def _may_fill(self, student: str, row: str, column: str, there: str, ours: str) -> bool:
+    def _may_fill(self, student: str, column: str, there: str, ours: str) -> bool:
         there, who = there.strip(), f"{printable(student)}, {printable(column)}"
         if there.casefold() in _NO_GRADES:
             self.kept.append(f"{who}: {printable(there)} stays. Take it away there if the student shall have {ours}.")
             return False
-        own = self._before.get(column, {}).get(row)
+        own = self._before.get(column, {}).get(login(student))
         if there in ("", "-") or _same(there, ours) or self._overwrite or (own is not None and _same(there, own)):
             return True
         self.kept.append(
@@ -128,7 +128,7 @@ def fill_canvas(
             name: text
             for name, counting in columns.items()
             if (text := _scaled(grade(students[student], counting), most.get(name, "")))
-            and cells.fill(student, row, "ID", {name: text})
+            and cells.fill(student, row, {name: text})
         }
         if not ours:
             continue
@@ -175,7 +175,7 @@ def fill_moodle(
         graded = [one for name in counting if (one := students[student].get(name)) is not None]
         words = [feedback(one) if len(counting) == 1 else f"{one.recipe}: {feedback(one)}" for one in graded]
         changed = {"Grade": _scaled(value, row[ceiling]), "Feedback comments": cell(" | ".join(words))}
-        if not cells.fill(student, row, "Identifier", {name: text for name, text in changed.items() if name in header}):
+        if not cells.fill(student, row, {name: text for name, text in changed.items() if name in header}):
             continue
         places[student] = row
         filled.append([row[name] if name in kept else changed.get(name, cell(row[name])) for name in header])

@@ -1,0 +1,123 @@
+"""The log of a folder of reports: who scored or exported what, and when. It lies beside the reports and only grows."""
+
+import getpass
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+import harness
+from grader.private import private_files
+from grader.report.text import clipped
+from grader.score.schedule import local_time
+from grader.score.verdict import Change
+from harness.errors import UserError
+from harness.run.provenance import harness_hash
+from harness.toml_file import StrictModel
+
+_SHOWN = 10  # changes of one scoring
+
+
+class Entry(StrictModel):
+    """One line of the log.
+
+    did: in a few words. suite: its version, harness_sha256: that of its harness. inputs: SHA-256 by what it is of.
+    counts: how many of each. changes: of points, since the scores before.
+    """
+
+    when: Annotated[datetime, Field(strict=False)]
+    who: str
+    did: Literal["score", "export", "forget"]
+    about: str = ""
+    suite: str
+    harness_sha256: str
+    inputs: dict[str, str] = Field(default_factory=dict)
+    counts: dict[str, int] = Field(default_factory=dict)
+    upgrade: str = ""
+    changes: Annotated[tuple[Change, ...], Field(strict=False)] = ()
+
+
+def log_path(out: Path) -> Path:
+    """Return the file of the log: beside the reports, which are replaced as a whole."""
+    return out.with_name(f"{out.name}.log.jsonl")
+
+
+def note(
+    out: Path,
+    did: Literal["score", "export", "forget"],
+    about: str = "",
+    *,
+    inputs: Mapping[str, str] | None = None,
+    counts: Mapping[str, int] | None = None,
+    upgrade: str = "",
+    changes: Sequence[Change] = (),
+) -> None:
+    """Add a line to the log of these reports; it is on the disk when this returns."""
+    entry = Entry(
+        when=datetime.now(UTC).replace(microsecond=0),
+        who=_user(),
+        did=did,
+        about=about,
+        suite=harness.__version__,
+        harness_sha256=harness_hash(),
+        inputs=dict(inputs or {}),
+        counts=dict(counts or {}),
+        upgrade=upgrade,
+        changes=tuple(changes),
+    )
+    line = entry.model_dump_json(exclude_defaults=True) + "\n"
+    with private_files(), log_path(out).open("a", encoding="utf-8") as file:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have no name for its user
+        return f"user {os.getuid()}"
+
+
+def read_log(out: Path) -> list[Entry]:
+    """Return the lines of the log, the latest last; none without a log. Raises `UserError` that names a wrong line."""
+    path = log_path(out)
+    if not path.is_file():
+        return []
+    found = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            found.append(Entry.model_validate_json(line))
+        except ValidationError:
+            raise UserError(f"{path}, line {number} is not of this log: put the file back as it was.") from None
+    return found
+
+
+def digest(lines: Sequence[Sequence[str]]) -> str:
+    """Return the SHA-256 of a table of texts, whatever the order of its rows."""
+    return hashlib.sha256(json.dumps(sorted(map(list, lines))).encode()).hexdigest()
+
+
+def told(entries: Sequence[Entry], zone: tzinfo = UTC, *, every: bool = False) -> Iterator[str]:
+    """Yield the log as lines for a terminal; every: all changes of each scoring."""
+    for entry in entries:
+        yield (
+            f"{local_time(entry.when, zone)}  {clipped(entry.who, 40)}: {entry.did}"
+            f"{entry.about and ' '}{clipped(entry.about, 200)}  (version {clipped(entry.suite, 40)}, harness"
+            f" {entry.harness_sha256[:8]})"
+        )
+        counts = ", ".join(f"{count} {clipped(name, 40)}" for name, count in entry.counts.items())
+        inputs = ", ".join(f"{clipped(name, 40)} {value[:8]}" for name, value in entry.inputs.items())
+        yield from (f"  {line}" for line in (counts, inputs) if line)
+        if entry.upgrade:
+            yield f"  changed in suite or rubric: {clipped(entry.upgrade, 300)}"
+        shown = entry.changes if every else entry.changes[:_SHOWN]
+        for one in shown:
+            yield f"  {clipped(one.submission, 80)}: {one.before} -> {one.after} ({clipped(one.why, 200)})"
+        if len(shown) < len(entry.changes):
+            yield f"  and {len(entry.changes) - len(shown)} more changes: --all shows them"
