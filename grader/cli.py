@@ -126,6 +126,25 @@ def log(reports: Path, every: bool) -> None:
     click.echo("\n".join(told(entries, scores.zone if scores else UTC, every=every)))
 
 
+@cli.command("forget")
+@click.argument("student", metavar="LOGIN")
+@click.argument("reports", type=_FOLDER, nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget_(student: str, reports: tuple[Path, ...], yes: bool) -> None:
+    """Take a student out of REPORTS, one folder or several, with decisions, exports and log.
+
+    It says which files of the student are left elsewhere.
+    """
+    from grader.course.forget import forget, places_left
+
+    if not yes:
+        confirm(f"Delete all of {student} in {', '.join(map(str, reports))}? It cannot be undone.", "Nothing is gone.")
+    for folder in reports:
+        with naming(folder):
+            click.echo("\n".join(forget(student, folder)))
+    click.echo("\n".join(["Next:", *(f"  {line}" for line in places_left(student))]))
+
+
 @cli.command()
 @click.option(
     "--format",
@@ -148,6 +167,9 @@ def log(reports: Path, every: bool) -> None:
     metavar="EXERCISE",
     multiple=True,
     help="Exercise that counts, or that the autograder scores; repeatable.",
+)
+@click.option(
+    "--pseudonyms", is_flag=True, help="csv and json, with --course: pseudonyms in place of names, and no texts."
 )
 @click.option(
     "--overwrite", is_flag=True, help="Replace grades in that table that no export gave. By default they stay."

@@ -19,7 +19,16 @@ from grader.course.log import note
 from grader.private import private_files, write_private
 from grader.report import platforms
 from grader.report.excerpts import own_work
-from grader.report.gradebook import cell, csv_bytes, export, gradebook, gradebook_json, not_exported, students_of
+from grader.report.gradebook import (
+    cell,
+    csv_bytes,
+    export,
+    gradebook,
+    gradebook_json,
+    not_exported,
+    pseudonymous,
+    students_of,
+)
 from grader.report.pages import render_student, render_submission
 from grader.report.standing import standings
 from grader.report.text import MARKER, clipped, file_stem
@@ -65,6 +74,7 @@ class ExportOptions:
     column: str | None = None
     exercises: tuple[str, ...] = ()
     overwrite: bool = False
+    pseudonyms: bool = False
     visibility: gradescope.Visibility | None = None
     trust_submissions: bool = False
 
@@ -123,10 +133,14 @@ def _write(
         return ()
     seen = as_students_see(scores, level)
     page = partial(_page, options.out, seen, level)
+    told = scores
+    if options.pseudonyms:
+        assert options.course is not None
+        told = pseudonymous(scores, read_course(options.course).secret)
     if platform == "csv":
-        (folder / "grades.csv").write_bytes(gradebook(scores))
+        (folder / "grades.csv").write_bytes(gradebook(told))
     elif platform == "json":
-        (folder / "grades.json").write_bytes(gradebook_json(scores))
+        (folder / "grades.json").write_bytes(gradebook_json(told))
     elif platform == "pages":
         files = {}
         for one in standings(seen).values():
@@ -227,11 +241,14 @@ def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str],
 
 
 def _refuse_unused(platform: Format, options: ExportOptions) -> None:
+    if options.pseudonyms and options.course is None:
+        raise UserError("Pseudonyms follow from the secret of a course: add --course.")
     fills = platform in ("canvas", "moodle") and options.gradebook is not None
     packs = platform == "gradescope-autograder"
     for option, given, used in (
         ("--gradebook", options.gradebook, platform in ("canvas", "moodle")),
         ("--overwrite", options.overwrite, fills),
+        ("--pseudonyms", options.pseudonyms, platform in _FOR_YOU),
         ("--column", options.column, platform == "canvas" and fills),
         ("--exercise", options.exercises, fills or (packs and not options.course)),
         ("--visibility", options.visibility, packs),

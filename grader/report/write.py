@@ -62,20 +62,49 @@ def write_reports(
                 )
                 _write_page(f"{file_stem(row.submission)}.html", html.encode(), folder, scratch)
                 progress.done()
-            with (scratch / INDEX).open("w", encoding="utf-8") as file:
-                file.writelines(render_class_page(scores, likeness, names))
             if similar:
                 (scratch / SIMILAR_PAGE).write_text(render_similar_page(likeness), encoding="utf-8")
-            (scratch / GRADEBOOK).write_bytes(gradebook(scores))
-            with (scratch / SCORES).open("wb") as kept:  # everything else can be made again from it
-                kept.writelines(scores_json(scores))
-                kept.flush()
-                os.fsync(kept.fileno())
+            _write_class(scores, scratch, likeness, names)
             _carry_over(folder, scratch)
             _exchange(scratch, folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return [out / name for name in files]
+
+
+def rewrite_class(scores: Scores, out: Path, *, without: Collection[str]) -> None:
+    """Write what is about the whole class anew from these scores, without the pages of some submissions.
+
+    The pages of all others stay as they are. The page of similar work and the exports go. The caller must hold the
+    folder alone.
+    """
+    folder = out.resolve()
+    scratch = scratch_path(folder)
+    lost = {f"{file_stem(name)}.html" for name in without} | {SIMILAR_PAGE}
+    try:
+        with naming(out), private_files():
+            scratch.mkdir()
+            for path in folder.glob("*.html"):
+                if path.name not in lost:
+                    os.link(path, scratch / path.name)
+            _write_class(scores, scratch, NOTHING_ALIKE, None)
+            set_rights(scratch, folder)
+            _exchange(scratch, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _write_class(scores: Scores, folder: Path, likeness: Likeness, names: Mapping[str, str] | None) -> None:
+    """Write the class page, the gradebook and the scores, each as a new file."""
+    for name in (INDEX, GRADEBOOK, SCORES):
+        (folder / name).unlink(missing_ok=True)
+    with (folder / INDEX).open("w", encoding="utf-8") as file:
+        file.writelines(render_class_page(scores, likeness, names))
+    (folder / GRADEBOOK).write_bytes(gradebook(scores))
+    with (folder / SCORES).open("wb") as kept:  # everything else can be made again from it
+        kept.writelines(scores_json(scores))
+        kept.flush()
+        os.fsync(kept.fileno())
 
 
 def check_reports_folder(out: Path) -> None:

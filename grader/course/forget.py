@@ -1,0 +1,110 @@
+"""`grader forget`: take everything about a student out of reports, decisions, notes of exports and the log."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic_core import to_json
+
+from grader.course.decisions import decisions_path, load_decisions
+from grader.course.export import given_path, read_given
+from grader.course.log import log_path, note, read_log
+from grader.private import write_private
+from grader.report.platforms import Given
+from grader.report.write import EXPORTS, rewrite_class
+from grader.score.identity import ABOUT_OTHERS
+from grader.score.verdict import Scores, SubmissionScore, read_scores
+from grader.session import hold_reports_folder, locked
+from harness.errors import UserError, printable
+from harness.personal import login
+
+
+def forget(student: str, out: Path) -> list[str]:
+    """Take a student out of a folder of reports and the files beside it; return what was done and what is left to do.
+
+    The pages of other students stay. Exports and the page of similar work go: the next `grader export` and
+    `grader score` make them without the student. Raises `UserError` if the folder holds no scores, or nothing of the
+    student.
+    """
+    with hold_reports_folder(out):
+        scores = read_scores(out)
+        gone = [row for row in scores.submissions if login(row.student) == login(student)]
+        names = {row.submission for row in gone}
+        given = read_given(out)
+        in_given = any(login(student) in rows for columns in given.values() for rows in columns.values())
+        if not gone and not in_given:
+            raise UserError(f"{out} holds nothing of {printable(student)}: check the login.")
+        _rewrite_decisions(out, names)
+        if in_given:
+            write_private(given_path(out), to_json(_without(given, login(student)), indent=1) + b"\n")
+        _rewrite_log(out, names)
+        rewrite_class(_remaining(scores, names, student), out, without=names)
+        note(out, "forget", "one student")
+    files = sorted({row.arrival.file for row in gone if row.arrival})
+    return [
+        f"{out}: {len(gone)} rows and their pages are gone, and with them {EXPORTS}/ and the page of similar work.",
+        *(f"  delete where the submissions lie: {printable(file)}" for file in files),
+    ]
+
+
+def _remaining(scores: Scores, names: Collection[str], student: str) -> Scores:
+    """Return the scores without these submissions, and without what the rows of others say of them."""
+    rows = tuple(_unmentioned(row, names, student) for row in scores.submissions if row.submission not in names)
+    return replace(
+        scores,
+        submissions=rows,
+        decisions=tuple(one for one in scores.decisions if one.submission not in names),
+        changes=tuple(one for one in scores.changes if one.submission not in names),
+    )
+
+
+def _unmentioned(row: SubmissionScore, names: Collection[str], student: str) -> SubmissionScore:
+    words = [printable(student), *map(printable, names)]
+    flags = tuple(
+        flag for flag in row.flags if flag.id not in ABOUT_OTHERS or not any(word in flag.message for word in words)
+    )
+    return replace(row, flags=flags)
+
+
+def _without(given: Mapping[str, Given], student: str) -> dict[str, Given]:
+    return {
+        platform: {name: {who: text for who, text in rows.items() if who != student} for name, rows in columns.items()}
+        for platform, columns in given.items()
+    }
+
+
+def _rewrite_decisions(out: Path, names: Collection[str]) -> None:
+    """Take the decisions about these submissions out of their file; what else a person wrote there stays."""
+    path = decisions_path(out)
+    with locked(path.parent, wait=True):
+        entries = load_decisions(out)
+        if not any(one.submission in names for one in entries):
+            return
+        head, *tables = re.split(r"^(?=\[\[override\]\])", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        if len(tables) != len(entries):
+            raise UserError(
+                f"{path}: write each entry as an [[override]] table with a line of its own, so that single ones can go."
+            )
+        kept = (table for table, one in zip(tables, entries, strict=True) if one.submission not in names)
+        write_private(path, (head + "".join(kept)).encode())
+
+
+def _rewrite_log(out: Path, names: Collection[str]) -> None:
+    entries = read_log(out)
+    kept = [
+        entry.model_copy(update={"changes": tuple(one for one in entry.changes if one.submission not in names)})
+        for entry in entries
+    ]
+    if kept != entries:
+        lines = "".join(f"{entry.model_dump_json(exclude_defaults=True)}\n" for entry in kept)
+        write_private(log_path(out), lines.encode())
+
+
+def places_left(student: str) -> Sequence[str]:
+    """Return what a person has to do by hand, a line each."""
+    return [
+        f"Take {printable(student)} out of the roster and the course file: a scoring would list the student again.",
+        "grader clear-cache deletes the cached replays. They hold experiments and logs, and no names.",
+        "Backups, what the platform has, and your own copies stay.",
+    ]
