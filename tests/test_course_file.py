@@ -1,5 +1,6 @@
 """A course file: what it says, and every mistake in it named at once; drawn cases, lateness, attempts."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -19,7 +20,7 @@ from grader.course.late import Rule, counting, with_lateness
 from grader.course.review import waiting
 from grader.intake.handed_in import Arrival, Sender
 from grader.score.schedule import LatePolicy, Schedule
-from grader.score.verdict import Lateness, RuleTotal, Scores, SubmissionScore
+from grader.score.verdict import DEFAULT_RUBRIC, Lateness, RuleTotal, Scores, SubmissionScore
 from harness.cases import case_of, load_cases
 from harness.errors import UserError
 from harness.recipe import LEVELS, load_recipe
@@ -94,7 +95,7 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
         (
             "[assignment.late]",
             RESULTS.format("solution"),
-            "is 2026-10-28 00:00, and somebody has time until 2026-10-30",
+            "is 2026-10-28 00:00, and everybody has time until 2026-10-28 00:14",
         ),
         (
             "[assignment.late]",
@@ -290,3 +291,18 @@ def test_an_unknown_time_waits_where_lateness_would_cost_points() -> None:
     assert "If it was in time, it has 96 of 100." in decided.reason
     (item,) = waiting([decided])
     assert (item.about, item.accepted) == (TOTAL, 96)
+
+
+def test_each_line_that_the_new_file_offers_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(cli, ["course", "new"]).exit_code == 0
+    file = Path("course.toml")
+    Path("my-rubric.toml").write_bytes(DEFAULT_RUBRIC.read_bytes())
+    lines = file.read_text().splitlines()
+    offered = [number for number, line in enumerate(lines) if re.match(r"# (\[assignment|\w+ +=)", line)]
+    assert len(offered) >= 5
+    table = next(number for number in offered if "[assignment.results]" in lines[number])
+    for chosen in (*([table, number] for number in offered), offered):
+        wanted = {number for number in chosen if number != table or chosen[-1] > table}
+        file.write_text("\n".join(line[2:] if at in wanted else line for at, line in enumerate(lines)))
+        check_course(file)

@@ -186,4 +186,17 @@ def test_levels_begin_at_their_local_time() -> None:
     scores = Scores(provenance={}, submissions=(), schedule=SCHEDULE)
     assert [SCHEDULE.level(now) for now in TIMES.values()] == list(TIMES)
     assert SCHEDULE.level(TIMES["score"] + timedelta(minutes=1)) == "feedback"
-    assert as_students_see(scores, "score") == scores
+    assert as_students_see(scores, TIMES["score"]) == scores
+
+
+def test_who_has_an_extension_sees_nothing_before_it_is_over(tmp_path: Path) -> None:
+    late = LatePolicy(points_per_day=10, grace_minutes=15, extensions={"Bob": datetime(2026, 11, 20)})
+    rows = (every_check_lost("ada_a1", "ada"), every_check_lost("bob_a1", "bob"))
+    scores = Scores(provenance={}, submissions=rows, schedule=SCHEDULE.model_copy(update={"late": late}))
+    write_reports(scores, {row.submission: make_exhibits(row.submission) for row in rows}, tmp_path / "reports")
+    over = datetime(2026, 11, 19, 23, 15, tzinfo=UTC)
+    for now, found in ((TIMES["solution"], set()), (over - timedelta(seconds=1), set()), (over, EVERY)):
+        exported(tmp_path / "reports", "pages", now)
+        pages = {name: (tmp_path / f"reports/export/pages/{name}.html").read_text() for name in ("ada", "bob")}
+        assert {name: told(page) for name, page in pages.items()} == {"ada": EVERY, "bob": found}
+    assert "The solution follows on 2026-11-20 00:15 CET." in str(as_students_see(scores, TIMES["score"]))

@@ -79,10 +79,11 @@ class Assignment(StrictModel):
             if until < self.due:
                 raise ValueError(f"gives {printable(student)} less time, until {_shown(until)}: an extension is later")
         feedback, solution = self.released()
-        if solution < self.over:
+        until = self.due + timedelta(minutes=self.late.grace_minutes)
+        if solution < until:
             raise ValueError(
-                f"results.solution is {_shown(solution)}, and somebody has time until {_shown(self.over)}: choose a"
-                " later date"
+                f"results.solution is {_shown(solution)}, and everybody has time until {_shown(until)}: choose a later"
+                " date"
             )
         if solution < feedback:
             raise ValueError(f"results.solution is before feedback, {_shown(feedback)}: change one")
@@ -245,8 +246,12 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
     yield f"  students see feedback from {feedback} and the solution from {solution}, before that only their score"
-    if one.results.feedback and one.results.feedback < one.over:
-        yield f"  feedback tells a right diagnosis, and somebody has time until {_shown(one.over)}"
+    for name, date in (("feedback", one.results.feedback), ("solution", one.results.solution)):
+        if date and date < one.over:
+            yield (
+                f"  the {name} tells a right diagnosis, and somebody has time until {_shown(one.over)}: that student"
+                " sees it then, and may hear it before"
+            )
     known = load_cases()
     twins = {frozenset(pair.exercises) for pair in known.twins}
     for first, second in combinations(cases, 2):

@@ -97,7 +97,7 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
             f"{out} holds the scores of {printable(scores.assignment) or 'no assignment'}, not of"
             f" {printable(options.assignment)}: name the right folder with --out."
         )
-    level = level_of(scores, now or datetime.now(UTC)) if scores else "solution"
+    now = now or datetime.now(UTC)
     with naming(out):
         with private_files():
             out.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
             if not alone:
                 raise UserError(f"Another grader writes to {out} right now: wait until it has ended.")
             with new_export(folder, files) as scratch:
-                notes = _write(platform, scores, level, scratch, options, names)
+                notes = _write(platform, scores, now, scratch, options, names)
             note(out, "export", f"{platform}{f' into {options.gradebook.name}' if options.gradebook else ''}")
     for path in (folder / name for name in files):
         if path.exists():
@@ -113,12 +113,12 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
     click.echo(f"Next: {following}.")
     if scores is not None:
         if scores.schedule and platform not in _FOR_YOU:
-            click.echo(_SEEN[level])
+            click.echo(_said_of_level(platform, scores, now, folder))
         _say_what_is_missing(platform, scores, notes, out)
 
 
 def _write(
-    platform: Format, scores: Scores | None, level: Level, folder: Path, options: ExportOptions, names: platforms.Names
+    platform: Format, scores: Scores | None, now: datetime, folder: Path, options: ExportOptions, names: platforms.Names
 ) -> Sequence[str]:
     """Write the files of an export, and return whom or what it lacks, a sentence each."""
     if scores is None:
@@ -131,8 +131,8 @@ def _write(
         )
         write_zip(folder / "autograder.zip", gradescope.bundle(settings, options.course))
         return ()
-    seen = as_students_see(scores, level)
-    page = partial(_page, options.out, seen, level)
+    seen = as_students_see(scores, now)
+    page = partial(_page, options.out, seen, now)
     told = scores
     if options.pseudonyms:
         assert options.course is not None
@@ -211,8 +211,19 @@ def read_given(out: Path) -> dict[str, platforms.Given]:
         ) from None
 
 
-def _page(out: Path, seen: Scores, level: Level, row: SubmissionScore) -> str:
+def _said_of_level(platform: Format, scores: Scores, now: datetime, folder: Path) -> str:
+    """Return what students see in an export."""
+    if platform == "canvas" and not (folder / "feedback.zip").is_file():
+        return "Students see their totals in it, and nothing else."
+    level = level_of(scores, now)
+    later = {login(row.student) for row in scores.submissions if level_of(scores, now, row.student) != level}
+    more = f" {len(later)} with an extension see less." if later else ""
+    return _SEEN[level] + more
+
+
+def _page(out: Path, seen: Scores, now: datetime, row: SubmissionScore) -> str:
     """Return the page of a submission as its student may see it, from the one that `grader score` wrote."""
+    level = level_of(seen, now, row.student)
     path = out / f"{file_stem(row.submission)}.html"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     if MARKER not in text:

@@ -34,6 +34,8 @@ def write_course(file: Path) -> Path:
         roster=course.roster,
         opens=opens.isoformat(),
         due=due.isoformat(),
+        due_and_grace=(due + timedelta(minutes=15)).isoformat(),
+        over=(due + timedelta(days=4)).isoformat(),
         cases=case_tables(draw_cases(course, "week-1", 3, 1)),
     )
     write_private(file, text.encode())

@@ -16,20 +16,26 @@ _ABOUT_THE_WORK = {
 _LATER = "Why is told with the solution."
 
 
-def level_of(scores: Scores, now: datetime) -> Level:
-    """Return what students may see at an aware time: everything, if no course says otherwise."""
-    return scores.schedule.level(now) if scores.schedule else "solution"
+def level_of(scores: Scores, now: datetime, student: str | None = None) -> Level:
+    """Return what a student, or one without an extension, may see at an aware time.
+
+    That is everything, if no course says otherwise.
+    """
+    return scores.schedule.level(now, student) if scores.schedule else "solution"
 
 
-def as_students_see(scores: Scores, level: Level) -> Scores:
-    """Return the scores with what students may see of each row, and when they see more."""
-    if scores.schedule is None or level == "solution":
+def as_students_see(scores: Scores, now: datetime) -> Scores:
+    """Return the scores with what the student of each row may see at an aware time, and when there is more."""
+    if (schedule := scores.schedule) is None:
         return scores
-    more = f"The solution follows on {scores.schedule.begins('solution')}."
-    if level == "score":
-        more = f"Feedback follows on {scores.schedule.begins('feedback')}. {more}"
-    rows = tuple(seen_by_student(row, level, more) for row in scores.submissions)
-    return replace(scores, submissions=rows)
+    rows = []
+    for row in scores.submissions:
+        level = schedule.level(now, row.student)
+        more = f"The solution follows on {schedule.begins('solution', row.student)}."
+        if level == "score":
+            more = f"Feedback follows on {schedule.begins('feedback', row.student)}. {more}"
+        rows.append(seen_by_student(row, level, more))
+    return replace(scores, submissions=tuple(rows))
 
 
 def seen_by_student(row: SubmissionScore, level: Level, more: str = "") -> SubmissionScore:

@@ -84,12 +84,20 @@ class Schedule(StrictModel):
         own = {login(name): date for name, date in self.late.extensions.items()}
         return own.get(login(student), self.due).replace(tzinfo=self.zone)
 
-    def level(self, now: datetime) -> Level:
-        """Return what students may see at an aware time."""
-        feedback, solution = (date.replace(tzinfo=self.zone) for date in (self.feedback, self.solution))
-        return "solution" if now >= solution else "feedback" if now >= feedback else "score"
+    def level(self, now: datetime, student: str | None = None) -> Level:
+        """Return what a student, or one without an extension, may see at an aware time."""
+        if now >= self._begins("solution", student):
+            return "solution"
+        return "feedback" if now >= self._begins("feedback", student) else "score"
 
-    def begins(self, level: Literal["feedback", "solution"]) -> str:
-        """Return from when students see a level, as words."""
-        date = self.feedback if level == "feedback" else self.solution
-        return local_time(date.replace(tzinfo=self.zone), self.zone)
+    def begins(self, level: Literal["feedback", "solution"], student: str | None = None) -> str:
+        """Return from when a student, or one without an extension, sees a level, as words."""
+        return local_time(self._begins(level, student), self.zone)
+
+    def _begins(self, level: Literal["feedback", "solution"], student: str | None) -> datetime:
+        """Return from when somebody sees a level: who has an extension sees nothing before it is over."""
+        date = (self.feedback if level == "feedback" else self.solution).replace(tzinfo=self.zone)
+        own = {login(name) for name in self.late.extensions}
+        if student is None or login(student) not in own:
+            return date
+        return max(date, self.deadline(student) + timedelta(minutes=self.late.grace_minutes))
