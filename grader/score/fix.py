@@ -195,7 +195,7 @@ def _judge_without_symptom(
             "No symptom is left and every check is sound, but in some states of the training a step differs:"
             f" {comparison.conditional}. The instructor decides."
         )
-    if why := doubt(evidence) or unmade(evidence) or _not_executed(comparison):
+    if why := doubt(evidence) or unmade(evidence) or _not_measured(comparison):
         return _open(f"The metrics are those of a correct fix, but the instructor has to look: {why}.")
     if comparison.is_right:
         return full(*_CORRECT, "Each function behaves as in a right program, and no symptom is left.")
@@ -273,8 +273,10 @@ def _masking(evidence: Evidence, cause: Cause) -> str:
     return "The edit only changes one number, to a wrong value" if _changes_a_number(evidence) else ""
 
 
-def _not_executed(comparison: Comparison) -> str:
-    """Return the first statement of a fix that no measurement executes, as a clause, or ""."""
+def _not_measured(comparison: Comparison) -> str:
+    """Return what of a fix could not be measured, or its first statement that no measurement executes, as a clause."""
+    if comparison.unmeasured:
+        return f"{comparison.unmeasured[0]} could not be measured"
     return f"no measurement executes `{comparison.not_executed[0][:80]}`" if comparison.not_executed else ""
 
 

@@ -20,13 +20,15 @@ class Aspect:
     """One thing that a program does.
 
     `rests_on` names the aspects that may change this one. Two lists of numbers agree if they differ by at most
-    `rounding` times their largest number; with `by_entry`, times the larger of the two that are compared.
+    `rounding` times their largest number, or by `least`; with `by_entry`, times the larger of the two that are
+    compared.
     """
 
     name: str
     rests_on: tuple[str, ...] = ()
     rounding: float = 1e-4
     by_entry: bool = False
+    least: float = 1e-12
 
 
 # How many roundings two programs must be apart for a third to be like one of them alone.
@@ -49,7 +51,8 @@ ASPECTS: Mapping[str, Aspect] = {
         # Statistics over 60 batches of 48 examples. A program that draws nothing has none, so it rests on no batch.
         Aspect("augmentation", ("training data",), rounding=0.06),
         Aspect("network", ("training data",)),
-        Aspect("loss", ("training data",)),
+        # The logarithm of a sum of exponentials of outputs of 20 is exact to 1e-6 in float32.
+        Aspect("loss", ("training data",), least=1e-6),
         Aspect("update rule", ("training data",), rounding=1e-3),
         # float16 rounds to 5e-4.
         Aspect("step", _MADE_OF, rounding=3e-3),
@@ -68,6 +71,8 @@ ASPECTS: Mapping[str, Aspect] = {
 _OF_SMALL_LOSS, _MORE_ROUNDING = "small loss", 15
 FEATURES = "features"
 """One more key of a behaviour: which features of the program act, 1 or 0 each."""
+RAISES = "raises"
+"""The figure of an aspect whose measurement a program breaks off: the name of its error."""
 NOT_EXECUTED = "not executed"
 """One more key of a behaviour: the statements that no probe has executed, by function; `NEVER_CALLED` before all."""
 NEVER_CALLED = "(never called)"
@@ -225,6 +230,12 @@ def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...
     return tuple(name for name, wanted in least.items() if _number(mine.get(name)) < wanted)
 
 
+def unmeasured(own: Behaviour, reference: Behaviour) -> dict[str, str]:
+    """Return the aspects whose measurement a program breaks off, and the reference does not, with its error."""
+    raised = {aspect: str(own[aspect][RAISES][0]) for aspect in ASPECTS if RAISES in own.get(aspect, {})}
+    return {aspect: error for aspect, error in raised.items() if RAISES not in reference.get(aspect, {})}
+
+
 def not_executed(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:
     """Return the statements that no probe has executed, and that these other programs have not or do execute.
 
@@ -260,14 +271,14 @@ def _roundings(pair: tuple[Number, Number], largest: float, aspect: Aspect) -> f
     if isinstance(one, str) or isinstance(two, str):
         return 0.0 if one == two else math.inf
     scale = max(abs(one), abs(two)) if aspect.by_entry else largest
-    return abs(one - two) / max(aspect.rounding * scale, 1e-12)
+    return abs(one - two) / max(aspect.rounding * scale, aspect.least)
 
 
 def _between(own: Sequence[Number], low: Sequence[Number], high: Sequence[Number], aspect: Aspect) -> bool:
     if not len(own) == len(low) == len(high):
         return False
     # Each end has a rounding of its own: the lowest number may be far below the highest.
-    slack = [aspect.rounding * _largest(end) for end in (low, high)]
+    slack = [max(aspect.rounding * _largest(end), aspect.least) for end in (low, high)]
     for one, *ends in zip(own, low, high, strict=True):
         if isinstance(one, str) or any(isinstance(end, str) for end in ends):
             if one not in ends:

@@ -26,7 +26,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
-from harness.behaviour.compare import NEVER_CALLED, NOT_EXECUTED
+from harness.behaviour.compare import NEVER_CALLED, NOT_EXECUTED, RAISES
 from harness.checks.core.subject import Subject, Trial
 from harness.checks.core.training import no_autocast
 from harness.data import DATASETS
@@ -51,7 +51,15 @@ _DRAWN = 60  # batches
 _DOUBLINGS, _SURE = 12, 6.0  # of weights, until nine in ten outputs stand out so far: a loss of about 0.01
 _NEAR = 0.1  # how far measurements lie from the outputs that fit them, in deviations of either
 # Calls that look at a number and do no more.
-_LOOKS = frozenset(("item", "float", "int", "len", "str", "round", "mean", "norm", "max", "min", "sum", "tolist"))
+_LOOKS = frozenset(
+    ("abs", "all", "any", "float", "format", "int", "item", "items", "join", "keys", "len", "list", "max", "mean",
+     "min", "norm", "round", "set", "sorted", "str", "sum", "tolist", "tuple", "values")
+)  # fmt: skip
+# Calls that give the parts of a network.
+_PARTS = frozenset(
+    ("parameters", "named_parameters", "buffers", "named_buffers", "modules", "named_modules", "children",
+     "named_children", "zip", "enumerate", "list", "tuple", "reversed")
+)  # fmt: skip
 # Constants that the settings of a run may change.
 _SET_BY_RUNS = frozenset({"EPOCHS", "BATCH_SIZE"})
 _FACTOR = 2.0**10  # of a gradient scaler, which begins with 2**16
@@ -73,7 +81,7 @@ def measure_behaviour(subject: Subject) -> Behaviour:
                 for figure, numbers in probe(subject):
                     figures[figure] = [_plain(number) for number in numbers]
             except Exception as error:  # of the program's code, in whatever way it is called
-                figures["raises"] = [type(error).__name__]
+                figures[RAISES] = [type(error).__name__]
             found[name] = figures
     found[NOT_EXECUTED] = _not_executed(ast.parse(subject.source), executed)
     return found
@@ -131,8 +139,9 @@ def _not_executed(
 ) -> Figures:
     """Return what no probe has executed of each function, or `NEVER_CALLED` before all its statements.
 
-    That is statements and, of those that were executed, branches of an expression. Errors that a program may raise are
-    left out: a training that goes on has not met them. So are `print`, and what a constant of the file switches off.
+    That is statements and, of those that were executed, branches of an expression. What cannot act is left out: errors
+    that a program may raise, because a training that goes on has not met them; `print`; what a constant of the file
+    switches off, or a graphics card, as the grader has none; and loops over parts that a network does not have.
     """
     found: Figures = {}
     constants = _constants(tree) if constants is None else constants
@@ -143,9 +152,11 @@ def _not_executed(
         if isinstance(node, ast.FunctionDef):
             statements = list(_own_statements(node.body, constants))
             missed = [one for one in statements if lines.isdisjoint(_lines_of(one))]
+            without = {id(part) for one in statements if one not in missed for part in _over_no_parts(one, lines)}
             if statements and len(missed) == len(statements):
                 found[name] = [NEVER_CALLED]
-            texts = [ast.unparse(one).partition("\n")[0] for one in missed if not _prints(one)]
+            acting = [one for one in missed if not (_prints(one) or _is_for_cards(one) or id(one) in without)]
+            texts = [ast.unparse(one).partition("\n")[0] for one in acting]
             branches = chain(
                 *(_branches(one, constants) for one in statements if one not in missed and not _prints(one))
             )
@@ -159,16 +170,20 @@ def _constants(tree: ast.AST) -> dict[str, object]:
     """Return the names of a file that stand for one constant everywhere, with it; not those that a run may set."""
     stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     stored += [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
-    found = {}
+    found: dict[str, object] = {}
     for node in getattr(tree, "body", ()):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value)) if stored.count(name) == 1:
                 found[name] = value
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Tuple(elts=[])) if stored.count(name) == 1:
+                found[name] = ()
     return {name: value for name, value in found.items() if name not in _SET_BY_RUNS}
 
 
 def _value_of(test: ast.expr, constants: Mapping[str, object]) -> bool | None:
-    """Return whether a condition holds that asks for constants alone; None if it asks for anything else."""
+    """Return whether a condition holds that asks for constants or a graphics card; None for anything else."""
+    if ast.unparse(test) == "torch.cuda.is_available()":
+        return False
     match test:
         case ast.Constant(value=value):
             return bool(value)
@@ -188,7 +203,8 @@ def _own_statements(block: Sequence[ast.stmt], constants: Mapping[str, object]) 
             yield node
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
-        holds = _value_of(node.test, constants) if isinstance(node, ast.If) else None
+        asks = getattr(node, "test" if isinstance(node, ast.If) else "iter", None)
+        holds = _value_of(asks, constants) if isinstance(node, ast.If | ast.For) and asks is not None else None
         parts = {None: ("body", "orelse", "finalbody"), True: ("body",), False: ("orelse",)}[holds]
         handlers = [handler.body for handler in getattr(node, "handlers", ())]
         for inner in (*(getattr(node, part, ()) for part in parts), *handlers):
@@ -210,7 +226,30 @@ def _branches(statement: ast.stmt, constants: Mapping[str, object]) -> Iterator[
                 parts = [one]
             case _:
                 parts = []
-        yield from ((part, f"{ast.unparse(part)} in {ast.unparse(node)}") for part in parts)
+        # A name or a constant does nothing.
+        acting = (part for part in parts if not isinstance(part, ast.Name | ast.Constant))
+        yield from ((part, f"{ast.unparse(part)} in {ast.unparse(node)}") for part in acting)
+
+
+def _called(node: ast.AST) -> list[str]:
+    """Return the last names of all calls in a piece of source."""
+    calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
+    return [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in calls]
+
+
+def _over_no_parts(statement: ast.stmt, lines: set[int]) -> Iterator[ast.stmt]:
+    """Yield what stands in a loop over parts of a network, if it has none of these parts."""
+    if not isinstance(statement, ast.For):
+        return
+    names = _called(statement.iter)
+    if names and _PARTS.issuperset(names) and lines.isdisjoint(chain(*map(_lines_of, statement.body))):
+        yield from (one for inner in statement.body for one in ast.walk(inner) if isinstance(one, ast.stmt))
+
+
+def _is_for_cards(statement: ast.stmt) -> bool:
+    """Return whether all that a statement calls is about graphics cards."""
+    calls = [ast.unparse(one.func) for one in ast.walk(statement) if isinstance(one, ast.Call)]
+    return bool(calls) and all(name.startswith("torch.cuda.") for name in calls)
 
 
 def _prints(statement: ast.stmt) -> bool:
@@ -257,6 +296,18 @@ def _not_finite(subject: Subject) -> list[float]:
 
 def _validation_data(subject: Subject) -> Probe:
     yield from _data(*subject.trial().validation)
+    if DATASETS[subject.data.name].kind == "tokens":
+        yield _tried("with a symbol that training has not seen", lambda: _with_unseen(subject))
+
+
+def _with_unseen(subject: Subject) -> list[float]:
+    """Return numbers of the validation inputs, if another symbol takes the place of the commonest one in training."""
+    data = subject.tensors()
+    symbols = data.train.symbols
+    commonest, next_one = symbols[symbols > 0].bincount().argsort(descending=True, stable=True)[:2]
+    symbols[symbols == commonest] = next_one
+    _, (inputs, _) = subject.experiment().load_data(data)
+    return _features_of(_phases(inputs))
 
 
 def _data(inputs: Tensor, labels: Tensor) -> Probe:
@@ -442,7 +493,8 @@ def _update_rule(subject: Subject) -> Probe:
     trial = subject.trial()
     model, optimizer, scheduler = trial.model, trial.optimizer, trial.scheduler
     held = {id(parameter): group for group in optimizer.param_groups for parameter in group["params"]}
-    yield "held", [float(id(parameter) in held) for parameter in model.parameters()]
+    # An optimizer passes a parameter over that needs no gradient.
+    yield "held", [float(id(parameter) in held and parameter.requires_grad) for parameter in model.parameters()]
     yield "foreign", [float(len(held.keys() - {id(parameter) for parameter in model.parameters()}))]
     steps = min(trial.steps, _MOST_SCHEDULED)
     watched = [0, 1, 2, *(round(index * (steps - 1) / (_EXAMINED - 1)) for index in range(1, _EXAMINED))]
@@ -459,7 +511,8 @@ def _update_rule(subject: Subject) -> Probe:
         signs = _draws((trial.steps,), 9).sign() * 0.5 + 0.6  # gradients of one direction, of two lengths
         for step in range(steps):
             for p, gradient in zip(small, base, strict=True):
-                p.grad = gradient * float(signs[step])
+                if p.requires_grad:
+                    p.grad = gradient * float(signs[step])
             optimizer.step()
             if scheduler is not None:
                 scheduler.step()
@@ -788,7 +841,9 @@ def _features(subject: Subject) -> Probe:
     yield "resting parameters", [float(_resting(subject))]
     yield "pruning", [sum(1 - float(mask.double().mean()) for mask in _weight_masks(model))]
     groups = optimizer.param_groups
-    yield "weight decay", [float(any(group.get("weight_decay", 0) for group in groups) or _moves_by_itself(subject))]
+    decays = any(group.get("weight_decay", 0) for group in groups) or _moves_without_gradient(subject)
+    yield "weight decay", [float(decays or _moves_by_itself(subject))]
+    yield "several workers", [float(getattr(experiment.module, "WORKERS", 0) > 1)]
     rates = set()
     for _ in range(min(trial.steps, _MOST_SCHEDULED)):
         rates.add(round(float(groups[0]["lr"]), 12))
@@ -829,6 +884,16 @@ def _weight_masks(model: nn.Module) -> Iterator[Tensor]:
         shapes = {parameter.shape for parameter in module.parameters(recurse=False)}
         masks = (buffer for buffer in module.buffers(recurse=False) if buffer.dtype == torch.bool)
         yield from (mask for mask in masks if mask.shape in shapes)
+
+
+def _moves_without_gradient(subject: Subject) -> bool:
+    """Return whether the first step of the optimizer moves weights whose gradient is zero, as a hook of it may."""
+    trial = subject.trial()
+    start = [p.detach().clone() for p in trial.model.parameters()]
+    for p in trial.model.parameters():
+        p.grad = torch.zeros_like(p)
+    trial.optimizer.step()
+    return not all(torch.equal(p, s) for p, s in zip(trial.model.parameters(), start, strict=True))
 
 
 def _moves_by_itself(subject: Subject) -> bool:
@@ -968,12 +1033,25 @@ class _StandIn(nn.Module):
         self._answers = {_key(row): output for row, output in zip(inputs, outputs, strict=True)}
         self._unknown = torch.zeros_like(outputs[0])
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor, *_: object) -> Tensor:
         """Return the answers to rows of inputs; zeros for a row that it does not know."""
         outputs = torch.stack([self._answers.get(_key(row), self._unknown) for row in inputs])
         if self.training:
             self.norm(inputs.reshape(-1, 1).float())
         return self.dropout(outputs) if self.training else outputs
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the layers of the network, if it is a sequence."""
+        return iter(self.__dict__["_network"])
+
+    def __len__(self) -> int:
+        return len(self.__dict__["_network"])
+
+    def __getitem__(self, index: int) -> Any:
+        return self.__dict__["_network"][index]
+
+    def __bool__(self) -> bool:
+        return True
 
     def __getattr__(self, name: str) -> Any:
         """Return what `evaluate` reads of the network for a further metric."""

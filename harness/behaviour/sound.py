@@ -33,6 +33,7 @@ from harness.behaviour.compare import (
     not_executed,
     places_apart,
     roots,
+    unmeasured,
 )
 from harness.errors import UserError
 from harness.toml_file import StrictModel
@@ -173,8 +174,8 @@ class Cause:
 
     as_before: in some figure, or on some parameter, the program still does what the broken one does, and its functions
     do not make up for it together. weaker: it differs from the healthy one as the broken one does, and less; or it is a
-    known fix that leaves the cause. doubtful: it is a number beside the right ones, of which nobody has said that it is
-    wrong.
+    known fix that leaves the cause. doubtful: nobody has said that it is wrong: a number beside the right ones, answers
+    that are as before beside other training data, or what could not be measured.
     """
 
     id: str
@@ -197,7 +198,7 @@ class Comparison:
     programs that no longer act. other_loss: the loss is another one that is right. other_data: the data differ from the
     reference fix's. not_executed: statements of the fix alone that no measurement has executed. conditional: a
     step that differs in some states of the training only. other_network: a right network fixes a cause, and it is not
-    the reference fix's.
+    the reference fix's. unmeasured: aspects whose measurement the fix breaks off.
     """
 
     causes: tuple[Cause, ...]
@@ -208,6 +209,7 @@ class Comparison:
     not_executed: tuple[str, ...] = ()
     conditional: Difference | None = None
     other_network: bool = False
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def is_right(self) -> bool:
@@ -217,7 +219,7 @@ class Comparison:
     @property
     def spoilt(self) -> tuple[Difference, ...]:
         """Metrics, answers, and what is kept or resumed, which were not broken and are no longer right."""
-        return tuple(one for one in self.other if one.aspect in _EXACT)
+        return tuple(one for one in self.other if one.aspect in _EXACT and one.aspect not in self.unmeasured)
 
     @property
     def left(self) -> tuple[Cause, ...]:
@@ -274,6 +276,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         other_loss=any(aspect in apart and aspect in accepted for aspect in _OF_LOSS),
         other_data=not apart.keys().isdisjoint(("training data", "validation data")),
         other_network=other_network,
+        unmeasured=tuple(f for f in unmeasured(own, reference) if f in apart),
         conditional=None if right_step else is_conditional(own, reference),
         not_executed=not_executed(own, [reference, *(one.broken for one in programs.breaks if one.broken)]),
     )
@@ -281,6 +284,8 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
 
 def _is_fixed_otherwise(one: Break, programs: SoundPrograms, own: Behaviour, apart: Mapping[str, Difference]) -> bool:
     """Return whether only another break acts, the update rule is a sound one, or network and loss act together."""
+    if any(example.is_like(own) for example in one.masked):
+        return False
     if one.edited == (_RULE,) and any(difference(_RULE, own, sound) is None for sound in programs.sound):
         return True
     if set(one.edited) <= _TOGETHER and _act_together(one, apart):
@@ -323,10 +328,33 @@ def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, 
     if (broken := one.broken) is not None:
         if not _is_made_up_for(one, apart):
             before = [aspect for aspect in wrong if _is_as_before(aspect, one, own, broken, reference)]
+            if any(_is_fixed_elsewhere(example, before, own, broken) for example in one.right):
+                before = []
         # Fewer wrong examples lie on the way to the broken ones; so may other right losses and rules of update.
         weaker |= any(goes_towards(aspect, own, broken, reference) for aspect in wrong if aspect in _OF_DATA)
+    left = apart[(before or wrong)[0]]
     doubtful = any(_is_doubtful(own, example) for example in one.doubtful)
-    return Cause(one.id, apart[(before or wrong)[0]], bool(before), weaker, doubtful)
+    # The training may prepare its data as the answers do.
+    doubtful |= left.aspect == "serving" and "training data" in apart and "training data" not in one.changed
+    doubtful |= left.aspect in unmeasured(own, reference)
+    return Cause(one.id, left, bool(before), weaker, doubtful)
+
+
+def _is_fixed_elsewhere(example: Example, before: Sequence[str], own: Behaviour, broken: Behaviour) -> bool:
+    """Return whether a right program leaves on its way all that a program still does as the broken one.
+
+    That is so if the right program is the broken one there, too, and the program has another number wherever the right
+    one has: it may draw the other one of two matrices, in another size.
+    """
+    if not before or not set(before) <= _BY_PARAMETER or example.other_end is not None:
+        return False
+    for aspect in before:
+        if not (have_one_form(aspect, own, broken) and have_one_form(aspect, example.behaviour, broken)):
+            return False
+        right, mine = (places_apart(aspect, one, broken) for one in (example.behaviour, own))
+        if not right or any(not set(places) <= set(mine.get(figure, ())) for figure, places in right.items()):
+            return False
+    return True
 
 
 def _is_made_up_for(one: Break, apart: Mapping[str, Difference]) -> bool:

@@ -22,6 +22,7 @@ the entries, while a warm-up has hardly begun; an eps of 1.0 outweighs all of th
 """
 
 import math
+from collections.abc import Callable
 from statistics import median
 
 import torch
@@ -29,6 +30,7 @@ import torch
 from harness.checks.core.finding import Check, Finding, Limit, mechanism, short, sound
 from harness.checks.core.loss import kind_of, range_of, stable_loss
 from harness.checks.core.subject import Subject, Trial, as_vector, reference_gradients, worst
+from harness.errors import UserError
 
 CHECK = Check(
     order=50,
@@ -110,7 +112,7 @@ def _peaks(trial: Trial) -> list[float]:
         rates.append([float(group["lr"]) for group in trial.optimizer.param_groups])
         if trial.scheduler is None:
             break
-        trial.optimizer.step(lambda: 0.0)  # without gradients it moves nothing
+        _step(trial, lambda: 0.0)  # without gradients it moves nothing
         trial.scheduler.step()
     return [worst([*group]) for group in zip(*rates, strict=True)]
 
@@ -149,9 +151,20 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
         trial.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trial.model.parameters(), limit)
-        trial.optimizer.step(loss.item)  # L-BFGS asks for the loss again
+        _step(trial, loss.item)  # L-BFGS asks for the loss again
         losses.append(loss.item())
     return losses
+
+
+def _step(trial: Trial, loss: Callable[[], float]) -> None:
+    """Step the optimizer of a trial. Raises `UserError` if a hook of the experiment fails."""
+    try:
+        trial.optimizer.step(loss)
+    except Exception as error:
+        raise UserError(
+            f"{trial.experiment.path}: the optimizer's step, without train_step around it, raised"
+            f" {type(error).__name__}: {error}. A hook of the optimizer may need what train_step does."
+        ) from error
 
 
 def _usual_norm(subject: Subject) -> float:

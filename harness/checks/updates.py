@@ -108,6 +108,7 @@ def measure(subject: Subject) -> Finding:
                 del used[name]
             if not used:
                 continue
+            waiting[0] = {name: one for name, one in waiting[0].items() if name not in resting}
             own = as_vector(used, waiting[0])
             if bool(own.isfinite().all()):
                 expected = torch.stack([as_vector(one, waiting[0]) for one in waiting]).mean(dim=0)

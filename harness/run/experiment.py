@@ -102,9 +102,10 @@ class Experiment:
 
     called: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, path: Path, module: ModuleType) -> None:
+    def __init__(self, path: Path, module: ModuleType, source: str = "") -> None:
         self.path = path
         self.module = module
+        self._source = source
         self._functions: dict[str, Callable[..., Any]] = {
             name: getattr(module, name) for name in (*FUNCTIONS, *OPTIONAL_FUNCTIONS) if hasattr(module, name)
         }
@@ -162,6 +163,15 @@ class Experiment:
         for name, value in wanted.items():
             if value is not None and hasattr(self.module, name):
                 setattr(self.module, name, value)
+
+    def in_new_process(self) -> "Experiment":
+        """Return the experiment as another process would load it: what it keeps in its module is not there."""
+        if not self._source:
+            return self
+        try:
+            return load_experiment(self.path, self._source)
+        finally:
+            sys.modules[_MODULE_NAME] = self.module
 
     def scalers(self) -> dict[str, torch.amp.GradScaler]:
         """Return the gradient scalers that the experiment keeps at module level, by name."""
@@ -310,7 +320,7 @@ def load_experiment(path: Path, source: str) -> Experiment:
             f"{path} raised {_headline(error)} when it was loaded\n{_student_lines(error, path)}Fix that line."
         ) from error
     _check_parts(module, path)
-    return Experiment(path, module)
+    return Experiment(path, module, source)
 
 
 def _check_parts(module: ModuleType, path: Path) -> None:

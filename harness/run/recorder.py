@@ -1,6 +1,6 @@
 """Measures each batch of a run: the gradients that the optimizer used, and the outputs of two layers.
 
-Gradients are read in a pre-hook of every optimizer's step, so they are the ones that it used, wherever the
+Gradients are read in the last pre-hook of every optimizer's step, so they are the ones that it used, wherever the
 experiment clears, unscales or clips them. On the CPU, NumPy sums them up on the same memory: under portable numerics
 ATen's reductions run without vector instructions and take four times as long. On a card torch sums them up, and
 all figures of a batch come over in one transfer.
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
 from harness.run.experiment import HarnessFault
 from harness.run.metrics_log import Record
+from harness.run.step_hooks import LastStepHook
 
 Scalar = Tensor | float  # a tensor while it is on a card
 PLACES = ("first", "last")
@@ -41,13 +41,13 @@ class Recorder:
         self._indices = {id(p): index for index, p in enumerate(self._parameters)}
         self._clip_norm = clip_norm
         self._model = model
-        self._handles: list[RemovableHandle] = []
+        self._handles: list[RemovableHandle | LastStepHook] = []
         self._fresh: set[int] = set()  # parameters with a backward pass since the last step
         self._start_batch()
 
     def __enter__(self) -> "Recorder":
         self._handles = [
-            register_optimizer_step_pre_hook(_guarded(self._before_step)),
+            LastStepHook(_guarded(self._before_step)),
             _first_layer(self._model).register_forward_hook(self._activation_hook("first")),
             self._model.register_forward_hook(self._activation_hook("last")),
         ]

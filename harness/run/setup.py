@@ -82,16 +82,18 @@ class TrainingSetup:
         parts = self.model, self.optimizer, self.scheduler
         buffer = io.BytesIO()
         torch.save(self.experiment.call("save_checkpoint", *parts), buffer)
+        again = self.experiment.in_new_process()
+        again.apply(self.settings)
         torch.manual_seed(self.settings.seed)
-        model = self.experiment.build_model().to(self.device)
-        optimizer = self.experiment.build_optimizer(model)
-        scheduler = self.experiment.build_scheduler(optimizer, self.steps)
+        model = again.build_model().to(self.device)
+        optimizer = again.build_optimizer(model)
+        scheduler = again.build_scheduler(optimizer, self.steps)
         # In place: the recorder watches these tensors.
         self.model.load_state_dict(model.state_dict())
         self.optimizer.load_state_dict(optimizer.state_dict())
         if self.scheduler is not None and scheduler is not None:
             self.scheduler.load_state_dict(scheduler.state_dict())
-        self.experiment.call("load_checkpoint", torch.load(io.BytesIO(buffer.getvalue())), *parts)
+        again.call("load_checkpoint", torch.load(io.BytesIO(buffer.getvalue())), *parts)
 
     @torch.no_grad()
     def served_accuracy(self, model: nn.Module) -> float:

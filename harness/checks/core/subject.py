@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.optim.lr_scheduler import LRScheduler
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from harness.canonical_setup import canonical_setup
 from harness.data.datasets import Dataset
@@ -24,6 +23,7 @@ from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 from harness.run.settings import RunSettings
 from harness.run.setup import Adapt, TrainingSetup, deterministic_minibatches
+from harness.run.step_hooks import LastStepHook
 
 Gradients = dict[str, Tensor]
 ROUNDING = 1e-5
@@ -147,7 +147,10 @@ def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
 
 @contextmanager
 def used_gradients(model: nn.Module) -> Iterator[Gradients]:
-    """Collect the gradient of each parameter when an optimizer first uses it, without the factor of a scaler."""
+    """Collect the gradient of each parameter when an optimizer first uses it, without the factor of a scaler.
+
+    Hooks of the experiment's own, which may clip or average gradients, have run by then.
+    """
     gradients: Gradients = {}
 
     def collect(optimizer: torch.optim.Optimizer, *_: object) -> None:
@@ -156,7 +159,7 @@ def used_gradients(model: nn.Module) -> Iterator[Gradients]:
             if parameter.grad is not None and name not in gradients:
                 gradients[name] = parameter.grad.detach() / (1.0 if scale is None else scale)
 
-    handle = register_optimizer_step_pre_hook(collect)
+    handle = LastStepHook(collect)
     try:
         yield gradients
     finally:

@@ -1,0 +1,34 @@
+"""A hook that runs before each optimizer's update, behind the hooks of the experiment itself."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
+
+StepHook = Callable[..., Any]
+
+
+class LastStepHook:
+    """Calls `hook(optimizer, args, kwargs)` before each step of any optimizer, until it is removed.
+
+    torch calls global hooks first. An experiment's own hook may still clip or average gradients, so ours joins the
+    optimizer's own hooks, as the last one, when that optimizer first steps.
+    """
+
+    def __init__(self, hook: StepHook) -> None:
+        self._hook = hook
+        self._joined: dict[torch.optim.Optimizer, RemovableHandle] = {}
+        self._every = register_optimizer_step_pre_hook(self._join)
+
+    def _join(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
+        if optimizer not in self._joined:
+            self._joined[optimizer] = optimizer.register_step_pre_hook(self._hook)
+
+    def remove(self) -> None:
+        """Remove the hook from every optimizer."""
+        self._every.remove()
+        for handle in self._joined.values():
+            handle.remove()
+        self._joined.clear()
