@@ -116,9 +116,8 @@ class _OfCourse:
 def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None) -> int:
     began, times = datetime.now(UTC), None
     if options.times is not None:
-        people = [one.names for one in course.students] if course else ()
         told = read_times(options.times, course.schedule.zone if course else None)
-        times = Times(told, options.times.name, people)
+        times = Times(told, options.times.name, [one.names for one in course.students] if course else ())
     found = read_folder(folder, times, trust_dates=options.trust_file_dates)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
     blank = Scores(
@@ -153,9 +152,9 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         scores = replace(scores, submissions=flagged(rows, likeness))
         changes = changed_scores(scored_before(options.out), scores)
         scores = replace(scores, changes=changes, upgrade=upgrade_between(before, scores))
-        names = {login(one.login): one.name for one in course.students} if course else {}
+        people = {login(one.login): (one.name, one.section) for one in course.students} if course else {}
         write_reports(
-            scores, exhibits, options.out, titles=_titles(), names=names, likeness=likeness, progress=progress
+            scores, exhibits, options.out, titles=_titles(), people=people, likeness=likeness, progress=progress
         )
         note(
             options.out,

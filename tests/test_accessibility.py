@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_core_python.selenium import Axe
+from axe_core_python.selenium import Axe  # type: ignore[import-untyped]
 from click.testing import CliRunner
 from made_up_class import TITLES, changed, made_up_class, make_row
 from made_up_runs import make_run
 from reviewing import reviewing
 from selenium.webdriver import Chrome
 from test_report_pages import hostile_exhibits, hostile_row
-from test_similarity import likeness_of
+from test_similarity import copied
 
 from grader.cli import cli
 from grader.report.write import write_reports
@@ -49,9 +49,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     change = Change(submission="wim_steep", before="missing", after="not judged", why="handed in now")
     whole = Scores(provenance={"warning": "Careful."}, submissions=rows, changes=(change,), upgrade="another rubric")
     out = folder / "reports"
-    write_reports(
-        whole, {**exhibits, hostile.submission: hostile_exhibits()}, out, titles=TITLES, likeness=likeness_of()
-    )
+    write_reports(whole, {**exhibits, hostile.submission: hostile_exhibits()}, out, titles=TITLES, likeness=copied()[0])
     assert CliRunner().invoke(cli, ["export", "--format", "pages", "--out", str(out)]).exit_code == 0
     broken = make_run(folder / "broken", explode_at=12, steps_per_epoch=10)
     write_run_page(make_run(folder / "fixed", run="fixed", steps_per_epoch=10), title="Two", compare_with=broken)

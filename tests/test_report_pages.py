@@ -196,9 +196,9 @@ class TestClassPage:
         assert when_chart(SCORES) is None, "no time is known"
 
     def test_a_roster_tells_what_a_student_is_called(self) -> None:
-        names = {"ada": "Ada <i>Lovelace</i>", "nobody": "Nobody"}
+        people = {"ada": ("Ada <i>Lovelace</i>", "B"), "nobody": ("Nobody", "")}
         rows = [make_row("1", "Ada", "a", {}), make_row("2", "bob", "a", {}), make_row("3", "cem", "a", {})]
-        page = "".join(render_class_page(Scores(provenance={}, submissions=tuple(rows)), names=names))
+        page = "".join(render_class_page(Scores(provenance={}, submissions=tuple(rows)), people=people))
         assert page.count('<span class="soft">Ada &lt;i&gt;Lovelace&lt;/i&gt;</span>') == 1
         assert "Nobody" not in page
 

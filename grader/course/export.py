@@ -29,6 +29,7 @@ from grader.report.gradebook import (
     pseudonymous,
     students_of,
 )
+from grader.report.items import ITEM_COLUMNS, item_cells, items, matrix
 from grader.report.pages import render_student, render_submission
 from grader.report.standing import standings
 from grader.report.text import MARKER, clipped, file_stem
@@ -47,7 +48,7 @@ _FORMATS: dict[Format, tuple[tuple[str, ...], str]] = {
     "canvas": (("canvas.csv", "feedback.zip"), "import it into Canvas (Grades, Import)"),
     "moodle": (("moodle.csv", "feedback.zip"), "import it into Moodle"),
     "gradescope-autograder": (("autograder.zip",), "upload it in Gradescope: Configure Autograder, Zip file upload"),
-    "csv": (("grades.csv",), "open it in a spreadsheet"),
+    "csv": (("grades.csv", "matrix.csv", "items.csv"), "open them in a spreadsheet"),
     "json": (("grades.json",), "read it with your own program"),
     "pages": (("index.csv",), "send each file to the login that stands beside it"),
 }
@@ -139,6 +140,14 @@ def _write(
         told = pseudonymous(scores, read_course(options.course).secret)
     if platform == "csv":
         (folder / "grades.csv").write_bytes(gradebook(told))
+        people = {} if options.pseudonyms else people_of(options.course)
+        columns, lines, _ = matrix(told, people)
+        tables: dict[str, list[Sequence[str]]] = {
+            "matrix.csv": [columns, *lines],
+            "items.csv": [ITEM_COLUMNS, *map(item_cells, items(told))],
+        }
+        for name, table in tables.items():
+            (folder / name).write_bytes(csv_bytes([list(map(cell, row)) for row in table], mark=True))
     elif platform == "json":
         (folder / "grades.json").write_bytes(gradebook_json(told))
     elif platform == "pages":
@@ -146,8 +155,8 @@ def _write(
         for one in standings(seen).values():
             files[one.name] = f"{file_stem(one.name)}.html"
             (folder / files[one.name]).write_text(render_student(one, page), encoding="utf-8")
-        lines = [("login", "file"), *((cell(student), file) for student, file in files.items())]
-        (folder / "index.csv").write_bytes(csv_bytes(lines, mark=True))
+        index = [("login", "file"), *((cell(student), file) for student, file in files.items())]
+        (folder / "index.csv").write_bytes(csv_bytes(index, mark=True))
     elif options.gradebook is None:
         (folder / f"{platform}.csv").write_bytes(export(seen, "canvas" if platform == "canvas" else "moodle"))
         if platform == "canvas":
@@ -190,6 +199,12 @@ def _fill(
         changes.append(f"  and {len(filled.changes) - _LISTED} more: compare {platform}.csv with {options.gradebook}.")
     counts = f"Students with a grade: {len(filled.places)}. Feedback files: {files}."
     return [counts, *changes, *filled.kept, *filled.notes]
+
+
+def people_of(course: Path | None) -> dict[str, tuple[str, str]]:
+    """Return name and section of each student of a course, by login; nothing without a course."""
+    students = read_course(course).students() if course else ()
+    return {login(one.login): (one.name, one.section) for one in students}
 
 
 def given_path(out: Path) -> Path:

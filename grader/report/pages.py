@@ -10,6 +10,7 @@ from typing import get_args
 
 from markupsafe import Markup
 
+from grader.report.items import ITEM_COLUMNS, People, item_cells, items, matrix
 from grader.report.markdown import shown_report
 from grader.report.standing import Student
 from grader.report.text import (
@@ -59,12 +60,13 @@ class Row:
 
 
 def render_class_page(
-    scores: Scores, likeness: Likeness = NOTHING_ALIKE, names: Mapping[str, str] | None = None
+    scores: Scores, likeness: Likeness = NOTHING_ALIKE, people: People | None = None
 ) -> Iterator[str]:
     """Return the page as HTML, in pieces; it leads to the page of `likeness`, if there is something on that.
 
-    names: what students are called, by login as `harness.personal.login` has it.
+    people: name and section of students, by login as `harness.personal.login` has it.
     """
+    people = people or {}
     every = criteria_in(scores.submissions)
     criteria = every if len(every) <= _MOST_CRITERIA else ()
     # By name, so that what a student handed in stands beside what is missing, whatever a platform calls its files.
@@ -72,7 +74,7 @@ def render_class_page(
     rows = [
         Row(
             score=row,
-            name=(names or {}).get(login(row.student or ""), ""),
+            name=people.get(login(row.student or ""), ("", ""))[0],
             recipe=clipped(row.recipe, _NAME_LIMIT),
             page=f"{file_stem(row.submission)}.html",
             criteria=tuple(row.criteria[name].points if name in row.criteria else None for name in criteria),
@@ -99,6 +101,9 @@ def render_class_page(
             "hardest": hardest(counting),
             "left_out": len(scores.submissions) - len(counting),
             "schedule": scores.schedule,
+            **_by_student(scores, people),
+            "item_columns": ITEM_COLUMNS,
+            "items": _cells(map(item_cells, items(scores)), 60),
             "plot_height": _PLOT_HEIGHT,
             "mean_columns": ["Exercise", "n", "Total", *(name.capitalize() for name in every)],
             "means": [
@@ -125,6 +130,16 @@ def render_class_page(
         },
         script="index.js",
     )
+
+
+def _by_student(scores: Scores, people: People) -> dict[str, object]:
+    """Return the matrix of students and exercises, and the mean of each section, as the page shows them."""
+    columns, lines, sections = matrix(scores, people)
+    return {
+        "matrix_columns": [clipped(name, 40) for name in columns],
+        "matrix": _cells(lines, 80),
+        "sections": _cells(sections, 40) if len(sections) > 1 else [],
+    }
 
 
 def render_similar_page(likeness: Likeness) -> str:

@@ -15,8 +15,9 @@ _NO_EXERCISE = "a file that names no exercise"
 
 @dataclass(frozen=True)
 class Standing:
-    """One exercise of one student. `row` is the submission that counts, or None; `words` say the rest."""
+    """One exercise of one student. `row` is the submission that counts, or None; `words` tell, `short` is one word."""
 
+    short: str
     words: str
     row: SubmissionScore | None = None
 
@@ -58,11 +59,13 @@ def _standing(rows: Sequence[SubmissionScore], counting: SubmissionScore | None)
     why = f"Your file cannot be read: {clipped(unread[-1].reason, 600)}" if unread else ""
     others = [row for row in rows if row is not counting and row.status not in ("missing", "rejected")]
     if counting is not None and counting.status != "missing":
-        words = "not judged yet: it waits for your instructor"
+        short, words = "open", "not judged yet: it waits for your instructor"
         if counting.total is not None:
-            words = f"{points(counting.total)} of 100"
-        return Standing(f"{words}. Another file cannot be read." if unread else words, counting)
+            short, words = points(counting.total), f"{points(counting.total)} of 100"
+        return Standing(short, f"{words}. Another file cannot be read." if unread else words, counting)
     if others:
         waits = "Your instructor decides whose file this is, or which of several files counts."
-        return Standing(f"waits. {waits}")
-    return Standing(f"cannot be read. {why} Hand it in again, if there is time." if unread else "missing")
+        return Standing("waits", f"waits. {waits}")
+    if unread:
+        return Standing("unread", f"cannot be read. {why} Hand it in again, if there is time.")
+    return Standing("missing", "missing")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from grader.private import private_files, set_rights
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
+from grader.report.items import People
 from grader.report.pages import render_class_page, render_similar_page, render_submission
 from grader.report.text import MARKER, Progress, file_stem
 from grader.score.similarity import NOTHING_ALIKE, Likeness
@@ -31,14 +32,14 @@ def write_reports(
     out: Path,
     *,
     titles: Mapping[str, str] | None = None,
-    names: Mapping[str, str] | None = None,
+    people: People | None = None,
     likeness: Likeness = NOTHING_ALIKE,
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
-    exhibits: what the page of each submission shows beside the score. titles: the title of each recipe. names: what
-    students are called, by login. likeness: what `similar.html` shows, which is written if something is alike.
+    exhibits: what the page of each submission shows beside the score. titles: the title of each recipe. people: name
+    and section of students, by login. likeness: what `similar.html` shows, which is written if something is alike.
     The same input gives the same bytes. Whatever stops this leaves the earlier reports as they were. Raises
     `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
     """
@@ -64,7 +65,7 @@ def write_reports(
                 progress.done()
             if similar:
                 (scratch / SIMILAR_PAGE).write_text(render_similar_page(likeness), encoding="utf-8")
-            _write_class(scores, scratch, likeness, names)
+            _write_class(scores, scratch, likeness, people)
             _carry_over(folder, scratch)
             _exchange(scratch, folder)
     finally:
@@ -94,12 +95,12 @@ def rewrite_class(scores: Scores, out: Path, *, without: Collection[str]) -> Non
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _write_class(scores: Scores, folder: Path, likeness: Likeness, names: Mapping[str, str] | None) -> None:
+def _write_class(scores: Scores, folder: Path, likeness: Likeness, people: People | None) -> None:
     """Write the class page, the gradebook and the scores, each as a new file."""
     for name in (INDEX, GRADEBOOK, SCORES):
         (folder / name).unlink(missing_ok=True)
     with (folder / INDEX).open("w", encoding="utf-8") as file:
-        file.writelines(render_class_page(scores, likeness, names))
+        file.writelines(render_class_page(scores, likeness, people))
     (folder / GRADEBOOK).write_bytes(gradebook(scores))
     with (folder / SCORES).open("wb") as kept:  # everything else can be made again from it
         kept.writelines(scores_json(scores))

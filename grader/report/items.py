@@ -1,0 +1,157 @@
+"""Figures of a class: a student by exercise matrix, and how hard and how telling each exercise is.
+
+Only submissions that count and are graded enter the figures. Difficulty is the mean total. Discrimination is the
+correlation of an exercise's totals with the mean of the same students' other exercises (the corrected item-total
+correlation; Crocker and Algina, "Introduction to Classical and Modern Test Theory", 1986, chapter 14). Both have
+intervals of 95 %: of the mean by the normal distribution, of the correlation by Fisher's z.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from statistics import StatisticsError, correlation, fmean, median, stdev
+
+from grader.report.gradebook import exercises_of, students_of
+from grader.report.standing import standings
+from grader.report.text import MISSING, tenths
+from grader.score.verdict import Scores, SubmissionScore
+from harness.personal import login
+
+_SURE = 1.96  # standard deviations to each side of an interval of 95 %
+_LEAST = 4  # pairs of a correlation that has an interval
+ITEM_COLUMNS = (
+    "Exercise", "Graded", "Mean", "95 % of the mean", "Discrimination", "95 % of it", "Files each", "Hours between",
+)  # fmt: skip
+Interval = tuple[float, float]
+People = Mapping[str, tuple[str, str]]  # name and section by login
+
+
+@dataclass(frozen=True)
+class Item:
+    """The figures of one exercise; None where there are too few submissions.
+
+    graded: how many count. discrimination: from -1 to 1. attempts: files a student, hours: the median time between two
+    of them.
+    """
+
+    exercise: str
+    graded: int
+    mean: float | None
+    mean_interval: Interval | None
+    discrimination: float | None
+    discrimination_interval: Interval | None
+    attempts: float | None
+    hours: float | None
+
+
+def matrix(scores: Scores, people: People) -> tuple[list[str], list[list[str]], list[list[str]]]:
+    """Return a table of students and exercises, and one of sections, as text: headings and lines, then lines alone.
+
+    people: name and section by login, as `harness.personal.login` has it. A cell holds points, or how the student
+    stands; the last one the mean of the points. A section has how many are graded, and their mean.
+    """
+    found = standings(scores)
+    exercises = sorted({name for student in found.values() for name in student.exercises})
+    lines = []
+    sections: dict[str, list[float]] = defaultdict(list)
+    for key, student in found.items():
+        name, section = people.get(key, ("", ""))
+        cells = [student.exercises[one].short if one in student.exercises else MISSING for one in exercises]
+        rows = [standing.row for standing in student.exercises.values()]
+        totals = [row.total for row in rows if row is not None and row.total is not None]
+        sections[section] += totals
+        lines.append([student.name, name, section, *cells, tenths(fmean(totals) if totals else None)])
+    means = [
+        [name or MISSING, str(len(totals)), tenths(fmean(totals) if totals else None)]
+        for name, totals in sorted(sections.items())
+    ]
+    return ["Student", "Name", "Section", *exercises, "Mean"], lines, means
+
+
+def items(scores: Scores) -> list[Item]:
+    """Return the figures of each exercise that somebody handed in, sorted."""
+    students = students_of(scores)
+    exercises = exercises_of(students)
+    totals = [
+        [None if (row := found.get(exercise)) is None else row.total for exercise in exercises]
+        for found in students.values()
+    ]
+    attempts = _attempts(scores.submissions)
+    return [_item(name, place, totals, attempts[name]) for place, name in enumerate(exercises)]
+
+
+def item_cells(item: Item) -> list[str]:
+    """Return the figures of an exercise as text, in the order of `ITEM_COLUMNS`."""
+
+    def interval(pair: Interval | None, digits: int) -> str:
+        return MISSING if pair is None else f"{pair[0]:.{digits}f} to {pair[1]:.{digits}f}"
+
+    found = item.discrimination
+    return [
+        item.exercise,
+        str(item.graded),
+        tenths(item.mean),
+        interval(item.mean_interval, 1),
+        MISSING if found is None else f"{found:.2f}",
+        interval(item.discrimination_interval, 2),
+        tenths(item.attempts),
+        tenths(item.hours),
+    ]
+
+
+def _item(
+    name: str, place: int, totals: Sequence[Sequence[float | None]], attempts: Sequence[Sequence[datetime | None]]
+) -> Item:
+    own = [row[place] for row in totals]
+    graded = [total for total in own if total is not None]
+    rest = [[one for at, one in enumerate(row) if at != place and one is not None] for row in totals]
+    pairs = [(one, fmean(others)) for one, others in zip(own, rest, strict=True) if one is not None and others]
+    found = _correlation(pairs)
+    gaps = [
+        (after - before).total_seconds() / 3600
+        for moments in attempts
+        for before, after in pairwise(sorted(filter(None, moments)))
+    ]
+    return Item(
+        exercise=name,
+        graded=len(graded),
+        mean=fmean(graded) if graded else None,
+        mean_interval=_around_mean(graded),
+        discrimination=found,
+        discrimination_interval=None if found is None else _around_correlation(found, len(pairs)),
+        attempts=fmean(map(len, attempts)) if attempts else None,
+        hours=median(gaps) if gaps else None,
+    )
+
+
+def _around_mean(totals: Sequence[float]) -> Interval | None:
+    if len(totals) < 2:
+        return None
+    half = _SURE * stdev(totals) / math.sqrt(len(totals))
+    return max(fmean(totals) - half, 0.0), min(fmean(totals) + half, 100.0)
+
+
+def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
+    try:
+        return correlation(*zip(*pairs, strict=True)) if len(pairs) >= _LEAST else None
+    except StatisticsError:  # all totals are equal
+        return None
+
+
+def _around_correlation(found: float, count: int) -> Interval | None:
+    if count < _LEAST or abs(found) >= 1:
+        return None
+    half = _SURE / math.sqrt(count - 3)
+    return math.tanh(math.atanh(found) - half), math.tanh(math.atanh(found) + half)
+
+
+def _attempts(rows: Iterable[SubmissionScore]) -> Mapping[str, list[list[datetime | None]]]:
+    """Return, by exercise, the times of each student's files."""
+    found: dict[str, dict[str, list[datetime | None]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row.status != "missing":
+            found[row.recipe][login(row.student)].append(row.arrival.submitted_at if row.arrival else None)
+    return defaultdict(list, {name: list(of_student.values()) for name, of_student in found.items()})
