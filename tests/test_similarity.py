@@ -21,7 +21,7 @@ from trial import LABELLED, labelled_fixes
 from grader.report.pages import render_class_page, render_similar_page, render_submission
 from grader.report.text import file_stem
 from grader.report.write import write_reports
-from grader.score.similarity import NOTHING_ALIKE, Likeness, Work, find_alike, flagged
+from grader.score.similarity import NOTHING_ALIKE, Likeness, Work, find_alike, flagged, groups_of
 from grader.score.verdict import Scores
 from harness.recipe import load_recipe
 from harness.workspace import report_template
@@ -273,6 +273,24 @@ def test_the_page_shows_both_texts_with_what_they_share_marked(tmp_path: Path) -
     write_reports(scores_of(*rows), {}, tmp_path / "reports")
     assert not (tmp_path / "reports" / "similar.html").exists()
     assert file_stem("similar") != "similar"
+
+
+def test_four_copies_are_one_group() -> None:
+    text = ALONE["storyteller"]
+    likeness = found(
+        *everyone(),
+        *(work(name, text) for name in ("ann", "bea", "cas")),
+        work("x", PROGRAMS[0]["original"] * 2),
+        work("y", PROGRAMS[0]["original"] * 2),
+    )
+    assert len(likeness.pairs) == 7
+    four, two = groups_of(likeness.pairs)
+    assert sorted(one.student for one in four.members) == ["ann", "bea", "cas", "storyteller"]
+    assert (len(four.pairs), four.more, [one.student for one in two.members]) == (3, 3, ["x", "y"])
+    page = render_similar_page(likeness)
+    assert '<h2 id="groups">2 groups</h2>' in page
+    assert "3 more pairs of this group are not shown" in page
+    Page(page).check()
 
 
 def test_the_page_has_the_same_bytes_under_every_hash_seed() -> None:

@@ -28,7 +28,7 @@ from grader.report.text import (
 )
 from grader.score.identity import SAME_STUDENT, own_flags
 from grader.score.schedule import Schedule, local_time
-from grader.score.similarity import NOTHING_ALIKE, Likeness
+from grader.score.similarity import NOTHING_ALIKE, Likeness, groups_of
 from grader.score.verdict import Check, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
 from harness.page.charts import WIDE, ChartSource, DrawnLine, LineChart, Mark, make_axis
 from harness.page.run_data import number
@@ -125,7 +125,7 @@ def render_class_page(
             ],
             "provenance": fact_rows(scores.provenance),
             "warning": scores.provenance.get("warning"),
-            "pairs": len(likeness.pairs),
+            "groups_alike": len(groups_of(likeness.pairs)),
             "similar": likeness != NOTHING_ALIKE,
         },
         script="index.js",
@@ -144,9 +144,13 @@ def _by_student(scores: Scores, people: People) -> dict[str, object]:
 
 def render_similar_page(likeness: Likeness) -> str:
     """Return the page of works that are alike as HTML: pairs side by side, and what was left out of the comparison."""
-    return render(
-        "similar.html.j2", {"pairs": likeness.pairs, "most": _MOST_PAIRS, "common": likeness.common, "stem": file_stem}
-    )
+    groups = groups_of(likeness.pairs)
+    left = _MOST_PAIRS
+    shown = []
+    for group in groups:
+        shown.append((group, group.pairs[:left], len(group.pairs[left:]) + group.more))
+        left = max(left - len(group.pairs), 0)
+    return render("similar.html.j2", {"groups": shown, "common": likeness.common, "stem": file_stem})
 
 
 def histogram(totals: Iterable[float]) -> list[tuple[int, float]]:

@@ -88,6 +88,38 @@ NOTHING_ALIKE = Likeness()
 
 
 @dataclass(frozen=True)
+class Group:
+    """Works of one exercise that are alike, directly or through others.
+
+    pairs: the strongest ones that connect all members, the most alike first. more: how many other pairs there are.
+    """
+
+    exercise: str
+    members: tuple[Work, ...]
+    pairs: tuple[Pair, ...]
+    more: int = 0
+
+
+def groups_of(pairs: Iterable[Pair]) -> list[Group]:
+    """Return the groups that these pairs make, the most alike first. The pairs come in that order."""
+    # Kruskal's algorithm: a pair that connects nothing new is not needed to see how a group hangs together.
+    groups: dict[tuple[str, str], Group] = {}
+    for pair in pairs:
+        one, other = (
+            groups.setdefault((work.exercise, work.submission), Group(work.exercise, (work,), ()))
+            for work in (pair.one, pair.other)
+        )
+        if one is other:
+            joined = replace(one, more=one.more + 1)
+        else:
+            members = (*one.members, *other.members)
+            joined = Group(one.exercise, members, (*one.pairs, *other.pairs, pair), one.more + other.more)
+        groups |= dict.fromkeys([(work.exercise, work.submission) for work in joined.members], joined)
+    found = {id(group): replace(group, pairs=tuple(sorted(group.pairs, key=_rank))) for group in groups.values()}
+    return sorted(found.values(), key=lambda group: _rank(group.pairs[0]))
+
+
+@dataclass(frozen=True)
 class _Kind:
     """A text to compare by runs of `run` words.
 
