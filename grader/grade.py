@@ -19,7 +19,7 @@ from grader.course.decisions import apply_decisions, changed_scores, decisions_p
 from grader.course.late import Rule, counting, with_lateness
 from grader.course.lock import Handout
 from grader.course.log import digest, note
-from grader.course.roster import STRANGER, with_missing, with_roster_flags
+from grader.course.roster import STRANGER, with_groups, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
@@ -85,7 +85,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     with course_cases(cases):
         of_course = _OfCourse(
             course.id, assignment.id, course.schedule(assignment), assignment.attempts, course.students(), cases,
-            Handout(course, assignment),
+            Handout(course, assignment), assignment.excused, assignment.groups,
         )  # fmt: skip
         return _score_folder(folder, replace(options, rubric=rubric), of_course)
 
@@ -101,10 +101,12 @@ class _OfCourse:
     students: Sequence[Student]
     cases: Sequence[Case]
     handout: Handout
+    excused: Mapping[str, Sequence[str]]
+    groups: Sequence[Sequence[str]]
 
     def with_missing(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
-        """Return the rows and those of what is missing."""
-        return tuple(with_missing(rows, self.students, self.cases))
+        """Return the rows, those that repeat a submission for the others of a group, and those of what is missing."""
+        return tuple(with_missing(with_groups(rows, self.groups), self.students, self.cases, self.excused))
 
     def compared(self, rows: Sequence[SubmissionScore], now: datetime) -> tuple[SubmissionScore, ...]:
         """Return the rows with what lateness costs, which attempt counts, and the flags of the roster."""
@@ -393,11 +395,11 @@ def _titles() -> Mapping[str, str]:
 def _in_all(statuses: Mapping[str, int], others: int, ignored: Mapping[str, int]) -> str:
     """Return a line that counts everything: submissions by status, what is none, and what was ignored."""
     submissions = {"graded": 0, "rejected": 0, "not judged": 0} | dict(statuses)
-    missing = submissions.pop("missing", 0)
+    absent = {status: submissions.pop(status, 0) for status in ("missing", "excused")}
     kinds = ", ".join(f"{number} {status}" for status, number in submissions.items())
     number = sum(submissions.values())
     parts = [f"{number} {'submission' if number == 1 else 'submissions'} ({kinds})"]
-    parts += [f"{missing} missing"] if missing else []
+    parts += [f"{count} {status}" for status, count in absent.items() if count]
     parts += [f"{others} without a submission in it"] if others else []
     parts += [f"ignored {kind} ({number})" for kind, number in ignored.items()]
     return f"In all: {', '.join(parts)}."

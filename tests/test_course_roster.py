@@ -5,13 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from courses import write_course
+from courses import COURSE, write_course
+from made_up_class import make_row
 
-from grader.course.course import read_course
-from grader.course.roster import read_roster, with_missing, with_roster_flags
+from grader.course.course import check_course, read_course
+from grader.course.decisions import Decision, apply_decisions
+from grader.course.roster import EVERY, GROUP, read_roster, with_groups, with_missing, with_roster_flags
 from grader.intake.handed_in import Arrival, Sender
-from grader.score.identity import Student, compared, own_flags
-from grader.score.verdict import SubmissionScore
+from grader.report.gradebook import grade, is_excused, students_of
+from grader.report.platforms import fill_canvas
+from grader.score.identity import OTHER_NAME, Student, compared, own_flags
+from grader.score.verdict import Flag, Scores, SubmissionScore
 from harness.errors import UserError
 from harness.personal import personal_seed
 
@@ -163,3 +167,70 @@ def test_a_seed_follows_from_course_login_and_case() -> None:
     assert personal_seed("x", "ada", "a1") == personal_seed("x", " ADA ", "a1")
     assert personal_seed("x", "zoe\u0308", "a1") == personal_seed("x", "zoë", "a1")
     assert personal_seed("ml", "ada", "a1") == 3508203955  # kits that are handed out rely on it
+
+
+# --- Excused students and groups ---
+
+
+def test_an_excused_case_is_no_missing_one(tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path))
+    cases = course.cases(course.find("week-1"))
+    rows = with_missing([], course.students(), cases, {"Ada": ["a2"], "bob": [EVERY]})
+    assert {(row.student, row.recipe): row.status for row in rows} == {
+        (student, case): "excused" if (student, case) == ("ada", "a2") or student == "bob" else "missing"
+        for student in ("ada", "bob", "cem")
+        for case in ("a1", "a2", "a3")
+    }
+    handed_in = make_row("ada_a1", "ada", "a1", {})
+    rows = with_missing([handed_in], course.students(), cases, {"ada": ["a2"]})
+    students = students_of(Scores(provenance={}, submissions=(*rows,)))
+    assert grade(students["ada"], ["a1", "a2", "a3"]) == 50, "a3 is missing, a2 does not count"
+    assert grade(students["ada"], ["a2"]) is None and is_excused(students["ada"], ["a2"])
+    table = tmp_path / "canvas.csv"
+    table.write_text(
+        "Student,ID,SIS User ID,SIS Login ID,Section,Week (1)\n    Points Possible,,,,,100\nAda,1,,ada,,\n"
+    )
+    assert b'"EX"' in fill_canvas(students, table, exercises=["a2"]).table
+
+
+def test_what_one_of_a_group_hands_in_counts_for_all(tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path))
+    cases = course.cases(course.find("week-1"))
+    row = make_row("ada_a1", "ada", "a1", {})
+    foreign = make_row("x_a2", "ada", "a2", {}, flags=(Flag(id=OTHER_NAME, message="?"),))
+    rows = with_groups([row, foreign], [["ADA", "bob"]])
+    assert {(one.submission, one.student, one.copy_of) for one in rows} == {
+        ("ada_a1", "ada", ""), ("ada_a1 (with bob)", "bob", "ada_a1"), ("x_a2", "ada", ""),
+    }  # fmt: skip
+    whole = with_missing(rows, course.students(), cases)
+    assert ("bob", "a1", "missing") not in {(one.student, one.recipe, one.status) for one in whole}
+    copy = next(one for one in whole if one.copy_of)
+    assert [flag.id for flag in with_roster_flags([copy], course.students(), cases)[0].flags] == [GROUP]
+    # A decision holds for the group, or for one member alone.
+    of_all = Decision(submission="ada_a1", total=50, comment="So.")
+    of_one = Decision(submission="ada_a1 (with bob)", total=70, comment="He did more.")
+    for decisions, totals in (([of_all], {50}), ([of_all, of_one], {50, 70}), ([of_one], {100, 70})):
+        decided = apply_decisions(Scores(provenance={}, submissions=(*rows,)), decisions).submissions
+        again = with_groups(decided, [["ada", "bob"]])
+        assert {one.total for one in again if one.recipe == "a1"} == totals
+        assert len(again) == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            'excused = { ada = ["b1"] }',
+            "excuses ada from b1, which is none of its cases: choose from a1, a2, a3, or all",
+        ),
+        ('excused = { eve = ["all"] }', "eve is excused, and is not on the roster"),
+        ('groups = [["ada", "bob"], ["cem", "Ada"]]', "has ada in groups twice"),
+        ('groups = [["ada", "eve"]]', "eve is in a group, and is not on the roster"),
+        ('groups = [["ada"]]', "at least 2 items"),
+    ],
+)
+def test_wrong_groups_and_excuses_are_named(line: str, said: str, tmp_path: Path) -> None:
+    file = write_course(tmp_path, COURSE.replace("[assignment.late]", f"{line}\n[assignment.late]", 1))
+    with pytest.raises(UserError) as error:
+        check_course(file)
+    assert said in str(error.value)

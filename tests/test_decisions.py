@@ -299,6 +299,6 @@ def test_changes_say_what_came_what_went_and_what_counts() -> None:
         "joe_huge_lr (missing)": ("missing", "not expected", "the student or the case is gone"),
         "kim_huge_lr": ("100", "100, does not count", "it counts no longer"),
         "kim_huge_lr-1": ("new", "100", "handed in now"),
-        "mia_huge_lr (missing)": ("not expected", "missing", "the student or the case is new"),
+        "mia_huge_lr (missing)": ("not expected", "missing", "the student, the case or the excuse is new"),
     }
     assert changed_scores([], Scores(provenance={}, submissions=(*now,))) == ()

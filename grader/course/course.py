@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, field_validator, model_validator
 
 from grader.course.late import Rule
-from grader.course.roster import read_roster
+from grader.course.roster import EVERY, read_roster
 from grader.score.identity import Student
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights
@@ -27,6 +27,7 @@ from harness.toml_file import StrictModel, read_record, read_table
 COURSE = Path("course.toml")
 _Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 _Text = Annotated[str, Field(min_length=1)]
+_Group = Annotated[tuple[str, ...], Field(min_length=2, strict=False)]
 _MOST_SHOWN = 50
 
 
@@ -56,6 +57,8 @@ class Assignment(StrictModel):
     """What students work on from one date to another.
 
     attempts: which submission counts. rubric: the weights, by default the grader's. hints: whether the kit has some.
+    excused: the cases that do not count for some students, by login; "all" stands for all of them. groups: logins of
+    students who hand in together: what one of them hands in counts for all.
     """
 
     id: _Id
@@ -67,6 +70,10 @@ class Assignment(StrictModel):
     attempts: Rule = "latest"
     rubric: _Text | None = None
     hints: bool = False
+    excused: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = Field(default_factory=dict)
+    groups: Annotated[
+        tuple[Annotated[tuple[str, ...], Field(min_length=2, strict=False)], ...], Field(strict=False)
+    ] = ()
     case: Annotated[tuple[_CourseCase, ...], Field(min_length=1, strict=False)]
 
     @model_validator(mode="after")
@@ -87,6 +94,21 @@ class Assignment(StrictModel):
             )
         if solution < feedback:
             raise ValueError(f"results.solution is before feedback, {_shown(feedback)}: change one")
+        return self
+
+    @model_validator(mode="after")
+    def _names_its_cases_and_one_group_each(self) -> "Assignment":
+        ids = [one.id for one in self.case]
+        for student, names in self.excused.items():
+            for name in names:
+                if name not in (EVERY, *ids):
+                    raise ValueError(
+                        f"excuses {printable(student)} from {printable(name)}, which is none of its cases: choose from"
+                        f" {', '.join(ids)}, or {EVERY}"
+                    )
+        counts = Counter(login(name) for group in self.groups for name in group)
+        if twice := [name for name, count in counts.items() if count > 1]:
+            raise ValueError(f"has {printable(twice[0])} in groups twice: keep one")
         return self
 
     def dates(self) -> Iterator[datetime]:
@@ -211,6 +233,12 @@ def check_course(path: Path) -> list[str]:
             problems += [
                 f"{one.id}: {printable(name)} has an extension, and is not on the roster" for name in strangers
             ]
+            for words, names in (("is excused", one.excused), ("is in a group", [n for g in one.groups for n in g])):
+                problems += [
+                    f"{one.id}: {printable(name)} {words}, and is not on the roster"
+                    for name in names
+                    if students and login(name) not in logins
+                ]
     problems = list(dict.fromkeys(item.removesuffix(".") for item in problems))
     if problems or course is None:
         count = f"{len(problems)} correction{'s' * (len(problems) > 1)}"

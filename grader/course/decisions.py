@@ -306,12 +306,12 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
     """
     before = {row.submission: _noted_before(row) for row in earlier}
     now = {row.submission: row for row in scores.submissions}
-    gone = {name: one for name, one in before.items() if name not in now and one.status != "missing"}
+    gone = {name: one for name, one in before.items() if name not in now and one.is_there}
     moved = {one.tarball: name for name, one in gone.items() if one.tarball}
-    expected = {_work_of(row) for row in now.values() if row.status == "missing"}
-    handed_in = {_work_of(row) for row in now.values() if row.status != "missing"}
+    expected = {_work_of(row): row.status for row in now.values() if not row.is_there}
+    handed_in = {_work_of(row) for row in now.values() if row.is_there}
     lost = {one.work for one in gone.values()}
-    missed = {one.work for one in before.values() if one.status == "missing"}
+    missed = {one.work: one.figures[TOTAL][0] for one in before.values() if not one.is_there}
     found: list[Change] = []
 
     def note(name: str, old: str, new: str, why: str) -> None:
@@ -326,16 +326,16 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
             figures = before[earlier_name].figures
             if figures[TOTAL][0] != total:
                 note(name, figures[TOTAL][0], total, _why(figures, after))
-        elif row.status != "missing":
-            note(name, "missing" if _work_of(row) in missed else "new", total, "handed in now")
+        elif row.is_there:
+            note(name, missed.get(_work_of(row), "new"), total, "handed in now")
         elif _work_of(row) not in lost:
-            note(name, "not expected", total, "the student or the case is new")
+            note(name, missed.get(_work_of(row), "not expected"), total, "the student, the case or the excuse is new")
     for name, one in gone.items():
-        after_all = "missing" if one.work in expected else "gone"
+        after_all = expected.get(one.work, "gone")
         note(name, one.figures[TOTAL][0], after_all, "the file is not there any more")
     for name, one in before.items():
-        if one.status == "missing" and name not in now and one.work not in handed_in:
-            note(name, "missing", "not expected", "the student or the case is gone")
+        if not one.is_there and name not in now and one.work not in {*handed_in, *expected}:
+            note(name, one.figures[TOTAL][0], "not expected", "the student or the case is gone")
     return tuple(sorted(found, key=lambda change: change.submission))
 
 
@@ -346,11 +346,11 @@ class _NotedBefore:
     figures: Mapping[str, tuple[str, bool]]
     tarball: str
     work: tuple[str, str]
-    status: str
+    is_there: bool
 
 
 def _noted_before(row: SubmissionScore) -> _NotedBefore:
-    return _NotedBefore(_figures(row), tarball_of(row), _work_of(row), row.status)
+    return _NotedBefore(_figures(row), tarball_of(row), _work_of(row), row.is_there)
 
 
 def _work_of(row: SubmissionScore) -> tuple[str, str]:

@@ -21,6 +21,8 @@ from harness.personal import login
 from harness.submission.archive import student_name
 
 STRANGER = "not on the roster"  # the id of a flag
+GROUP = "group"  # the id of a flag
+EVERY = "all"  # cases, from which a student is excused
 _ANYBODY = "participant"  # Moodle's name for each student, if it grades anonymously
 _LIMIT = 16 * 1024 * 1024
 # The headings in which a login may stand, the best first. Where a platform exports no login, the address is one.
@@ -132,23 +134,31 @@ def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
 
 
 def with_missing(
-    rows: Sequence[SubmissionScore], students: Sequence[Student], cases: Sequence[Case]
+    rows: Sequence[SubmissionScore],
+    students: Sequence[Student],
+    cases: Sequence[Case],
+    excused: Mapping[str, Sequence[str]] | None = None,
 ) -> list[SubmissionScore]:
     """Return the rows of a class and one with the status `missing` for each case that a student did not hand in.
 
-    Logins are spelt as on the roster. Any earlier row of that kind which no longer holds is left out. A file under
-    another student's name is nobody's.
+    excused: the cases from which students are excused, by login; `EVERY` stands for all. Logins are spelt as on the
+    roster. Any earlier row of that kind which no longer holds is left out. A file under another student's name is
+    nobody's.
     """
     # A platform would take "Ada" and "ada" for two students.
     spelt = {login(student.login): student.login for student in students}
-    rows = [replace(row, student=spelt.get(login(row.student), row.student)) for row in rows if row.status != "missing"]
+    rows = [replace(row, student=spelt.get(login(row.student), row.student)) for row in rows if row.is_there]
     known = (row for row in rows if all(flag.id != OTHER_NAME for flag in row.flags))
     there = {(login(row.student), row.recipe) for row in known}
     names = {row.submission for row in rows}
+    from_ = {login(name): given for name, given in (excused or {}).items()}
     for case in cases:
         for student in students:
             if (login(student.login), case.id) not in there:
                 name = f"{student.login}_{case.id} (missing)"
+                is_excused = not {EVERY, case.id}.isdisjoint(from_.get(login(student.login), ()))
+                if is_excused:
+                    name = f"{student.login}_{case.id} (excused)"
                 while name in names:  # a file that is named so takes no other row's place
                     name += "+"
                 rows.append(
@@ -156,8 +166,8 @@ def with_missing(
                         submission=name,
                         student=student.login,
                         recipe=case.id,
-                        status="missing",
-                        reason="Nothing was handed in.",
+                        status="excused" if is_excused else "missing",
+                        reason="Excused: it does not count." if is_excused else "Nothing was handed in.",
                         total=None,
                         criteria={},
                         flags=(),
@@ -165,6 +175,32 @@ def with_missing(
                     )
                 )
     return sorted(rows, key=lambda row: row.submission)
+
+
+def with_groups(rows: Sequence[SubmissionScore], groups: Sequence[Sequence[str]]) -> list[SubmissionScore]:
+    """Return the rows, and each row of a group's member once more for every other member.
+
+    groups: logins. A copy has its own lateness, and counts among the other member's files. A decision about the row
+    holds for its copies, one about a copy for that alone.
+    """
+    mates = {
+        login(name): [other for other in group if login(other) != login(name)] for group in groups for name in group
+    }
+    decided = {row.submission: row for row in rows if row.copy_of and row.is_decided}
+    found = [row for row in rows if not row.copy_of]
+    names = {row.submission for row in found}
+    for row in [row for row in found if row.is_there]:
+        known = all(flag.id != OTHER_NAME for flag in row.flags)
+        for other in mates.get(login(row.student), ()) if known else ():
+            name = f"{row.submission} (with {other})"
+            while name in names:
+                name += "+"
+            names.add(name)
+            message = f"{printable(row.student)} handed it in for a group of {len(mates[login(row.student)]) + 1}."
+            flags = (*row.flags, Flag(id=GROUP, message=message))
+            copy = replace(row, submission=name, student=other, copy_of=row.submission, flags=flags)
+            found.append(decided.get(name, copy))
+    return sorted(found, key=lambda row: row.submission)
 
 
 def with_roster_flags(
@@ -181,6 +217,9 @@ def with_roster_flags(
         flags = []
         sent = row.arrival.senders if row.arrival else ()
         senders = tuple(one for one in sent if login(one.name) not in ("", _ANYBODY))
+        if row.copy_of:  # what is odd about a submission stands with the member who handed it in
+            flagged.append(row)
+            continue
         if login(row.student) not in known:
             flags.append(Flag(id=STRANGER, message=f"{printable(row.student)} is not on the roster."))
         elif named and senders and not fits(senders, login(row.student)) and not people & _names_of(senders):

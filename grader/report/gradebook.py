@@ -117,7 +117,7 @@ def students_of(scores: Scores) -> Students:
         if row.submission in outside and (own := found.get(same_name(row.student))) is not None:
             # A file of which nothing is known may be for any exercise.
             for exercise in [row.recipe] if row.recipe else [*own]:
-                if (other := own.get(exercise)) is None or other.status == "missing":
+                if (other := own.get(exercise)) is None or not other.is_there:
                     own[exercise] = None
     return found
 
@@ -125,14 +125,22 @@ def students_of(scores: Scores) -> Students:
 def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str]) -> float | None:
     """Return the mean of a student's totals in these exercises, or None while one of them waits for the instructor.
 
-    An exercise that was not handed in counts 0. A student who handed in none of them has no grade.
+    An exercise that was not handed in counts 0, one that is excused not at all. A student who handed in none of them
+    has no grade.
     """
+    exercises = [one for one in exercises if (row := found.get(one)) is None or row.status != "excused"]
     rows = [found[exercise] for exercise in exercises if exercise in found]
-    rows = [row for row in rows if row is None or row.status != "missing"]
+    rows = [row for row in rows if row is None or row.is_there]
     known = [row for row in rows if row is not None and row.status != "not judged"]
     if not rows or len(known) < len(rows):
         return None
     return sum(row.total or 0.0 for row in known) / len(exercises)
+
+
+def is_excused(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str]) -> bool:
+    """Return whether a student is excused from all of these exercises."""
+    rows = [found.get(exercise) for exercise in exercises]
+    return bool(rows) and all(row is not None and row.status == "excused" for row in rows)
 
 
 def export(scores: Scores, platform: Platform) -> bytes:

@@ -152,6 +152,6 @@ def _attempts(rows: Iterable[SubmissionScore]) -> Mapping[str, list[list[datetim
     """Return, by exercise, the times of each student's files."""
     found: dict[str, dict[str, list[datetime | None]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if row.status != "missing":
+        if row.is_there:
             found[row.recipe][login(row.student)].append(row.arrival.submitted_at if row.arrival else None)
     return defaultdict(list, {name: list(of_student.values()) for name, of_student in found.items()})

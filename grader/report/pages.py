@@ -92,7 +92,9 @@ def render_class_page(
             "rows": rows,
             "criteria": criteria,
             "counts": {
-                status: statuses[status] for status in get_args(Status) if statuses[status] or status != "missing"
+                status: statuses[status]
+                for status in get_args(Status)
+                if statuses[status] or status not in ("missing", "excused")
             },
             "mean": fmean(totals) if totals else None,
             "median": median(totals) if totals else None,
@@ -206,7 +208,7 @@ def hardest(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, str, str]]:
     """Return every recipe, the hardest first: its name, how many submissions, their median, how many fixed rightly."""
     ranked = []
     for recipe in sorted({row.recipe for row in rows if row.recipe}):
-        found = [row for row in rows if row.recipe == recipe and row.status != "missing"]
+        found = [row for row in rows if row.recipe == recipe and row.is_there]
         totals = [row.total for row in found if row.status == "graded" and row.total is not None]
         fixes = (check for row in found if "fix" in row.criteria for check in row.criteria["fix"].checks)
         judged = [check.outcome == "passed" for check in fixes if check.id == "correct" and check.points is not None]

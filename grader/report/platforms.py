@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.report.gradebook import Students, canvas_name, cell, csv_bytes, exercises_of, feedback, grade
+from grader.report.gradebook import Students, canvas_name, cell, csv_bytes, exercises_of, feedback, grade, is_excused
 from grader.report.text import clipped, file_stem, points
 from grader.score.verdict import SubmissionScore
 from harness.errors import UserError, printable
@@ -127,7 +127,7 @@ def fill_canvas(
         ours = {
             name: text
             for name, counting in columns.items()
-            if (text := _scaled(grade(students[student], counting), most.get(name, "")))
+            if (text := _canvas_grade(students[student], counting, most.get(name, "")))
             and cells.fill(student, row, {name: text})
         }
         if not ours:
@@ -279,6 +279,11 @@ def _matched(path: Path, rows: Sequence[_ROW], students: Students, names: Names)
             why = f"is not in {path}" if not found else f"fits more than one row of {path}, or shares one"
             notes.append(f"{printable(student)} {why}.")
     return matched, notes
+
+
+def _canvas_grade(found: Mapping[str, SubmissionScore | None], counting: Sequence[str], most: str) -> str:
+    """Return a student's cell: EX, which the import takes for excused, a grade, or ""."""
+    return "EX" if is_excused(found, counting) else _scaled(grade(found, counting), most)
 
 
 def _scaled(value: float | None, most: str) -> str:

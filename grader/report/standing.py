@@ -57,8 +57,8 @@ def standings(scores: Scores) -> Mapping[str, Student]:
 def _standing(rows: Sequence[SubmissionScore], counting: SubmissionScore | None) -> Standing:
     unread = [row for row in rows if row.status == "rejected"]
     why = f"Your file cannot be read: {clipped(unread[-1].reason, 600)}" if unread else ""
-    others = [row for row in rows if row is not counting and row.status not in ("missing", "rejected")]
-    if counting is not None and counting.status != "missing":
+    others = [row for row in rows if row is not counting and row.is_there and row.status != "rejected"]
+    if counting is not None and counting.is_there:
         short, words = "open", "not judged yet: it waits for your instructor"
         if counting.total is not None:
             short, words = points(counting.total), f"{points(counting.total)} of 100"
@@ -68,4 +68,6 @@ def _standing(rows: Sequence[SubmissionScore], counting: SubmissionScore | None)
         return Standing("waits", f"waits. {waits}")
     if unread:
         return Standing("unread", f"cannot be read. {why} Hand it in again, if there is time.")
+    if any(row.status == "excused" for row in rows):
+        return Standing("excused", "excused: it does not count")
     return Standing("missing", "missing")

@@ -56,7 +56,7 @@ def write_reports(
             for row in scores.submissions:
                 html = render_submission(
                     row,
-                    exhibits.get(row.submission),
+                    exhibits.get(row.copy_of or row.submission),
                     title=titles.get(row.recipe, ""),
                     provenance=scores.provenance,
                     schedule=scores.schedule,

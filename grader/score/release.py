@@ -44,7 +44,7 @@ def seen_by_student(row: SubmissionScore, level: Level, more: str = "") -> Submi
     score: the total, and what lateness costs. feedback: also the checks and flags, with every sentence that is about
     what was handed in alone. What was rejected keeps its reason: it is about the archive.
     """
-    if level == "solution" or row.status in ("rejected", "missing"):
+    if level == "solution" or row.status == "rejected" or not row.is_there:
         return row
     reason = "It waits for your instructor." if row.total is None else ""
     if level == "score":

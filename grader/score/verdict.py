@@ -29,7 +29,7 @@ from harness.toml_file import StrictModel, read_record
 
 SCORES = "scores.json"
 Outcome = Literal["passed", "failed", "could not judge"]
-Status = Literal["graded", "rejected", "not judged", "missing"]
+Status = Literal["graded", "rejected", "not judged", "missing", "excused"]
 Row = tuple[str, str, float]  # a check to judge: its id, its title, its points
 # A written exercise has criteria of its own, in its `rubric.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
@@ -147,10 +147,12 @@ class SubmissionScore:
 
     `graded` has a total. `rejected` is an unusable archive: total 0, no criteria. `not judged` waits for the
     instructor: no total, and the checks that could be judged. `reason` says why a submission was rejected or not
-    judged, or which limit lowers its total. `student` and `recipe` come from the manifest if it can be read, else from
-    the file's name. `arrival` says how it came in; None if that is unknown. `not_counting` says why it has no place in
-    the gradebook, or is "". `limits` bound its total. `late` is set if its total is lower for that. `untimed`: nothing
-    tells when it was handed in, and lateness would cost points, so it waits.
+    judged, or which limit lowers its total. `missing` and `excused` stand for what nobody handed in; an excused one
+    counts nowhere. `student` and `recipe` come from the manifest if it can be read, else from the file's name.
+    `arrival` says how it came in; None if that is unknown. `not_counting` says why it has no place in the gradebook, or
+    is "". `copy_of` names the submission of a group that this row repeats for another member, or is "". `limits` bound
+    its total. `late` is set if its total is lower for that. `untimed`: nothing tells when it was handed in, and
+    lateness would cost points, so it waits.
     """
 
     submission: str
@@ -165,9 +167,21 @@ class SubmissionScore:
     provenance: dict[str, str | int | float | bool | None]
     arrival: Arrival | None = None
     not_counting: str = ""
+    copy_of: str = ""
     late: Lateness | None = None
     untimed: bool = False
     rule: RuleTotal | None = None  # set if the instructor has decided the total
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the instructor has decided anything about its points."""
+        checks = (check for criterion in self.criteria.values() for check in criterion.checks)
+        return self.rule is not None or any(check.rule for check in checks)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether something was handed in."""
+        return self.status not in ("missing", "excused")
 
     @property
     def limit(self) -> Limit | None:
