@@ -97,15 +97,23 @@ def score(submissions: Path, **options: Any) -> None:
 @click.argument("reports", type=_FOLDER)
 @click.option("--who", help="Your name, to be noted with each decision; by default your login.")
 @click.option("--anonymous", is_flag=True, help="Show no names, and the submissions in an order that tells nothing.")
-def review(reports: Path, who: str | None, anonymous: bool) -> None:
+@click.option(
+    "--requests", type=click.Path(path_type=Path), help="Take in regrade requests: a mail, or a folder of mails."
+)
+def review(reports: Path, who: str | None, anonymous: bool, requests: Path | None) -> None:
     """Decide what waits for you in REPORTS, on a page of your browser.
 
     Only this machine can open the page. Each decision is in the file beside the reports at once.
     """
     import getpass
 
+    from grader.course.requests import take_in
     from grader.course.review_page import serve
 
+    if requests is not None:
+        with naming(requests):
+            new, known = take_in(reports, requests)
+        click.echo(f"Regrade requests: {new} new, {known} known.")
     serve(reports, who or getpass.getuser(), anonymous=anonymous)
 
 

@@ -10,6 +10,7 @@ from pydantic_core import to_json
 from grader.course.decisions import decisions_path, load_decisions
 from grader.course.export import given_path, read_given
 from grader.course.log import log_path, note, read_log
+from grader.course.requests import read_requests, requests_path
 from grader.private import write_private
 from grader.report.platforms import Given
 from grader.report.write import EXPORTS, rewrite_class
@@ -39,6 +40,10 @@ def forget(student: str, out: Path) -> list[str]:
         if in_given:
             write_private(given_path(out), to_json(_without(given, login(student)), indent=1) + b"\n")
         _rewrite_log(out, names)
+        asked = read_requests(out)
+        kept = [one for one in asked if one.submission not in names]
+        if kept != asked:
+            write_private(requests_path(out), "".join(f"{one.model_dump_json()}\n" for one in kept).encode())
         rewrite_class(_remaining(scores, names, student), out, without=names)
         note(out, "forget", "one student")
     files = sorted({row.arrival.file for row in gone if row.arrival})

@@ -9,7 +9,7 @@ import os
 import secrets
 import traceback
 import webbrowser
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -23,6 +23,7 @@ import click
 
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.course.late import with_lateness
+from grader.course.requests import RegradeRequest, read_requests
 from grader.course.review import Item, decide, items_of, row_key, seen_of, undo, waiting
 from grader.private import write_private
 from grader.report.excerpts import excerpts
@@ -97,7 +98,9 @@ class ReviewServer(ThreadingHTTPServer):
         """Return what there is to decide, as the files are now."""
         stat = (self.out / SCORES).stat() if (self.out / SCORES).exists() else None
         scores = _read(self.out, stat and (stat.st_mtime_ns, stat.st_ino))
-        return _Desk(scores, apply_decisions(scores, load_decisions(self.out)), everything, self.anonymous)
+        decisions = load_decisions(self.out)
+        asked = [one for one in read_requests(self.out) if one.waits(decisions)]
+        return _Desk(scores, apply_decisions(scores, decisions), asked, everything, self.anonymous)
 
 
 @lru_cache(maxsize=1)
@@ -109,16 +112,29 @@ def _read(out: Path, version: object) -> Scores:
 class _Desk:
     """The queue: what the rules leave open, or the total of every submission; and how it is decided now."""
 
-    def __init__(self, rule: Scores, now: Scores, everything: bool, anonymous: bool) -> None:
-        self.everything, self.anonymous = everything, anonymous
+    def __init__(
+        self, rule: Scores, now: Scores, asked: Sequence[RegradeRequest], everything: bool, anonymous: bool
+    ) -> None:
+        self.everything, self.anonymous, self.zone = everything, anonymous, now.zone
         self.now = {row.submission: row for row in now.submissions}
         self.decided = [replace(one, when=decided_at(one.when, now.zone)) for one in now.decisions]
         counted = with_lateness(now.submissions, now.schedule) if now.schedule else ()
         self.late = {row.submission: row.total for row in counted if row.late}
         self.rows = {row_key(row): row for row in rule.submissions}
         rows = [self.rows[key] for key in sorted(self.rows)] if anonymous else list(rule.submissions)
+        self.asked: dict[str, list[RegradeRequest]] = {}
+        by_name = {row.submission: row for row in rows}
+        for one in asked:
+            row = by_name.get(one.submission)
+            for item in items_of(row) if row and one.fits(row) else ():
+                if item.about == one.about:
+                    self.asked.setdefault(item.key, []).append(one)
         self.items = [items_of(row)[0] for row in rows] if everything else waiting(rows)
-        self.open = {item.key for item in waiting(now.submissions)}
+        known = {item.key for item in self.items}
+        self.items += [
+            item for row in rows for item in items_of(row) if item.key in self.asked and item.key not in known
+        ]
+        self.open = {item.key for item in waiting(now.submissions)} | self.asked.keys()
 
     def find(self, key: str) -> Item | None:
         """Return the item of an address, in the queue or not."""
@@ -296,6 +312,9 @@ class _Handler(BaseHTTPRequestHandler):
                 "state": desk.state(item),
                 "given": {"points": "", "comment": "", **given},
                 "history": desk.history(item),
+                "asked": [
+                    (decided_at(one.received.isoformat(), desk.zone), one.why) for one in desk.asked.get(item.key, ())
+                ],
                 "flags": flags,
                 "others": [(one, desk.state(one)) for one in items_of(item.row)],
                 "evidence": excerpts(

@@ -35,6 +35,8 @@ from harness.page.run_data import number
 from harness.personal import login
 from harness.run.signals import number_text
 
+# The lines around a regrade request, which `grader.course.requests` finds in a mail.
+REQUEST_BEGINS, REQUEST_ENDS = "-- regrade request --", "-- end of request --"
 _BIN = 10  # points of a histogram bar
 _PLOT_HEIGHT = 200
 _NAME_LIMIT = 80  # characters of a recipe's name; the filter compares the name as it is shown
@@ -380,6 +382,7 @@ def render_submission(
                 for one in exhibits.findings
             ],
             "lost": lost_points(row),
+            "request": _request_form(row) if row.criteria and row.submission.isprintable() else "",
             "diff": diff,
             "removed": kinds.count("-"),
             "added": kinds.count("+"),
@@ -396,6 +399,13 @@ def render_submission(
         },
         pictures=True,
     )  # fmt: skip
+
+
+def _request_form(row: SubmissionScore) -> str:
+    """Return the text in which a student asks for a second look at a submission."""
+    file = str(row.provenance.get("tarball_sha256") or "")[:12]
+    lines = (REQUEST_BEGINS, f"submission: {row.copy_of or row.submission}", f"file: {file}", "about: ", "why: ")
+    return "\n".join((*lines, REQUEST_ENDS))
 
 
 def lost_points(row: SubmissionScore) -> list[tuple[str, Check | None]]:

@@ -1,0 +1,117 @@
+"""Regrade requests: a student's page has a form to mail, and `grader review --requests` takes the mails in.
+
+They lie beside the reports, one JSON object a line, with the time at which they came in. A request waits until somebody
+decides about the same thing after that.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from grader.course.decisions import TOTAL, Decision, tarball_of
+from grader.private import write_private
+from grader.report.pages import REQUEST_BEGINS, REQUEST_ENDS
+from grader.score.verdict import SubmissionScore
+from grader.session import locked
+from harness.errors import UserError
+from harness.files import read_text
+from harness.toml_file import StrictModel
+
+_LIMIT = 4 * 1024 * 1024
+_FORM = re.compile(
+    r"\s*submission:(?P<submission>[^\n]+)\n\s*file: *(?P<file>[0-9a-f]*) *\n\s*about:(?P<about>[^\n]*)\n"
+    r"\s*why:(?P<why>.*)",
+    re.DOTALL,
+)
+
+
+class RegradeRequest(StrictModel):
+    """What a student asks for: to look again at a check, by its address, or at the total of a submission.
+
+    file: the first digits of the tarball's SHA-256.
+    """
+
+    submission: str
+    file: str
+    about: str
+    why: str
+    received: Annotated[datetime, Field(strict=False)]
+
+    def fits(self, row: SubmissionScore) -> bool:
+        """Return whether it is about the file that was scored."""
+        return self.submission == row.submission and tarball_of(row).startswith(self.file)
+
+    def waits(self, decisions: Iterable[Decision]) -> bool:
+        """Return whether nobody has decided about it since it came in."""
+        return not any(
+            (one.submission, one.about) == (self.submission, self.about) and _later(one.when, self.received)
+            for one in decisions
+        )
+
+
+def _later(when: str | None, received: datetime) -> bool:
+    try:
+        moment = datetime.fromisoformat(when or "")
+    except ValueError:
+        return False
+    return moment.tzinfo is not None and moment >= received
+
+
+def requests_path(out: Path) -> Path:
+    """Return the file of the requests: beside the reports, which are replaced as a whole."""
+    return out.with_name(f"{out.name}.requests.jsonl")
+
+
+def read_requests(out: Path) -> list[RegradeRequest]:
+    """Return the requests that came in, the latest last. Raises `UserError` that names a wrong line."""
+    path = requests_path(out)
+    found = []
+    for number, line in enumerate(path.read_bytes().splitlines() if path.is_file() else (), start=1):
+        try:
+            found.append(RegradeRequest.model_validate_json(line))
+        except ValidationError:
+            raise UserError(f"{path}, line {number} is no request of this version: put it back as it was.") from None
+    return found
+
+
+def take_in(out: Path, place: Path) -> tuple[int, int]:
+    """Add the requests in a file or in the files of a folder; return how many are new and how many were there.
+
+    Mails may be plain texts or quoted ones. Raises `UserError` if there is none.
+    """
+    files = sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
+    now = datetime.now(UTC).replace(microsecond=0)
+    texts = [read_text(one, _LIMIT, missing="check its name", too_large="is this a mail?") for one in files]
+    asked = [one for text in texts for one in parse(text, now)]
+    if not asked:
+        raise UserError(f"{place} holds no regrade request: the form is on each student's page.")
+    with locked(out.resolve().parent, wait=True):
+        known = read_requests(out)
+        keys = {_key(one) for one in known}
+        new = [one for one in asked if _key(one) not in keys]
+        lines = "".join(f"{one.model_dump_json()}\n" for one in (*known, *new))
+        write_private(requests_path(out), lines.encode())
+    return len(new), len(asked) - len(new)
+
+
+def parse(text: str, received: datetime) -> Iterator[RegradeRequest]:
+    """Yield the requests in a text, without the marks of a quotation."""
+    plain = re.sub(r"^(> ?)+", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
+    for part in plain.split(REQUEST_BEGINS)[1:]:
+        form, ends, _ = part.partition(REQUEST_ENDS)
+        if ends and (found := _FORM.fullmatch(form)) and (why := " ".join(found["why"].split())):
+            yield RegradeRequest(
+                submission=found["submission"].strip(),
+                file=found["file"],
+                about=found["about"].strip() or TOTAL,
+                why=why[:4000],
+                received=received,
+            )
+
+
+def _key(one: RegradeRequest) -> tuple[str, str, str, str]:
+    return one.submission, one.file, one.about, one.why
