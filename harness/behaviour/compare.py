@@ -232,7 +232,8 @@ def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...
 
 def unmeasured(own: Behaviour, reference: Behaviour) -> dict[str, str]:
     """Return the aspects whose measurement a program breaks off, and the reference does not, with its error."""
-    raised = {aspect: str(own[aspect][RAISES][0]) for aspect in ASPECTS if RAISES in own.get(aspect, {})}
+    every = (*ASPECTS, FEATURES)
+    raised = {aspect: str(own[aspect][RAISES][0]) for aspect in every if RAISES in own.get(aspect, {})}
     return {aspect: error for aspect, error in raised.items() if RAISES not in reference.get(aspect, {})}
 
 

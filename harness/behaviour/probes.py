@@ -47,6 +47,7 @@ _EXAMINED = 12  # of these steps
 _EVALUATED = (257, 65, 17, 1)  # rows; 65 leaves one row for a second batch of 64
 _BUILDS = 40
 _RATE = 1e-3  # of a plain optimizer of ours
+_HOOKS = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
 _DRAWN = 60  # batches
 _DOUBLINGS, _SURE = 12, 6.0  # of weights, until nine in ten outputs stand out so far: a loss of about 0.01
 _NEAR = 0.1  # how far measurements lie from the outputs that fit them, in deviations of either
@@ -525,6 +526,14 @@ def _update_rule(subject: Subject) -> Probe:
         )
 
 
+def _plain_optimizer(trial: Trial, rate: float = _RATE) -> torch.optim.Optimizer:
+    """Return plain gradient descent with the hooks of the program's own optimizer, which may clip or average."""
+    optimizer = torch.optim.SGD(trial.model.parameters(), lr=rate)
+    for name in _HOOKS:
+        getattr(optimizer, name).update(getattr(trial.optimizer, name))
+    return optimizer
+
+
 def _loss(subject: Subject) -> Probe:
     """Give the loss outputs of ours."""
     trial = subject.trial()
@@ -556,7 +565,7 @@ def _step(subject: Subject) -> Probe:
     for kind in ("usual inputs", "large inputs", "small loss", "another factor"):
         trial = subject.trial()
         _give_weights(trial.model)
-        optimizer = torch.optim.SGD(trial.model.parameters(), lr=_RATE)
+        optimizer = _plain_optimizer(trial)
         rows = [trial.batch_size] * 3
         if kind == "small loss":
             rows[1] = max(trial.batch_size // 2, 1)
@@ -590,7 +599,7 @@ def _outputs_in_steps(subject: Subject, model: nn.Module, batches: Sequence[tupl
     """
     trial = subject.trial()
     trial.model.load_state_dict(model.state_dict())
-    optimizer = torch.optim.SGD(trial.model.parameters(), lr=0.0)
+    optimizer = _plain_optimizer(trial, rate=0.0)
     calls: list[tuple[Tensor, Tensor]] = []
     handle = trial.model.register_forward_hook(lambda _, given, outputs: calls.append((given[0], outputs.detach())))
     found = []
@@ -653,7 +662,7 @@ def _step_at_start(subject: Subject) -> Probe:
     for full in (False, True):
         trial = subject.trial(disable_amp=full)
         start = [p.detach().clone() for p in trial.model.parameters()]
-        optimizer = torch.optim.SGD(trial.model.parameters(), lr=_RATE)
+        optimizer = _plain_optimizer(trial)
         with no_autocast() if full else nullcontext():
             torch.manual_seed(50)
             trial.experiment.train_step(trial.model.train(), optimizer, *next(trial.batches()))
@@ -722,12 +731,13 @@ def _evaluation_of_network(subject: Subject) -> Probe:
     trial = subject.trial()
     inputs, labels = _validation_batch(trial, max(_EVALUATED))
     for name, rows in _splits(labels).items():
-        model = subject.trial().model
+        again = subject.trial()
+        model = again.model
         _give_weights(model)
         before = [buffer.clone() for buffer in model.buffers()]
         for mode in (True, False):
             torch.manual_seed(11)
-            found = trial.experiment.evaluate(model.train(mode), inputs[rows].clone(), labels[rows].clone())
+            found = again.experiment.evaluate(model.train(mode), inputs[rows].clone(), labels[rows].clone())
             yield f"{name}, from {'training' if mode else 'eval'} mode", _metrics(found)
         yield f"{name}, statistics", _changes(before, model)
 
@@ -845,6 +855,8 @@ def _features(subject: Subject) -> Probe:
     yield "weight decay", [float(decays or _moves_by_itself(subject))]
     yield "several workers", [float(getattr(experiment.module, "WORKERS", 0) > 1)]
     rates = set()
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
     for _ in range(min(trial.steps, _MOST_SCHEDULED)):
         rates.add(round(float(groups[0]["lr"]), 12))
         optimizer.step()
@@ -858,7 +870,7 @@ def _features(subject: Subject) -> Probe:
     at = experiment.interrupted_at
     yield "interruption", [float(at is not None and 0 < at < trial.steps)]
     trial = subject.trial()
-    optimizer = torch.optim.SGD(trial.model.parameters(), lr=_RATE)
+    optimizer = _plain_optimizer(trial)
     batch = next(trial.batches())
     with _calls(trial.model) as calls, _autocast() as reduced:
         trial.experiment.train_step(trial.model.train(), optimizer, *batch)
@@ -900,9 +912,7 @@ def _moves_by_itself(subject: Subject) -> bool:
     """Return whether `train_step` moves weights otherwise than a plain optimizer moves them with their gradients."""
     trial = subject.trial()
     start = [p.detach().clone() for p in trial.model.parameters()]
-    trial.experiment.train_step(
-        trial.model.train(), torch.optim.SGD(trial.model.parameters(), lr=_RATE), *next(trial.batches())
-    )
+    trial.experiment.train_step(trial.model.train(), _plain_optimizer(trial), *next(trial.batches()))
     moves = [
         (p.detach() - s + _RATE * p.grad, p.detach() - s)
         for p, s in zip(trial.model.parameters(), start, strict=True)
@@ -922,7 +932,7 @@ def _clips(subject: Subject) -> bool:
             inputs, labels = _batch(trial, trial.batch_size)
             if inputs.is_floating_point():
                 inputs = inputs * scale
-            optimizer = torch.optim.SGD(trial.model.parameters(), lr=_RATE)
+            optimizer = _plain_optimizer(trial)
             trial.experiment.train_step(trial.model.train(), optimizer, inputs, labels)
             moved = [(p.detach() - s).double().norm() for p, s in zip(trial.model.parameters(), start, strict=True)]
             moves.append(float(torch.stack(moved).norm()))

@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError
 
 from harness.behaviour.compare import (
     FEATURES,
+    RAISES,
     Behaviour,
     Difference,
     at_places,
@@ -272,11 +273,11 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
     return Comparison(
         causes=tuple(causes),
         other=tuple(apart[aspect] for aspect in other),
-        lost=lost_features(own, right),
+        lost=() if RAISES in own.get(FEATURES, {}) else lost_features(own, right),
         other_loss=any(aspect in apart and aspect in accepted for aspect in _OF_LOSS),
         other_data=not apart.keys().isdisjoint(("training data", "validation data")),
         other_network=other_network,
-        unmeasured=tuple(f for f in unmeasured(own, reference) if f in apart),
+        unmeasured=tuple(unmeasured(own, reference)),
         conditional=None if right_step else is_conditional(own, reference),
         not_executed=not_executed(own, [reference, *(one.broken for one in programs.breaks if one.broken)]),
     )
@@ -284,7 +285,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
 
 def _is_fixed_otherwise(one: Break, programs: SoundPrograms, own: Behaviour, apart: Mapping[str, Difference]) -> bool:
     """Return whether only another break acts, the update rule is a sound one, or network and loss act together."""
-    if any(example.is_like(own) for example in one.masked):
+    if any(_is_mask(own, example) for example in one.masked):
         return False
     if one.edited == (_RULE,) and any(difference(_RULE, own, sound) is None for sound in programs.sound):
         return True
@@ -324,7 +325,7 @@ def places_of(broken: Behaviour, right: Sequence[Behaviour], aspects: Sequence[s
 def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, Difference]) -> Cause:
     wrong: Sequence[str] = [aspect for aspect in one.edited if aspect in apart] or list(apart)
     before: list[str] = []
-    weaker = any(example.is_like(own) for example in one.masked)
+    weaker = any(_is_mask(own, example) for example in one.masked)
     if (broken := one.broken) is not None:
         if not _is_made_up_for(one, apart):
             before = [aspect for aspect in wrong if _is_as_before(aspect, one, own, broken, reference)]
@@ -338,6 +339,11 @@ def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, 
     doubtful |= left.aspect == "serving" and "training data" in apart and "training data" not in one.changed
     doubtful |= left.aspect in unmeasured(own, reference)
     return Cause(one.id, left, bool(before), weaker, doubtful)
+
+
+def _is_mask(own: Behaviour, example: Example) -> bool:
+    """Return whether a program is a known mask: its steps do not make up for what it does in other functions."""
+    return example.is_like(own) and difference("step", own, example.behaviour) is None
 
 
 def _is_fixed_elsewhere(example: Example, before: Sequence[str], own: Behaviour, broken: Behaviour) -> bool:

@@ -37,6 +37,7 @@ from harness.checks.core.subject import (
     fresh_gradients,
     minimizes_another_loss,
     reference_gradients,
+    rest_unheld,
     used_gradients,
     worst,
 )
@@ -85,6 +86,7 @@ MOST_ACCUMULATED = 8  # batches for one update
 def measure(subject: Subject) -> Finding:
     """Make the first updates of the run, and compare each with the one that the loss asks for."""
     trial = subject.trial()
+    rest_unheld(trial)
     lengths: list[float] = []
     directions: list[float] = []
     moves: list[float] = []
@@ -108,7 +110,6 @@ def measure(subject: Subject) -> Finding:
                 del used[name]
             if not used:
                 continue
-            waiting[0] = {name: one for name, one in waiting[0].items() if name not in resting}
             own = as_vector(used, waiting[0])
             if bool(own.isfinite().all()):
                 expected = torch.stack([as_vector(one, waiting[0]) for one in waiting]).mean(dim=0)

@@ -108,6 +108,14 @@ class Trial(TrainingSetup):
                 yield {"step": step, **found}
 
 
+def rest_unheld(trial: Trial) -> None:
+    """Let what is meant to rest, and no optimizer holds, need no gradient: nothing uses or clears one."""
+    held = {id(parameter) for group in trial.optimizer.param_groups for parameter in group["params"]}
+    for name, parameter in trial.model.named_parameters():
+        if name.startswith(trial.experiment.frozen) and id(parameter) not in held:
+            parameter.requires_grad_(False)
+
+
 def worst(values: list[float]) -> float:
     """Return the largest value, or NaN if any value is NaN: taking the largest alone would hide it."""
     return math.nan if any(math.isnan(value) for value in values) else max(values)
