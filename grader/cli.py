@@ -103,7 +103,7 @@ def score(submissions: Path, **options: Any) -> None:
 def review(reports: Path, who: str | None, anonymous: bool, requests: Path | None) -> None:
     """Decide what waits for you in REPORTS, on a page of your browser.
 
-    Only this machine can open the page. Each decision is in the file beside the reports at once.
+    Only this machine can open the page. It saves each decision at once, in the file beside the reports.
     """
     import getpass
 
@@ -139,14 +139,17 @@ def log(reports: Path, every: bool) -> None:
 @click.argument("reports", type=_FOLDER, nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def forget_(student: str, reports: tuple[Path, ...], yes: bool) -> None:
-    """Take a student out of REPORTS, one folder or several, with decisions, exports and log.
+    """Delete everything about a student from REPORTS, one folder or several.
 
-    It says which files of the student are left elsewhere.
+    Decisions, regrade requests, exports and the log are included. It lists what is left elsewhere.
     """
     from grader.course.forget import forget, places_left
 
     if not yes:
-        confirm(f"Delete all of {student} in {', '.join(map(str, reports))}? It cannot be undone.", "Nothing is gone.")
+        confirm(
+            f"Delete everything about {student} in {', '.join(map(str, reports))}? You cannot undo this.",
+            "Nothing was deleted.",
+        )
     for folder in reports:
         with naming(folder):
             click.echo("\n".join(forget(student, folder)))
@@ -179,9 +182,7 @@ def forget_(student: str, reports: tuple[Path, ...], yes: bool) -> None:
 @click.option(
     "--pseudonyms", is_flag=True, help="csv and json, with --course: pseudonyms in place of names, and no texts."
 )
-@click.option(
-    "--overwrite", is_flag=True, help="Replace grades in that table that no export gave. By default they stay."
-)
+@click.option("--overwrite", is_flag=True, help="Replace grades in that table that no earlier export wrote.")
 @click.option(
     "--visibility",
     type=click.Choice(("visible", "after_due_date", "after_published", "hidden")),
@@ -238,7 +239,7 @@ def doctor() -> None:
 @cli.command()
 @click.option(
     "--seeds", metavar="N", type=whole_number(1, 1000), default=2, show_default=True,
-    help="Run every recipe from so many seeds.",
+    help="Run every recipe with so many seeds.",
 )  # fmt: skip
 @click.option("--only", metavar="EXERCISE", multiple=True, help="Check this exercise alone; repeatable.")
 @click.option("--write", is_flag=True, help="Write what was measured, and the pages that follow from it.")
@@ -342,7 +343,8 @@ def new(file: Path) -> None:
     with naming(file):
         roster = write_course(file)
     click.echo(
-        f"{file} and {roster} are there.\nNext: write your students into {roster}, your dates and cases into {file},"
+        f"Wrote {file}. The roster is {roster}.\n"
+        f"Next: write your students into {roster}, your dates and cases into {file},"
     )
     click.echo(f"then grader course check {file}")
 
@@ -365,7 +367,7 @@ def check_(file: Path) -> None:
 @click.option("--cases", "count", metavar="N", type=whole_number(1, 26), required=True, help="How many.")
 @click.option("--level", metavar="N", type=whole_number(1, 5), required=True, help="How hard, from 1 to 5.")
 def draw(file: Path, assignment: str, count: int, level: int) -> None:
-    """Print cases to paste into a course file. The same call prints the same ones."""
+    """Print cases to paste into a course file. The same arguments always print the same cases."""
     from grader.course.course import read_course
     from grader.course.draw import case_tables, draw_cases
 

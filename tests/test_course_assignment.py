@@ -219,10 +219,10 @@ def test_submissions_of_an_assignment_are_scored(
     # The case is edited after it was handed out: nobody's right fix is called wrong.
     text = file.read_text()
     file.write_text(text.replace('breaks = ["broadcast_loss"]', "breaks = []"))
-    for made_again, why in ((False, "has changed since the kit of"), (True, "It was made with the kit of")):
+    for made_again, why in ((False, "was changed after your kit was made"), (True, "It was made with the kit of")):
         if made_again:
             said = CliRunner().invoke(cli, kit).output
-            assert re.search(r"a1 has changed since .* \(another experiment\)", said)
+            assert re.search(r"a1 has changed since .* \(different experiment\)", said)
         done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
         assert (done.exit_code, "a1: The case has changed" in done.output) == (1, not made_again)
         rows = json.loads((tmp_path / "reports/scores.json").read_text())["submissions"]
@@ -244,7 +244,7 @@ def test_submissions_of_an_assignment_are_scored(
     assert "is of version 0.0." in done.output
     assert "ada_a1: not judged -> 100" in done.output
     (tmp_path / "week-1.lock.json").write_text("{}")
-    assert "is no lock" in str(CliRunner().invoke(cli, [*words, "--assignment", "week-1"]).exception)
+    assert "is damaged" in str(CliRunner().invoke(cli, [*words, "--assignment", "week-1"]).exception)
 
 
 def _of_another_week(members: dict[str, bytes]) -> None:

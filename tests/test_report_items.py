@@ -73,7 +73,7 @@ def test_the_matrix_says_how_everybody_stands() -> None:
     assert sections[0][1:] == ["12", "65.0"]
     page = "".join(render_class_page(scored(*more), people={"s0": ("Zoe <b>", "A")}))
     assert "Zoe &lt;b&gt;" in page and "Zoe <b>" not in page
-    assert "6 by 3 exercises" in page
+    assert "6 students, 3 exercises" in page
 
 
 def test_the_tables_are_exported(tmp_path: Path) -> None:

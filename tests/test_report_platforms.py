@@ -142,7 +142,7 @@ def test_canvas_columns_that_are_called_like_the_exercises_are_filled(tmp_path: 
     filled = canvas(tmp_path, class_of(*rows), text)
     # The open one keeps the grade that Canvas has: an empty cell would wipe it.
     assert canvas_import(filled.table) == {"101": {"12345": "9.45", "12346": "44.00"}}
-    assert filled.notes == ["asleep counts in no column."]
+    assert filled.notes == ["asleep is in no column: name it with --exercise."]
 
 
 def test_the_only_column_of_a_gradebook_needs_no_name(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_row_that_fits_two_students_is_nobodys(tmp_path: Path) -> None:
     grace = make_row("grace_steep", "grace", "steep", {})
     filled = canvas(tmp_path, class_of(ADA, grace), text, column="Week 3")
     assert canvas_import(filled.table) == {}
-    assert [note.split(" fits ")[0] for note in filled.notes] == ["ada", "grace"]
+    assert [note.split(" matches ")[0] for note in filled.notes] == ["ada", "grace"]
 
 
 def test_a_roster_may_say_what_a_student_is_called_there(tmp_path: Path) -> None:
@@ -263,8 +263,8 @@ def test_canvas_keeps_what_no_export_gave(tmp_path: Path) -> None:
     assert filled.given == {column: {"bob@uni.edu": "10"}}
     assert filled.changes == [f"Bob@uni.edu, {column}: nothing -> 10"]
     assert filled.kept == [
-        f"ada, {column}: 5.00 stays, which no export gave. --overwrite replaces it by 9.45.",
-        f"ghopper, {column}: EX stays. Take it away there if the student shall have 10.",
+        f"ada, {column}: kept 5.00, because no export wrote it. --overwrite replaces it with 9.45.",
+        f"ghopper, {column}: kept EX. To give 10, first delete it on the platform.",
     ]
     taken = canvas(tmp_path, class_of(ADA, BOB, grace), text, column=column)
     assert canvas_import(taken.table) == {"101": {"12345": "9.45"}, "102": {"12345": "10"}}
@@ -285,7 +285,7 @@ def test_moodle_keeps_grades_and_comments_that_no_export_gave(tmp_path: Path) ->
     filled = moodle(tmp_path, students, names=NAMES, overwrite=False)
     assert moodle_import(filled.table).keys() == {7001}
     (kept,) = filled.kept
-    assert kept.startswith("grace, Grade: 12.00 stays, which no export gave.")
+    assert kept.startswith("grace, Grade: kept 12.00, because no export wrote it.")
     # Moodle gives our own comment back in another form.
     again = WORKSHEET.replace(",Submitted,,20.00", ",Submitted,18.90,20.00").replace(
         "=1+1,-,", "=1+1,-,<p>Nothing else was changed (2.5 of 8):&nbsp;Big. Be small.</p>"
@@ -294,7 +294,7 @@ def test_moodle_keeps_grades_and_comments_that_no_export_gave(tmp_path: Path) ->
     filled = moodle(tmp_path, students, again, names=NAMES, overwrite=False, given=given)
     assert moodle_import(filled.table).keys() == {7001}
     assert filled.changes == []
-    assert "grace, Feedback comments: Old stays" in filled.kept[0]
+    assert "grace, Feedback comments: kept Old" in filled.kept[0]
 
 
 # --- files that are no tables ---
@@ -304,7 +304,7 @@ def test_moodle_keeps_grades_and_comments_that_no_export_gave(tmp_path: Path) ->
     ("content", "said"),
     [
         (None, "There is no .*: in Canvas, open Grades"),
-        (b"Name,Points\nada,1\n", "has no column ID nor Section: in Canvas"),
+        (b"Name,Points\nada,1\n", "lacks the columns ID, Section: in Canvas"),
         (b"", "is no CSV table"),
         (b'Student,ID,"Sec\n', "is no CSV table"),
         ("Müller".encode("latin-1"), "not UTF-8"),

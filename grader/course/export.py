@@ -46,7 +46,7 @@ Format = Literal["canvas", "moodle", "gradescope-autograder", "csv", "json", "pa
 # The files of each export that are not pages, and what to do next.
 _FORMATS: dict[Format, tuple[tuple[str, ...], str]] = {
     "canvas": (("canvas.csv", "feedback.zip"), "import it into Canvas (Grades, Import)"),
-    "moodle": (("moodle.csv", "feedback.zip"), "import it into Moodle"),
+    "moodle": (("moodle.csv", "feedback.zip"), "import both into Moodle (docs/grading.md)"),
     "gradescope-autograder": (("autograder.zip",), "upload it in Gradescope: Configure Autograder, Zip file upload"),
     "csv": (("grades.csv", "matrix.csv", "items.csv"), "open them in a spreadsheet"),
     "json": (("grades.json",), "read it with your own program"),
@@ -258,10 +258,12 @@ def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str],
     for one in notes:
         click.echo(one, err=True)
     if waiting := sum(row.status == "not judged" for row in scores.submissions):
-        click.echo(f"{waiting} not judged, and without a grade in it: grader review {out} shows why.")
+        click.echo(f"{waiting} not judged, and without a grade in this export: grader review {out} shows why.")
     # Those for you hold rejected submissions, too.
     if outside := left_out(scores.submissions) if platform in _FOR_YOU else not_exported(scores):
-        click.echo(f"{len(outside)} not in it: grade them there by hand, or decide (docs/grading.md).", err=True)
+        click.echo(
+            f"{len(outside)} not in this export: grade them there by hand, or decide (docs/grading.md).", err=True
+        )
         for name, why in outside.items():
             click.echo(f"  {clipped(name, 80)}: {clipped(why, 200)}", err=True)
 

@@ -48,8 +48,8 @@ def forget(student: str, out: Path) -> list[str]:
         note(out, "forget", "one student")
     files = sorted({row.arrival.file for row in gone if row.arrival})
     return [
-        f"{out}: {len(gone)} rows and their pages are gone, and with them {EXPORTS}/ and the page of similar work.",
-        *(f"  delete where the submissions lie: {printable(file)}" for file in files),
+        f"{out}: deleted {len(gone)} rows with their pages, {EXPORTS}/ and similar.html.",
+        *(f"  delete this file from your submissions: {printable(file)}" for file in files),
     ]
 
 
@@ -89,7 +89,7 @@ def _rewrite_decisions(out: Path, names: Collection[str]) -> None:
         head, *tables = re.split(r"^(?=\[\[override\]\])", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         if len(tables) != len(entries):
             raise UserError(
-                f"{path}: write each entry as an [[override]] table with a line of its own, so that single ones can go."
+                f"{path}: start each entry with [[override]] on a line of its own, so that one entry can be deleted."
             )
         kept = (table for table, one in zip(tables, entries, strict=True) if one.submission not in names)
         write_private(path, (head + "".join(kept)).encode())

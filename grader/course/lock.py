@@ -38,7 +38,7 @@ class CaseVersion(StrictModel):
     def differences(self, other: "CaseVersion") -> str:
         """Return what is another thing in the other version, as words, or ""."""
         mine, theirs = self.model_dump(), other.model_dump()
-        return ", ".join(f"another {words}" for name, words in _NAMES.items() if mine[name] != theirs[name])
+        return ", ".join(f"different {words}" for name, words in _NAMES.items() if mine[name] != theirs[name])
 
 
 class Edition(StrictModel):
@@ -72,11 +72,13 @@ def read_lock(course: Course, assignment: Assignment) -> Lock | None:
     except FileNotFoundError:
         return None
     except ValidationError:
-        raise UserError(f"{path} is no lock of this version of the suite: put it back as it was.") from None
+        raise UserError(
+            f"{path} is damaged, or of a newer version of the suite: restore it from your backup."
+        ) from None
     if (lock.course, lock.assignment) != (course.id, assignment.id):
         raise UserError(
-            f"{path} is of {lock.assignment} of the course {lock.course}, not of {assignment.id} of {course.id}: put"
-            " the ids back, or the right file."
+            f"{path} belongs to {lock.assignment} of the course {lock.course}, not to {assignment.id} of {course.id}:"
+            " restore the ids, or the right file."
         )
     return lock
 
@@ -161,8 +163,10 @@ class Handout:
         if self._lock is None or now is None:
             return None
         *_, last = self._lock.editions
-        if (was := last.cases.get(submission.recipe)) is not None and (why := was.differences(now)):
-            return Flag(id=OTHER_VERSION, message=self._was_changed(last, why))
+        if (was := last.cases.get(submission.recipe)) is not None and was.differences(now):
+            return Flag(
+                id=OTHER_VERSION, message="The case was changed after your kit was made. Your instructor decides."
+            )
         for edition in reversed(self._lock.editions[:-1]):
             old = edition.cases.get(submission.recipe)
             if old is not None and old.source_sha256 == made_with != now.source_sha256:
@@ -175,8 +179,8 @@ class Handout:
 
     def _was_changed(self, edition: Edition, why: str) -> str:
         return (
-            f"The case has changed since the kit of {self._when(edition)} ({why}). Put it back as it was; or make the"
-            " kit again, and hand that out."
+            f"The case has changed since the kit of {self._when(edition)} ({why}). Restore the old version; or build"
+            " the kit again, and hand it out."
         )
 
     def _when(self, edition: Edition) -> str:

@@ -94,7 +94,9 @@ def read_log(out: Path) -> list[Entry]:
         try:
             found.append(Entry.model_validate_json(line))
         except ValidationError:
-            raise UserError(f"{path}, line {number} is not of this log: put the file back as it was.") from None
+            raise UserError(
+                f"{path}, line {number} is not a valid entry of the log: restore the file from your backup."
+            ) from None
     return found
 
 

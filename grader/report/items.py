@@ -23,7 +23,7 @@ from harness.personal import login
 _SURE = 1.96  # standard deviations to each side of an interval of 95 %
 _LEAST = 4  # pairs of a correlation that has an interval
 ITEM_COLUMNS = (
-    "Exercise", "Graded", "Mean", "95 % of the mean", "Discrimination", "95 % of it", "Files each", "Hours between",
+    "Exercise", "Graded", "Mean", "95 % interval", "Discrimination", "95 % interval", "Files each", "Hours between",
 )  # fmt: skip
 Interval = tuple[float, float]
 People = Mapping[str, tuple[str, str]]  # name and section by login

@@ -77,13 +77,14 @@ class _Cells:
     def _may_fill(self, student: str, column: str, there: str, ours: str) -> bool:
         there, who = there.strip(), f"{printable(student)}, {printable(column)}"
         if there.casefold() in _NO_GRADES:
-            self.kept.append(f"{who}: {printable(there)} stays. Take it away there if the student shall have {ours}.")
+            self.kept.append(f"{who}: kept {printable(there)}. To give {ours}, first delete it on the platform.")
             return False
         own = self._before.get(column, {}).get(login(student))
         if there in ("", "-") or _same(there, ours) or self._overwrite or (own is not None and _same(there, own)):
             return True
         self.kept.append(
-            f"{who}: {clipped(there, 60)} stays, which no export gave. --overwrite replaces it by {clipped(ours, 60)}."
+            f"{who}: kept {clipped(there, 60)}, because no export wrote it. --overwrite replaces it with"
+            f" {clipped(ours, 60)}."
         )
         return False
 
@@ -121,7 +122,11 @@ def fill_canvas(
     columns = _columns(path, header[len(person) :], most, students, column, exercises)
     found, notes = _matched(path, [row for row in rows if row["ID"].strip().isdigit()], students, names or {})
     filling = {one for counting in columns.values() for one in counting}
-    notes += [f"{printable(one)} counts in no column." for one in exercises_of(students) if one not in filling]
+    notes += [
+        f"{printable(one)} is in no column: name it with --exercise."
+        for one in exercises_of(students)
+        if one not in filling
+    ]
     filled, places, cells = [], {}, _Cells(given or {}, overwrite=overwrite)
     for student, row in found.items():
         ours = {
@@ -218,7 +223,7 @@ def _read(path: Path, needed: Sequence[str], how: str) -> tuple[list[str], list[
     except (csv.Error, ValueError) as error:
         raise UserError(f"{path} is no CSV table ({error}): {how}.") from None
     if missing := [name for name in needed if name not in header]:
-        raise UserError(f"{path} has no column {' nor '.join(missing)}: {how}.")
+        raise UserError(f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}: {how}.")
     width = len(header)
     return header, [dict(zip(header, [*row, *[""] * width][:width], strict=True)) for row in rows], delimiter
 
@@ -276,7 +281,7 @@ def _matched(path: Path, rows: Sequence[_ROW], students: Students, names: Names)
         if len(found) == 1 and claims[min(found)] == 1:
             matched[student] = rows[min(found)]
         else:
-            why = f"is not in {path}" if not found else f"fits more than one row of {path}, or shares one"
+            why = f"is not in {path}" if not found else f"matches several rows of {path}, or the row of another student"
             notes.append(f"{printable(student)} {why}.")
     return matched, notes
 
@@ -292,6 +297,8 @@ def _scaled(value: float | None, most: str) -> str:
         return ""
     found = re.fullmatch(r"([0-9]*)(?:[.,]([0-9]+))?", most.strip())  # platforms write 10.00 or 10,00
     if found is None:
-        raise UserError(f"The most points of the column are {printable(most)}, not a number: export the table again.")
+        raise UserError(
+            f"The maximum points of the column are {printable(most)}, not a number: export the table again."
+        )
     ceiling = float(f"{found[1] or 0}.{found[2] or 0}") or 100.0
     return points(value * ceiling / 100)

@@ -56,7 +56,6 @@ def standings(scores: Scores) -> Mapping[str, Student]:
 
 def _standing(rows: Sequence[SubmissionScore], counting: SubmissionScore | None) -> Standing:
     unread = [row for row in rows if row.status == "rejected"]
-    why = f"Your file cannot be read: {clipped(unread[-1].reason, 600)}" if unread else ""
     others = [row for row in rows if row is not counting and row.is_there and row.status != "rejected"]
     if counting is not None and counting.is_there:
         short, words = "open", "not judged yet: it waits for your instructor"
@@ -67,7 +66,8 @@ def _standing(rows: Sequence[SubmissionScore], counting: SubmissionScore | None)
         waits = "Your instructor decides whose file this is, or which of several files counts."
         return Standing("waits", f"waits. {waits}")
     if unread:
-        return Standing("unread", f"cannot be read. {why} Hand it in again, if there is time.")
+        why = clipped(unread[-1].reason, 600)
+        return Standing("unread", f"your file cannot be read: {why} If there is still time, hand it in again.")
     if any(row.status == "excused" for row in rows):
         return Standing("excused", "excused: it does not count")
     return Standing("missing", "missing")
