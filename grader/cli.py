@@ -277,22 +277,22 @@ def new_recipe(
 
 
 @cli.command()
-@click.option("--to", type=_FOLDER, default=Path("demo"), show_default=True, help="The folder to make.")
+@click.option("--out", type=_FOLDER, default=Path("demo"), show_default=True, help="The folder to make.")
 @_jobs
-def demo(to: Path, jobs: int) -> None:
+def demo(out: Path, jobs: int) -> None:
     """Make up a course of 40 students, score two assignments, decide, export, and name the pages to open."""
     from grader.course.demo import run_demo
 
-    with naming(to):
-        sys.exit(run_demo(to, jobs=jobs))
+    with naming(out):
+        sys.exit(run_demo(out, jobs=jobs))
 
 
 @cli.command()
-@click.option("--to", type=_FILE, help="The file to write.  [default: kit.tar.gz, or the assignment's id]")
+@click.option("--out", type=_FILE, help="The file to write.  [default: kit.tar.gz, or the assignment's id]")
 @_course
 @_assignment
 @click.option("--inside", type=_FILE, help="Build nothing: list what is in this archive, and search it for answers.")
-def kit(to: Path | None, course: Path | None, assignment: str | None, inside: Path | None) -> None:
+def kit(out: Path | None, course: Path | None, assignment: str | None, inside: Path | None) -> None:
     """Build what students get: the suite without its answers, or the cases of one assignment.
 
     Exit status with --inside: 0 it gives nothing away, 1 it does.
@@ -311,22 +311,22 @@ def kit(to: Path | None, course: Path | None, assignment: str | None, inside: Pa
             click.echo("\n".join(lines))
             click.echo("It gives something away." if told else f"Nothing in it gives a case of {chosen.id} away.")
             sys.exit(1 if told else 0)
-        to = to or Path(f"{chosen.id}.tar.gz")
-        with naming(to):
-            built = build_kit(to, assignment_files(read, chosen))
+        out = out or Path(f"{chosen.id}.tar.gz")
+        with naming(out):
+            built = build_kit(out, assignment_files(read, chosen))
         for line in note_kit(read, chosen):
             click.echo(line)
-        click.echo(f"{to}: {describe_kit(built)}\nNext: hand it out, or look inside:")
-        click.echo(f"  grader kit --course {file} --assignment {chosen.id} --inside {to}")
+        click.echo(f"{out}: {describe_kit(built)}\nNext: hand it out, or look inside:")
+        click.echo(f"  grader kit --course {file} --assignment {chosen.id} --inside {out}")
         return
     if inside is not None:
         raise UserError("Say which assignment's answers to search for: add --assignment, and --course if need be.")
-    to = to or Path("kit.tar.gz")
-    with naming(to):
-        files = build_kit(to)
+    out = out or Path("kit.tar.gz")
+    with naming(out):
+        files = build_kit(out)
     for problem in load_recipes()[1].values():
         click.echo(f"Left out: {problem}", err=True)
-    click.echo(f"{to}: {describe_kit(files)}\nNext: hand out {to}.")
+    click.echo(f"{out}: {describe_kit(files)}\nNext: hand out {out}.")
 
 
 @cli.group()

@@ -194,7 +194,7 @@ def test_submissions_of_an_assignment_are_scored(
     file = tmp_path / "course.toml"
     words = ["score", str(out), "--out", str(tmp_path / "reports"), "--jobs", "1", "--course", str(file)]
     words.append("--trust-file-dates")
-    kit = ["kit", "--course", str(file), "--assignment", "week-1", "--to", str(tmp_path / "kit.tar.gz")]
+    kit = ["kit", "--course", str(file), "--assignment", "week-1", "--out", str(tmp_path / "kit.tar.gz")]
     done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
     assert done.exit_code == 0, done.output
     assert "nothing tells whether you have changed a case" in done.output

@@ -156,7 +156,7 @@ def test_the_listing_names_every_file_but_notebooks_and_the_bytes_are_the_same_a
     tarball = kit.with_name("kit.tar.gz")
     again = tmp_path / "another.tar.gz"
     again.write_text("an earlier kit")
-    done = CliRunner().invoke(cli, ["kit", "--to", str(again)])
+    done = CliRunner().invoke(cli, ["kit", "--out", str(again)])
     assert done.exit_code == 0, done.output
     assert f"{len(recipe_ids()) + len(file_exercise_ids())} exercises" in done.output
     assert again.read_bytes() == tarball.read_bytes()

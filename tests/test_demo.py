@@ -86,7 +86,7 @@ def test_reports_are_alike_only_where_one_is_a_copy(cause: str) -> None:
 @pytest.mark.slow
 @needs_sandbox
 def test_the_whole_course_is_made_scored_decided_and_exported(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["demo", "--to", str(tmp_path / "demo")])
+    done = CliRunner().invoke(cli, ["demo", "--out", str(tmp_path / "demo")])
     assert done.exit_code in (0, 1), done.output
     one, two = (tmp_path / "demo" / "reports" / week for week in ("week-1", "week-2"))
     handed_in = (row for row in read_scores(one).submissions if row.status != "missing")

@@ -15,6 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from grader.course.late import Rule
 from grader.course.roster import EVERY, read_roster
+from grader.report.text import counted
 from grader.score.identity import Student
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights
@@ -241,13 +242,14 @@ def check_course(path: Path) -> list[str]:
                 ]
     problems = list(dict.fromkeys(item.removesuffix(".") for item in problems))
     if problems or course is None:
-        count = f"{len(problems)} correction{'s' * (len(problems) > 1)}"
+        count = counted(len(problems), "correction")
         shown = [f"  {item}" for item in problems[:_MOST_SHOWN]]
         more = [f"  and {len(problems) - _MOST_SHOWN} more"] if len(problems) > _MOST_SHOWN else []
         raise UserError("\n".join([f"{path} needs {count}:", *shown, *more]))
+    sections = {one.section for one in students or ()}
     return [
         f"{course.id}: {course.title}",
-        f"{len(students or ())} students in {len({one.section for one in students or ()})} sections",
+        f"{counted(len(students or ()), 'student')} in {counted(len(sections), 'section')}",
         *(line for one in course.assignment for line in _described(course, one)),
         *_across(course, students or ()),
     ]
@@ -270,7 +272,8 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
         kind = "healthy" if case.is_healthy else f"level {case.goal.level}" if case.goal else "of no level"
         levels[kind] = levels.get(kind, 0) + 1
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(levels.items()))
-    yield f"{one.id}, {_shown(one.opens)} to {_shown(one.due)} ({course.time_zone}): {len(cases)} cases ({kinds})"
+    when = f"{_shown(one.opens)} to {_shown(one.due)} ({course.time_zone})"
+    yield f"{one.id}, {when}: {counted(len(cases), 'case')} ({kinds})"
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
     yield f"  students see feedback from {feedback} and the solution from {solution}, before that only their score"

@@ -93,7 +93,7 @@ def run_demo(folder: Path, *, jobs: int) -> int:
     """
     marker = folder / ".demo"
     if folder.exists() and any(folder.iterdir()) and not marker.exists():
-        raise UserError(f"{folder} is there and is not an earlier demo: name another folder with --to.")
+        raise UserError(f"{folder} is there and is not an earlier demo: name another folder with --out.")
     for name in ("submissions", "work", "reports"):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)

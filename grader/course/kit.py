@@ -12,6 +12,7 @@ from pathlib import Path
 from zlib import error as ZlibError
 
 from grader.course.course import Assignment, Course
+from grader.report.text import counted
 from grader.sandbox import HIDDEN_FROM_STUDENTS
 from harness.cases import Case
 from harness.errors import UserError
@@ -232,4 +233,4 @@ def describe_kit(files: Mapping[str, bytes]) -> str:
     """Return what `grader kit` prints: how much is inside, and the exercises."""
     exercises = sorted({name.split("/")[1] for name in files if name.startswith("exercises/")})
     size = sum(map(len, files.values())) / 1e6
-    return f"{len(files)} files, {size:.1f} MB, {len(exercises)} exercises: {', '.join(exercises)}"
+    return f"{len(files)} files, {size:.1f} MB, {counted(len(exercises), 'exercise')}: {', '.join(exercises)}"

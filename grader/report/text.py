@@ -54,6 +54,11 @@ def without_folders(text: str) -> str:
     return _PATH.sub(lambda match: match[0].rstrip("/").rpartition("/")[2], text)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return "1 case" or "2 cases"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def points(value: float | None) -> str:
     """Return points without needless zeros, or a dash for points that are open."""
     return MISSING if value is None else f"{round(value, 2):g}"
