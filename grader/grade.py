@@ -14,9 +14,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.course.course import read_course
+from grader.course.course import Assignment, Course, read_course
 from grader.course.decisions import apply_decisions, changed_scores, decisions_path, load_decisions
-from grader.course.late import Rule, counting, with_lateness
+from grader.course.late import counting, with_lateness
 from grader.course.lock import Handout
 from grader.course.log import digest, note
 from grader.course.roster import STRANGER, with_groups, with_missing, with_roster_flags
@@ -67,7 +67,7 @@ from harness.terminal import folded
 from harness.workspace import RUNS
 from harness.written.exercise import exercise_ids, find_file_exercise, load_exercise, stub
 
-Refuse = Callable[[Submission], Flag | None]
+Refuse = Callable[[Submission | Answer], Flag | None]
 _LISTED = 20  # lines of one kind at the end of the command
 
 
@@ -83,35 +83,34 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     cases = course.cases(assignment)
     rubric = options.rubric or course.rubric(assignment)
     with course_cases(cases):
-        of_course = _OfCourse(
-            course.id, assignment.id, course.schedule(assignment), assignment.attempts, course.students(), cases,
-            Handout(course, assignment), assignment.excused, assignment.groups,
-        )  # fmt: skip
+        of_course = _OfCourse(course, assignment, course.students(), cases, Handout(course, assignment))
         return _score_folder(folder, replace(options, rubric=rubric), of_course)
 
 
 @dataclass(frozen=True)
 class _OfCourse:
-    """What a course adds to the rows of a class. course, assignment: their ids."""
+    """What a course adds to the rows of a class."""
 
-    course: str
-    assignment: str
-    schedule: Schedule
-    attempts: Rule
+    course: Course
+    assignment: Assignment
     students: Sequence[Student]
     cases: Sequence[Case]
     handout: Handout
-    excused: Mapping[str, Sequence[str]]
-    groups: Sequence[Sequence[str]]
+
+    @property
+    def schedule(self) -> Schedule:
+        """The dates of the assignment."""
+        return self.course.schedule(self.assignment)
 
     def with_missing(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
         """Return the rows, those that repeat a submission for the others of a group, and those of what is missing."""
-        return tuple(with_missing(with_groups(rows, self.groups), self.students, self.cases, self.excused))
+        own = self.assignment
+        return tuple(with_missing(with_groups(rows, own.groups), self.students, own.exercises, own.excused))
 
     def compared(self, rows: Sequence[SubmissionScore], now: datetime) -> tuple[SubmissionScore, ...]:
         """Return the rows with what lateness costs, which attempt counts, and the flags of the roster."""
         rows = with_lateness(rows, self.schedule, now)
-        rows = compared(rows, partial(counting, rule=self.attempts))
+        rows = compared(rows, partial(counting, rule=self.assignment.attempts))
         return tuple(with_roster_flags(rows, self.students, self.cases))
 
 
@@ -123,8 +122,8 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
     found = read_folder(folder, times, trust_dates=options.trust_file_dates)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
     blank = Scores(
-        course=course.course if course else "",
-        assignment=course.assignment if course else "",
+        course=course.course.id if course else "",
+        assignment=course.assignment.id if course else "",
         provenance=provenance_of(options),
         submissions=(),
         schedule=course.schedule if course else None,
@@ -207,10 +206,12 @@ def _scores(
 
     def attempt(item: HandedIn | Submission) -> Score | Answer | Waiting[HandedIn | Submission]:
         read = _read_one(item) if isinstance(item, HandedIn) else item
-        if not isinstance(read, Submission):
+        if isinstance(read, Score):
             return read
         if refuse is not None and (flag := refuse(read)):
             return unjudged(read, flag.message, flag)
+        if isinstance(read, Answer):
+            return read
         found = _judged(read, grading, problems)
         return found if isinstance(found, Score) else Waiting(read, found)
 

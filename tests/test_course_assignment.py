@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from commands import mistake, run_command, succeed
-from courses import write_course
+from courses import COURSE, write_course
 from sandbox_marks import needs_sandbox
 
 from benchmarks.repack import repacked
@@ -31,6 +31,8 @@ from harness.exercise import RunOptions, start_exercise, verify_exercise
 from harness.recipe import experiment_source, load_recipe, load_recipes
 from harness.recorded import outcomes_of, trips_of
 from harness.submission.archive import submit
+from harness.written.exercise import FileExercise, load_exercise
+from harness.written.workspace import start_file_exercise
 
 OWN = ("experiment.py", "recipe.toml", "PROMPT.md")
 
@@ -283,3 +285,44 @@ def test_each_assignment_has_reports_of_its_own(tmp_path: Path, monkeypatch: pyt
     assert {path: path.read_bytes() for path in files} == files
     assert CliRunner().invoke(cli, ["export", "--format", "csv", "--assignment", "week-1"]).exit_code == 0
     assert Path("reports/week-1/export/csv/grades.csv").is_file()
+
+
+@needs_sandbox
+def test_written_exercises_are_part_of_an_assignment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path / "replays"))
+    start = COURSE.index('[[assignment.case]]\nid = "b1"')
+    file = write_course(tmp_path, COURSE[:start] + 'written = ["decision_tree"]\n')
+    read = read_course(file)
+    files = assignment_files(read, read.find("week-2"))
+    assert {name for name in files if name.startswith("exercises/")} == {
+        f"exercises/decision_tree/{name}" for name in ("exercise.toml", "PROMPT.md", "tree.yaml")
+    }
+    assert "- `decision_tree`" in files["README.md"].decode()
+    assert "BREAK=decision_tree" in files["Makefile"].decode()
+    (tmp_path / "submissions").mkdir()
+    for student, exercise in (("ada", "decision_tree"), ("bob", "layernorm")):
+        loaded = load_exercise(exercise)
+        assert isinstance(loaded, FileExercise)
+        workspace, _ = start_file_exercise(loaded, tmp_path / "work")
+        submit(workspace, student, tmp_path / "submissions")
+    done = CliRunner().invoke(cli, ["score", "submissions", "--assignment", "week-2", "--jobs", "1"])
+    assert done.exit_code == 1, done.output
+    rows = {row["submission"]: row for row in json.loads(Path("reports/week-2/scores.json").read_text())["submissions"]}
+    assert rows["ada_decision_tree"]["status"] == "graded"
+    assert rows["bob_decision_tree (missing)"]["status"] == "missing"
+    assert rows["bob_layernorm"]["reason"] == "layernorm is not of this assignment."
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('written = ["decision_treee"]', "there is no written exercise 'decision_treee': did you mean decision_tree"),
+        ("", "has no exercise: add an [[assignment.case]] or written"),
+    ],
+)
+def test_an_assignment_without_an_exercise_is_refused(line: str, said: str, tmp_path: Path) -> None:
+    start = COURSE.index('[[assignment.case]]\nid = "b1"')
+    with pytest.raises(UserError) as error:
+        read_course(write_course(tmp_path, f"{COURSE[:start]}{line}\n"))
+    assert said in str(error.value)

@@ -1,5 +1,6 @@
 """A roster as platforms export it, and what it says about a class."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,14 @@ from grader.report.gradebook import grade, is_excused, students_of
 from grader.report.platforms import fill_canvas
 from grader.score.identity import OTHER_NAME, Student, compared, own_flags
 from grader.score.verdict import Flag, Scores, SubmissionScore
+from harness.cases import Case
 from harness.errors import UserError
 from harness.personal import personal_seed
+
+
+def ids(cases: Sequence[Case]) -> list[str]:
+    return [case.id for case in cases]
+
 
 ADA = Student("ada", "Ada Lovelace", "ada@example.org", "A")
 BY_ADDRESS = Student("ada@example.org", "Ada Lovelace", "ada@example.org", "A")
@@ -113,16 +120,16 @@ def row(student: str, case: str, **more: Any) -> SubmissionScore:
 def test_who_did_not_hand_in_a_case_has_a_row(tmp_path: Path) -> None:
     course = read_course(write_course(tmp_path))
     students, cases = course.students(), course.cases(course.find("week-1"))
-    rows = with_missing([row("Ada", "a1"), row("bob", "a1", submission="ada_a2 (missing)")], students, cases)
+    rows = with_missing([row("Ada", "a1"), row("bob", "a1", submission="ada_a2 (missing)")], students, ids(cases))
     missing = {(item.student, item.recipe) for item in rows if item.status == "missing"}
     every = {(student, case) for student in ("ada", "bob", "cem") for case in ("a1", "a2", "a3")}
     assert missing == every - {("ada", "a1"), ("bob", "a1")}
     assert len({item.submission for item in rows}) == len(rows)
     assert {item.total for item in rows if item.status == "missing"} == {None}
-    again = with_missing([*rows, row("cem", "a1")], students, cases)
+    again = with_missing([*rows, row("cem", "a1")], students, ids(cases))
     assert {(item.student, item.recipe) for item in again if item.status == "missing"} == missing - {("cem", "a1")}
     decided = [replace(item, status="graded", total=0.0) if item.student == "cem" else item for item in rows]
-    assert with_missing(decided, students, cases) == decided
+    assert with_missing(decided, students, ids(cases)) == decided
 
 
 def test_strangers_and_other_students_seeds_are_flagged_and_cost_nothing(tmp_path: Path) -> None:
@@ -175,14 +182,14 @@ def test_a_seed_follows_from_course_login_and_case() -> None:
 def test_an_excused_case_is_no_missing_one(tmp_path: Path) -> None:
     course = read_course(write_course(tmp_path))
     cases = course.cases(course.find("week-1"))
-    rows = with_missing([], course.students(), cases, {"Ada": ["a2"], "bob": [EVERY]})
+    rows = with_missing([], course.students(), ids(cases), {"Ada": ["a2"], "bob": [EVERY]})
     assert {(row.student, row.recipe): row.status for row in rows} == {
         (student, case): "excused" if (student, case) == ("ada", "a2") or student == "bob" else "missing"
         for student in ("ada", "bob", "cem")
         for case in ("a1", "a2", "a3")
     }
     handed_in = make_row("ada_a1", "ada", "a1", {})
-    rows = with_missing([handed_in], course.students(), cases, {"ada": ["a2"]})
+    rows = with_missing([handed_in], course.students(), ids(cases), {"ada": ["a2"]})
     students = students_of(Scores(provenance={}, submissions=(*rows,)))
     assert grade(students["ada"], ["a1", "a2", "a3"]) == 50, "a3 is missing, a2 does not count"
     assert grade(students["ada"], ["a2"]) is None and is_excused(students["ada"], ["a2"])
@@ -202,7 +209,7 @@ def test_what_one_of_a_group_hands_in_counts_for_all(tmp_path: Path) -> None:
     assert {(one.submission, one.student, one.copy_of) for one in rows} == {
         ("ada_a1", "ada", ""), ("ada_a1 (with bob)", "bob", "ada_a1"), ("x_a2", "ada", ""),
     }  # fmt: skip
-    whole = with_missing(rows, course.students(), cases)
+    whole = with_missing(rows, course.students(), ids(cases))
     assert ("bob", "a1", "missing") not in {(one.student, one.recipe, one.status) for one in whole}
     copy = next(one for one in whole if one.copy_of)
     assert [flag.id for flag in with_roster_flags([copy], course.students(), cases)[0].flags] == [GROUP]

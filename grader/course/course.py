@@ -24,6 +24,7 @@ from harness.errors import UserError, printable
 from harness.personal import login
 from harness.recipe import suggestion
 from harness.toml_file import StrictModel, read_record, read_table
+from harness.written.exercise import file_exercise_ids
 
 COURSE = Path("course.toml")
 _Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -59,7 +60,8 @@ class Assignment(StrictModel):
 
     attempts: which submission counts. rubric: the weights, by default the grader's. hints: whether the kit has some.
     excused: the cases that do not count for some students, by login; "all" stands for all of them. groups: logins of
-    students who hand in together: what one of them hands in counts for all.
+    students who hand in together: what one of them hands in counts for all. written: ids of exercises whose answer is
+    one file.
     """
 
     id: _Id
@@ -75,7 +77,22 @@ class Assignment(StrictModel):
     groups: Annotated[
         tuple[Annotated[tuple[str, ...], Field(min_length=2, strict=False)], ...], Field(strict=False)
     ] = ()
-    case: Annotated[tuple[_CourseCase, ...], Field(min_length=1, strict=False)]
+    written: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    case: Annotated[tuple[_CourseCase, ...], Field(strict=False)] = ()
+
+    @property
+    def exercises(self) -> tuple[str, ...]:
+        """The ids of its cases and written exercises."""
+        return (*(one.id for one in self.case), *self.written)
+
+    @model_validator(mode="after")
+    def _has_exercises(self) -> "Assignment":
+        known = file_exercise_ids()
+        if unknown := [name for name in self.written if name not in known]:
+            raise ValueError(f"written: there is no written exercise {unknown[0]!r}: {suggestion(unknown[0], known)}")
+        if not self.exercises:
+            raise ValueError("has no exercise: add an [[assignment.case]] or written = [...]")
+        return self
 
     @model_validator(mode="after")
     def _dates_follow_each_other(self) -> "Assignment":
@@ -99,7 +116,7 @@ class Assignment(StrictModel):
 
     @model_validator(mode="after")
     def _names_its_cases_and_one_group_each(self) -> "Assignment":
-        ids = [one.id for one in self.case]
+        ids = self.exercises
         for student, names in self.excused.items():
             for name in names:
                 if name not in (EVERY, *ids):
@@ -274,6 +291,8 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(levels.items()))
     when = f"{_shown(one.opens)} to {_shown(one.due)} ({course.time_zone})"
     yield f"{one.id}, {when}: {counted(len(cases), 'case')} ({kinds})"
+    if one.written:
+        yield f"  written exercises: {', '.join(one.written)}"
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
     yield f"  students see feedback from {feedback} and the solution from {solution}, before that only their score"

@@ -125,7 +125,7 @@ def _write(
     if scores is None:
         assignment = read_course(options.course).find(options.assignment) if options.course else None
         settings = gradescope.Settings(
-            exercises=tuple(case.id for case in assignment.case) if assignment else options.exercises,
+            exercises=assignment.exercises if assignment else options.exercises,
             visibility=options.visibility or "after_due_date",
             trust_submissions=options.trust_submissions,
             assignment=assignment.id if assignment else None,

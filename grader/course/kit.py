@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import re
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from zlib import error as ZlibError
 
@@ -69,7 +69,12 @@ def kit_files() -> dict[str, bytes]:
         own |= {name: (EXERCISES / recipe.id / name).read_bytes() for name in measured}
         _refuse_answers(recipe, own)
         files |= {f"exercises/{recipe.id}/{name}": content for name, content in own.items()}
-    for exercise in map(load_exercise, file_exercise_ids()):
+    return files | _written_files(file_exercise_ids())
+
+
+def _written_files(exercises: Iterable[str]) -> dict[str, bytes]:
+    files = {}
+    for exercise in map(load_exercise, exercises):
         assert isinstance(exercise, FileExercise)
         for name in (FILE_EXERCISE, PROMPT, exercise.file):
             files[f"exercises/{exercise.id}/{name}"] = (EXERCISES / exercise.id / name).read_bytes()
@@ -83,12 +88,12 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
     fixed would tell where to look. Raises `UserError` if a file gives an answer away.
     """
     cases = course.cases(assignment)
-    first = cases[0].id
+    first = assignment.exercises[0]
     words = {
         "course": course.title,
         "title": assignment.title,
         "case": first,
-        "cases": "\n".join(f"- `{case.id}`" for case in cases),
+        "cases": "\n".join(f"- `{name}`" for name in assignment.exercises),
         "due": f"{assignment.due:%Y-%m-%d %H:%M} ({course.time_zone})",
         "student": " STUDENT=ada" if course.personal_seeds else "",
         "hint": f"\n- Stuck? `make hint BREAK={first} LEVEL=1`, then 2 and 3." if assignment.hints else "",
@@ -102,6 +107,7 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
             EXPERIMENT: case.broken_source().encode(),
         }
         files |= {f"exercises/{case.id}/{name}": content for name, content in own.items()}
+    files |= _written_files(assignment.written)
     told = [
         f"  {name} holds {what}" for name, what in answers_in(files, cases, hints=assignment.hints) if _is_own(name)
     ]
@@ -222,7 +228,7 @@ def inspect_kit(tarball: Path, course: Course, assignment: Assignment) -> tuple[
     lines = [f"{len(content):>9,}  {name}" for name, content in sorted(files.items())]
     found = list(answers_in(files, course.cases(assignment), hints=assignment.hints))
     own = [f"GIVEN AWAY: {name} holds {what}" for name, what in found if _is_own(name)]
-    ids = {f"exercises/{case.id}" for case in assignment.case}
+    ids = {f"exercises/{name}" for name in assignment.exercises}
     strangers = sorted({"/".join(name.split("/")[:2]) for name in files if name.startswith("exercises/")} - ids)
     own += [f"GIVEN AWAY: {name} is not of {assignment.id}" for name in strangers]
     every = [f"in every kit: {name} holds {what}" for name, what in found if not _is_own(name)]

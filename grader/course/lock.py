@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 import harness
 from grader.course.course import Assignment, Course
-from grader.intake.submission import Submission
+from grader.intake.submission import Answer, Submission
 from grader.private import write_private
 from grader.score.schedule import local_time
 from grader.score.verdict import Flag
@@ -23,7 +23,7 @@ from harness.run.provenance import harness_hash
 from harness.toml_file import StrictModel
 from harness.workspace import source_hash
 
-OTHER_VERSION = "other version of the case"  # the id of a flag
+OTHER_VERSION, OTHER_ASSIGNMENT = "other version of the case", "other assignment"  # the ids of flags
 _NAMES = {"source_sha256": "experiment", "dataset": "data set", "seed": "seed", "personal_seeds": "personal seeds"}
 
 
@@ -138,6 +138,7 @@ class Handout:
         self._lock, self._path = read_lock(course, assignment), lock_path(course, assignment)
         self._zone, self._assignment = course.zone, assignment.id
         self._now = versions_of(course.cases(assignment))
+        self._exercises = assignment.exercises
 
     def notes(self) -> list[str]:
         """Return what to tell the instructor before anything is scored, a sentence each."""
@@ -157,8 +158,12 @@ class Handout:
             found.append(f"The harness is not the one that made the kit of {self._assignment}: runs may differ.")
         return found
 
-    def problem(self, submission: Submission) -> Flag | None:
-        """Return a flag if a submission was made with another version of its case than the present one."""
+    def problem(self, submission: Submission | Answer) -> Flag | None:
+        """Return a flag if a submission was made with another version of its case, or is of another assignment."""
+        if submission.recipe not in self._exercises:
+            return Flag(id=OTHER_ASSIGNMENT, message=f"{submission.recipe} is not of this assignment.")
+        if isinstance(submission, Answer):
+            return None
         now, made_with = self._now.get(submission.recipe), submission.broken_source_sha256
         if self._lock is None or now is None:
             return None

@@ -136,14 +136,14 @@ def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
 def with_missing(
     rows: Sequence[SubmissionScore],
     students: Sequence[Student],
-    cases: Sequence[Case],
+    exercises: Sequence[str],
     excused: Mapping[str, Sequence[str]] | None = None,
 ) -> list[SubmissionScore]:
-    """Return the rows of a class and one with the status `missing` for each case that a student did not hand in.
+    """Return the rows of a class and one with the status `missing` for each exercise that a student did not hand in.
 
-    excused: the cases from which students are excused, by login; `EVERY` stands for all. Logins are spelt as on the
-    roster. Any earlier row of that kind which no longer holds is left out. A file under another student's name is
-    nobody's.
+    exercises: the ids of cases and written exercises. excused: those from which students are excused, by login; `EVERY`
+    stands for all. Logins are spelt as on the roster. Any earlier row of that kind which no longer holds is left out. A
+    file under another student's name is nobody's.
     """
     # A platform would take "Ada" and "ada" for two students.
     spelt = {login(student.login): student.login for student in students}
@@ -152,20 +152,20 @@ def with_missing(
     there = {(login(row.student), row.recipe) for row in known}
     names = {row.submission for row in rows}
     from_ = {login(name): given for name, given in (excused or {}).items()}
-    for case in cases:
+    for exercise in exercises:
         for student in students:
-            if (login(student.login), case.id) not in there:
-                name = f"{student.login}_{case.id} (missing)"
-                is_excused = not {EVERY, case.id}.isdisjoint(from_.get(login(student.login), ()))
+            if (login(student.login), exercise) not in there:
+                name = f"{student.login}_{exercise} (missing)"
+                is_excused = not {EVERY, exercise}.isdisjoint(from_.get(login(student.login), ()))
                 if is_excused:
-                    name = f"{student.login}_{case.id} (excused)"
+                    name = f"{student.login}_{exercise} (excused)"
                 while name in names:  # a file that is named so takes no other row's place
                     name += "+"
                 rows.append(
                     SubmissionScore(
                         submission=name,
                         student=student.login,
-                        recipe=case.id,
+                        recipe=exercise,
                         status="excused" if is_excused else "missing",
                         reason="Excused: it does not count." if is_excused else "Nothing was handed in.",
                         total=None,
