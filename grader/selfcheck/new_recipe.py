@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -14,7 +15,8 @@ from grader.sandbox import sandbox_problem
 from grader.selfcheck.runs import open_runs
 from grader.selfcheck.seeds import SeedRuns, measure, measured_path, measured_toml, quantity_row, run_seeds
 from grader.syntax.edit_size import changed_areas
-from harness.errors import UserError
+from harness.data import DATASETS
+from harness.errors import UserError, printable
 from harness.files import write_whole
 from harness.recipe import (
     EXERCISES,
@@ -26,6 +28,7 @@ from harness.recipe import (
     Symptom,
     experiment_source,
     load_recipes,
+    suggestion,
 )
 from harness.run.metrics_log import Record
 from harness.symptoms import judge_symptom
@@ -89,12 +92,14 @@ def write_recipe(
 def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[Mapping[str, str], SeedRuns]:
     """Write `measured.toml`; return which checks the break trips, and the runs over seeds."""
     with open_runs(jobs=jobs) as runs:
+        _say(f"1 of 2: all checks of the broken and the healthy experiment, over {max(seeds, 3)} seeds: some minutes.")
         found = measure([draft], seeds, runs).get(draft.id)
         if found is None:
             raise UserError("The checks fail on the broken experiment: does it run at all?")
         measured.parent.mkdir()
         # A replay measures the checks that are listed there.
         measured.write_text(measured_toml(found), encoding="utf-8")
+        _say(f"2 of 2: the broken and the healthy run, over {seeds} seeds.")
         made = run_seeds([draft], seeds, runs)
     own = next(item for item in made if item.dataset == draft.dataset)
     for name, side in own.sides.items():
@@ -102,6 +107,10 @@ def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[Mapp
             if first.status != "OK":
                 raise UserError(f"The {name} run with seed {seed} does not come to its end: {first.message}")
     return found.trips, own
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def edits_of(finds: Sequence[str], replaces: Sequence[str]) -> tuple[Edit, ...]:
@@ -123,6 +132,8 @@ def _draft(recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: st
     dataset = dataset or {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}.get(experiment)
     if dataset is None:
         raise UserError(f"No recipe breaks {experiment} yet: say which data set it is for, with --dataset.")
+    if dataset not in DATASETS:
+        raise UserError(f"There is no data set {printable(dataset)}: {suggestion(dataset, [*DATASETS])}")
     recipe = Recipe.model_construct(
         id=recipe_id, format_version=2, title=PLACEHOLDER, experiment=experiment, dataset=dataset, seed=_SEED,
         area="model", cause=PLACEHOLDER, hints=(PLACEHOLDER,) * 3, breaks=edits, symptoms=(), observations=(),
