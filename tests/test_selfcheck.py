@@ -233,6 +233,10 @@ NEW = ("--experiment", "digits_mlp", "--find")
         (("new-recipe", "mine", *NEW, "nowhere", "--replace", "b"), "not fit digits_mlp: .*occurs 0 times"),
         (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr="), "digits_mlp: line 30 is not Python"),
         (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr=0.1"), "changes nothing"),
+        (
+            ("new-recipe", "mine", *NEW, "x", "--replace", "b", "--dataset", "tides"),
+            "There is no data set tides: choose",
+        ),
     ],
 )
 @needs_sandbox
