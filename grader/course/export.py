@@ -55,7 +55,8 @@ _FORMATS: dict[Format, tuple[tuple[str, ...], str]] = {
 _GIVEN: TypeAdapter[dict[str, platforms.Given]] = TypeAdapter(dict[str, platforms.Given])
 _LISTED = 30  # changes that the command prints
 _Page = Callable[[SubmissionScore], str]
-_YOURS = re.compile(r'<p class="yours.*?</p>\n')  # what a page says to the instructor
+# What a page says to the instructor. No text of it holds "<".
+_YOURS = re.compile(r'<(p|details) class="yours.*?</\1>\n', re.DOTALL)
 _FOR_YOU = ("csv", "json")  # these tell everything
 _SEEN: dict[Level, str] = {
     "score": "Students see their score in it, no feedback yet. Export again when that may be seen.",
@@ -244,7 +245,7 @@ def _page(out: Path, seen: Scores, now: datetime, row: SubmissionScore) -> str:
     if MARKER not in text:
         raise UserError(f"There is no page {path}: score the class again.")
     if level == "solution":
-        return _YOURS.sub("", text, count=1)
+        return _YOURS.sub("", text)
     return render_submission(
         row,
         None,

@@ -382,6 +382,7 @@ def render_submission(
                 for one in exhibits.findings
             ],
             "lost": lost_points(row),
+            "questions": exhibits.questions,
             "request": _request_form(row) if row.criteria and row.submission.isprintable() else "",
             "diff": diff,
             "removed": kinds.count("-"),

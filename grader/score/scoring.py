@@ -14,6 +14,7 @@ from grader.score.fix import judge_fix
 from grader.score.gates import limits_of, with_gates
 from grader.score.identity import identified
 from grader.score.measured import measurements
+from grader.score.oral import oral_card
 from grader.score.reproducibility import judge_reproducibility, trusted_log
 from grader.score.verdict import (
     CRITERIA,
@@ -197,4 +198,5 @@ def exhibits_of(name: str, evidence: Evidence) -> Exhibits:
         report=evidence.report,
         measurements=measurements(evidence),
         symptom="; ".join(symptom.says for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms),
+        questions=oral_card(evidence),
     )

@@ -336,6 +336,14 @@ class Table:
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question to ask a student in person, and what a good answer holds. For the instructor alone."""
+
+    asks: str
+    answer: str
+
+
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Exhibits:
     """Everything the page of one submission shows beside its score. All text is the student's own: untrusted.
 
@@ -351,6 +359,7 @@ class Exhibits:
     findings: tuple[Table, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     symptom: str = ""  # what the broken run shows, in the recipe's words
+    questions: tuple[Question, ...] = ()  # to ask in person
 
 
 def scores_json(scores: Scores) -> Iterator[bytes]:

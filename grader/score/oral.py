@@ -1,0 +1,92 @@
+"""An oral card: questions about a student's own log and edit, with answers, for the instructor alone.
+
+Whoever made the runs and the edit answers them in a few minutes, without preparation: every number is in the log, and
+the log is at hand.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from grader.intake.program import Unparsable
+from grader.score.evidence import Evidence
+from grader.score.verdict import Question
+from grader.syntax.edit_size import functions_changed
+from harness.errors import UserError
+from harness.recorded import trips_of
+from harness.run.metrics_log import Record
+from harness.run.signals import number_text
+
+
+def oral_card(evidence: Evidence) -> tuple[Question, ...]:
+    """Return the questions about a submission, the same at each scoring; none if a run did not come to its end."""
+    if evidence.broken.status != "OK" or evidence.fixed.status != "OK":
+        return ()
+    return tuple(_questions(evidence))
+
+
+def _questions(evidence: Evidence) -> Iterator[Question]:
+    recipe = evidence.recipe
+    broken, fixed = evidence.broken.records(), evidence.fixed.records()
+    chosen = int.from_bytes(hashlib.sha256(evidence.source.encode()).digest()[:4], "big")
+    batches = [(one, two) for one, two in zip(broken, fixed, strict=False) if "loss" in one and "loss" in two]
+    later = batches[len(batches) // 2 :]
+    if later:
+        one, two = later[chosen % len(later)]
+        yield Question(
+            asks=f"At step {one['step']} the loss of your broken run is {_shown(one['loss'])}. About how large is it in"
+            " your fixed run, and why?",
+            answer=f"{_shown(two['loss'])}. {_cause(evidence)}",
+        )
+    if places := _places(evidence):
+        yield Question(
+            asks=f"You changed {places}. Read the line aloud as it was, and say what it does wrong.",
+            answer=_cause(evidence),
+        )
+        yield Question(
+            asks="If you put that line back, which signal of the log would show it first?",
+            answer="; ".join(symptom.says for symptom in recipe.symptoms) or "None: a check shows it, see below.",
+        )
+    else:
+        yield Question(
+            asks="You changed nothing. Which value of your log would differ if something were broken?",
+            answer="Any value that rules a cause out; the report must name four.",
+        )
+    if trips := _trips(evidence):
+        listed = ", ".join(f"{name.replace('_', '-')} ({outcome})" for name, outcome in trips.items())
+        yield Question(asks="Name a check that finds the fault. What does it measure?", answer=f"One of: {listed}.")
+    yield from _about_gradients(fixed)
+
+
+def _cause(evidence: Evidence) -> str:
+    cause = evidence.recipe.cause.rstrip(".")
+    return f"{cause[:1].upper()}{cause[1:]}."
+
+
+def _places(evidence: Evidence) -> str:
+    try:
+        changed = functions_changed(evidence.recipe.broken_source(), evidence.source)
+    except Unparsable:
+        return ""
+    return ", ".join(sorted(changed)[:4])
+
+
+def _trips(evidence: Evidence) -> dict[str, str]:
+    try:
+        found = [trips_of(cause) for cause in evidence.recipe.causes] if not evidence.recipe.is_healthy else []
+    except UserError:  # nothing was measured
+        return {}
+    return {name: outcome for one in found for name, outcome in one.items()}
+
+
+def _about_gradients(records: Sequence[Record]) -> Iterator[Question]:
+    norms = [record["grad_norm"] for record in records if isinstance(record.get("grad_norm"), float)]
+    if len(norms) > 1:
+        yield Question(
+            asks="Is the gradient norm of your fixed run larger at its first or at its last step?"
+            " How large is it at the end, within a factor of ten?",
+            answer=f"{_shown(norms[0])} at first, {_shown(norms[-1])} at the end.",
+        )
+
+
+def _shown(value: object) -> str:
+    return number_text(value) if isinstance(value, float | int) else str(value)
