@@ -108,4 +108,4 @@ def test_the_whole_course_is_made_scored_decided_and_exported(tmp_path: Path) ->
     assert [bool(row.not_counting) for row in sorted(twice, key=lambda row: row.total or 0)] == [True, False]
     for week, formats in ((one, "csv json moodle pages"), (two, "canvas csv json pages")):
         assert sorted(path.name for path in (week / "export").iterdir()) == formats.split()
-    assert len(re.findall(r"^\$ grader score", done.output, re.MULTILINE)) == 3
+    assert len(re.findall(r"^\$ grader score", done.output, re.MULTILINE)) == 4

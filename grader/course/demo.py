@@ -23,6 +23,7 @@ from grader.course.course import COURSE, Assignment, Course, check_course, read_
 from grader.course.decisions import Decision, decisions_path, keep_decision
 from grader.course.examples import broken_workspace, edits_of, example_submission
 from grader.course.export import ExportOptions, Format, run_export
+from grader.course.lock import note_kit
 from grader.grade import score_folder
 from grader.report.gradebook import csv_bytes
 from grader.report.write import INDEX
@@ -35,6 +36,7 @@ from harness.submission.archive import SUFFIX
 
 CLASS = Path(__file__).with_name("demo_class")
 _EVERY = 10  # submissions between two lines of progress
+_FIRST = 6  # submissions that the first page shows
 _STUDENT, _CASE, _ADDED = "bjork", "a1", 5.0  # what the demo decides
 _COMMENT = "In the office hour she named the cause at once."
 _PLATFORMS: tuple[Format, ...] = ("moodle", "canvas")  # of the two assignments
@@ -107,15 +109,23 @@ def run_demo(folder: Path, *, jobs: int) -> int:
         for assignment, platform in zip(course.assignment, _PLATFORMS, strict=True)
     ]
     for week in weeks:
-        say(f"Making what {week.assignment.id} hands in. Every run is really made ...")
-        make_class(week, jobs, say)
+        note_kit(course, week.assignment)
+    say("Making what the first students hand in. Every run is really made ...")
+    make_class(weeks[0], jobs, say, most=_FIRST)
+    _score(weeks[0], file, jobs, say)
+    say(f"\nA first page, of {_FIRST} submissions: {weeks[0].reports / INDEX}\nCtrl-C ends the making of more.")
     shutil.rmtree(folder / "work")
+    for week in weeks:
+        say(f"\nMaking what {week.assignment.id} hands in ...")
+        make_class(week, jobs, say)
+    shutil.rmtree(folder / "work", ignore_errors=True)
     status = max(_score(week, file, jobs, say) for week in weeks)
     first = weeks[0].reports
     rows = (row for row in read_scores(first).submissions if not row.not_counting)
-    row = next(row for row in rows if (row.student, row.recipe) == (_STUDENT, _CASE))
-    keep_decision(first, Decision(submission=row.submission, add=_ADDED, comment=_COMMENT, who="demo"))
-    say(f"\nDecided: {_STUDENT} gets {_ADDED:g} points more for {_CASE}. {decisions_path(first)} holds it.")
+    # Who cuts the demo short may have cut off this student.
+    for row in (row for row in rows if (row.student, row.recipe) == (_STUDENT, _CASE) and row.status == "graded"):
+        keep_decision(first, Decision(submission=row.submission, add=_ADDED, comment=_COMMENT, who="demo"))
+        say(f"\nDecided: {_STUDENT} gets {_ADDED:g} points more for {_CASE}. {decisions_path(first)} holds it.")
     _score(weeks[0], file, jobs, say)
     for week in weeks:
         _export(week, file, say)
@@ -165,21 +175,28 @@ def planned(case: str) -> Iterator[Planned]:
             yield Planned(number, row["login"], row["name"], case, kind, of, int(days or 0))
 
 
-def make_class(week: _Week, jobs: int, say: Callable[[str], object]) -> None:
-    """Write what the class hands in for an assignment as the platform's download, and a CSV with the times."""
+def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int | None = None) -> None:
+    """Write what the class hands in for an assignment as the platform's download, and a CSV with the times.
+
+    most: make no more submissions than this. Ctrl-C ends the making; what was made is handed in.
+    """
     cases = {case.id: case for case in week.course.cases(week.assignment)}
     plan = [item for case in cases for item in planned(case)]
     made: dict[tuple[str, str], Sequence[tuple[str, bytes]]] = {}
+    own = [item for item in plan if item.kind != "copy"][:most]
     with course_cases(cases.values()), ThreadPoolExecutor(jobs) as pool:
-        own = [item for item in plan if item.kind != "copy"]
-        work = week.folder / "work"
-        for item, files in zip(own, pool.map(lambda item: _files(item, cases[item.case], work), own), strict=True):
-            made[item.login, item.case] = files
-            if len(made) % _EVERY == 0:
-                say(f"  {len(made)} of {len(plan)}")
+        waiting = [pool.submit(_files, item, cases[item.case], week.folder / "work") for item in own]
+        try:
+            for item, files in zip(own, waiting, strict=True):
+                made[item.login, item.case] = files.result()
+                if len(made) % _EVERY == 0:
+                    say(f"  {len(made)} of {len(plan)}")
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            say(f"  Cut short: {len(made)} of {len(plan)} are handed in.")
     times = []
     for item in plan:
-        for turn, (name, data) in enumerate(made[item.of if item.kind == "copy" else item.login, item.case]):
+        for turn, (name, data) in enumerate(made.get((item.of if item.kind == "copy" else item.login, item.case), ())):
             place = (_in_moodle if week.platform == "moodle" else _in_canvas)(item, name, turn)
             path = week.submissions / place
             path.parent.mkdir(parents=True, exist_ok=True)
