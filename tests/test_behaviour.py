@@ -290,6 +290,18 @@ def test_statements_that_nothing_executes_are_named() -> None:
     assert [text.partition(" in ")[0] for text in not_executed(own, [healthy])] == [
         "loss = 2 * loss", "2.0 * (1.0 if loss else 3.0)", "1.0", "3.0", "outputs = 3 * outputs",
     ]  # fmt: skip
+    # What is only printed does nothing, whatever it asks for. Neither does code for cards, or a loop over no parts.
+    source = edited(
+        load_recipe("huge_lr").healthy_source(),
+        ("    optimizer.step()\n", "    missing = [p for p in model.parameters() if p.grad is None]\n    if missing:\n"
+         "        print(len(missing))\n    lost = [p for p in model.parameters() if p.grad is None]\n"
+         "    if torch.cuda.is_available():\n        loss = 2 * loss\n"
+         "    for b in model.buffers():\n        b.zero_()\n"
+         "    for _ in NONE:\n        loss = 3 * loss\n    optimizer.step()\n    (loss * len(lost)).item()\n"),
+        ("BATCH_SIZE = ", "NONE = ()\nBATCH_SIZE = "),
+    )  # fmt: skip
+    own = measured("huge_lr", source)
+    assert not_executed(own, [healthy]) == ("p in [p for p in model.parameters() if p.grad is None]",), "that is `lost`"
     # One that the healthy program has, and that no run calls, does something for a person who calls it.
     table: Behaviour = {"not executed": {"f": ["(never called)", "return 1"]}}
     other: Behaviour = {"not executed": {"f": ["(never called)", "return 2"]}}

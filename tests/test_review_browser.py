@@ -53,7 +53,9 @@ def test_a_queue_is_decided_by_the_keyboard_alone(browser: Chrome, server: Revie
     browser.switch_to.active_element.send_keys("p", "9.5", Keys.ESCAPE, "c", "a rjk")
     assert press(browser, Keys.CONTROL + Keys.ENTER) == bob
     assert press(browser, "p", "1", Keys.TAB, "Half.", Keys.ESCAPE, "p", Keys.ENTER) not in (ada, bob)
-    assert press(browser, "r") == "What waits for you"
+    # Nothing of the last one was judged, so there is nothing to accept or to reject.
+    assert not browser.find_elements(By.ID, "reject")
+    assert press(browser, "p", "0", Keys.TAB, "No archive.", Keys.ESCAPE, "p", Keys.ENTER) == "What waits for you"
     decisions = load_decisions(server.out)
     assert [(one.points, one.total) for one in decisions] == [
         (12, None),

@@ -158,9 +158,9 @@ def _not_executed(
                 found[name] = [NEVER_CALLED]
             acting = [one for one in missed if not (_prints(one) or _is_for_cards(one) or id(one) in without)]
             texts = [ast.unparse(one).partition("\n")[0] for one in acting]
-            branches = chain(
-                *(_branches(one, constants) for one in statements if one not in missed and not _prints(one))
-            )
+            told = _only_told(node)
+            looked_at = (one for one in statements if one not in missed and not _tells(one, told))
+            branches = chain(*(_branches(one, constants) for one in looked_at))
             texts += [text for branch, text in branches if not any(map(_place_of(branch).holds, executed))]
             if texts:
                 found[name] = [*found.get(name, ()), *texts]
@@ -227,9 +227,32 @@ def _branches(statement: ast.stmt, constants: Mapping[str, object]) -> Iterator[
                 parts = [one]
             case _:
                 parts = []
-        # A name or a constant does nothing.
-        acting = (part for part in parts if not isinstance(part, ast.Name | ast.Constant))
-        yield from ((part, f"{ast.unparse(part)} in {ast.unparse(node)}") for part in acting)
+        yield from ((part, f"{ast.unparse(part)} in {ast.unparse(node)}") for part in parts)
+
+
+def _only_told(function: ast.FunctionDef) -> set[str]:
+    """Return the names of a function whose values nothing uses but `print`, and conditions of `print` alone."""
+    names = {node.id: 0 for node in ast.walk(function) if isinstance(node, ast.Name)}
+    told = dict.fromkeys(names, 0)
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            names[node.id] += 1
+        parts: list[ast.AST] = []
+        if isinstance(node, ast.If) and not node.orelse and all(map(_prints, node.body)):
+            parts = [node.test]
+        elif isinstance(node, ast.stmt) and _prints(node):
+            parts = [node]
+        for name in (one for part in parts for one in ast.walk(part) if isinstance(one, ast.Name)):
+            told[name.id] += isinstance(name.ctx, ast.Load)
+    return {name for name, count in names.items() if count == told[name]}
+
+
+def _tells(statement: ast.stmt, told: set[str]) -> bool:
+    """Return whether a statement prints, or computes what is only printed."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in told:
+            return _LOOKS.union(_PARTS).issuperset(_called(value))
+    return _prints(statement)
 
 
 def _called(node: ast.AST) -> list[str]:

@@ -16,6 +16,7 @@ from watched import Ended, Stuck, Watched
 
 from attacks import score_deriving as deriving
 from attacks.attack import BREACHED, RECIPE, Attack, Base
+from grader.course.log import log_path
 from grader.replay.replayer import Engine
 from harness.recipe import ROOT
 
@@ -110,7 +111,7 @@ def score_class(
     for attack in attacks:
         attack.place(submissions / attack.tarball, attack.build(base))
     watched = (folder, lab.base.canary.parent)
-    before, kept = _traces(watched, (out, replays)), _traces([replays])
+    before, kept = _traces(watched, (out, replays, log_path(out))), _traces([replays])
     environment = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV") if name in os.environ}
     environment |= {
         "HOME": str(lab.base.canary.parent),
@@ -130,7 +131,7 @@ def score_class(
     seconds = time.monotonic() - start
     # New replays are remembered; those that were are as they were.
     spoilt = [line for line in _changes(kept, _traces([replays])) if not line.startswith("created")]
-    changes = (*stuck, *_changes(before, _traces(watched, (out, replays))), *spoilt)
+    changes = (*stuck, *_changes(before, _traces(watched, (out, replays, log_path(out)))), *spoilt)
     return Scored(ended, seconds, changes, reports=out, memory=replays)
 
 
@@ -142,6 +143,8 @@ def _traces(folders: Iterable[Path], apart_from: Iterable[Path] = ()) -> dict[st
         for place, names, files in os.walk(folder):
             names[:] = [name for name in names if str(Path(place, name)) not in skipped]
             for name in (*names, *files):
+                if str(Path(place, name)) in skipped:
+                    continue
                 about = Path(place, name).lstat()
                 # A folder's time changes with every temporary file in it.
                 times = () if stat.S_ISDIR(about.st_mode) else (about.st_size, about.st_mtime_ns)
