@@ -96,7 +96,9 @@ def score(submissions: Path, **options: Any) -> None:
 @cli.command()
 @click.argument("reports", type=_FOLDER)
 @click.option("--who", help="Your name, to be noted with each decision; by default your login.")
-@click.option("--anonymous", is_flag=True, help="Show no names, and the submissions in an order that tells nothing.")
+@click.option(
+    "--anonymous", is_flag=True, help="Show no names, and the submissions in an order that identifies nobody."
+)
 @click.option(
     "--requests", type=click.Path(path_type=Path), help="Take in regrade requests: a mail, or a folder of mails."
 )
@@ -141,7 +143,7 @@ def log(reports: Path, every: bool) -> None:
 def forget_(student: str, reports: tuple[Path, ...], yes: bool) -> None:
     """Delete everything about a student from REPORTS, one folder or several.
 
-    Decisions, regrade requests, exports and the log are included. It lists what is left elsewhere.
+    This covers decisions, regrade requests, exports and the log. The command lists what you must delete yourself.
     """
     from grader.course.forget import forget, places_left
 
@@ -239,7 +241,7 @@ def doctor() -> None:
 @cli.command()
 @click.option(
     "--seeds", metavar="N", type=whole_number(1, 1000), default=2, show_default=True,
-    help="Run every recipe with so many seeds.",
+    help="Run every recipe with N seeds.",
 )  # fmt: skip
 @click.option("--only", metavar="EXERCISE", multiple=True, help="Check this exercise alone; repeatable.")
 @click.option("--write", is_flag=True, help="Write what was measured, and the pages that follow from it.")

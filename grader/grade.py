@@ -55,7 +55,7 @@ from grader.session import (
     hold_reports_folder,
     open_grading,
     provenance_of,
-    refuse_others,
+    refuse_other_scores,
     upgrade_between,
 )
 from grader.written.grade import AnswerGrader, solution
@@ -131,7 +131,7 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
     # Refuse what does not fit before hours of replays.
     load_decisions(options.out)
     before = head_before(options.out)
-    refuse_others(before, blank, options.out)
+    refuse_other_scores(before, blank, options.out)
     console = Console(stderr=True)
     for sentence in course.handout.notes() if course else ():
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)

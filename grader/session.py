@@ -139,15 +139,15 @@ def hold_reports_folder(out: Path) -> Iterator[None]:
         yield
 
 
-def refuse_others(before: Scores | None, now: Scores, out: Path) -> None:
+def refuse_other_scores(before: Scores | None, now: Scores, out: Path) -> None:
     """Raise `UserError` if the scores in a folder are of another assignment or course, or of a newer suite."""
     if before is None:
         return
     if (before.course, before.assignment) != (now.course, now.assignment):
         of, wanted = _whose(before), _whose(now)
         raise UserError(
-            f"{out} holds the scores of {of}, not of {wanted}, and would lose them: leave --out away, which chooses"
-            " a folder for each assignment, or name another one."
+            f"{out} holds the scores of {of}, not of {wanted}, and would replace them. Leave out --out, and each"
+            " assignment gets its own folder; or name another folder."
         )
     theirs, ours = str(before.provenance.get("grader", "")), harness.__version__
     if _numbers(theirs) > _numbers(ours):
@@ -158,9 +158,9 @@ def refuse_others(before: Scores | None, now: Scores, out: Path) -> None:
 
 
 def upgrade_between(before: Scores | None, now: Scores) -> str:
-    """Return what is another thing in the suite or the rubric since the scores before, as words, or ""."""
+    """Return, in words, how suite and rubric differ from those of the scores before; "" if they do not."""
     changed = [
-        f"{words} {old} -> {new}" if is_shown else f"another {words}"
+        f"{words} {old} -> {new}" if is_shown else f"a different {words}"
         for name, words, is_shown in _OF_SUITE
         if before and (old := before.provenance.get(name)) != (new := now.provenance.get(name))
     ]

@@ -69,6 +69,24 @@ def test_nothing_is_left_of_a_student_and_all_of_the_others(out: Path) -> None:
         forget("zoe", out)
 
 
+def test_a_flag_that_names_somebody_else_stays(out: Path) -> None:
+    """The login "zo" is a part of "zoe", and of nobody's name."""
+    zo = make_row("zo_huge_lr", "zo", "huge_lr", {})
+    write_reports(Scores(provenance={}, submissions=(*ROWS, zo)), {}, out)
+    forget("zo", out)
+    assert ALIKE in read_scores(out).submissions[0].flags
+
+
+def test_the_work_of_a_group_stays_while_a_member_needs_it(out: Path) -> None:
+    copy = replace(ZOE, submission="zoe_huge_lr (with kim)", student="kim", copy_of="zoe_huge_lr")
+    write_reports(Scores(provenance={}, submissions=(*ROWS, copy)), {}, out)
+    assert not any("in/zoe_huge_lr.tar.gz" in line for line in forget("kim", out)), "it is zoe's"
+    write_reports(Scores(provenance={}, submissions=(*ROWS, copy)), {}, out)
+    (line,) = [line for line in forget("zoe", out) if "in/zoe_huge_lr.tar.gz" in line]
+    assert "also the work of kim" in line
+    assert [row.student for row in read_scores(out).submissions] == ["ada", "bob", "kim"]
+
+
 def test_it_asks_first_and_changes_nothing_without_an_answer(out: Path) -> None:
     def files() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in out.parent.rglob("*") if path.is_file()}

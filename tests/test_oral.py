@@ -28,6 +28,7 @@ def test_questions_are_about_the_log_and_the_edit_and_have_answers() -> None:
     assert f"{record['loss']:.6g}"[:6] in card[0].answer
     assert "compute_loss" in asks, "the function that was changed"
     assert load_recipe(RECIPE).cause.rstrip(".")[1:] in card[1].answer
+    assert "It is in compute_loss." in card[1].answer
     assert len(card) >= 4
 
 
@@ -35,6 +36,16 @@ def test_who_changed_nothing_is_asked_about_the_evidence() -> None:
     untouched = evidence(RECIPE, load_recipe(RECIPE).broken_source())
     assert any("You changed nothing" in one.asks for one in oral_card(untouched))
     assert oral_card(replace(untouched, fixed=untouched.fixed.model_copy(update={"status": "TO"}))) == ()
+
+
+def test_who_changed_another_place_is_told_where_the_cause_is() -> None:
+    source = (
+        load_recipe(RECIPE).broken_source().replace("optimizer.zero_grad()", "optimizer.zero_grad(set_to_none=True)")
+    )
+    card = oral_card(evidence(RECIPE, source))
+    (about_edit,) = [one for one in card if "You changed train_step" in one.asks]
+    assert about_edit.answer.endswith("It is in compute_loss.")
+    assert not any("put that line back" in one.asks for one in card)
 
 
 def test_a_students_page_has_no_question(tmp_path: Path) -> None:

@@ -65,15 +65,17 @@ def test_the_matrix_says_how_everybody_stands() -> None:
         row("a1", 7, None, status="not judged"),
         row("a2", 7, 0.0, status="rejected", criteria={}, reason="No archive."),
         row("a3", 7, None, status="missing", criteria={}),
+        row("a1", 8, 60.0),
     )
     columns, lines, sections = matrix(scored(*more), {"s0": ("Zoe <b>", "A"), "s7": ("Sam", "B")})
-    assert columns == ["Student", "Name", "Section", "a1", "a2", "a3", "Mean"]
+    assert columns == ["Student", "Name", "Section", "a1", "a2", "a3", "Grade"]
     assert lines[0] == ["s0", "Zoe <b>", "A", "10", "20", "70", "33.3"]
-    assert lines[-1] == ["s7", "Sam", "B", "open", "unread", "missing", "\N{EM DASH}"]
-    assert sections[0][1:] == ["12", "65.0"]
+    assert lines[-1][3:] == ["60", *["\N{EM DASH}"] * 2, "20.0"], "what is missing counts 0"
+    assert lines[-2] == ["s7", "Sam", "B", "open", "unread", "missing", "\N{EM DASH}"]
+    assert sections[0][1:] == ["13", "64.6"]
     page = "".join(render_class_page(scored(*more), people={"s0": ("Zoe <b>", "A")}))
     assert "Zoe &lt;b&gt;" in page and "Zoe <b>" not in page
-    assert "6 students, 3 exercises" in page
+    assert "<summary>7 students</summary>" in page
 
 
 def test_the_tables_are_exported(tmp_path: Path) -> None:

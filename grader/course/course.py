@@ -121,8 +121,8 @@ class Assignment(StrictModel):
             for name in names:
                 if name not in (EVERY, *ids):
                     raise ValueError(
-                        f"excuses {printable(student)} from {printable(name)}, which is none of its cases: choose from"
-                        f" {', '.join(ids)}, or {EVERY}"
+                        f"excuses {printable(student)} from {printable(name)}, which is not one of its cases: choose"
+                        f" from {', '.join(ids)}, or {EVERY}"
                     )
         counts = Counter(login(name) for group in self.groups for name in group)
         if twice := [name for name, count in counts.items() if count > 1]:

@@ -113,7 +113,7 @@ def run_demo(folder: Path, *, jobs: int) -> int:
     say("Making what the first students hand in. Every run is really made ...")
     make_class(weeks[0], jobs, say, most=_FIRST)
     _score(weeks[0], file, jobs, say)
-    say(f"\nA first page, of {_FIRST} submissions: {weeks[0].reports / INDEX}\nCtrl-C ends the making of more.")
+    say(f"\nYou can open {weeks[0].reports / INDEX} now: it shows the first submissions. Ctrl-C stops here.")
     shutil.rmtree(folder / "work")
     for week in weeks:
         say(f"\nMaking what {week.assignment.id} hands in ...")

@@ -1,7 +1,7 @@
 """`grader forget`: take everything about a student out of reports, decisions, notes of exports and the log."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,11 +46,25 @@ def forget(student: str, out: Path) -> list[str]:
             write_private(requests_path(out), "".join(f"{one.model_dump_json()}\n" for one in kept).encode())
         rewrite_class(_remaining(scores, names, student), out, without=names)
         note(out, "forget", "one student")
-    files = sorted({row.arrival.file for row in gone if row.arrival})
     return [
         f"{out}: deleted {len(gone)} rows with their pages, {EXPORTS}/ and similar.html.",
-        *(f"  delete this file from your submissions: {printable(file)}" for file in files),
+        *_files_left(scores.submissions, gone),
     ]
+
+
+def _files_left(rows: Sequence[SubmissionScore], gone: Sequence[SubmissionScore]) -> Iterator[str]:
+    """Yield what to do with each file of the student, whose grade a group may share."""
+    for row in gone:
+        if row.arrival is None or row.copy_of:  # another member handed in the file of a copy
+            continue
+        file = printable(row.arrival.file)
+        if mates := [printable(one.student) for one in rows if one.copy_of == row.submission]:
+            yield (
+                f"  {file} is also the work of {', '.join(mates)}, whose pages still show it: delete it when their"
+                " grades are final"
+            )
+        else:
+            yield f"  delete this file from your submissions: {file}"
 
 
 def _remaining(scores: Scores, names: Collection[str], student: str) -> Scores:
@@ -65,10 +79,9 @@ def _remaining(scores: Scores, names: Collection[str], student: str) -> Scores:
 
 
 def _unmentioned(row: SubmissionScore, names: Collection[str], student: str) -> SubmissionScore:
-    words = [printable(student), *map(printable, names)]
-    flags = tuple(
-        flag for flag in row.flags if flag.id not in ABOUT_OTHERS or not any(word in flag.message for word in words)
-    )
+    words = "|".join(re.escape(printable(word)) for word in (student, *names))
+    named = re.compile(rf"(?<!\w)({words})(?!\w)")  # "ada" is not named in "adam"
+    flags = tuple(flag for flag in row.flags if flag.id not in ABOUT_OTHERS or not named.search(flag.message))
     return replace(row, flags=flags)
 
 

@@ -36,7 +36,7 @@ class CaseVersion(StrictModel):
     personal_seeds: bool
 
     def differences(self, other: "CaseVersion") -> str:
-        """Return what is another thing in the other version, as words, or ""."""
+        """Return, in words, how the other version differs from this one; "" if it does not."""
         mine, theirs = self.model_dump(), other.model_dump()
         return ", ".join(f"different {words}" for name, words in _NAMES.items() if mine[name] != theirs[name])
 
@@ -125,7 +125,7 @@ def note_kit(course: Course, assignment: Assignment) -> list[str]:
 
 
 def _changed(before: Edition, cases: Mapping[str, CaseVersion]) -> dict[str, str]:
-    """Return what is another thing now in the cases of an edition, by their ids."""
+    """Return, by id, how the cases of an edition differ from the present ones; equal cases are left out."""
     found = {id: old.differences(cases[id]) if id in cases else "it is gone" for id, old in before.cases.items()}
     return {id: why for id, why in found.items() if why}
 

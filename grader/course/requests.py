@@ -30,7 +30,7 @@ _FORM = re.compile(
 
 
 class RegradeRequest(StrictModel):
-    """What a student asks for: to look again at a check, by its address, or at the total of a submission.
+    """A student asks for a second look at a check, by its address, or at the total of a submission.
 
     file: the first digits of the tarball's SHA-256.
     """
@@ -74,7 +74,9 @@ def read_requests(out: Path) -> list[RegradeRequest]:
         try:
             found.append(RegradeRequest.model_validate_json(line))
         except ValidationError:
-            raise UserError(f"{path}, line {number} is no request of this version: put it back as it was.") from None
+            raise UserError(
+                f"{path}, line {number} is not a valid request: restore the file from your backup."
+            ) from None
     return found
 
 

@@ -29,6 +29,7 @@ from grader.private import write_private
 from grader.report.excerpts import excerpts
 from grader.report.pages import decided_at
 from grader.report.text import MARKER, file_stem, points, render
+from grader.score.schedule import local_time
 from grader.score.verdict import SCORES, Decided, Scores, SubmissionScore, read_scores
 from harness.errors import UserError
 
@@ -312,9 +313,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "state": desk.state(item),
                 "given": {"points": "", "comment": "", **given},
                 "history": desk.history(item),
-                "asked": [
-                    (decided_at(one.received.isoformat(), desk.zone), one.why) for one in desk.asked.get(item.key, ())
-                ],
+                "asked": [(local_time(one.received, desk.zone), one.why) for one in desk.asked.get(item.key, ())],
                 "flags": flags,
                 "others": [(one, desk.state(one)) for one in items_of(item.row)],
                 "evidence": excerpts(

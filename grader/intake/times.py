@@ -1,6 +1,6 @@
-"""When submissions were handed in: from a table of one's own, or from what Canvas, Moodle and Gradescope give out.
+"""When submissions were handed in: from a table that you write, or from what Canvas, Moodle and Gradescope export.
 
-- one's own: a CSV of two columns, a name and an ISO time;
+- your own table: a CSV of two columns, a name and an ISO time;
 - Canvas: the JSON of the submissions API (`GET .../assignments/:id/submissions?include[]=user`), with `submitted_at`
   (https://canvas.instructure.com/doc/api/submissions.html);
 - Moodle: the grading worksheet, with "Last modified (submission)", in the time zone of the person who downloads it;
@@ -48,7 +48,7 @@ class Times:
     """Times by file or by any name of a student. `unused` are the names that nothing has asked for."""
 
     def __init__(self, told: Iterable[Told] = (), source: str = "", people: Iterable[Sequence[str]] = ()) -> None:
-        """people: all names of each student. A name that two of them have is nobody's, nor is one with two times."""
+        """people: all names of each student. A name of two students finds no time, nor does one with two times."""
         self.source = source
         self._by_name: dict[str, set[Told]] = defaultdict(set)
         every = [*told]
@@ -89,10 +89,10 @@ def key_of(name: str) -> str:
 
 
 def read_times(path: Path, zone: tzinfo | None = None) -> list[Told]:
-    """Return what a file says. zone: of times that name none.
+    """Return what a file says. zone: the time zone of times that do not name one.
 
-    Raises `UserError` that names a line whose time is none, that has no time zone where there is none to assume, or
-    that contradicts another line.
+    Raises `UserError` that names a line without a valid time, one without a time zone if `zone` is None, or one that
+    contradicts another line.
     """
     text = read_text(path, _BYTES, missing="check its name", too_large="is this a table of times?")
     text = text.removeprefix("\ufeff")
@@ -114,7 +114,7 @@ def read_times(path: Path, zone: tzinfo | None = None) -> list[Told]:
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, tuple[str, ...], str, bool]]:
-    """Yield number, names and time of each line, and whether it is one of a table of one's own."""
+    """Yield number, names and time of each line, and whether the table is the instructor's own."""
     header = text.partition("\n")[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count), strict=True)
     csv.field_size_limit(_BYTES)
@@ -182,7 +182,7 @@ def _of_canvas(path: Path, text: str) -> Iterator[Told]:
             continue
         moment = _moment(str(written), UTC)
         if moment is None:
-            raise UserError(f"{path}: {printable(str(written))} is no time. {wrong}")
+            raise UserError(f"{path}: {printable(str(written))} is not a time. {wrong}")
         yield Told(tuple(_who(row)) or ("a submission of nobody",), moment)
 
 

@@ -1,4 +1,4 @@
-"""Figures of a class: a student by exercise matrix, and how hard and how telling each exercise is.
+"""Figures of a class: a student by exercise matrix, and how hard each exercise is, and how well it separates students.
 
 Only submissions that count and are graded enter the figures. Difficulty is the mean total. Discrimination is the
 correlation of an exercise's totals with the mean of the same students' other exercises (the corrected item-total
@@ -14,8 +14,8 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import StatisticsError, correlation, fmean, median, stdev
 
-from grader.report.gradebook import exercises_of, students_of
-from grader.report.standing import standings
+from grader.report.gradebook import exercises_of, grade, students_of
+from grader.report.standing import NO_EXERCISE, by_exercise, standings
 from grader.report.text import MISSING, tenths
 from grader.score.verdict import Scores, SubmissionScore
 from harness.personal import login
@@ -23,7 +23,8 @@ from harness.personal import login
 _SURE = 1.96  # standard deviations to each side of an interval of 95 %
 _LEAST = 4  # pairs of a correlation that has an interval
 ITEM_COLUMNS = (
-    "Exercise", "Graded", "Mean", "95 % interval", "Discrimination", "95 % interval", "Files each", "Hours between",
+    "Exercise", "Graded", "Mean", "95 % interval", "Discrimination", "95 % interval",
+    "Files per student", "Hours between files",
 )  # fmt: skip
 Interval = tuple[float, float]
 People = Mapping[str, tuple[str, str]]  # name and section by login
@@ -33,8 +34,8 @@ People = Mapping[str, tuple[str, str]]  # name and section by login
 class Item:
     """The figures of one exercise; None where there are too few submissions.
 
-    graded: how many count. discrimination: from -1 to 1. attempts: files a student, hours: the median time between two
-    of them.
+    graded: how many count. discrimination: from -1 to 1. attempts: files per student. hours: the median
+    time between two files of a student.
     """
 
     exercise: str
@@ -51,24 +52,25 @@ def matrix(scores: Scores, people: People) -> tuple[list[str], list[list[str]], 
     """Return a table of students and exercises, and one of sections, as text: headings and lines, then lines alone.
 
     people: name and section by login, as `harness.personal.login` has it. A cell holds points, or how the student
-    stands; the last one the mean of the points. A section has how many are graded, and their mean.
+    stands. The last one is the grade of exports, in which a missing exercise counts 0. A section has the number of
+    graded submissions, and their mean total.
     """
-    found = standings(scores)
-    exercises = sorted({name for student in found.values() for name in student.exercises})
+    found, students = standings(scores), students_of(scores)
+    exercises = sorted({name for student in found.values() for name in student.exercises}, key=by_exercise)
+    counting = [name for name in exercises if name != NO_EXERCISE]
     lines = []
     sections: dict[str, list[float]] = defaultdict(list)
     for key, student in found.items():
         name, section = people.get(key, ("", ""))
         cells = [student.exercises[one].short if one in student.exercises else MISSING for one in exercises]
         rows = [standing.row for standing in student.exercises.values()]
-        totals = [row.total for row in rows if row is not None and row.total is not None]
-        sections[section] += totals
-        lines.append([student.name, name, section, *cells, tenths(fmean(totals) if totals else None)])
+        sections[section] += [row.total for row in rows if row is not None and row.total is not None]
+        lines.append([student.name, name, section, *cells, tenths(grade(students.get(student.name, {}), counting))])
     means = [
         [name or MISSING, str(len(totals)), tenths(fmean(totals) if totals else None)]
         for name, totals in sorted(sections.items())
     ]
-    return ["Student", "Name", "Section", *exercises, "Mean"], lines, means
+    return ["Student", "Name", "Section", *exercises, "Grade"], lines, means
 
 
 def items(scores: Scores) -> list[Item]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from grader.report.items import ITEM_COLUMNS, People, item_cells, items, matrix
 from grader.report.markdown import shown_report
-from grader.report.standing import Student
+from grader.report.standing import StudentStanding
 from grader.report.text import (
     MISSING,
     clipped,
@@ -427,7 +427,7 @@ _TAG = re.compile(r"""(<[a-z](?:"[^"]*"|[^">])*>)""")
 _ADDRESS = re.compile(r"""( (?:id|for|aria-labelledby|aria-describedby)="| href="#)([^"]+")""")
 
 
-def render_student(student: Student, page: Callable[[SubmissionScore], str]) -> str:
+def render_student(student: StudentStanding, page: Callable[[SubmissionScore], str]) -> str:
     """Return one page that says how a student stands in each exercise, with all submissions that count.
 
     page: returns the page of a submission as HTML.
@@ -438,7 +438,7 @@ def render_student(student: Student, page: Callable[[SubmissionScore], str]) -> 
         # Every page uses the same ids. Its texts were escaped when it was made.
         apart = rf"\g<1>{place}-\2"
         shown = Markup("".join(_ADDRESS.sub(apart, one) if one[:1] == "<" else one for one in _TAG.split(main)))
-        parts.append((exercise, standing.words, shown))
+        parts.append((place, exercise, standing.words, shown))
     return render("student.html.j2", {"student": student.name, "parts": parts}, pictures=True)
 
 

@@ -10,12 +10,15 @@ from grader.score.identity import same_name
 from grader.score.verdict import Scores, SubmissionScore
 from harness.personal import login
 
-_NO_EXERCISE = "a file that names no exercise"
+NO_EXERCISE = "a file that names no exercise"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One exercise of one student. `row` is the submission that counts, or None; `words` tell, `short` is one word."""
+    """How one exercise of one student stands, in one word (`short`) and in a sentence (`words`).
+
+    row: the submission that counts, or None.
+    """
 
     short: str
     words: str
@@ -23,14 +26,14 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Student:
+class StudentStanding:
     """A student's name as it is written in the class, and how the student stands in each exercise, sorted."""
 
     name: str
     exercises: Mapping[str, Standing]
 
 
-def standings(scores: Scores) -> Mapping[str, Student]:
+def standings(scores: Scores) -> Mapping[str, StudentStanding]:
     """Return how each student stands, by login as `harness.personal.login` has it, sorted.
 
     A file that cannot be read is its sender's; without a platform that tells the sender, the one whom its name says.
@@ -43,15 +46,23 @@ def standings(scores: Scores) -> Mapping[str, Student]:
     every: dict[str, dict[str, list[SubmissionScore]]] = defaultdict(lambda: defaultdict(list))
     for row in scores.submissions:
         names.setdefault(login(row.student), same_name(row.student))
-        every[login(row.student)][row.recipe or _NO_EXERCISE].append(row)
+        every[login(row.student)][row.recipe or NO_EXERCISE].append(row)
     return {
-        student: Student(
+        student: StudentStanding(
             names[student],
-            {name: _standing(rows, counting.get((student, name))) for name, rows in sorted(found.items())},
+            {
+                name: _standing(rows, counting.get((student, name)))
+                for name, rows in sorted(found.items(), key=lambda item: by_exercise(item[0]))
+            },
         )
         for student, found in sorted(every.items())
         if student
     }
+
+
+def by_exercise(name: str) -> tuple[bool, str]:
+    """Return the key by which exercises are sorted: a file that names none comes last."""
+    return name == NO_EXERCISE, name
 
 
 def _standing(rows: Sequence[SubmissionScore], counting: SubmissionScore | None) -> Standing:
@@ -67,7 +78,7 @@ def _standing(rows: Sequence[SubmissionScore], counting: SubmissionScore | None)
         return Standing("waits", f"waits. {waits}")
     if unread:
         why = clipped(unread[-1].reason, 600)
-        return Standing("unread", f"your file cannot be read: {why} If there is still time, hand it in again.")
+        return Standing("unread", f"your file cannot be read. {why}")
     if any(row.status == "excused" for row in rows):
         return Standing("excused", "excused: it does not count")
     return Standing("missing", "missing")

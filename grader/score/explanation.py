@@ -93,9 +93,9 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     listed = " and ".join(sorted(map(printable, wrong)))
     if not wrong and len(diagnosis) == len(recipe.causes):
         return full(*_WHERE, "Each function that you name holds its cause.")
-    if wrong and wrong <= _edited(evidence) and accepted:
+    if wrong and wrong <= functions_edited(evidence) and accepted:
         return full(*_WHERE, f"Your right fix is in {listed}.")
-    if wrong and wrong <= _edited(evidence) and accepted is None:
+    if wrong and wrong <= functions_edited(evidence) and accepted is None:
         return open_check(*_WHERE, f"Your edit is in {listed}, and it is not decided whether it is right.")
     hits = sum(place not in wrong for _, place in places)
     reason = f"{listed} does not hold the cause." if wrong else "You name one place, and there are two causes."
@@ -110,7 +110,8 @@ def places_of_causes(recipe: Recipe) -> Mapping[str, frozenset[str]]:
     return {part.id: functions_changed(part.healthy_source(), part.broken_source()) for part in parts}
 
 
-def _edited(evidence: Evidence) -> frozenset[str]:
+def functions_edited(evidence: Evidence) -> frozenset[str]:
+    """Return the functions that a submission changes; none if its program cannot be parsed."""
     try:
         return functions_changed(evidence.recipe.broken_source(), evidence.source)
     except Unparsable:

@@ -7,14 +7,16 @@ the log is at hand.
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from grader.intake.program import Unparsable
 from grader.score.evidence import Evidence
+from grader.score.explanation import functions_edited, places_of_causes
 from grader.score.verdict import Question
-from grader.syntax.edit_size import functions_changed
 from harness.errors import UserError
+from harness.recipe import Recipe
 from harness.recorded import trips_of
 from harness.run.metrics_log import Record
 from harness.run.signals import number_text
+
+_SHOWN_PLACES = 4
 
 
 def oral_card(evidence: Evidence) -> tuple[Question, ...]:
@@ -37,15 +39,16 @@ def _questions(evidence: Evidence) -> Iterator[Question]:
             " your fixed run, and why?",
             answer=f"{_shown(two['loss'])}. {_cause(evidence)}",
         )
-    if places := _places(evidence):
+    if edited := functions_edited(evidence):
         yield Question(
-            asks=f"You changed {places}. Read the line aloud as it was, and say what it does wrong.",
+            asks=f"You changed {', '.join(sorted(edited)[:_SHOWN_PLACES])}. Which line was wrong, and what did it do?",
             answer=_cause(evidence),
         )
-        yield Question(
-            asks="If you put that line back, which signal of the log would show it first?",
-            answer="; ".join(symptom.says for symptom in recipe.symptoms) or "None: a check shows it, see below.",
-        )
+        if edited & _holds(recipe):
+            yield Question(
+                asks="If you put that line back, which signal of the log would show it first?",
+                answer="; ".join(symptom.says for symptom in recipe.symptoms) or "None: a check shows it, see below.",
+            )
     else:
         yield Question(
             asks="You changed nothing. Which value of your log would differ if something were broken?",
@@ -59,15 +62,13 @@ def _questions(evidence: Evidence) -> Iterator[Question]:
 
 def _cause(evidence: Evidence) -> str:
     cause = evidence.recipe.cause.rstrip(".")
-    return f"{cause[:1].upper()}{cause[1:]}."
+    places = _holds(evidence.recipe)
+    return f"{cause[:1].upper()}{cause[1:]}." + (f" It is in {' and '.join(sorted(places))}." if places else "")
 
 
-def _places(evidence: Evidence) -> str:
-    try:
-        changed = functions_changed(evidence.recipe.broken_source(), evidence.source)
-    except Unparsable:
-        return ""
-    return ", ".join(sorted(changed)[:4])
+def _holds(recipe: Recipe) -> frozenset[str]:
+    """Return the functions that hold the causes; none if nothing is broken."""
+    return frozenset() if recipe.is_healthy else frozenset().union(*places_of_causes(recipe).values())
 
 
 def _trips(evidence: Evidence) -> dict[str, str]:

@@ -227,8 +227,8 @@ class Scores:
     """The whole of `scores.json`, sorted by submission.
 
     course, assignment: the ids of both, or "" without a course. decisions: the history, in the order of its file.
-    changes: what differs from the scores that these replaced. upgrade: what is another thing in the suite or the rubric
-    since then, as words. schedule: the dates of the assignment; None without a course.
+    changes: what differs from the scores that these replaced. upgrade: in words, how suite or rubric differ from
+    then. schedule: the dates of the assignment; None without a course.
     """
 
     format_version: Literal[1] = 1

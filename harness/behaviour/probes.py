@@ -32,6 +32,7 @@ from harness.checks.core.training import no_autocast
 from harness.data import DATASETS
 from harness.run.evaluation import IGNORED
 from harness.run.experiment import Experiment
+from harness.run.step_hooks import OPTIMIZER_HOOKS
 
 Numbers = list[float | str]
 Figures = dict[str, Numbers]
@@ -47,7 +48,6 @@ _EXAMINED = 12  # of these steps
 _EVALUATED = (257, 65, 17, 1)  # rows; 65 leaves one row for a second batch of 64
 _BUILDS = 40
 _RATE = 1e-3  # of a plain optimizer of ours
-_HOOKS = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
 _DRAWN = 60  # batches
 _DOUBLINGS, _SURE = 12, 6.0  # of weights, until nine in ten outputs stand out so far: a loss of about 0.01
 _NEAR = 0.1  # how far measurements lie from the outputs that fit them, in deviations of either
@@ -552,7 +552,7 @@ def _update_rule(subject: Subject) -> Probe:
 def _plain_optimizer(trial: Trial, rate: float = _RATE) -> torch.optim.Optimizer:
     """Return plain gradient descent with the hooks of the program's own optimizer, which may clip or average."""
     optimizer = torch.optim.SGD(trial.model.parameters(), lr=rate)
-    for name in _HOOKS:
+    for name in OPTIMIZER_HOOKS:
         getattr(optimizer, name).update(getattr(trial.optimizer, name))
     return optimizer
 

@@ -8,6 +8,8 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
 StepHook = Callable[..., Any]
+# The attributes in which torch keeps the hooks of one optimizer.
+OPTIMIZER_HOOKS = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
 
 
 class LastStepHook:

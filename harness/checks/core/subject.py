@@ -109,7 +109,7 @@ class Trial(TrainingSetup):
 
 
 def rest_unheld(trial: Trial) -> None:
-    """Let what is meant to rest, and no optimizer holds, need no gradient: nothing uses or clears one."""
+    """Let frozen parameters that no optimizer holds need no gradient: nothing uses or clears their gradients."""
     held = {id(parameter) for group in trial.optimizer.param_groups for parameter in group["params"]}
     for name, parameter in trial.model.named_parameters():
         if name.startswith(trial.experiment.frozen) and id(parameter) not in held:

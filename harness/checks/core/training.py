@@ -27,11 +27,11 @@ from harness.run.evaluation import loss_and_accuracy
 from harness.run.experiment import FUNCTIONS, Experiment, HarnessFault, TensorData, TensorSplit
 from harness.run.settings import RunSettings
 from harness.run.setup import Adapt
+from harness.run.step_hooks import OPTIMIZER_HOOKS
 
 Batches = Iterable[Any]
 _NOT_USERS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[2]), functools.__file__)
 _SCHEDULED = "_wrapped_by_lr_sched"
-_HOOKS = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
 
 
 class NotGiven(HarnessFault):
@@ -128,7 +128,7 @@ class Training:
         memo: dict[int, Any] = {id(one): one for one in self.not_copied}
         try:
             parts = copy.deepcopy(self._parts, memo)
-            for name in _HOOKS:  # torch leaves them out of a copy
+            for name in OPTIMIZER_HOOKS:  # torch leaves them out of a copy
                 setattr(parts.optimizer, name, copy.deepcopy(getattr(self._parts.optimizer, name), memo))
             if hasattr(self._parts.optimizer.step, _SCHEDULED):
                 _mark_as_scheduled(parts.optimizer)
