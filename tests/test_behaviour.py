@@ -302,6 +302,15 @@ def test_statements_that_nothing_executes_are_named() -> None:
     )  # fmt: skip
     own = measured("huge_lr", source)
     assert not_executed(own, [healthy]) == ("p in [p for p in model.parameters() if p.grad is None]",), "that is `lost`"
+    # Another function may use what is kept outside.
+    source = edited(
+        load_recipe("huge_lr").healthy_source(),
+        ("    optimizer.step()\n", "    global KEPT\n    KEPT = [p for p in model.parameters() if p.grad is None]\n"
+         "    optimizer.step()\n"),
+        ("BATCH_SIZE = ", "KEPT = []\nBATCH_SIZE = "),
+    )  # fmt: skip
+    kept = not_executed(measured("huge_lr", source), [healthy])
+    assert kept == ("p in [p for p in model.parameters() if p.grad is None]",)
     # One that the healthy program has, and that no run calls, does something for a person who calls it.
     table: Behaviour = {"not executed": {"f": ["(never called)", "return 1"]}}
     other: Behaviour = {"not executed": {"f": ["(never called)", "return 2"]}}

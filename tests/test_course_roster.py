@@ -228,7 +228,7 @@ def test_what_one_of_a_group_hands_in_counts_for_all(tmp_path: Path) -> None:
     [
         (
             'excused = { ada = ["b1"] }',
-            "excuses ada from b1, which is none of its cases: choose from a1, a2, a3, or all",
+            "excuses ada from b1, which is not one of its cases: choose from a1, a2, a3, or all",
         ),
         ('excused = { eve = ["all"] }', "eve is excused, and is not on the roster"),
         ('groups = [["ada", "bob"], ["cem", "Ada"]]', "has ada in groups twice"),

@@ -211,7 +211,7 @@ def test_what_was_decided_keeps_the_rights_of_its_file(tmp_path: Path) -> None:
 def test_an_upgrade_of_the_suite_is_named() -> None:
     before = Scores(provenance={"grader": "1.0.0", "torch": "2.13.0", "rubric_sha256": "a"}, submissions=())
     now = replace(before, provenance={"grader": "1.1.0", "torch": "2.13.0", "rubric_sha256": "b"})
-    assert upgrade_between(before, now) == "version 1.0.0 -> 1.1.0, another rubric"
+    assert upgrade_between(before, now) == "version 1.0.0 -> 1.1.0, a different rubric"
     assert upgrade_between(before, before) == upgrade_between(None, now) == ""
     page = "".join(render_class_page(replace(now, upgrade="version 1.0.0 -> <b>")))
     assert "has changed since the scores before: version 1.0.0 -&gt; &lt;b&gt;." in page

@@ -244,7 +244,10 @@ def _only_told(function: ast.FunctionDef) -> set[str]:
             parts = [node]
         for name in (one for part in parts for one in ast.walk(part) if isinstance(one, ast.Name)):
             told[name.id] += isinstance(name.ctx, ast.Load)
-    return {name for name, count in names.items() if count == told[name]}
+    outside = (
+        name for node in ast.walk(function) if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
+    )
+    return {name for name, count in names.items() if count == told[name]}.difference(outside)
 
 
 def _tells(statement: ast.stmt, told: set[str]) -> bool:
