@@ -368,12 +368,16 @@ def check_(file: Path) -> None:
 )
 @click.option("--cases", "count", metavar="N", type=whole_number(1, 26), required=True, help="How many.")
 @click.option("--level", metavar="N", type=whole_number(1, 5), required=True, help="How hard, from 1 to 5.")
-def draw(file: Path, assignment: str, count: int, level: int) -> None:
+@click.option(
+    "--pool", metavar="K", type=whole_number(1, 8), default=1, show_default=True,
+    help="Draw K similar cases for each one; each student gets one of them.",
+)  # fmt: skip
+def draw(file: Path, assignment: str, count: int, level: int, pool: int) -> None:
     """Print cases to paste into a course file. The same arguments always print the same cases."""
     from grader.course.course import read_course
     from grader.course.draw import case_tables, draw_cases
 
-    click.echo(case_tables(draw_cases(read_course(file), assignment, count, level)), nl=False)
+    click.echo(case_tables(draw_cases(read_course(file), assignment, count, level, pool=pool)), nl=False)
 
 
 @cli.command("clear-cache")

@@ -39,6 +39,7 @@ from grader.score.schedule import Schedule
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.similarity import Work, find_alike, flagged
 from grader.score.verdict import (
+    ABSENT,
     DEFAULT_RUBRIC,
     Exhibits,
     Flag,
@@ -105,7 +106,7 @@ class _OfCourse:
     def with_missing(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
         """Return the rows, those that repeat a submission for the others of a group, and those of what is missing."""
         own = self.assignment
-        return tuple(with_missing(with_groups(rows, own.groups), self.students, own.exercises, own.excused))
+        return tuple(with_missing(with_groups(rows, own.groups), self.students, own.exercises, own.excused, self.cases))
 
     def compared(self, rows: Sequence[SubmissionScore], now: datetime) -> tuple[SubmissionScore, ...]:
         """Return the rows with what lateness costs, which attempt counts, and the flags of the roster."""
@@ -396,11 +397,11 @@ def _titles() -> Mapping[str, str]:
 def _in_all(statuses: Mapping[str, int], others: int, ignored: Mapping[str, int]) -> str:
     """Return a line that counts everything: submissions by status, what is none, and what was ignored."""
     submissions = {"graded": 0, "rejected": 0, "not judged": 0} | dict(statuses)
-    absent = {status: submissions.pop(status, 0) for status in ("missing", "excused")}
+    absent = {status: submissions.pop(status, 0) for status in ABSENT}
     kinds = ", ".join(f"{number} {status}" for status, number in submissions.items())
     number = sum(submissions.values())
     parts = [f"{number} {'submission' if number == 1 else 'submissions'} ({kinds})"]
-    parts += [f"{count} {status}" for status, count in absent.items() if count]
+    parts += [f"{count} {status}" for status, count in absent.items() if count and status != "not drawn"]
     parts += [f"{others} without a submission in it"] if others else []
     parts += [f"ignored {kind} ({number})" for kind, number in ignored.items()]
     return f"In all: {', '.join(parts)}."

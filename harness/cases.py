@@ -173,19 +173,26 @@ def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> C
 
 
 class CaseTable(StrictModel):
-    """A case of a course, as its `[[assignment.case]]` says: the experiment with these breaks, or maybe a decoy."""
+    """A case of a course, as its `[[assignment.case]]` says: the experiment with these breaks, or maybe a decoy.
+
+    pool: cases of an assignment with the same word here are a pool: each student gets one of them.
+    """
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
     experiment: str
     breaks: Annotated[tuple[str, ...], Field(max_length=2, strict=False)] = ()
     decoy: str | None = None
+    pool: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")] | None = None
 
-    def case(self, course: str | None = None, *, personal_seeds: bool = False) -> Case:
-        """Return the case. Raises `UserError` if its names are unknown or do not fit together."""
+    def case(self, course: str | None = None, **options: Any) -> Case:
+        """Return the case, as a course hands it out with these options: `personal_seeds`, `triage` and `pool`.
+
+        Raises `UserError` if its names are unknown or do not fit together.
+        """
         if (EXERCISES / self.id).exists() or self.id in (HEALTHY, "none") or self.id.startswith(MYSTERY):
             raise UserError(f"the id {self.id} tells what is wrong, or is a word of the harness: choose a neutral one.")
         case = self._broken() if self.breaks else self._sound()
-        return case.model_copy(update={"course": course, "personal_seeds": personal_seeds})
+        return case.model_copy(update={"course": course, **options})
 
     def _broken(self) -> Case:
         recipes = [load_recipe(name) for name in self.breaks]

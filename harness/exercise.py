@@ -83,8 +83,8 @@ def start_exercise(
 ) -> tuple[Workspace, bool]:
     """Make the workspace and the broken run unless they exist; return it and whether a run was made.
 
-    student: the login, which is kept for the exercises that follow and for handing in. Raises `UserError` if the seed
-    is personal and no login is known.
+    student: the login, which is kept for the exercises that follow and for handing in. Raises `UserError` if seed or
+    case depend on the student and no login is known, or if the student's case is another one.
     """
     recipe = load_recipe(recipe_id)
     folder = work / recipe_id
@@ -92,8 +92,10 @@ def start_exercise(
         from harness.submission.archive import student_name
 
         student = student_name(student)
-    if recipe.personal_seeds:
-        options = dataclasses.replace(options, seed=_own_seed(recipe, options, student or noted_student(work)))
+    if recipe.personal_seeds or recipe.pool:
+        owner = _owner(recipe, student or noted_student(work))
+        if recipe.personal_seeds:
+            options = dataclasses.replace(options, seed=_own_seed(recipe, options, owner))
     with naming(folder):
         if (folder / "runs" / "broken" / RESULT).is_file():
             workspace = _open_with_options(recipe, work, options)
@@ -111,20 +113,38 @@ def start_exercise(
     return workspace, True
 
 
-def _own_seed(recipe: Recipe, options: RunOptions, student: str | None) -> int:
+def _owner(recipe: Recipe, student: str | None) -> str:
+    """Return the student. Raises `UserError` if none is known, or for the case of another student."""
+    if student is None:
+        why = "is one of several cases, of which each student gets one"
+        if recipe.personal_seeds:
+            why = "has a seed of its own for each student"
+        raise UserError(
+            f"{recipe.id} {why}: give your login on the platform of the course once, as in make exercise"
+            f" BREAK={recipe.id} STUDENT=ada (--student ada)."
+        )
+    _require_own_case(recipe, student)
+    return student
+
+
+def _require_own_case(recipe: Recipe, student: str) -> None:
+    if (own := recipe.case_of(student)) != recipe.id:
+        raise UserError(
+            f"Each student gets one of the cases {', '.join(recipe.pool)}. {printable(student)} gets {own}: make"
+            f" exercise BREAK={own}"
+        )
+
+
+def _own_seed(recipe: Recipe, options: RunOptions, student: str) -> int:
     if options.seed is not None:
         raise UserError(f"{recipe.id} has a seed of its own for each student: leave SEED= (--seed) out.")
-    if student is None:
-        raise UserError(
-            f"{recipe.id} has a seed of its own for each student: give your login on the platform of the course once,"
-            f" as in make exercise BREAK={recipe.id} STUDENT=ada (--student ada)."
-        )
     return recipe.seed_of(student)
 
 
 def check_seed(workspace: Workspace, student: str) -> None:
-    """Raise `UserError` if the runs of a workspace have the seed of another student than this one."""
+    """Raise `UserError` if the case or the seed of a workspace's runs belong to another student than this one."""
     recipe = load_recipe(workspace.recipe)
+    _require_own_case(recipe, student)
     if recipe.personal_seeds and workspace.settings.seed != recipe.seed_of(student):
         name = printable(student)
         raise UserError(

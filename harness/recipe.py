@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from harness.errors import UserError
-from harness.personal import personal_seed
+from harness.personal import personal_draw, personal_seed
 from harness.toml_file import StrictModel, read_record
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +41,7 @@ Signal = Literal[
     "eval_mode_gain",
     "eval_disagreement",
 ]
+Triage = Literal["outcomes", "figures", "off"]
 Reducer = Literal["first", "last", "min", "max", "mean", "median"]
 
 
@@ -138,10 +139,18 @@ class Recipe(StrictModel):
     # The id of the course that hands it out as a case, and whether each student's runs have a seed of their own.
     course: str | None = None
     personal_seeds: bool = False
+    # What the commands of the checks show of it.
+    triage: Triage = "outcomes"
+    # The ids of the cases of which each student gets one, this one among them; () if all students get this one.
+    pool: Annotated[tuple[str, ...], _LIST] = ()
 
     def seed_of(self, student: str) -> int:
         """Return the seed of this student's runs."""
         return personal_seed(self.course or "", student, self.id) if self.personal_seeds else self.seed
+
+    def case_of(self, student: str) -> str:
+        """Return the id of the case that this student gets in place of any other of the pool."""
+        return personal_draw(self.course or "", student, self.pool) if self.pool else self.id
 
     @property
     def causes(self) -> tuple[str, ...]:
@@ -176,7 +185,8 @@ class Recipe(StrictModel):
         keys = ("format_version", "title", "experiment", "dataset", "seed")
         table: dict[str, Any] = {key: getattr(self, key) for key in keys}
         if self.course is not None:
-            table |= {"course": self.course, "personal_seeds": self.personal_seeds}
+            table |= {"course": self.course, "personal_seeds": self.personal_seeds, "triage": self.triage}
+            table |= {"pool": list(self.pool)} if self.pool else {}
         if with_hints:
             table["hints"] = hints
         return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items())

@@ -136,10 +136,13 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
     for line in wanted(recipe, workspace.settings.dataset):
         _show_folded(console, line, indent=2, hang=2)
     hint = "" if recipe.hints == NO_HINTS else f" (or get a hint: {workspace.command('hint', ' LEVEL=1')})"
+    checks = f"make cheap checks: {workspace.command('triage')}"
+    if recipe.triage == "off":
+        checks = f"print values of the log: harness show {recipe.id} --step 0"
     _show_next(
         console,
         f"1. look at {folder / RUN_PAGE} in a browser, and read {workspace.folder / PROMPT}",
-        f"2. make cheap checks: {workspace.command('triage')}{hint}",
+        f"2. {checks}{hint}",
         f"3. find the cause and fix it in {workspace.experiment}",
         f"4. {workspace.command('verify')}",
     )
@@ -178,7 +181,8 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         return
     verdict = "Fixed, as far as your machine can tell. The grader also compares held-out figures."
     if not attempt.fixed:  # a case of a course: a verdict would say whether anything was broken
-        verdict = f"You judge whether it is fixed: compare both runs, and {workspace.command('triage')} again."
+        again = "" if load_recipe(workspace.recipe).triage == "off" else f", and {workspace.command('triage')} again"
+        verdict = f"You judge whether it is fixed: compare both runs{again}."
     _show_folded(console, verdict)
     _show_next(
         console,
@@ -297,7 +301,9 @@ def show_exercises(work: Path) -> None:
     recipes, problems = load_recipes()
     # From a bug that can be read in a short file to one that is found by measuring in a long one.
     ordered = sorted(recipes, key=lambda one: (one.goal.level if one.goal else 0, one.broken_source().count("\n")))
-    rows = [_row(work, one.id, one.title, _level(one)) for one in ordered]
+    student = noted_student(work)
+    own = [one for one in ordered if student is None or one.case_of(student) == one.id or (work / one.id).is_dir()]
+    rows = [_row(work, one.id, one.title, _level(one)) for one in own]
     for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
         rows.append(_row(work, exercise.id, exercise.title, None))
     names = {path.name for path in work.glob(f"{MYSTERY}-*")} | noted_exercises(work)

@@ -43,6 +43,17 @@ id = "b1"
 experiment = "digits_mlp"
 decoy = "tiny_batches"
 """
+POOLED = COURSE.replace(
+    'experiment = "orders_mlp"\n',
+    """experiment = "orders_mlp"
+pool = "one"
+[[assignment.case]]
+id = "a4"
+experiment = "machines_mlp"
+pool = "one"
+""",
+    1,
+)
 ROSTER = "login,name,email,section\nada,Ada Lovelace,ada@example.org,A\nbob,Bob,,B\ncem,Cem,,A\n"
 
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from commands import mistake, run_command, succeed
-from courses import COURSE, write_course
+from courses import COURSE, POOLED, write_course
 from sandbox_marks import needs_sandbox
 
 from benchmarks.repack import repacked
 from grader.cli import cli
-from grader.course.course import Course, read_course
+from grader.course.course import Course, check_course, read_course
 from grader.course.kit import answers_in, assignment_files, build_kit
 from grader.course.log import read_log
 from grader.replay.request import recipe_of, trusted_requests
@@ -116,14 +116,69 @@ def test_every_break_can_be_handed_out(course: Course) -> None:
         assert list(answers_in(files, [case], hints=False)) == [], recipe.id
 
 
+def unpacked_kit(folder: Path, course: Course) -> dict[str, Any]:
+    """Build and unpack the kit of the first week; return where and how its commands run."""
+    build_kit(folder / "kit.tar.gz", assignment_files(course, course.find("week-1")))
+    subprocess.run(["tar", "-xzf", folder / "kit.tar.gz", "-C", folder], check=True)
+    venv.create(folder / ".venv", symlinks=True)
+    packages = folder / ".venv/lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    (packages / "kit.pth").write_text(f"{folder / 'trainwreck'}\n{sysconfig.get_path('purelib')}\n")
+    return {"cwd": folder / "trainwreck", "program": (str(folder / ".venv/bin/python"), "-P", "-m", "harness")}
+
+
+def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path: Path) -> None:
+    file = write_course(tmp_path, POOLED.replace("opens", 'triage = "figures"\nopens', 1))
+    course = read_course(file)
+    there = unpacked_kit(tmp_path, course)
+    own = next(case for case in course.cases(course.find("week-1")) if case.pool).case_of("ada")
+    other = {"a3": "a4", "a4": "a3"}[own]
+    readme = (there["cwd"] / "README.md").read_text()
+    assert "one of `a3`, `a4`: `make exercise BREAK=a3 STUDENT=ada`" in readme
+    assert "and shows their figures" in readme
+    told = f"Each student gets one of the cases a3, a4. ada gets {own}"
+    assert told in mistake("exercise", other, "--student", "ada", **there)
+    assert not (there["cwd"] / "work" / other).exists()
+    succeed("exercise", own, "--student", "ada", **there)
+    listed = succeed("exercises", **there)
+    assert own in listed
+    assert other not in listed
+    shown = succeed("first-loss", own, **there)
+    assert "You decide what they mean." in shown
+    assert "Its outcomes. Which of them do the figures show?" in shown
+    walk = succeed("triage", own, **there)
+    assert not [word for word in ("sound", "Sound", "wrong", "read:") if word in walk]
+    case = next(case for case in course.cases(course.find("week-1")) if case.id == own)
+    for target in ((own,), (f"work/{own}/experiment.py", "--dataset", case.dataset)):
+        found = json.loads(succeed("first-loss", *target, "--json", **there))
+        assert "sound" not in found
+        assert not {"outcome", "reading", "summary", "next", "sound"} & found["checks"][0].keys()
+        assert found["checks"][0]["figures"]
+    stranger = next(name for name in ("s1", "s2", "s3", "s4", "s5", "s6") if case.case_of(name) == other)
+    assert f"{stranger} gets {other}" in mistake("submit", own, "--student", stranger, **there)
+
+
+def test_an_assignment_without_checks_needs_faults_that_the_log_shows(tmp_path: Path) -> None:
+    file = write_course(tmp_path, COURSE.replace("opens", 'triage = "off"\nopens', 1))
+    with pytest.raises(
+        UserError, match='a3 is healthy, so its evidence is the outcome of a check: write triage = "fig'
+    ):
+        check_course(file)
+    text = COURSE.replace("opens", 'triage = "off"\nopens', 1).replace(
+        '"orders_mlp"\n', '"orders_mlp"\nbreaks = ["x"]\n'
+    )
+    shown = next(one.id for one in load_recipes()[0] if one.experiment == "orders_mlp" and one.symptoms)
+    course = read_course(write_course(tmp_path, text.replace('["x"]', f'["{shown}"]', 1)))
+    there = unpacked_kit(tmp_path, course)
+    assert "triage" not in (there["cwd"] / "README.md").read_text()
+    assert "make triage" not in (there["cwd"] / "Makefile").read_text().partition("help:")[0]
+    assert "harness show a1 --step 0" in succeed("exercise", "a1", "--student", "ada", **there)
+    for words in (("triage", "a1"), ("overfit", "a1"), ("data", "work/a1/experiment.py")):
+        assert "Your course gives a1 without checks" in mistake(*words, **there)
+
+
 def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
-    build_kit(tmp_path / "kit.tar.gz", assignment_files(course, course.find("week-1")))
-    subprocess.run(["tar", "-xzf", tmp_path / "kit.tar.gz", "-C", tmp_path], check=True)
-    venv.create(tmp_path / ".venv", symlinks=True)
-    packages = tmp_path / ".venv/lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    (packages / "kit.pth").write_text(f"{tmp_path / 'trainwreck'}\n{sysconfig.get_path('purelib')}\n")
-    kit, python = tmp_path / "trainwreck", str(tmp_path / ".venv/bin/python")
-    there: Any = {"cwd": kit, "program": (python, "-P", "-m", "harness")}
+    there = unpacked_kit(tmp_path, course)
+    kit = there["cwd"]
     assert "as in make exercise BREAK=a1 STUDENT=ada" in mistake("exercise", "a1", **there)
     assert "leave SEED= (--seed) out" in mistake("exercise", "a1", "--student", "ada", "--seed", "7", **there)
     shown = succeed("exercise", "a1", "--student", "ada", **there)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from courses import COURSE, write_course
+from courses import COURSE, POOLED, write_course
 from made_up_class import make_row
 
 from grader.course.course import check_course, read_course
@@ -15,6 +15,7 @@ from grader.course.roster import EVERY, GROUP, read_roster, with_groups, with_mi
 from grader.intake.handed_in import Arrival, Sender
 from grader.report.gradebook import grade, is_excused, students_of
 from grader.report.platforms import fill_canvas
+from grader.report.standing import standings
 from grader.score.identity import OTHER_NAME, Student, compared, own_flags
 from grader.score.verdict import Flag, Scores, SubmissionScore
 from harness.cases import Case
@@ -241,3 +242,40 @@ def test_wrong_groups_and_excuses_are_named(line: str, said: str, tmp_path: Path
     with pytest.raises(UserError) as error:
         check_course(file)
     assert said in str(error.value)
+
+
+def test_each_student_gets_one_case_of_a_pool(tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path, POOLED))
+    week = course.find("week-1")
+    assert week.pool_of("a3") == ("a3", "a4")
+    assert week.pool_of("a1") == ()
+    a3, a4 = (case for case in course.cases(week) if case.pool)
+    draws = {name: a3.case_of(name) for name in ("ada", "bob", "cem", *(f"s{number}" for number in range(100)))}
+    assert {a4.case_of(name) for name in ("ada", "Ada ")} == {draws["ada"]}
+    assert 30 < sum(case == "a3" for case in draws.values()) < 73
+    rows = with_missing([], course.students(), week.exercises, {"ada": ["a3"]}, course.cases(week))
+    pooled = {(row.student, row.recipe): row.status for row in rows if row.recipe in ("a3", "a4")}
+    for name, status in (("ada", "excused"), ("bob", "missing"), ("cem", "missing")):
+        assert pooled.pop((name, draws[name])) == status
+    assert set(pooled.values()) == {"not drawn"}
+    assert len(pooled) == 3
+
+
+def test_a_case_of_the_pool_that_the_student_handed_in_takes_the_place_of_the_own(tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path, POOLED))
+    week = course.find("week-1")
+    own = next(case for case in course.cases(week) if case.pool).case_of("bob")
+    other = {"a3": "a4", "a4": "a3"}[own]
+    rows = with_missing([row("bob", other)], course.students(), week.exercises, None, course.cases(week))
+    assert next(row.status for row in rows if (row.student, row.recipe) == ("bob", own)) == "not drawn"
+    scores = Scores(provenance={}, submissions=tuple(rows))
+    assert set(standings(scores)["bob"].exercises) == {"a1", "a2", other}
+    assert grade(students_of(scores)["bob"], week.exercises) == pytest.approx(50 / 3)
+
+
+def test_a_pool_of_one_case_is_refused(tmp_path: Path) -> None:
+    file = write_course(
+        tmp_path, COURSE.replace('experiment = "orders_mlp"', 'experiment = "orders_mlp"\npool = "p"', 1)
+    )
+    with pytest.raises(UserError, match="the pool p has one case: give it another, or leave pool out"):
+        check_course(file)

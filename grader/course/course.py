@@ -22,7 +22,7 @@ from grader.score.verdict import DEFAULT_RUBRIC, load_weights
 from harness.cases import Case, CaseTable, load_cases
 from harness.errors import UserError, printable
 from harness.personal import login
-from harness.recipe import suggestion
+from harness.recipe import Triage, suggestion
 from harness.toml_file import StrictModel, read_record, read_table
 from harness.written.exercise import file_exercise_ids
 
@@ -59,6 +59,7 @@ class Assignment(StrictModel):
     """What students work on from one date to another.
 
     attempts: which submission counts. rubric: the weights, by default the grader's. hints: whether the kit has some.
+    triage: what students see of the checks: their outcomes, their figures alone, or nothing ("off").
     excused: the cases that do not count for some students, by login; "all" stands for all of them. groups: logins of
     students who hand in together: what one of them hands in counts for all. written: ids of exercises whose answer is
     one file.
@@ -73,6 +74,7 @@ class Assignment(StrictModel):
     attempts: Rule = "latest"
     rubric: _Text | None = None
     hints: bool = False
+    triage: Triage = "outcomes"
     excused: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = Field(default_factory=dict)
     groups: Annotated[
         tuple[Annotated[tuple[str, ...], Field(min_length=2, strict=False)], ...], Field(strict=False)
@@ -85,6 +87,11 @@ class Assignment(StrictModel):
         """The ids of its cases and written exercises."""
         return (*(one.id for one in self.case), *self.written)
 
+    def pool_of(self, case: str) -> tuple[str, ...]:
+        """Return the ids of the cases of which each student gets one, sorted; () if this one belongs to no pool."""
+        name = next((one.pool for one in self.case if one.id == case), None)
+        return tuple(sorted(one.id for one in self.case if one.pool == name)) if name else ()
+
     @model_validator(mode="after")
     def _has_exercises(self) -> "Assignment":
         known = file_exercise_ids()
@@ -92,6 +99,25 @@ class Assignment(StrictModel):
             raise ValueError(f"written: there is no written exercise {unknown[0]!r}: {suggestion(unknown[0], known)}")
         if not self.exercises:
             raise ValueError("has no exercise: add an [[assignment.case]] or written = [...]")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_solved_without_checks(self) -> "Assignment":
+        for one in self.case if self.triage == "off" else ():
+            case = one.case()
+            if case.is_healthy or not case.symptoms:
+                shown = "is healthy" if case.is_healthy else "has a fault that the log does not show"
+                raise ValueError(
+                    f'{one.id} {shown}, so its evidence is the outcome of a check: write triage = "figures", or choose'
+                    " another case"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _has_whole_pools(self) -> "Assignment":
+        for name, count in Counter(one.pool for one in self.case if one.pool).items():
+            if count == 1:
+                raise ValueError(f"the pool {name} has one case: give it another, or leave pool out")
         return self
 
     @model_validator(mode="after")
@@ -210,7 +236,12 @@ class Course(StrictModel):
 
     def cases(self, assignment: Assignment) -> list[Case]:
         """Return the cases of an assignment, with the seeds of this course."""
-        return [one.case(self.id, personal_seeds=self.personal_seeds) for one in assignment.case]
+        return [
+            one.case(
+                self.id, personal_seeds=self.personal_seeds, triage=assignment.triage, pool=assignment.pool_of(one.id)
+            )
+            for one in assignment.case
+        ]
 
     def rubric(self, assignment: Assignment) -> Path:
         """Return the file with the weights of an assignment."""

@@ -3,22 +3,34 @@
 import hashlib
 import string
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from grader.course.course import Course
 from harness.cases import CaseTable, Twins, load_cases, sound_experiments
+from harness.data import DATASETS
 from harness.errors import UserError
 from harness.recipe import LEVELS, load_recipes
+from harness.recorded import trips_of
 
 _Item = TypeVar("_Item")
 _PAIRS_FROM = 4  # the level from which a case may have two breaks
 
 
-def draw_cases(course: Course, assignment: str, count: int, level: int) -> list[CaseTable]:
+class _Drawn(NamedTuple):
+    """The content of a case."""
+
+    experiment: str
+    breaks: tuple[str, ...]
+    decoy: str | None
+
+
+def draw_cases(course: Course, assignment: str, count: int, level: int, *, pool: int = 1) -> list[CaseTable]:
     """Return so many cases of a level: no two of one experiment, none that looks like another, some of them healthy.
 
     No break of another assignment comes again. The same call gives the same cases: what the course file says of this
-    assignment does not matter. Raises `UserError` if the catalogue has too few.
+    assignment does not matter. pool: how many cases stand for each one, of which each student gets one. They have the
+    same level, the same kind of data and as many breaks, and the numbers of checks that find them are as close as the
+    catalogue allows. Raises `UserError` if the catalogue has too few.
     """
     known, recipes = load_cases(), {recipe.id: recipe for recipe in load_recipes()[0]}
     others = [case for one in course.assignment if one.id != assignment for case in one.case]
@@ -33,26 +45,63 @@ def draw_cases(course: Course, assignment: str, count: int, level: int) -> list[
     # One to a third of the cases is healthy; of two or one perhaps none.
     share = count // 3
     healthy = _by_rank(words, range(1, share + 1))[0] if share else _by_rank(words, range(2))[0] if count > 1 else 0
-    drawn: list[tuple[str, tuple[str, ...], str | None]] = []
-    taken: set[str] = set()
-    for names in _by_rank(words, broken):
-        experiment = recipes[names[0]].experiment
-        there = {name for _, others, _ in drawn for name in others}
-        if len(drawn) < count - healthy and experiment not in taken and not _look_alike(names, there, known.twins):
-            taken.add(experiment)
-            drawn.append((experiment, names, None))
-    for sound in _by_rank(words, sound_experiments(known.decoy, recipes.values())):
-        if len(drawn) < count and sound.experiment not in taken:
-            taken.add(sound.experiment)
-            drawn.append((sound.experiment, (), None if sound.name == sound.experiment else sound.name))
-    # Healthy ones must not make up for breaks that the catalogue lacks.
-    if sum(bool(names) for _, names, _ in drawn) < count - healthy or len(drawn) < count:
-        least = sum(bool(names) for _, names, _ in drawn)
-        raise UserError(f"Level {level} has {least} breaks of different experiments for {count - healthy}: draw fewer.")
-    return [
-        CaseTable(id=f"{letter}{number}", experiment=experiment, breaks=names, decoy=decoy)
-        for number, (experiment, names, decoy) in enumerate(_by_rank(words, drawn), start=1)
+    every_broken = [_Drawn(recipes[names[0]].experiment, names, None) for names in _by_rank(words, broken)]
+    every_sound = [
+        _Drawn(sound.experiment, (), None if sound.name == sound.experiment else sound.name)
+        for sound in _by_rank(words, sound_experiments(known.decoy, recipes.values()))
     ]
+    pools: list[list[_Drawn]] = []
+    for most, candidates in ((count - healthy, every_broken), (count, every_sound)):
+        for first in candidates:
+            there = [one for members in pools for one in members]
+            if len(pools) < most and _fits(first, there, known.twins):
+                members = [first, *_companions(first, candidates, there, pool - 1, known.twins)]
+                if len(members) == pool:
+                    pools.append(members)
+        # Healthy ones must not make up for breaks that the catalogue lacks.
+        if len(pools) < most:
+            each = f" with {pool - 1} like each" if pool > 1 else ""
+            raise UserError(
+                f"Level {level} has {len(pools)} breaks of different experiments{each} for {count - healthy}: draw"
+                " fewer."
+            )
+    ordered = _by_rank(words, [tuple(members[0]) for members in pools])
+    pools.sort(key=lambda members: ordered.index(tuple(members[0])))
+    tables: list[CaseTable] = []
+    for number, members in enumerate(pools, start=1):
+        for one in members:
+            name = f"{letter}-{number}" if pool > 1 else None
+            tables.append(CaseTable(id=f"{letter}{len(tables) + 1}", pool=name, **one._asdict()))
+    return tables
+
+
+def _fits(one: _Drawn, there: Sequence[_Drawn], twins: Sequence[Twins]) -> bool:
+    """Return whether a case shares its experiment with none of these, and looks like none."""
+    names = {name for other in there for name in other.breaks}
+    return all(one.experiment != other.experiment for other in there) and not _look_alike(one.breaks, names, twins)
+
+
+def _companions(
+    first: _Drawn, every: Sequence[_Drawn], there: Sequence[_Drawn], count: int, twins: Sequence[Twins]
+) -> list[_Drawn]:
+    """Return so many cases, or fewer, that are most like the first one and fit to all that are there."""
+    found: list[_Drawn] = []
+    alike = [one for one in every if count and _kind(one) == _kind(first)]
+    for one in sorted(alike, key=lambda one: abs(_found_by(one) - _found_by(first))):  # the order stays where equal
+        if len(found) < count and _fits(one, [first, *there, *found], twins):
+            found.append(one)
+    return found
+
+
+def _kind(case: _Drawn) -> tuple[str, int]:
+    """Return what all cases of a pool share: the kind of data, and the number of breaks."""
+    recipe = next(one for one in load_recipes()[0] if one.experiment == case.experiment)
+    return DATASETS[recipe.dataset].kind, len(case.breaks)
+
+
+def _found_by(case: _Drawn) -> int:
+    """Return how many checks find the breaks of a case over all seeds (`solutions/<id>/measured.toml`)."""
+    return sum(len(trips_of(name)) for name in case.breaks)
 
 
 def case_tables(cases: Sequence[CaseTable]) -> str:
@@ -61,6 +110,7 @@ def case_tables(cases: Sequence[CaseTable]) -> str:
     for case in cases:
         breaks = ", ".join(f'"{name}"' for name in case.breaks)
         decoy = f'decoy = "{case.decoy}"\n' if case.decoy else ""
+        decoy += f'pool = "{case.pool}"\n' if case.pool else ""
         tables.append(
             f'[[assignment.case]]\nid = "{case.id}"\nexperiment = "{case.experiment}"\nbreaks = [{breaks}]\n{decoy}'
         )

@@ -17,7 +17,18 @@ from grader.sandbox import HIDDEN_FROM_STUDENTS
 from harness.cases import Case
 from harness.errors import UserError
 from harness.files import write_with_sha256
-from harness.recipe import BEHAVIOUR, EXERCISES, FILE_EXERCISE, GOAL, ROOT, SOLUTIONS, Recipe, load_recipe, recipe_ids
+from harness.recipe import (
+    BEHAVIOUR,
+    EXERCISES,
+    FILE_EXERCISE,
+    GOAL,
+    ROOT,
+    SOLUTIONS,
+    Recipe,
+    Triage,
+    load_recipe,
+    recipe_ids,
+)
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
 from harness.workspace import EXPERIMENT, PROMPT
@@ -36,6 +47,12 @@ _STATIC = {
 LISTING = "kit.sha256"
 _LONG_LINE = 40  # characters from which a line of a solution is not there by chance
 _FOLDER = "trainwreck"  # in the tarball, so its bytes do not depend on where the kit is built
+# What the README of a kit says of make triage.
+_TRIAGE: dict[Triage, str] = {
+    "outcomes": "makes the checks of the method, and shows what is not sound and where to look",
+    "figures": "makes the checks of the method, and shows their figures; you decide what they mean",
+    "off": "",
+}
 # What to cut from our Makefile and our pyproject.toml: all below a line, and the grader's own lines above it.
 _NOT_FOR_STUDENTS = re.compile(r'\n# --- .*|^ *"?grader.*?\n', re.DOTALL | re.MULTILINE)
 
@@ -58,7 +75,7 @@ def build_kit(tarball: Path, files: dict[str, bytes] | None = None) -> dict[str,
 def kit_files() -> dict[str, bytes]:
     """Return the content of every file of the kit, by its path. Raises `UserError` if one gives an answer away."""
     files = _files_of_every_kit(_readme("kit", {"case": "huge_lr"}))
-    files["Makefile"] = _makefile(files["Makefile"].decode(), "huge_lr", hints=True).encode()
+    files["Makefile"] = _makefile(files["Makefile"].decode(), "huge_lr").encode()
     for recipe in map(load_recipe, recipe_ids()):
         own = {
             PROMPT: (EXERCISES / recipe.id / PROMPT).read_bytes(),
@@ -93,13 +110,17 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
         "course": course.title,
         "title": assignment.title,
         "case": first,
-        "cases": "\n".join(f"- `{name}`" for name in assignment.exercises),
+        "cases": "\n".join(_listed_cases(assignment)),
         "due": f"{assignment.due:%Y-%m-%d %H:%M} ({course.time_zone})",
-        "student": " STUDENT=ada" if course.personal_seeds else "",
+        "student": " STUDENT=ada" if course.personal_seeds or any(one.pool for one in assignment.case) else "",
+        "triage": f"| `make triage BREAK={first}` | {_TRIAGE[assignment.triage]} |\n"
+        if _TRIAGE[assignment.triage]
+        else "",
         "hint": f"\n- Stuck? `make hint BREAK={first} LEVEL=1`, then 2 and 3." if assignment.hints else "",
     }
     files = _files_of_every_kit(_readme("assignment", words))
-    files["Makefile"] = _makefile(files["Makefile"].decode(), first, hints=assignment.hints).encode()
+    missing = [*([] if assignment.hints else ["hint"]), *(["triage"] if assignment.triage == "off" else [])]
+    files["Makefile"] = _makefile(files["Makefile"].decode(), first, missing).encode()
     for case in cases:
         own = {
             PROMPT: (ROOT / "harness/templates/mystery.md").read_bytes(),
@@ -116,16 +137,27 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
     return files
 
 
+def _listed_cases(assignment: Assignment) -> Iterator[str]:
+    """Yield a line for each exercise, and one for all cases of a pool."""
+    pools = [assignment.pool_of(name) for name in assignment.exercises]
+    for name, pool in zip(assignment.exercises, pools, strict=True):
+        if not pool:
+            yield f"- `{name}`"
+        elif name == pool[0]:
+            listed = ", ".join(f"`{one}`" for one in pool)
+            yield f"- one of {listed}: `make exercise BREAK={name} STUDENT=ada` starts it, or says which one is yours"
+
+
 def _readme(kind: str, words: Mapping[str, str]) -> str:
     """Return the README of a kind of kit, with what both kinds share; `words` take the place of names in braces."""
     text = "\n".join((_HERE / f"{name}_readme.md").read_text(encoding="utf-8") for name in (kind, "shared"))
     return re.sub(r"\{(\w+)\}", lambda match: words[match[1]], text)
 
 
-def _makefile(text: str, case: str, *, hints: bool) -> str:
-    """Return our Makefile with a case in its examples, without what the kit of an assignment does not have."""
-    missing = "mystery|make reveal" if hints else "mystery|make reveal|make hint"
-    text = re.sub(rf"^#: .*({missing}).*\n", "", text, flags=re.MULTILINE)
+def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
+    """Return our Makefile with a case in its examples, without the commands that no kit has, and these."""
+    words = "|".join(["mystery", *(f"make {verb} " for verb in ("reveal", *missing))])
+    text = re.sub(rf"^#: .*({words}).*\n", "", text, flags=re.MULTILINE)
 
     def example(match: re.Match[str]) -> str:
         return f"BREAK={case}{match[1]}".ljust(len(match[0]) - 2) + "  "

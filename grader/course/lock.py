@@ -18,12 +18,14 @@ from grader.private import write_private
 from grader.score.schedule import local_time
 from grader.score.verdict import Flag
 from harness.cases import Case
-from harness.errors import UserError
+from harness.errors import UserError, printable
+from harness.personal import login
 from harness.run.provenance import harness_hash
 from harness.toml_file import StrictModel
 from harness.workspace import source_hash
 
-OTHER_VERSION, OTHER_ASSIGNMENT = "other version of the case", "other assignment"  # the ids of flags
+# The ids of flags.
+OTHER_VERSION, OTHER_ASSIGNMENT, OTHER_CASE = "other version of the case", "other assignment", "other case of the pool"
 _NAMES = {"source_sha256": "experiment", "dataset": "data set", "seed": "seed", "personal_seeds": "personal seeds"}
 
 
@@ -139,6 +141,8 @@ class Handout:
         self._zone, self._assignment = course.zone, assignment.id
         self._now = versions_of(course.cases(assignment))
         self._exercises = assignment.exercises
+        self._cases = {case.id: case for case in course.cases(assignment)}
+        self._mates = {login(name): group for group in assignment.groups for name in group}
 
     def notes(self) -> list[str]:
         """Return what to tell the instructor before anything is scored, a sentence each."""
@@ -159,11 +163,15 @@ class Handout:
         return found
 
     def problem(self, submission: Submission | Answer) -> Flag | None:
-        """Return a flag if a submission was made with another version of its case, or is of another assignment."""
+        """Return a flag if a submission was made with another version of its case, or is none of the student's."""
         if submission.recipe not in self._exercises:
             return Flag(id=OTHER_ASSIGNMENT, message=f"{submission.recipe} is not of this assignment.")
         if isinstance(submission, Answer):
             return None
+        drawn = self._cases_of(submission)
+        if submission.recipe not in drawn:
+            message = f"{printable(submission.student)} gets {drawn[0]} in place of {submission.recipe}."
+            return Flag(id=OTHER_CASE, message=message)
         now, made_with = self._now.get(submission.recipe), submission.broken_source_sha256
         if self._lock is None or now is None:
             return None
@@ -181,6 +189,11 @@ class Handout:
                 )
                 return Flag(id=OTHER_VERSION, message=message)
         return None
+
+    def _cases_of(self, submission: Submission) -> list[str]:
+        """Return the cases of its pool that the student or one of the group gets."""
+        group = self._mates.get(login(submission.student), ())
+        return [self._cases[submission.recipe].case_of(name) for name in (submission.student, *group)]
 
     def _was_changed(self, edition: Edition, why: str) -> str:
         return (

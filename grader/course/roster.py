@@ -13,7 +13,7 @@ import click
 
 from grader.intake.handed_in import Sender
 from grader.score.identity import OTHER_NAME, OTHER_SEED, Student, fits, letters_of, look
-from grader.score.verdict import Flag, SubmissionScore
+from grader.score.verdict import Flag, Status, SubmissionScore
 from harness.cases import Case
 from harness.errors import UserError, printable
 from harness.files import read_text
@@ -29,6 +29,11 @@ _LIMIT = 16 * 1024 * 1024
 _LOGINS = ("login", "sis login id", "username", "email", "email address", "e-mail", "sid", "id number")
 _IDS = ("id", "sis user id", "sis login id", "username", "sid", "id number", "identifier")
 _NAMES = ("name", "full name", "student")
+_WHY_ABSENT: dict[Status, str] = {
+    "missing": "Nothing was handed in.",
+    "excused": "Excused: it does not count.",
+    "not drawn": "The student has another case of the pool.",
+}
 _EMAILS = ("email", "email address", "e-mail")
 _SECTIONS = ("section", "sections", "section name", "groups", "group")
 _FIRST, _LAST = ("first name", "firstname", "given name"), ("last name", "lastname", "surname", "family name")
@@ -138,12 +143,14 @@ def with_missing(
     students: Sequence[Student],
     exercises: Sequence[str],
     excused: Mapping[str, Sequence[str]] | None = None,
+    cases: Sequence[Case] = (),
 ) -> list[SubmissionScore]:
     """Return the rows of a class and one with the status `missing` for each exercise that a student did not hand in.
 
     exercises: the ids of cases and written exercises. excused: those from which students are excused, by login; `EVERY`
-    stands for all. Logins are spelt as on the roster. Any earlier row of that kind which no longer holds is left out. A
-    file under another student's name is nobody's.
+    stands for all. cases: of a pool one is missing at most; the others are `not drawn`. Logins are spelt as on the
+    roster. Any earlier row of that kind which no longer holds is left out. A file under another student's name is
+    nobody's.
     """
     # A platform would take "Ada" and "ada" for two students.
     spelt = {login(student.login): student.login for student in students}
@@ -152,13 +159,19 @@ def with_missing(
     there = {(login(row.student), row.recipe) for row in known}
     names = {row.submission for row in rows}
     from_ = {login(name): given for name, given in (excused or {}).items()}
+    pools = {case.id: case for case in cases if case.pool}
     for exercise in exercises:
+        pool = pools[exercise].pool if exercise in pools else (exercise,)
         for student in students:
-            if (login(student.login), exercise) not in there:
-                name = f"{student.login}_{exercise} (missing)"
-                is_excused = not {EVERY, exercise}.isdisjoint(from_.get(login(student.login), ()))
-                if is_excused:
-                    name = f"{student.login}_{exercise} (excused)"
+            key = login(student.login)
+            if (key, exercise) not in there:
+                is_other = exercise in pools and pools[exercise].case_of(student.login) != exercise
+                status: Status = "missing"
+                if is_other or any((key, one) in there for one in pool):
+                    status = "not drawn"
+                elif not {EVERY, *pool}.isdisjoint(from_.get(key, ())):
+                    status = "excused"
+                name = f"{student.login}_{exercise} ({status})"
                 while name in names:  # a file that is named so takes no other row's place
                     name += "+"
                 rows.append(
@@ -166,8 +179,8 @@ def with_missing(
                         submission=name,
                         student=student.login,
                         recipe=exercise,
-                        status="excused" if is_excused else "missing",
-                        reason="Excused: it does not count." if is_excused else "Nothing was handed in.",
+                        status=status,
+                        reason=_WHY_ABSENT[status],
                         total=None,
                         criteria={},
                         flags=(),

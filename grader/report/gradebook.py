@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from grader.report.text import clipped, late_words, points
 from grader.score.identity import left_out, same_name
-from grader.score.verdict import Check, Flag, Scores, SubmissionScore, criteria_in
+from grader.score.verdict import UNCOUNTED, Check, Flag, Scores, SubmissionScore, criteria_in
 from harness.personal import login
 from harness.submission.document import visible
 
@@ -128,7 +128,7 @@ def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str])
     An exercise that was not handed in counts 0, one that is excused not at all. A student who handed in none of them
     has no grade.
     """
-    exercises = [one for one in exercises if (row := found.get(one)) is None or row.status != "excused"]
+    exercises = [one for one in exercises if (row := found.get(one)) is None or row.status not in UNCOUNTED]
     rows = [found[exercise] for exercise in exercises if exercise in found]
     rows = [row for row in rows if row is None or row.is_there]
     known = [row for row in rows if row is not None and row.status != "not judged"]
@@ -138,8 +138,9 @@ def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str])
 
 
 def is_excused(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str]) -> bool:
-    """Return whether a student is excused from all of these exercises."""
+    """Return whether a student is excused from all of these exercises that are the student's."""
     rows = [found.get(exercise) for exercise in exercises]
+    rows = [row for row in rows if row is None or row.status != "not drawn"]
     return bool(rows) and all(row is not None and row.status == "excused" for row in rows)
 
 

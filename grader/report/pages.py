@@ -29,7 +29,7 @@ from grader.report.text import (
 from grader.score.identity import SAME_STUDENT, own_flags
 from grader.score.schedule import Schedule, local_time
 from grader.score.similarity import NOTHING_ALIKE, Likeness, groups_of
-from grader.score.verdict import Check, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
+from grader.score.verdict import ABSENT, Check, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
 from harness.page.charts import WIDE, ChartSource, DrawnLine, LineChart, Mark, make_axis
 from harness.page.run_data import number
 from harness.personal import login
@@ -72,7 +72,8 @@ def render_class_page(
     every = criteria_in(scores.submissions)
     criteria = every if len(every) <= _MOST_CRITERIA else ()
     # By name, so that what a student handed in stands beside what is missing, whatever a platform calls its files.
-    by_name = sorted(scores.submissions, key=lambda row: (row.student or row.submission, row.recipe, row.submission))
+    shown = [row for row in scores.submissions if row.status != "not drawn"]
+    by_name = sorted(shown, key=lambda row: (row.student or row.submission, row.recipe, row.submission))
     rows = [
         Row(
             score=row,
@@ -87,16 +88,14 @@ def render_class_page(
     # An attempt that does not count, or a file of which nobody knows whose it is, is no part of the class's figures.
     counting = [row for row in scores.submissions if not row.not_counting]
     totals = [row.total for row in counting if row.status == "graded" and row.total is not None]
-    statuses = Counter(row.status for row in scores.submissions)
+    statuses = Counter(row.status for row in shown)
     return render_pieces(
         "index.html.j2",
         {
             "rows": rows,
             "criteria": criteria,
             "counts": {
-                status: statuses[status]
-                for status in get_args(Status)
-                if statuses[status] or status not in ("missing", "excused")
+                status: statuses[status] for status in get_args(Status) if statuses[status] or status not in ABSENT
             },
             "mean": fmean(totals) if totals else None,
             "median": median(totals) if totals else None,

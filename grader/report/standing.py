@@ -46,7 +46,8 @@ def standings(scores: Scores) -> Mapping[str, StudentStanding]:
     every: dict[str, dict[str, list[SubmissionScore]]] = defaultdict(lambda: defaultdict(list))
     for row in scores.submissions:
         names.setdefault(login(row.student), same_name(row.student))
-        every[login(row.student)][row.recipe or NO_EXERCISE].append(row)
+        if row.status != "not drawn":
+            every[login(row.student)][row.recipe or NO_EXERCISE].append(row)
     return {
         student: StudentStanding(
             names[student],

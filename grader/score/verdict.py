@@ -29,7 +29,9 @@ from harness.toml_file import StrictModel, read_record
 
 SCORES = "scores.json"
 Outcome = Literal["passed", "failed", "could not judge"]
-Status = Literal["graded", "rejected", "not judged", "missing", "excused"]
+Status = Literal["graded", "rejected", "not judged", "missing", "excused", "not drawn"]
+ABSENT: tuple[Status, ...] = ("missing", "excused", "not drawn")  # nothing was handed in
+UNCOUNTED: tuple[Status, ...] = ("excused", "not drawn")  # and that costs nothing
 Row = tuple[str, str, float]  # a check to judge: its id, its title, its points
 # A written exercise has criteria of its own, in its `rubric.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
@@ -181,7 +183,7 @@ class SubmissionScore:
     @property
     def is_there(self) -> bool:
         """Whether something was handed in."""
-        return self.status not in ("missing", "excused")
+        return self.status not in ABSENT
 
     @property
     def limit(self) -> Limit | None:

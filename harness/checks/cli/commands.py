@@ -64,7 +64,7 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
     if as_json:
         print_json(found, reports)
     else:
-        show(reports, found.words)
+        show(reports, found.words, found.triage)
 
 
 @click.command()

@@ -17,7 +17,7 @@ from harness.checks import Check, Finding, Outcome, load_check
 from harness.checks.core.finding import short
 from harness.errors import UserError
 from harness.exercise import DEFAULT_SEED, RunOptions, check_dataset
-from harness.recipe import load_recipe
+from harness.recipe import Triage, listed_ids, load_recipe
 from harness.run.settings import RunSettings
 from harness.terminal import folded
 from harness.workspace import SETTINGS, open_workspace, read_source
@@ -29,6 +29,8 @@ _ALL_SOUND = (
     "if nothing is, name the cause healthy in report.md, and leave the experiment as it is",
 )
 DEFAULT_DATASET = "digits"
+# The keys of a check in JSON that tell its outcome, or follow from it.
+_OF_OUTCOMES = ("outcome", "summary", "sound", "reading", "next")
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,14 @@ class Target:
     """An experiment and the settings of its run.
 
     `name` is what commands call it, `path` the file that errors name, None for an experiment as it was handed out.
+    `triage` is what its course shows of the checks.
     """
 
     name: str
     source: str
     settings: RunSettings
     path: Path | None
+    triage: Triage = "outcomes"
 
     @property
     def words(self) -> str:
@@ -128,7 +132,10 @@ def verdict(reports: Sequence[CheckReport]) -> str:
 
 
 def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
-    """Print one object of strict JSON: what was measured, whether all is sound, and each check."""
+    """Print one object of strict JSON: what was measured, whether all is sound, and each check.
+
+    If the course shows figures alone, neither the object nor a check in it says what is sound.
+    """
     whole = {
         "target": target.name,
         "file": None if target.path is None else str(target.path),
@@ -137,16 +144,24 @@ def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
         "sound": all(one.outcome.sound for one in reports),
         "checks": [one.to_json() for one in reports],
     }
+    if target.triage != "outcomes":
+        del whole["sound"]
+        whole["checks"] = [
+            {name: value for name, value in one.to_json().items() if name not in _OF_OUTCOMES} for one in reports
+        ]
     print(json.dumps(whole, allow_nan=False))
 
 
-def show(reports: Sequence[CheckReport], heading: str) -> None:
-    """Print one finding in full, or several on one screen, and where to go on.
+def show(reports: Sequence[CheckReport], heading: str, triage: Triage = "outcomes") -> None:
+    """Print one finding in full, or several on one screen, and where to go on; or figures alone if the course says so.
 
     Sentences are wrapped at a terminal. Lines with a path or a command are not: they must survive being copied.
     """
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     console.print(heading, style="bold")
+    if triage != "outcomes":
+        _show_figures(console, reports)
+        return
     if len(reports) == 1:
         _show_whole(console, reports[0])
     else:
@@ -179,6 +194,24 @@ def _show_whole(console: Console, report: CheckReport) -> None:
         console.print("\n".join(table.lines()))
     console.print()
     _print(console, outcome.reading)
+
+
+def _show_figures(console: Console, reports: Sequence[CheckReport]) -> None:
+    """Print figures without what they mean; of a single check the outcomes, too, among which the student decides."""
+    _print(console, "Your course shows the figures of checks. You decide what they mean.")
+    for one in reports:
+        words = [f"{name}: {short(value)}" for name, value in one.finding.figures.items()]
+        console.print(one.title if len(reports) > 1 else one.check.question, style="bold")
+        _print(console, "; ".join(words) or "no figures", indent=2, hang=2)
+    if len(reports) > 1:
+        console.print("Next:", style="bold")
+        console.print(f"  {reports[0].command}, or another check: its tables, and the outcomes that it may have")
+        return
+    for table in reports[0].finding.tables:
+        console.print("\n".join(table.lines()))
+    console.print("Its outcomes. Which of them do the figures show?", style="bold")
+    for outcome in reports[0].check.outcomes:
+        _print(console, f"{outcome.id}: {outcome.reading}", indent=2, hang=2)
 
 
 def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
@@ -227,23 +260,37 @@ def _activate() -> str | None:
 def find_target(name: str, work: Path, options: RunOptions) -> Target:
     """Return the script of this name, or the experiment of an exercise: the workspace's, else as handed out.
 
-    Raises `UserError` for an unknown exercise, a file or workspace that cannot be read, and data that do not fit.
+    Raises `UserError` for an unknown exercise, one whose course makes no checks, a file or workspace that cannot be
+    read, and data that do not fit.
     """
     if name.endswith(".py"):
         return _script(Path(name), options)
     recipe = load_recipe(name)
+    _require_checks(name, recipe.triage)
     if not (work / name / SETTINGS).is_file():
-        return Target(name, recipe.broken_source(), options.settings(recipe), None)
+        return Target(name, recipe.broken_source(), options.settings(recipe), None, recipe.triage)
     workspace = open_workspace(work, name)
     settings = options.settings(recipe, workspace.settings)
-    return Target(name, read_source(workspace.experiment), settings, workspace.experiment)
+    return Target(name, read_source(workspace.experiment), settings, workspace.experiment, recipe.triage)
+
+
+def _require_checks(case: str, triage: Triage) -> None:
+    if triage == "off":
+        raise UserError(
+            f"Your course gives {case} without checks: read its experiment and its log. You can make checks of your own"
+            " scripts."
+        )
 
 
 def _script(path: Path, options: RunOptions) -> Target:
     if not path.is_file():
         raise UserError(f"There is no file {path}: name a training script, or an exercise.")
+    # A workspace's own file, named as a script, shows as much as the exercise does.
+    case = path.absolute().parent.name
+    triage = load_recipe(case).triage if case in listed_ids() and (path.parent / SETTINGS).is_file() else "outcomes"
+    _require_checks(case, triage)
     dataset = options.dataset or DEFAULT_DATASET
     check_dataset(dataset, dataset)
     seed = DEFAULT_SEED if options.seed is None else options.seed
     settings = RunSettings(seed=seed, dataset=dataset, epochs=options.epochs, batch_size=options.batch_size)
-    return Target(str(path), read_source(path), settings, path)
+    return Target(str(path), read_source(path), settings, path, triage)
