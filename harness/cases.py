@@ -211,7 +211,9 @@ class CaseTable(StrictModel):
     def _sound(self) -> Case:
         every = _every_sound()
         name = self.decoy or self.experiment
-        known = [one.name for one in every.values() if self.decoy is None or one.experiment == self.experiment]
+        known = [one.name for one in every.values() if one.experiment == self.experiment]
+        if self.decoy is None:
+            known = sorted({one.experiment for one in every.values()})
         if name not in every or every[name].experiment != self.experiment:
             kind = "experiment" if self.decoy is None else f"decoy of {self.experiment}"
             raise UserError(f"there is no {kind} {name!r}: {suggestion(name, known)}")

@@ -17,6 +17,7 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+_EXTRA = "extra_forbidden"
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -46,7 +47,13 @@ def read_record(path: Path, model: type[Model], **more: Any) -> Model:
     try:
         return model.model_validate({**table, **more})
     except ValidationError as error:
-        found = ((_place(table, item["loc"]), _problem(item, model)) for item in error.errors())
+        errors = error.errors()
+        meant = {(*item["loc"][:-1], _close_key(item, model)) for item in errors if item["type"] == _EXTRA}
+        found = (
+            (_place(table, item["loc"]), _problem(item, model))
+            for item in errors
+            if not (item["type"] == "missing" and item["loc"] in meant)  # it is there, with a typing error
+        )
         problems = [": ".join(filter(None, parts)).rstrip(".") for parts in found]
         raise UserError(f"{path} cannot be used: {'; '.join(problems)}.") from None
 
@@ -65,12 +72,21 @@ def _place(table: Any, loc: Sequence[int | str]) -> str:
 
 
 def _problem(item: Any, model: type[BaseModel]) -> str:
+    if item["type"] == "missing":
+        return "this key is missing: write it"
+    if item["type"] == _EXTRA:
+        close = _close_key(item, model)
+        *path, _ = item["loc"]
+        keys = ", ".join(_keys(model, path))
+        return "there is no such key: " + (f"did you mean {close}?" if close else f"choose from {keys}")
     said: str = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "extra_forbidden":
-        *path, key = item["loc"]
-        close = difflib.get_close_matches(key, _keys(model, path), n=1)
-        said += f": did you mean {close[0]}?" if close else ""
     return said
+
+
+def _close_key(item: Any, model: type[BaseModel]) -> str:
+    """Return the key that this unknown one may stand for, or ""."""
+    *path, key = item["loc"]
+    return next(iter(difflib.get_close_matches(str(key), _keys(model, path), n=1)), "")
 
 
 def _keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:

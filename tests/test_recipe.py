@@ -59,10 +59,10 @@ def test_a_recipe_is_read_as_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("find", "replace", "message"),
     [
-        ("seed = 42", "seed = 42\ntitel = 'A title'", "titel: Extra inputs"),
+        ("seed = 42", "seed = 42\ntitel = 'A title'", "titel: there is no such key: did you mean title?"),
         ("seed = 42", 'seed = 42\nid = "yours"', "id: "),
-        ('find = "lr', 'count = 2\nfind = "lr', "break #1.count: Extra inputs"),
-        ('cause = "the rate is too large"\n', "", "cause: Field required"),
+        ('find = "lr', 'count = 2\nfind = "lr', "break #1.count: there is no such key"),
+        ('cause = "the rate is too large"\n', "", "cause: this key is missing"),
         ("above = 50\n", "", "a symptom needs `above`, `below` or both"),
         ("format_version = 2", "format_version = 1", "format_version: "),
         ('"optimizer"', '"toaster"', "area: "),
@@ -110,7 +110,7 @@ def test_every_folder_with_a_recipe_is_one_and_a_bad_one_hides_no_other(tmp_path
     assert [recipe.id for recipe in good] == recipe_ids(tmp_path) == ["first", "second"]
     assert set(problems) == {"no_seed", "no_match", "no_prompt"}
     for name, message in (
-        ("no_seed", "seed: Field required"),
+        ("no_seed", "seed: this key is missing"),
         ("no_match", "'lr=0.3, momentum' occurs 0 times, not once"),
         ("no_prompt", "has no PROMPT.md"),
     ):

@@ -161,7 +161,7 @@ def test_one_recipe_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     out = capsys.readouterr().out
     assert "seed 100, broken run: max loss is" in out
     assert "measured.toml says" in out
-    assert "unusable/recipe.toml cannot be used: title: Field required" in out
+    assert "unusable/recipe.toml cannot be used: title: this key is missing" in out
 
 
 def test_some_exercises_leave_the_rest_of_the_page_as_it_is() -> None:

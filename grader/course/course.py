@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
@@ -35,6 +35,18 @@ _MOST_SHOWN = 50
 
 class _CourseCase(CaseTable):
     """A case whose names fit together."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_written_exercise(cls, table: Any) -> Any:
+        names = [table.get(key) for key in ("written", "experiment")] if isinstance(table, dict) else [None, None]
+        if names[0] is not None or names[1] in file_exercise_ids():
+            name = names[1] if names[0] is None else names[0]
+            raise ValueError(
+                f'a written exercise is no case: remove this table, and write written = ["{printable(str(name))}"]'
+                " under [[assignment]]"
+            )
+        return table
 
     @model_validator(mode="after")
     def _is_a_case(self) -> "_CourseCase":
