@@ -278,6 +278,33 @@ def new_recipe(
     sys.exit(write_recipe(recipe_id, experiment, edits, dataset, seeds=seeds, jobs=jobs))
 
 
+@cli.command("new-experiment")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="A CSV, or a folder with one, or with a folder of pictures for each class. Without it: check NAME again.",
+)
+@click.option("--target", metavar="COLUMN", help="Of a CSV: what to predict.  [default: its last column]")
+@click.option("--group", metavar="COLUMN", help="Of a CSV: rows with the same value here stay in one split.")
+@click.option("--seeds", metavar="N", type=whole_number(1, 1000), default=3, show_default=True)
+@_jobs
+def new_experiment(
+    name: str, data: Path | None, target: str | None, group: str | None, seeds: int, jobs: int
+) -> None:  # fmt: skip
+    """Write a data set, its held-out split and an experiment on it, and check that it is sound.
+
+    Exit status: 0 it is sound, 1 it is not, 2 wrong use, 3 our fault.
+    """
+    from grader.selfcheck.new_experiment import check_experiment, in_new_process, write_experiment
+
+    if data is None:
+        sys.exit(check_experiment(name, seeds=seeds, jobs=jobs))
+    for line in write_experiment(name, data, target=target, group=group):
+        click.echo(line)
+    sys.exit(in_new_process(name, seeds=seeds, jobs=jobs))
+
+
 @cli.command()
 @click.option("--out", type=_FOLDER, default=Path("demo"), show_default=True, help="The folder to make.")
 @_jobs

@@ -22,6 +22,7 @@ from grader.sandbox import Limits
 from harness.behaviour.settings import examined_settings
 from harness.cases import course_case
 from harness.checks import mechanism_checks
+from harness.data.datasets import EMBEDDED_FOLDER
 from harness.recipe import EXERCISES, ROOT, Recipe, load_recipe
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
@@ -126,11 +127,11 @@ def _environment(kind: Kind) -> str:
         "behaviour": ("checks/cli", *compared),
     }
     harness = harness_hash("experiments", "goal", *left_out[kind])
-    heldout = hashlib.sha256((HELDOUT_FOLDER / "SHA256SUMS").read_bytes()).hexdigest()
+    data = data_state()
     inside = hashlib.sha256()
     for path in sorted(INSIDE.glob("*.py")):
         inside.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return f"{harness} {inside.hexdigest()} {heldout} {RUN_LIMITS} {machine_state()}"
+    return f"{harness} {inside.hexdigest()} {data} {RUN_LIMITS} {machine_state()}"
 
 
 def recipe_of(recipe_id: str) -> Recipe:
@@ -207,6 +208,18 @@ def in_time(request: Request, earlier: Mapping[Request, Replay]) -> Request:
 
 
 @cache
+def data_state() -> str:
+    """Return a SHA-256 of the digests of all data that lie here, those that somebody added, too."""
+    paths = [
+        path for folder in (EMBEDDED_FOLDER, HELDOUT_FOLDER) for path in sorted(folder.glob("*")) if _is_sums(path)
+    ]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def _is_sums(path: Path) -> bool:
+    return path.name == "SHA256SUMS" or path.suffix == ".sha256"
+
+
 def machine_state() -> str:
     """Return processor, C library, Python and packages in words. Replays of two machines that differ are kept apart.
 
@@ -229,6 +242,6 @@ def code_hash() -> str:
     total = hashlib.sha256()
     for folder in (ROOT / "grader", EXERCISES, ROOT / "harness", ROOT / "solutions"):
         for path in sorted(folder.rglob("*")):
-            if path.suffix in _SUFFIXES or path.name == "SHA256SUMS":
+            if path.suffix in _SUFFIXES or _is_sums(path):
                 total.update(f"{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes() + b"\0")
     return total.hexdigest()

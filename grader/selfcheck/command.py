@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 from grader.replay.replays import default_folder
 from grader.sandbox import sandbox_problem
 from grader.score.canaries import canary_problem, canary_requests
-from grader.score.measured import load_band
+from grader.score.measured import load_band, load_bands
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights
 from grader.selfcheck.cases import cases_page, decoy_problems, pair_fixes, silence_problems, twin_problems
 from grader.selfcheck.fixes import fix_problems
@@ -29,8 +29,8 @@ from grader.selfcheck.seeds import (
     problems_of,
     quantity_row,
     run_seeds,
-    sound_toml,
     write_bands,
+    write_sound,
 )
 from grader.written.grade import AnswerGrader
 from harness.cases import CASES, Cases, load_cases, sound_experiments
@@ -73,7 +73,8 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     """Check the exercises, print the result, and return 0 if all agrees, 1 if something does not.
 
     With `write`, the measured files of the recipes are rewritten first, and at the end the pages in `docs/` that follow
-    from the recipes. With `only`, too, bands stay as they are, and so does the rest of the page of calibration.
+    from the recipes. With `only`, too, experiments that were never measured get their bands and outcomes; the others
+    keep theirs, and so does the rest of the page of calibration.
     Raises `UserError` for wrong use: an unknown exercise, no sandbox.
     """
     if options.write and options.seeds < _LEAST_SEEDS:
@@ -88,9 +89,9 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         wanted = [item for item in found if isinstance(item, Recipe)]
         sections += check_recipes(wanted, options, runs)
         behaviours = behaviour_files(wanted, runs) if options.write else {}
-        if options.write and not options.only:
+        if options.write:
             sound = sound_experiments(load_cases(options.solutions).decoy, recipes)
-            write_whole({options.solutions / SOUND: sound_toml(sound, runs).encode()})
+            write_sound(sound, options.solutions / SOUND, runs, whole=not options.only)
         if not options.only and (options.solutions / CASES).is_file():
             sections.append(_cases_section(load_cases(options.solutions), wanted, options, runs))
         answers = AnswerGrader(runs.replayer, default_folder(), jobs=options.jobs)
@@ -147,8 +148,9 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
         except (UserError, ValueError, LookupError) as error:
             sections.append(Section(recipe.id, problems=[str(error)]))
     seed_runs = run_seeds([plan.recipe for plan in plans], options.seeds, runs)
-    if options.write and not options.only:
-        write_bands(seed_runs, runs)
+    if options.write:
+        known = {(band.experiment, band.dataset) for band in load_bands()} if options.only else set()
+        write_bands([item for item in seed_runs if (item.recipe.experiment, item.dataset) not in known], runs)
     wrong = fix_problems([fix for plan in plans for fix in plan.fixes], runs)
     # The grader finds its recipes by name: those of another folder it does not know.
     graded = [plan.recipe.id for plan in plans] if options.exercises == EXERCISES else []
@@ -168,7 +170,7 @@ def _plan(recipe: Recipe, measured: Measured | None, options: SelfcheckOptions) 
     path = measured_path(recipe.id, options.solutions)
     if options.write:
         write_whole({path: measured_toml(measured).encode()})
-    if not options.write or options.only:
+    if not options.write:
         load_band(recipe.experiment, recipe.dataset)
     trips_of(recipe.id, options.solutions)  # raises for a wrong file
     stored = read_table(path)["trips"]

@@ -130,6 +130,8 @@ def _draft(recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: st
     """Return the recipe without its symptoms. Raises `UserError` for an edit that does not fit the experiment."""
     experiment_source(experiment)  # raises for an unknown one
     dataset = dataset or {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}.get(experiment)
+    if dataset is None and experiment in DATASETS:  # grader new-experiment gives both one name
+        dataset = experiment
     if dataset is None:
         raise UserError(f"No recipe breaks {experiment} yet: say which data set it is for, with --dataset.")
     if dataset not in DATASETS:

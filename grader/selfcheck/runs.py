@@ -18,7 +18,7 @@ from grader.intake.program import program_digest, tree_digest
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Cache, Replays, default_folder, local_executor, trim
-from grader.replay.request import Request, machine_state
+from grader.replay.request import Request, data_state, machine_state
 from grader.report.text import Progress, shown_progress
 from harness.checks.core.child import start
 from harness.data.loading import default_cache
@@ -119,6 +119,7 @@ def _key(subject: Subject) -> str:
         settings,
         subject.checks,
         harness_hash("experiments", "checks/cli"),
+        data_state(),
         machine_state(),
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

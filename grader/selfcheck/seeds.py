@@ -31,6 +31,7 @@ from harness.run.settings import RunSettings
 from harness.solutions import load_shared_edits
 from harness.submission.check_run import diagnostic_fault
 from harness.symptoms import judge_symptom
+from harness.toml_file import read_table
 
 FIRST_SEED = 100
 _EDIT_SEEDS = 3
@@ -299,15 +300,24 @@ def _listed(outcomes: Mapping[str, str]) -> str:
     return f"[\n{filled}\n]"
 
 
-def sound_toml(experiments: Sequence[Sound], runs: Runs) -> str:
-    """Return the text of `sound.toml`: what every check finds of each healthy experiment and decoy, if seeds agree."""
+def write_sound(experiments: Sequence[Sound], path: Path, runs: Runs, *, whole: bool) -> None:
+    """Write `sound.toml`: what every check finds of each healthy experiment and decoy, if seeds agree.
+
+    whole: measure all of them again; else only those that are not in the file yet.
+    """
+    known = {} if whole else {name: dict(map(str.split, one)) for name, one in read_table(path)["outcomes"].items()}
+    found = {**known, **_sound_outcomes([one for one in experiments if one.name not in known], runs)}
+    lines = [f"{name} = {_listed(one)}\n" for name, one in sorted(found.items())]
+    path.write_text(_SOUND_HEAD + "".join(lines), encoding="utf-8")
+
+
+def _sound_outcomes(experiments: Sequence[Sound], runs: Runs) -> dict[str, Mapping[str, str]]:
     subjects = {
         one.name: [Subject(one.source(), RunSettings(seed, one.dataset), tuple(check_names())) for seed in SEEDS]
         for one in experiments
     }
     found = runs.outcomes("sound experiments", [*chain(*subjects.values())])
-    agreed = {name: _agreed([found[one] for one in own]) for name, own in sorted(subjects.items())}
-    return _SOUND_HEAD + "".join(f"{name} = {_listed(one)}\n" for name, one in agreed.items())
+    return {name: _agreed([found[one] for one in own]) for name, own in subjects.items()}
 
 
 def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:

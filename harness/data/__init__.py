@@ -1,7 +1,12 @@
-"""The data sets by name: their form and classes, known before anything is loaded or NumPy imported."""
+"""The data sets by name: their form and classes, known before anything is loaded or NumPy imported.
 
+Those that `grader new-experiment` adds have a file `embedded/<name>.toml` each, which says as much.
+"""
+
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 
@@ -31,6 +36,10 @@ def _table(columns: str) -> Form:
 
 
 _GREY, _COLOUR = Form("images", (1, 28, 28)), Form("images", (3, 32, 32))
+_ADDED = {
+    path.stem: tomllib.loads(path.read_text(encoding="utf-8"))
+    for path in sorted((Path(__file__).parent / "embedded").glob("*.toml"))
+}
 DATASETS: Mapping[str, Form] = {
     "digits": _GREY,
     "shapes": _COLOUR,
@@ -45,6 +54,7 @@ DATASETS: Mapping[str, Form] = {
     "alarms": _table("reading s1 s2 s3 s4 s5 s6 s7 s8 s9 s10 alarm"),
     "phrases": Form("tokens", (17,)),
     "marks": Form("tokens", (24,)),
+    **{name: Form(told["kind"], tuple(told["shape"]), tuple(told["columns"])) for name, told in _ADDED.items()},
 }
 
 # The repository carries these; the others are downloaded.
@@ -66,4 +76,5 @@ CLASS_NAMES: Mapping[str, tuple[str, ...]] = {
     "alarms": ("quiet", "alarm"),
     "phrases": ("a", "b", "c", "d", "e", "f", "g", "h"),
     "marks": ("north", "east", "south", "west"),
+    **{name: tuple(told["classes"]) for name, told in _ADDED.items()},
 }

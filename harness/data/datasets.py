@@ -74,11 +74,14 @@ def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLD
 
 
 def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `folder`/`name`.npz, after comparing the file with the SHA256SUMS beside it.
+    """Return the arrays of `folder`/`name`.npz, after comparing the file with its SHA-256.
 
-    Raises `UserError` if a file is missing or its SHA-256 is not the listed one.
+    That stands in SHA256SUMS beside it; of data that somebody added, in `name`.sha256. Raises `UserError` if a file is
+    missing or its SHA-256 is not the listed one.
     """
-    archive, sums = folder / f"{name}.npz", folder / "SHA256SUMS"
+    archive, sums = folder / f"{name}.npz", folder / f"{name}.sha256"
+    if not sums.is_file():
+        sums = folder / "SHA256SUMS"
     remedy = f"restore both with `git checkout -- {folder}`."
     try:
         content = archive.read_bytes()
