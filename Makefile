@@ -16,6 +16,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make exercises                   list them, and how far you are
 #:   make exercise BREAK=huge_lr      make its workspace, run the broken experiment
 #:   make exercise BREAK=mystery LEVEL=2    the same for one that is drawn
+#:   make predict BREAK=huge_lr      say what the run will do, before it is made
 #:   make triage BREAK=huge_lr        walk through the checks of the method
 #:   make verify BREAK=huge_lr        run your edited experiment and compare
 #:   make watch BREAK=huge_lr         run your experiment at each save
@@ -28,7 +29,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make shell                       open a shell that finds the command harness
 #:   make data DATASET=mnist          download MNIST or CIFAR-10
 #:   make doctor                      does this machine compute the same bytes?
-.PHONY: help exercises exercise triage verify watch history hint check submit reveal clean-work data doctor shell
+.PHONY: help exercises exercise predict triage verify watch history hint check submit reveal clean-work data doctor shell
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -47,6 +48,9 @@ exercises: $(RUN)
 
 exercise: $(RUN)
 	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(if $(LEVEL),--level "$(LEVEL)") $(if $(STUDENT),--student "$(STUDENT)")
+
+predict: $(RUN)
+	@$(BIN)/harness predict "$(BREAK)" $(work) $(if $(STUDENT),--student "$(STUDENT)")
 
 triage: $(RUN)
 	@$(BIN)/harness triage "$(BREAK)" $(measured) $(work)

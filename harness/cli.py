@@ -41,7 +41,7 @@ class _Commands(click.Group):
 
 
 _VERBS = (
-    "exercises", "exercise", "triage", "checks", "watch", "verify", "history", "hint", "causes", "show",
+    "exercises", "exercise", "predict", "triage", "checks", "watch", "verify", "history", "hint", "causes", "show",
     "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
 )  # fmt: skip
 
@@ -84,7 +84,30 @@ def exercise(
         show_file_workspace(answer, made=made, restored=answer.restore())
         return
     workspace, made = start_exercise(recipe, work, RunOptions(**options), student=student, resume=resume)
-    show_broken_run(workspace, made=made, restored=workspace.restore())
+    if workspace.has_run("broken"):
+        show_broken_run(workspace, made=made, restored=workspace.restore())
+    else:
+        from harness.prediction import show_what_to_predict
+
+        show_what_to_predict(workspace)
+
+
+@cli.command()
+@_recipe
+@click.option("--loss", metavar="ANSWER", help="What the training loss will do.")
+@click.option("--half-rate", metavar="ANSWER", help="The loss at the end with half the learning rate.")
+@click.option("--check", metavar="NAME", help="The check that will be unsound, or none.")
+@click.option("--why", metavar="TEXT", help="Your reason, in a sentence.")
+@click.option("--student", metavar="NAME", help="Your login on the platform of the course; it is kept.")
+@work_option
+def predict(recipe: str, work: Path, student: str | None, **answers: str | None) -> None:
+    """Say what the broken run will do, before it is made; once. What is not an option is asked."""
+    from harness.exercise import RunOptions, make_workspace
+    from harness.prediction import ask_for, seal, show_prediction
+
+    workspace, found = make_workspace(recipe, work, RunOptions(), student=student)
+    seal(workspace, ask_for(workspace, found, answers))
+    show_prediction(workspace)
 
 
 def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:

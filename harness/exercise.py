@@ -15,7 +15,7 @@ from harness.cases import is_case
 from harness.data import DATASETS
 from harness.errors import Stopped, UserError, naming, printable
 from harness.files import write_whole
-from harness.progress import note_student, noted_student
+from harness.progress import note_student, noted_student, progress_of
 from harness.recipe import Recipe, experiment_source, load_recipe, load_recipes, suggestion
 from harness.run.launch import launch
 from harness.run.metrics_log import read_metrics_log
@@ -83,6 +83,27 @@ def start_exercise(
 ) -> tuple[Workspace, bool]:
     """Make the workspace and the broken run unless they exist; return it and whether a run was made.
 
+    Where the course asks for a prediction first, no run is made before it. After one, the run is made with half the
+    learning rate, too. Raises as `make_workspace` does.
+    """
+    workspace, recipe = make_workspace(recipe_id, work, options, student=student)
+    prediction = progress_of(workspace.folder).prediction
+    if workspace.has_run("broken") or (recipe.predict and prediction is None):
+        return workspace, False
+    launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume), bar=bar)
+    if prediction is not None:
+        from harness.prediction import half_rate_folder, with_half_rate
+
+        source, place = with_half_rate(recipe.broken_source()), half_rate_folder(workspace)
+        launch(workspace_job(workspace, recipe, "broken", source, folder=place), bar=bar)
+    return workspace, True
+
+
+def make_workspace(
+    recipe_id: str, work: Path, options: RunOptions, *, student: str | None = None
+) -> tuple[Workspace, Recipe]:
+    """Make the workspace unless it exists; return it and its recipe.
+
     student: the login, which is kept for the exercises that follow and for handing in. Raises `UserError` if seed or
     case depend on the student and no login is known, or if the student's case is another one.
     """
@@ -107,10 +128,7 @@ def start_exercise(
             workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings)
         if student is not None:
             note_student(work, student)
-    if workspace.has_run("broken"):
-        return workspace, False
-    launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume), bar=bar)
-    return workspace, True
+    return workspace, recipe
 
 
 def _owner(recipe: Recipe, student: str | None) -> str:

@@ -14,8 +14,23 @@ from harness.files import write_whole
 from harness.toml_file import StrictModel
 
 MOST_HINTS = 3
+NO_CHECK = "none"
+MOST_WHY = 300  # characters
+_WORD = "^[a-z_-]{1,40}$"
 _FOLDER = ".progress"
 _STUDENT = ".student"
+
+
+class Prediction(StrictModel):
+    """What a student expects of the broken run: answers of `harness.prediction`, and the reason in a few words.
+
+    check: the name of the check that will be unsound, or `NO_CHECK`.
+    """
+
+    loss: Annotated[str, Field(pattern=_WORD)]
+    half_rate: Annotated[str, Field(pattern=_WORD)]
+    check: Annotated[str, Field(pattern=_WORD)]
+    why: Annotated[str, Field(min_length=1, max_length=MOST_WHY)]
 
 
 class Progress(StrictModel):
@@ -26,6 +41,7 @@ class Progress(StrictModel):
     revealed: bool = False
     handed_in: str | None = None
     score: float | None = None
+    prediction: Prediction | None = None
 
 
 def progress_of(folder: Path) -> Progress:

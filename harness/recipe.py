@@ -141,6 +141,8 @@ class Recipe(StrictModel):
     personal_seeds: bool = False
     # What the commands of the checks show of it.
     triage: Triage = "outcomes"
+    # Whether the student predicts the broken run before it is made.
+    predict: bool = False
     # The ids of the cases of which each student gets one, this one among them; () if all students get this one.
     pool: Annotated[tuple[str, ...], _LIST] = ()
 
@@ -187,6 +189,7 @@ class Recipe(StrictModel):
         if self.course is not None:
             table |= {"course": self.course, "personal_seeds": self.personal_seeds, "triage": self.triage}
             table |= {"pool": list(self.pool)} if self.pool else {}
+            table |= {"predict": True} if self.predict else {}
         if with_hints:
             table["hints"] = hints
         return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items())

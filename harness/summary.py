@@ -132,6 +132,10 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
         _show_folded(console, chosen, style="dim")
     console.print(_table({"broken": run_figures(folder)}))
     _show_findings(console, folder)
+    if progress_of(workspace.folder).prediction is not None:
+        from harness.prediction import show_prediction
+
+        show_prediction(workspace)
     console.print("It counts as fixed if", style="bold")
     for line in wanted(recipe, workspace.settings.dataset):
         _show_folded(console, line, indent=2, hang=2)

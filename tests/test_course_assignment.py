@@ -127,7 +127,7 @@ def unpacked_kit(folder: Path, course: Course) -> dict[str, Any]:
 
 
 def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path: Path) -> None:
-    file = write_course(tmp_path, POOLED.replace("opens", 'triage = "figures"\nopens', 1))
+    file = write_course(tmp_path, POOLED.replace("opens", 'triage = "figures"\npredict = true\nopens', 1))
     course = read_course(file)
     there = unpacked_kit(tmp_path, course)
     own = next(case for case in course.cases(course.find("week-1")) if case.pool).case_of("ada")
@@ -138,7 +138,13 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     told = f"Each student gets one of the cases a3, a4. ada gets {own}"
     assert told in mistake("exercise", other, "--student", "ada", **there)
     assert not (there["cwd"] / "work" / other).exists()
-    succeed("exercise", own, "--student", "ada", **there)
+    shown = succeed("exercise", own, "--student", "ada", **there)
+    assert f"{own}: predict first" in shown
+    assert f"make predict BREAK={own}" in shown
+    assert not (there["cwd"] / "work" / own / "runs").exists()
+    said = ("--loss", "falls", "--half-rate", "same", "--check", "none", "--why", "It looks sound.")
+    assert f"make exercise BREAK={own}" in succeed("predict", own, *said, **there)
+    assert "You predicted" in succeed("exercise", own, **there)
     listed = succeed("exercises", **there)
     assert own in listed
     assert other not in listed

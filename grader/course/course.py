@@ -72,6 +72,7 @@ class Assignment(StrictModel):
 
     attempts: which submission counts. rubric: the weights, by default the grader's. hints: whether the kit has some.
     triage: what students see of the checks: their outcomes, their figures alone, or nothing ("off").
+    predict: whether students say what each run will do before they make it.
     excused: the cases that do not count for some students, by login; "all" stands for all of them. groups: logins of
     students who hand in together: what one of them hands in counts for all. written: ids of exercises whose answer is
     one file.
@@ -87,6 +88,7 @@ class Assignment(StrictModel):
     rubric: _Text | None = None
     hints: bool = False
     triage: Triage = "outcomes"
+    predict: bool = False
     excused: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = Field(default_factory=dict)
     groups: Annotated[
         tuple[Annotated[tuple[str, ...], Field(min_length=2, strict=False)], ...], Field(strict=False)
@@ -250,7 +252,11 @@ class Course(StrictModel):
         """Return the cases of an assignment, with the seeds of this course."""
         return [
             one.case(
-                self.id, personal_seeds=self.personal_seeds, triage=assignment.triage, pool=assignment.pool_of(one.id)
+                self.id,
+                personal_seeds=self.personal_seeds,
+                triage=assignment.triage,
+                predict=assignment.predict,
+                pool=assignment.pool_of(one.id),
             )
             for one in assignment.case
         ]

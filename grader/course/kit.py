@@ -113,13 +113,17 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
         "cases": "\n".join(_listed_cases(assignment)),
         "due": f"{assignment.due:%Y-%m-%d %H:%M} ({course.time_zone})",
         "student": " STUDENT=ada" if course.personal_seeds or any(one.pool for one in assignment.case) else "",
+        "predict": f"| `make predict BREAK={first}` | asks what the run will do, before it is made |\n"
+        if assignment.predict
+        else "",
         "triage": f"| `make triage BREAK={first}` | {_TRIAGE[assignment.triage]} |\n"
         if _TRIAGE[assignment.triage]
         else "",
         "hint": f"\n- Stuck? `make hint BREAK={first} LEVEL=1`, then 2 and 3." if assignment.hints else "",
     }
     files = _files_of_every_kit(_readme("assignment", words))
-    missing = [*([] if assignment.hints else ["hint"]), *(["triage"] if assignment.triage == "off" else [])]
+    there = {"hint": assignment.hints, "triage": assignment.triage != "off", "predict": assignment.predict}
+    missing = [verb for verb, is_there in there.items() if not is_there]
     files["Makefile"] = _makefile(files["Makefile"].decode(), first, missing).encode()
     for case in cases:
         own = {

@@ -16,6 +16,7 @@ from grader.replay.request import OWN, Role, own_settings, recipe_of
 from grader.score.behaviour import comparison_of
 from grader.syntax.plain_edit import Suspicion, plain_edit
 from harness.behaviour.sound import Comparison
+from harness.progress import Prediction
 from harness.recipe import Recipe
 from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
@@ -34,7 +35,7 @@ class Evidence:
     `comparison` compares the fixed program with sound ones; it is None if our own program was handed in, or if its
     behaviour could not be measured. `checks` has the checks of the fixed experiment and of the reference fix, if the
     comparison does not decide.
-    `command_problem` is "" if both commands are recorded.
+    `prediction` is what the student said before the broken run. `command_problem` is "" if both commands are recorded.
     """
 
     recipe: Recipe
@@ -53,6 +54,7 @@ class Evidence:
     own: Mapping[Role, Replay] = field(default_factory=dict)
     comparison: Comparison | None = None
     checks: tuple[Replay, Replay] | None = None
+    prediction: Prediction | None = None
 
     def replay(self, run: Run) -> Replay:
         """Return our replay of one of the student's runs."""
@@ -98,6 +100,7 @@ def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evide
         again={run: replays[role] for run, role in again.items() if role in replays},
         own={role: _without_fake_fault(replays[role], suspected) for role in OWN if role in replays},
         comparison=comparison_of(replays),
+        prediction=submission.manifest.prediction,
         checks=(replays["fixed checks"], replays["reference checks"]) if "fixed checks" in replays else None,
     )
 

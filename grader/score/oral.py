@@ -11,9 +11,10 @@ from grader.score.evidence import Evidence
 from grader.score.explanation import functions_edited, places_of_causes
 from grader.score.verdict import Question
 from harness.errors import UserError
+from harness.prediction import QUESTIONS, course_of, told
 from harness.recipe import Recipe
 from harness.recorded import trips_of
-from harness.run.metrics_log import Record
+from harness.run.metrics_log import Record, batch_records
 from harness.run.signals import number_text
 
 _SHOWN_PLACES = 4
@@ -28,6 +29,7 @@ def oral_card(evidence: Evidence) -> tuple[Question, ...]:
 
 def _questions(evidence: Evidence) -> Iterator[Question]:
     recipe = evidence.recipe
+    yield from _about_prediction(evidence)
     broken, fixed = evidence.broken.records(), evidence.fixed.records()
     chosen = int.from_bytes(hashlib.sha256(evidence.source.encode()).digest()[:4], "big")
     batches = [(one, two) for one, two in zip(broken, fixed, strict=False) if "loss" in one and "loss" in two]
@@ -77,6 +79,20 @@ def _trips(evidence: Evidence) -> dict[str, str]:
     except UserError:  # nothing was measured
         return {}
     return {name: outcome for one in found for name, outcome in one.items()}
+
+
+def _about_prediction(evidence: Evidence) -> Iterator[Question]:
+    said = evidence.prediction
+    if said is None or any(getattr(said, name) not in known for name, (_, known) in QUESTIONS.items()):
+        return
+    losses = [float(record["loss"]) for record in batch_records(evidence.broken.records())]
+    happened = QUESTIONS["loss"][1][course_of(losses)]
+    listed = ", ".join(f"{name.replace('_', '-')} ({outcome})" for name, outcome in _trips(evidence).items())
+    words = "; ".join(f"{asks[:1].lower()}{asks[1:]} {answer}" for _, asks, answer in told(said))
+    yield Question(
+        asks=f'Before the run you said: {words}. Your reason: "{said.why}". Which of it was wrong, and why?',
+        answer=f"The loss {happened}. Unsound checks: {listed or 'none'}.",
+    )
 
 
 def _about_gradients(records: Sequence[Record]) -> Iterator[Question]:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from harness.errors import UserError
 from harness.files import stored_gzip, write_with_sha256
-from harness.progress import MOST_HINTS, note_progress, progress_of
+from harness.progress import MOST_HINTS, Prediction, note_progress, progress_of
 from harness.run.metrics_log import read_object
 from harness.submission.check import check_workspace
 from harness.submission.check_run import CheckItem
@@ -63,7 +63,8 @@ class FileManifest(BaseModel):
 class Manifest(FileManifest):
     """The `manifest.json` of two runs.
 
-    `hints` is how many hints the student's workspace counted, `revealed` whether the solution was shown.
+    `hints` is how many hints the student's workspace counted, `revealed` whether the solution was shown, `prediction`
+    what the student said before the broken run, or None.
     """
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
@@ -71,6 +72,7 @@ class Manifest(FileManifest):
     dataset_digest: _Digest | None
     hints: Annotated[int, Field(ge=0, le=MOST_HINTS)] = 0
     revealed: bool = False
+    prediction: Prediction | None = None
 
 
 def with_manifest(members: Mapping[str, bytes], facts: Mapping[str, object]) -> dict[str, bytes]:
@@ -148,8 +150,9 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
         "dataset_digest": metas["broken"].get("dataset_digest"),
     }
     noted = progress_of(workspace.folder)
-    help = {"hints": noted.hints, "revealed": noted.revealed}
-    return with_manifest(members, facts | {name: value for name, value in help.items() if value})
+    said = noted.prediction.model_dump() if noted.prediction else None
+    more = {"hints": noted.hints, "revealed": noted.revealed, "prediction": said}
+    return with_manifest(members, facts | {name: value for name, value in more.items() if value})
 
 
 def submit(workspace: Workspace | FileWorkspace, student: str, out: Path, *, handed_in: bool = True) -> Submission:
