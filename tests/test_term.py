@@ -1,8 +1,9 @@
 """A term with 30 students, as a lecturer lives through it: nothing is lost or changed in silence by any command.
 
-Two weeks, sections, an extension, an excused student, a group, late, unreadable and missing files, files without a
-time, decisions of two reviewers at once, a regrade request, exports into gradebooks that hold grades, a case that is
-edited after it was handed out, an upgrade, a student who is forgotten, and a restore from a backup.
+Two weeks, sections, an extension, an excused student, a group, a pool of cases, a written exercise, late, unreadable
+and missing files, files without a time, decisions of two reviewers at once, a regrade request, exports into gradebooks
+that hold grades, a case that is edited after it was handed out, an upgrade, a student who is forgotten, and a restore
+from a backup.
 """
 
 import csv
@@ -28,6 +29,9 @@ from grader.course.requests import take_in
 from grader.course.review import decide, items_of, seen_of
 from grader.score.verdict import Scores, SubmissionScore, read_scores
 from harness.cases import course_cases
+from harness.submission.archive import submit
+from harness.written.exercise import FileExercise, load_exercise
+from harness.written.workspace import start_file_exercise
 
 STUDENTS = [f"s{number:02}" for number in range(30)]
 GONE, UNREADABLE, NOTHING, LATE, UNTIMED, EXTENDED, EXCUSED = (STUDENTS[at] for at in (7, 28, 29, 10, 11, 12, 4))
@@ -42,11 +46,21 @@ due = 2026-10-27T23:59:00
 [assignment.late]
 points_per_day = 10
 extensions = {{ {extended} = 2026-11-05T23:59:00 }}
+{cases}
+"""
+CASE = """
 [[assignment.case]]
-id = "{case}"
+id = "{id}"
 experiment = "{experiment}"
 breaks = {breaks}
+{more}
 """
+ONE = CASE.format(id="a1", experiment="strength_reg", breaks='["broadcast_loss"]', more="")
+POOL = "".join(
+    CASE.format(id=id, experiment=experiment, breaks="[]", more='pool = "b"')
+    for id, experiment in (("b1", "orders_mlp"), ("b2", "strength_reg"))
+)
+WRITTEN = "decision_tree"
 HEAD = """
 format_version = 1
 id = "term"
@@ -110,11 +124,8 @@ def term(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Term]:
     folder.mkdir()
     monkeypatch.chdir(folder)
     group = f'groups = [["{GROUP[0]}", "{GROUP[1]}"]]\nexcused = {{ {EXCUSED} = ["all"] }}'
-    weeks = [("week-1", "a1", "strength_reg", '["broadcast_loss"]', group), ("week-2", "b1", "orders_mlp", "[]", "")]
-    text = HEAD + "".join(
-        WEEK.format(id=id, case=case, experiment=experiment, breaks=breaks, more=more, extended=EXTENDED)
-        for id, case, experiment, breaks, more in weeks
-    )
+    weeks = [("week-1", ONE, group), ("week-2", POOL, f'written = ["{WRITTEN}"]')]
+    text = HEAD + "".join(WEEK.format(id=id, cases=cases, more=more, extended=EXTENDED) for id, cases, more in weeks)
     Path("course.toml").write_text(text)
     lines = [f"{name},Name of {name},{name}@example.org,{'ABC'[at % 3]}" for at, name in enumerate(STUDENTS)]
     Path("roster.csv").write_text("\n".join(["login,name,email,section", *lines, ""]))
@@ -126,23 +137,29 @@ def _hand_in(folder: Path, work: Path) -> None:
     """Make three runs, and hand them in under the names of the class."""
     course = read_course(folder / "course.toml")
     made: dict[tuple[str, str], bytes] = {}
-    for assignment in course.assignment:
-        (given,) = course.cases(assignment)
+    cases = {case.id: case for assignment in course.assignment for case in course.cases(assignment)}
+    for given in cases.values():
         with course_cases([given]):
-            template = broken_workspace(given.id, work / "template")
+            # The template is another student's: whose case of a pool it is does not matter here.
+            owner = next(name for name in STUDENTS if given.case_of(name) == given.id)
+            template = broken_workspace(given.id, work / "template", student=owner)
             sources = {"right": given.healthy_source(), "wrong": given.broken_source()}
             for kind, source in sources.items() if given.breaks else [("right", given.healthy_source())]:
-                path = example_submission(given.id, "s00", source, template, work / kind, work / "out")
+                path = example_submission(given.id, owner, source, template, work / kind, work / "out")
                 made[given.id, kind] = path.read_bytes()
-    for week, case in (("week-1", "a1"), ("week-2", "b1")):
+    for week, first in (("week-1", "a1"), ("week-2", "b1")):
         place = folder / "submissions" / week
         place.mkdir(parents=True)
         for at, student in enumerate(STUDENTS):
             if student in (NOTHING, EXCUSED, GROUP[1]) and week == "week-1":
                 continue
             kind = "wrong" if at % 5 == 3 and week == "week-1" else "right"
+            case = cases[first].case_of(student)
             data = repacked(made[case, kind], student=student)
             (place / f"{student}_{case}.tar.gz").write_bytes(data[:500] if student == UNREADABLE else data)
+    answer = load_exercise(WRITTEN)
+    assert isinstance(answer, FileExercise)
+    submit(start_file_exercise(answer, work)[0], STUDENTS[0], folder / "submissions/week-2")
     days = dict.fromkeys(STUDENTS, 27) | {LATE: 29, EXTENDED: 30}
     times = [f"{name},2026-10-{day}T23:00:00" for name, day in days.items() if name not in (UNTIMED, GROUP[1])]
     (folder / "times.csv").write_text("\n".join([*times, ""]))
@@ -192,6 +209,11 @@ def test_a_term_loses_nothing(term: Term) -> None:
     # --- week 2 goes into a folder of its own ---
     term.run(*score("week-2"))
     assert term.scores().submissions == first
+    second = term.scores("week-2").submissions
+    pooled = Counter(row.status for row in second if row.recipe in ("b1", "b2"))
+    assert pooled == {"graded": 27, "not judged": 2, "rejected": 1, "not drawn": 30}, "two have no time"
+    written = Counter(row.status for row in second if row.recipe == WRITTEN)
+    assert written == {"graded": 1, "missing": 29}
     done = CliRunner().invoke(cli, [*score("week-2"), "--out", "reports/week-1"])
     assert "holds the scores of week-1 of term, not of week-2 of term" in str(done.exception)
 
@@ -262,8 +284,8 @@ def test_a_term_loses_nothing(term: Term) -> None:
     left = [name for name, content in term.files().items() if name.startswith("reports/") and GONE.encode() in content]
     assert left == []
     shutil.copytree("submissions", "before")
-    for week, case in (("week-1", "a1"), ("week-2", "b1")):
-        Path(f"submissions/{week}/{GONE}_{case}.tar.gz").unlink()
+    for handed_in in Path("submissions").glob(f"*/{GONE}_*.tar.gz"):
+        handed_in.unlink()
     Path("roster.csv").write_text(re.sub(f"(?m)^{GONE},.*\n", "", Path("roster.csv").read_text()))
     shutil.rmtree("before")
     said = term.run(*score("week-1"))
