@@ -10,6 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
+from grader.replay import request
 from grader.selfcheck import new_experiment
 from grader.selfcheck.new_experiment import read_pictures, read_table_file, split, write_experiment
 from harness.data import CLASS_NAMES, DATASETS, Form
@@ -154,3 +155,12 @@ def test_words_become_columns(tmp_path: Path) -> None:
     assert read.columns == ("row", "customer", "age", "city_oslo", "city_rome", "late")
     assert read.classes == ("no", "yes")
     assert (read.inputs[:, 3] + read.inputs[:, 4] == 1).all()
+
+
+def test_replays_depend_on_the_data_that_somebody_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "EMBEDDED_FOLDER", tmp_path)
+    before = request.data_state()
+    (tmp_path / "loans.sha256").write_text("1  loans.npz\n")
+    first = request.data_state()
+    (tmp_path / "loans.sha256").write_text("2  loans.npz\n")
+    assert len({before, first, request.data_state()}) == 3

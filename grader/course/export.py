@@ -262,9 +262,7 @@ def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str],
         click.echo(f"{waiting} not judged, and without a grade in this export: grader review {out} shows why.")
     # Those for you hold rejected submissions, too.
     if outside := left_out(scores.submissions) if platform in _FOR_YOU else not_exported(scores):
-        click.echo(
-            f"{len(outside)} not in this export: grade them there by hand, or decide (docs/grading.md).", err=True
-        )
+        click.echo(f"{len(outside)} not in this export: decide them in grader review (docs/grading.md).", err=True)
         for name, why in outside.items():
             click.echo(f"  {clipped(name, 80)}: {clipped(why, 200)}", err=True)
 

@@ -112,9 +112,9 @@ def _entries_seen(seen: str | None, item: Item) -> int | None:
     if seen is None:
         return None
     count, _, tarball = seen.partition(".")
-    if tarball != tarball_of(item.row)[:16]:
+    if tarball != tarball_of(item.row)[:16] or not count.isdecimal():
         raise UserError("The class was scored again, and this student has another file now: look at it first.")
-    return int(count) if count.isdecimal() else None
+    return int(count)
 
 
 def decide(out: Path, item: Item, words: str, comment: str, who: str, seen: str | None = None) -> None:

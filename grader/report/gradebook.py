@@ -85,6 +85,7 @@ def pseudonymous(scores: Scores, secret: str) -> Scores:
                 reason="decided" if rule else "",
                 flags=flags,
                 rule=rule,
+                provenance={},  # the digest of a tarball leads to its sender
                 arrival=None,
                 not_counting="yes" if row.not_counting else "",
             )
@@ -94,7 +95,7 @@ def pseudonymous(scores: Scores, secret: str) -> Scores:
 
 def _counting(scores: Scores) -> list[SubmissionScore]:
     outside = left_out(scores.submissions)
-    return [row for row in scores.submissions if row.submission not in outside]
+    return [row for row in scores.submissions if row.submission not in outside and row.status != "not drawn"]
 
 
 # The row of each exercise of each student, sorted; None if a submission is left out and so waits for the instructor.
