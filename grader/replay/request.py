@@ -207,7 +207,6 @@ def in_time(request: Request, earlier: Mapping[Request, Replay]) -> Request:
     return replace(request, seconds=min(request.seconds, left) if enough else 0.0)
 
 
-@cache
 def data_state() -> str:
     """Return a SHA-256 of the digests of all data that lie here, those that somebody added, too."""
     paths = [
@@ -220,6 +219,7 @@ def _is_sums(path: Path) -> bool:
     return path.name == "SHA256SUMS" or path.suffix == ".sha256"
 
 
+@cache
 def machine_state() -> str:
     """Return processor, C library, Python and packages in words. Replays of two machines that differ are kept apart.
 
