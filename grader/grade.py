@@ -453,9 +453,9 @@ def _summarize(scores: Scores, found: Found, out: Path) -> int:
             " because lateness would cost them points: give their times with --times (docs/grading.md)."
         )
     if scores.upgrade:
-        say(f"The suite or the rubric has changed since the scores before: {printable(scores.upgrade)}.")
+        say(f"The suite or the rubric has changed since the last scoring: {printable(scores.upgrade)}.")
     listed(
-        "Changed since the scores before:",
+        "Changed since the last scoring:",
         [
             f"{printable(one.submission)}: {one.before} -> {one.after} ({printable(one.why, 300)})"
             for one in scores.changes

@@ -25,17 +25,17 @@ _LITTLE, _HALF, _ALIKE = 0.05, 0.5, 0.1
 # By key of a prediction: the question, and its answers with what each means.
 QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "loss": (
-        "Over the whole run, the training loss",
+        "Beside its first value, the mean training loss over the last quarter of the steps is",
         {
-            "falls": "falls below half of its first value",
-            "falls-little": "falls, but not below half",
-            "stays": f"stays within {_LITTLE:.0%} of its first value",
-            "rises": "rises",
-            "no-number": "becomes NaN or infinite",
+            "falls": "less than half of it",
+            "falls-little": f"lower by more than {_LITTLE:.0%}, but not less than half",
+            "stays": f"the same, within {_LITTLE:.0%}",
+            "rises": f"higher by more than {_LITTLE:.0%}",
+            "no-number": "NaN or infinite",
         },
     ),
     "half_rate": (
-        "With half the learning rate, the loss at the end is",
+        "With half the learning rate, beside the run as it is, the same mean is",
         {
             "lower": f"lower by more than {_ALIKE:.0%}",
             "same": f"the same, within {_ALIKE:.0%}",
@@ -43,7 +43,7 @@ QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
 }
-CHECK = "The check that will be unsound is"
+CHECK = "The check that finds the fault is"
 # Halves each step of the optimizer, whatever its schedule sets: the rate is doubled again after the step, exactly.
 _HALVED = """
 
@@ -94,7 +94,7 @@ def ask_for(workspace: Workspace, recipe: Recipe, given: Mapping[str, str | None
             click.echo("\n".join([f"{asks}:", *(f"  {answer:<13}{means}" for answer, means in known.items())]))
             answers[name] = click.prompt("Your answer", type=click.Choice([*known]), show_choices=False)
         elif name == "check":
-            click.echo(f"{CHECK}:\n  a name that harness checks lists, or {NO_CHECK} if all are sound")
+            click.echo(f"{CHECK}:\n  a name that harness checks lists, or {NO_CHECK} if none finds a fault")
             answers[name] = click.prompt("Your answer")
         else:
             answers[name] = click.prompt("Why? In one sentence")
@@ -139,8 +139,7 @@ def show_prediction(workspace: Workspace) -> None:
         mark, truth = "", ""
         if name in happened:
             is_right = happened[name] == getattr(prediction, name)
-            mark, truth = ("✓ ", "") if is_right else ("✗ ", f" (it {QUESTIONS[name][1][happened[name]]})")
-            truth = truth.replace("(it ", "(it is ") if name == "half_rate" else truth
+            mark, truth = ("✓ ", "") if is_right else ("✗ ", f" It is {QUESTIONS[name][1][happened[name]]}.")
         _print(console, f"{mark}{asks} {answer}.{truth}")
     _print(console, f"Because: {prediction.why}")
     if not happened:

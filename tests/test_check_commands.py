@@ -158,7 +158,7 @@ def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> No
     show(walk, "heading")
     lines = capsys.readouterr().out.splitlines()
     assert lines[:4] == [
-        "heading", "2 of 4 checks found something wrong: data, overfit.", "This shows a fault itself:",
+        "heading", "2 of 4 checks found something wrong: data, overfit.", "Likely cause:",
         "  unpaired       harness data huge_lr",
     ]  # fmt: skip
     assert lines[7:9] == ["  stalls         harness overfit huge_lr", f"    0.5 of 1 {HOSTILE}"]
@@ -176,7 +176,7 @@ def test_a_walk_without_a_cause_says_so_and_one_without_a_fault_says_what_is_lef
     assert "No check shows the cause yet." in capsys.readouterr().out
     show(reports(first_loss="chance", data="sound"), "heading")
     said = capsys.readouterr().out
-    assert "what is done there that no check measures?" in said
+    assert "Does it do anything that no check measures?" in said
     assert "healthy" not in said, "something is wrong with every exercise that has a name of its own"
 
 

@@ -149,8 +149,8 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     assert own in listed
     assert other not in listed
     shown = succeed("first-loss", own, **there)
-    assert "You decide what they mean." in shown
-    assert "Its outcomes. Which of them do the figures show?" in shown
+    assert "you decide that." in shown
+    assert "Its possible outcomes. Which one do the measurements show?" in shown
     walk = succeed("triage", own, **there)
     assert not [word for word in ("sound", "Sound", "wrong", "read:") if word in walk]
     case = next(case for case in course.cases(course.find("week-1")) if case.id == own)
@@ -179,7 +179,7 @@ def test_an_assignment_without_checks_needs_faults_that_the_log_shows(tmp_path: 
     assert "make triage" not in (there["cwd"] / "Makefile").read_text().partition("help:")[0]
     assert "harness show a1 --step 0" in succeed("exercise", "a1", "--student", "ada", **there)
     for words in (("triage", "a1"), ("overfit", "a1"), ("data", "work/a1/experiment.py")):
-        assert "Your course gives a1 without checks" in mistake(*words, **there)
+        assert "Your course has switched the checks off for a1" in mistake(*words, **there)
 
 
 def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:

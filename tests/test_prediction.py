@@ -92,7 +92,7 @@ def test_the_commands_ask_first_and_tell_after_the_run(tmp_path: Path) -> None:
     assert "give --half-rate, --check, --why" in mistake("predict", "broadcast_loss", *WORDS[:2], **there)
     assert "You predicted" in succeed("predict", "broadcast_loss", *WORDS, **there)
     shown = succeed("exercise", "broadcast_loss", **there)
-    assert "✗ Over the whole run, the training loss falls below half" in shown or "✓ Over the whole run" in shown
+    assert "✗ Beside its first value, the mean training loss" in shown or "✓ Beside its first value" in shown
     assert "With half the learning rate" in shown
     assert (tmp_path / "work/broadcast_loss/runs/half_rate/metrics.log").is_file()
     assert "stays as it is" in mistake("predict", "broadcast_loss", *WORDS, **there)
@@ -110,9 +110,9 @@ def test_a_kit_says_whether_to_predict(tmp_path: Path) -> None:
 def test_the_oral_card_asks_about_the_prediction() -> None:
     said = Prediction(loss="falls", half_rate="same", check="none", why="It looks <fine>.")
     first, *_ = oral_card(evidence("broadcast_loss", prediction=said))
-    assert "the training loss falls below half of its first value" in first.asks
+    assert "the mean training loss over the last quarter of the steps is less than half of it" in first.asks
     assert '"It looks <fine>."' in first.asks
-    assert first.answer.startswith("The loss ")
-    assert "Unsound checks: " in first.answer
+    assert first.answer.startswith("The loss is ")
+    assert "Checks that find the fault: " in first.answer
     strange = said.model_copy(update={"loss": "flies"})
     assert "Before the run" not in oral_card(evidence("broadcast_loss", prediction=strange))[0].asks

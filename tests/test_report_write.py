@@ -214,4 +214,4 @@ def test_an_upgrade_of_the_suite_is_named() -> None:
     assert upgrade_between(before, now) == "version 1.0.0 -> 1.1.0, a different rubric"
     assert upgrade_between(before, before) == upgrade_between(None, now) == ""
     page = "".join(render_class_page(replace(now, upgrade="version 1.0.0 -> <b>")))
-    assert "has changed since the scores before: version 1.0.0 -&gt; &lt;b&gt;." in page
+    assert "has changed since the last scoring: version 1.0.0 -&gt; &lt;b&gt;." in page

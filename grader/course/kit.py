@@ -106,13 +106,15 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
     """
     cases = course.cases(assignment)
     first = assignment.exercises[0]
+    asks_first = course.personal_seeds or any(one.pool for one in assignment.case)
     words = {
         "course": course.title,
         "title": assignment.title,
         "case": first,
         "cases": "\n".join(_listed_cases(assignment)),
         "due": f"{assignment.due:%Y-%m-%d %H:%M} ({course.time_zone})",
-        "student": " STUDENT=ada" if course.personal_seeds or any(one.pool for one in assignment.case) else "",
+        "student": " STUDENT=ada" if asks_first else "",
+        "submits": "" if asks_first else " STUDENT=ada",
         "predict": f"| `make predict BREAK={first}` | asks what the run will do, before it is made |\n"
         if assignment.predict
         else "",

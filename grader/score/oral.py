@@ -91,7 +91,7 @@ def _about_prediction(evidence: Evidence) -> Iterator[Question]:
     words = "; ".join(f"{asks[:1].lower()}{asks[1:]} {answer}" for _, asks, answer in told(said))
     yield Question(
         asks=f'Before the run you said: {words}. Your reason: "{said.why}". Which of it was wrong, and why?',
-        answer=f"The loss {happened}. Unsound checks: {listed or 'none'}.",
+        answer=f"The loss is {happened}. Checks that find the fault: {listed or 'none'}.",
     )
 
 

@@ -323,7 +323,7 @@ def check_experiment(name: str, *, seeds: int, jobs: int) -> int:
     if problems:
         print(f"Next: correct {path}, then grader new-experiment {name}")
         return 1
-    print(f"{name} repeats to the byte, learns, and is sound to {len(names)} checks.")
+    print(f"{name} repeats to the byte, learns, and passes {len(names)} checks.")
     print(
         f"Next: break it, as in grader new-recipe {name}_rate --experiment {name} --find 'lr=0.003' --replace 'lr=3.0'"
     )
@@ -339,11 +339,11 @@ def _problems(name: str, runs: Sequence[Replay], outcomes: Mapping[str, str] | N
         yield first.message
         return
     if not same_bytes(first, again):
-        yield "a second run has other bytes"
+        yield "a second run differs from the first"
     if not has_learnt(first, name):
         yield "on held-out examples it is hardly better than a guess"
     if outcomes is None:
-        yield "its checks fail"
+        yield "the checks cannot run on it"
     for check, outcome in (outcomes or {}).items():
         if not load_check(check).outcome(outcome).sound:
             yield f"the check {check.replace('_', '-')} finds {outcome}"

@@ -25,8 +25,8 @@ from harness.workspace import SETTINGS, open_workspace, read_source
 _READ = "read: "
 _MOST_NEXT = 3
 _ALL_SOUND = (
-    "experiment.py, once more: what is done there that no check measures?",
-    "if nothing is, name the cause healthy in report.md, and leave the experiment as it is",
+    f"{_READ}experiment.py again. Does it do anything that no check measures?",
+    "If you find nothing wrong, name the cause healthy in report.md, and leave the experiment as it is.",
 )
 DEFAULT_DATASET = "digits"
 # The keys of a check in JSON that tell its outcome, or follow from it.
@@ -116,7 +116,7 @@ def where_next(reports: Sequence[CheckReport]) -> list[str]:
     """
     told = list(reports) if len(reports) == 1 else unsound(reports)
     if not told and reports and not reports[0].target.endswith(".py"):
-        return [f"{_READ}{look}" for look in _ALL_SOUND[: 1 + is_case(reports[0].target)]]
+        return [*_ALL_SOUND[: 1 + is_case(reports[0].target)]]
     made = {one.command for one in reports}
     lines = dict.fromkeys(line for one in told for line in one.next_lines if line not in made)
     return sorted(lines, key=lambda line: not line.startswith(_READ))[:_MOST_NEXT]
@@ -198,18 +198,18 @@ def _show_whole(console: Console, report: CheckReport) -> None:
 
 def _show_figures(console: Console, reports: Sequence[CheckReport]) -> None:
     """Print figures without what they mean; of a single check the outcomes, too, among which the student decides."""
-    _print(console, "Your course shows the figures of checks. You decide what they mean.")
+    _print(console, "Your course shows what the checks measure, and not what it means: you decide that.")
     for one in reports:
         words = [f"{name}: {short(value)}" for name, value in one.finding.figures.items()]
         console.print(one.title if len(reports) > 1 else one.check.question, style="bold")
-        _print(console, "; ".join(words) or "no figures", indent=2, hang=2)
+        _print(console, "; ".join(words) or "nothing measured", indent=2, hang=2)
     if len(reports) > 1:
         console.print("Next:", style="bold")
-        console.print(f"  {reports[0].command}, or another check: its tables, and the outcomes that it may have")
+        console.print(f"  {reports[0].command}, or another check: shows its tables and possible outcomes")
         return
     for table in reports[0].finding.tables:
         console.print("\n".join(table.lines()))
-    console.print("Its outcomes. Which of them do the figures show?", style="bold")
+    console.print("Its possible outcomes. Which one do the measurements show?", style="bold")
     for outcome in reports[0].check.outcomes:
         _print(console, f"{outcome.id}: {outcome.reading}", indent=2, hang=2)
 
@@ -218,10 +218,8 @@ def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
     wrong = unsound(reports)
     _print(console, verdict(reports), hang=2, style=_style(not wrong))
     faults = sum(one.outcome.mechanism for one in wrong)
-    shown = "These show a fault itself, and may be one and the same:" if faults > 1 else "This shows a fault itself:"
-    others = (
-        "These may be consequences:" if faults else "No check shows the cause yet. These may be consequences of it:"
-    )
+    shown = "Likely causes, perhaps one bug that several checks see:" if faults > 1 else "Likely cause:"
+    others = "Perhaps consequences:" if faults else "No check shows the cause yet. Perhaps consequences of it:"
     for title, is_fault in ((shown, True), (others, False)):
         found = [one for one in wrong if one.outcome.mechanism == is_fault]
         if found:
@@ -277,8 +275,8 @@ def find_target(name: str, work: Path, options: RunOptions) -> Target:
 def _require_checks(case: str, triage: Triage) -> None:
     if triage == "off":
         raise UserError(
-            f"Your course gives {case} without checks: read its experiment and its log. You can make checks of your own"
-            " scripts."
+            f"Your course has switched the checks off for {case}: read its experiment and its log. They still run on"
+            " scripts that are not part of the course."
         )
 
 
