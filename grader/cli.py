@@ -114,8 +114,10 @@ def review(reports: Path, who: str | None, anonymous: bool, requests: Path | Non
 
     if requests is not None:
         with naming(requests):
-            new, known = take_in(reports, requests)
+            new, known, without = take_in(reports, requests)
         click.echo(f"Regrade requests: {new} new, {known} known.")
+        for name in without:
+            click.echo(f"  {name} holds no request: read it yourself.", err=True)
     serve(reports, who or getpass.getuser(), anonymous=anonymous)
 
 
@@ -355,7 +357,14 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
         files = build_kit(out)
     for problem in load_recipes()[1].values():
         click.echo(f"Left out: {problem}", err=True)
-    click.echo(f"{out}: {describe_kit(files)}\nNext: hand out {out}.")
+    click.echo(f"{out}: {describe_kit(files)}")
+    if Path("course.toml").is_file():
+        click.echo(
+            "This kit holds every exercise under its own name, those of your cases, too: it is not for a graded course."
+        )
+        click.echo("Next: grader kit --assignment ID")
+    else:
+        click.echo(f"Next: hand out {out}.")
 
 
 @cli.group()

@@ -19,7 +19,7 @@ from grader.course.decisions import apply_decisions, changed_scores, decisions_p
 from grader.course.late import counting, with_lateness
 from grader.course.lock import Handout
 from grader.course.log import digest, note
-from grader.course.roster import STRANGER, with_groups, with_missing, with_roster_flags
+from grader.course.roster import with_groups, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
@@ -34,7 +34,7 @@ from grader.report.write import INDEX, write_reports
 from grader.score.canaries import canary_problem, canary_requests
 from grader.score.evidence import must_agree
 from grader.score.fix import further_requests
-from grader.score.identity import Student, compared, left_out, settled
+from grader.score.identity import STRANGER, Student, compared, left_out, settled
 from grader.score.schedule import Schedule
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.similarity import Work, find_alike, flagged
@@ -128,6 +128,7 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         provenance=provenance_of(options),
         submissions=(),
         schedule=course.schedule if course else None,
+        pools=tuple(dict.fromkeys(case.pool for case in course.cases if case.pool)) if course else (),
     )
     # Refuse what does not fit before hours of replays.
     load_decisions(options.out)
@@ -437,6 +438,10 @@ def _summarize(scores: Scores, found: Found, out: Path) -> int:
     for row in scores.submissions:
         if row.status == "not judged":
             say(f"  {printable(row.submission)}: {printable(row.reason, 600)}")
+    rejected = [row for row in scores.submissions if row.status == "rejected" and row.submission not in others]
+    listed("Rejected:", [f"{printable(row.submission)}: {printable(row.reason, 200)}" for row in rejected])
+    if scores.assignment and len(rejected) > sum(row.is_there for row in scores.submissions) / 2:
+        say(f"Most files are rejected: are they those of {printable(scores.assignment)}?")
     for name, why in left_out(scores.submissions).items():
         say(f"  {printable(name)}: not in {GRADEBOOK} nor in an export. {printable(why, 600)}")
     listed("No submission:", [f"{printable(name)}: {why}" for name, why in others.items()])

@@ -18,6 +18,13 @@ def private_files() -> Iterator[None]:
         os.umask(before)
 
 
+def beside(reports: Path, name: str) -> Path:
+    """Return the path of a file beside a folder of reports, which is replaced as a whole: `<reports>.<name>`."""
+    # A folder that is called by dots has no name of its own.
+    whole = reports if reports.name not in ("", "..") else reports.resolve()
+    return whole.with_name(f"{whole.name}.{name}")
+
+
 def write_private(path: Path, content: bytes) -> None:
     """Write a file as `write_whole` does, for its owner alone. A file that is there keeps its rights."""
     mode = path.stat().st_mode & 0o777 if path.exists() else None

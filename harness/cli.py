@@ -94,8 +94,8 @@ def exercise(
 
 @cli.command()
 @_recipe
-@click.option("--loss", metavar="ANSWER", help="What the training loss will do.")
-@click.option("--half-rate", metavar="ANSWER", help="The loss at the end with half the learning rate.")
+@click.option("--loss", metavar="ANSWER", help="falls, falls-little, stays, rises or no-number.")
+@click.option("--half-rate", metavar="ANSWER", help="With half the learning rate the loss is lower, same or higher.")
 @click.option("--check", metavar="NAME", help="The check that will be unsound, or none.")
 @click.option("--why", metavar="TEXT", help="Your reason, in a sentence.")
 @click.option("--student", metavar="NAME", help="Your login on the platform of the course; it is kept.")

@@ -48,10 +48,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
     except (UserError, click.ClickException) as error:
         _fail(str(error))
     except OSError as error:
-        mistake = from_os_error(error)
-        if mistake is None:
-            _report_fault()
-        _fail(str(mistake))
+        _fail_of_system(error)
     except Exception as error:
         from harness.run.launch import ChildFault
 
@@ -60,6 +57,16 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         click.echo(f"{program}: {error}. Please report it.", err=True)
         sys.exit(3)
     sys.exit(0)
+
+
+def _fail_of_system(error: OSError) -> NoReturn:
+    if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    mistake = from_os_error(error)
+    if mistake is None:
+        _report_fault()
+    _fail(str(mistake))
 
 
 def _usage(error: click.UsageError, program: str) -> str:

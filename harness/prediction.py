@@ -38,7 +38,7 @@ QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "With half the learning rate, beside the run as it is, the same mean is",
         {
             "lower": f"lower by more than {_ALIKE:.0%}",
-            "same": f"the same, within {_ALIKE:.0%}",
+            "same": f"the same, within {_ALIKE:.0%} (or both are NaN)",
             "higher": f"higher by more than {_ALIKE:.0%}",
         },
     ),

@@ -18,6 +18,19 @@ class StrictModel(BaseModel):
 
 
 _EXTRA = "extra_forbidden"
+# By kind of problem, as pydantic calls it: what to write.
+_WRITE = {
+    "missing": "this key is missing: write it",
+    "datetime_type": "write a date and a time as 2026-11-16T23:59:00, without quotes",
+    "bool_type": "write true or false, in lower case and without quotes",
+    "tuple_type": 'write a list, as in ["a", "b"]',
+    "list_type": 'write a list, as in ["a", "b"]',
+    "dict_type": 'write pairs in braces, as in { ada = ["a1"] }',
+    "model_type": "write a table: a heading in brackets, with its keys below it",
+    "string_type": "write text in straight quotes",
+    "int_type": "write a whole number, without quotes",
+    "float_type": "write a number, without quotes",
+}
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -30,7 +43,10 @@ def read_table(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise UserError(f"{path} is not TOML: brackets within brackets, too deep for any reader.") from None
     except ValueError as error:  # a number of 5,000 digits is one, too
-        raise UserError(f"{path} is not TOML: {error}.") from None
+        raise UserError(
+            f"{path} is not TOML: {error}. Write text in straight quotes, a date as 2026-11-16T23:59:00 without quotes,"
+            " and true and false in lower case."
+        ) from None
 
 
 def read_record(path: Path, model: type[Model], **more: Any) -> Model:
@@ -72,15 +88,30 @@ def _place(table: Any, loc: Sequence[int | str]) -> str:
 
 
 def _problem(item: Any, model: type[BaseModel]) -> str:
-    if item["type"] == "missing":
-        return "this key is missing: write it"
     if item["type"] == _EXTRA:
-        close = _close_key(item, model)
-        *path, _ = item["loc"]
-        keys = ", ".join(_keys(model, path))
-        return "there is no such key: " + (f"did you mean {close}?" if close else f"choose from {keys}")
+        return f"there is no such key: {_instead(item, model)}"
+    context = item.get("ctx", {})
+    if item["type"] == "string_pattern_mismatch":
+        return f"{item['input']!r} cannot stand here: it must fit {context['pattern']}"
+    if item["type"] == "literal_error":
+        return f"write {context['expected']}"
+    if item["type"] == "too_short":
+        return f"write at least {context['min_length']} items"
+    if item["type"] == "too_long":
+        return f"write at most {context['max_length']} items"
     said: str = item["msg"].removeprefix("Value error, ")
-    return said
+    return _WRITE.get(item["type"], said)
+
+
+def _instead(item: Any, model: type[BaseModel]) -> str:
+    """Return what to do about an unknown key."""
+    *path, key = item["loc"]
+    if close := _close_key(item, model):
+        return f"did you mean {close}?"
+    below = [name for name in _keys(model, path) if key in _keys(model, [*path, name])]
+    if below:
+        return f"it belongs below [[{'.'.join([*map(str, path), below[0]])}]]"
+    return f"choose from {', '.join(_keys(model, path))}"
 
 
 def _close_key(item: Any, model: type[BaseModel]) -> str:
@@ -94,7 +125,7 @@ def _keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
     for name in path:
         fields = {field.alias or own: field.annotation for own, field in model.model_fields.items()}
         model = next(_models(fields[str(name)]), model) if name in fields else model
-    return [field.alias or own for own, field in model.model_fields.items()]
+    return [field.alias or own for own, field in model.model_fields.items() if field.exclude is not True]
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

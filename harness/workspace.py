@@ -50,6 +50,16 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _HINT_STEP = re.compile(r"^ *Stuck\? .*\n", re.MULTILINE)
 
 
+_TRIAGE_STEP = {
+    "outcomes": "`make triage BREAK={exercise}{work}` makes cheap checks and says where to look; `docs/checks.md`"
+    " explains them.",
+    "figures": "`make triage BREAK={exercise}{work}` shows what cheap checks measure. You decide what that means;"
+    " `docs/checks.md` explains them.",
+    "off": "Your course gives no checks for this case. Print values of the log:"
+    " `.venv/bin/harness show {exercise} --step 2{option}`.",
+}
+
+
 def report_template() -> str:
     """Return the report that `make exercise` puts into a workspace, with comments that say what to fill in."""
     return (_TEMPLATES / REPORT).read_text(encoding="utf-8")
@@ -67,10 +77,16 @@ def prompt_text(exercise: str, file: str = "", work: Path | None = None) -> str:
     place = "" if work is None else _place(work)[1]
     if not _has_hints(exercise):
         steps = _HINT_STEP.sub("", steps)
+    steps = steps.replace("{triage}", _TRIAGE_STEP[_triage(exercise)])
     names = {"exercise": exercise, "file": file, "work": place, "option": place.replace("WORK=", "--work ")}
     for name, words in names.items():
         steps = steps.replace(f"{{{name}}}", words)
     return story + steps
+
+
+def _triage(exercise: str) -> str:
+    path = EXERCISES / exercise / "recipe.toml"
+    return str(read_table(path).get("triage", "outcomes")) if path.is_file() else "outcomes"
 
 
 def _has_hints(exercise: str) -> bool:

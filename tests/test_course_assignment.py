@@ -142,6 +142,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     assert f"{own}: predict first" in shown
     assert f"make predict BREAK={own}" in shown
     assert not (there["cwd"] / "work" / own / "runs").exists()
+    assert f"First say what the run of {own} will do" in mistake("triage", own, **there)
     said = ("--loss", "falls", "--half-rate", "same", "--check", "none", "--why", "It looks sound.")
     assert f"make exercise BREAK={own}" in succeed("predict", own, *said, **there)
     assert "You predicted" in succeed("exercise", own, **there)
@@ -159,6 +160,17 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
         assert "sound" not in found
         assert not {"outcome", "reading", "summary", "next", "sound"} & found["checks"][0].keys()
         assert found["checks"][0]["figures"]
+    report = there["cwd"] / "work" / own / "report.md"
+    text = (
+        "---\ndiagnosis:\n  - cause: healthy\nruled_out:\n  - {cause: huge_lr, check: first_loss, outcome: above}\n"
+        "  - {cause: loss_sum, check: loss_form, outcome: sums}\nevidence:\n"
+        "  - {run: broken, signal: loss, step: 0, value: 1}\n---\n# Symptom\nNone.\n"
+    )
+    report.write_text(text)
+    succeed("verify", own, **there)
+    told_of = run_command("check", own, **there).stdout
+    assert "your course leaves it to you what the checks find" in " ".join(told_of.split())
+    assert "it finds" not in told_of
     stranger = next(name for name in ("s1", "s2", "s3", "s4", "s5", "s6") if case.case_of(name) == other)
     assert f"{stranger} gets {other}" in mistake("submit", own, "--student", stranger, **there)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from courses import COURSE, ROSTER, write_course
+from courses import COURSE, POOLED, ROSTER, write_course
 from made_up_class import make_row
 
 from grader.cli import cli
@@ -218,6 +218,15 @@ def test_the_attempt_that_counts_follows_the_rule() -> None:
     assert {rule: counting(equal, rule) for rule in rules} == dict.fromkeys(rules, equal[1])
 
 
+def test_of_two_files_with_one_time_none_counts_unless_the_points_are_equal() -> None:
+    one, two = attempt("a", 20, 50.0), attempt("b", 20, 60.0)
+    assert counting([one, two], "latest") is None
+    assert counting([one, two], "first") is None
+    assert counting([one, two], "best") is two
+    same = replace(two, total=50.0)
+    assert counting([one, same], "latest") is same
+
+
 def test_the_same_bytes_again_are_no_attempt() -> None:
     def sent(name: str, hours: int | None, digest: str) -> SubmissionScore:
         return attempt(name, hours, 80.0, provenance={"tarball_sha256": digest})
@@ -313,3 +322,37 @@ def test_a_misspelt_key_is_one_problem(tmp_path: Path) -> None:
         read_course(write_course(tmp_path, text))
     assert "a1.experimnt: there is no such key: did you mean experiment?" in str(error.value)
     assert "missing" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("find", "replace", "said"),
+    [
+        (
+            "due = 2026-10-27T23:59:00",
+            'due = "2026-10-27"',
+            "due: write a date and a time as 2026-11-16T23:59:00, without",
+        ),
+        ("due = 2026-10-27T23:59:00", "due = 27.10.2026", "is not TOML"),
+        ("hints = true", 'hints = "yes"', "hints: write true or false"),
+        ("hints = true", "hints = True", "true and false in lower case"),
+        ("hints = true", 'groups = [["ada"]]', "write at least 2 items"),
+        ("hints = true", 'attempts = "lastest"', "attempts: write 'latest', 'best' or 'first'"),
+        ("hints = true", 'written = "decision_tree"', "written: write a list"),
+        ("roster =", "predict = true\nroster =", "predict: there is no such key: it belongs below [[assignment]]"),
+        ("roster =", "folder = 1\nroster =", "folder: it does not belong here"),
+        ('id = "a2"', 'id = "a1"', "two cases have the id a1: rename one"),
+    ],
+)
+def test_a_wrong_value_says_what_to_write(find: str, replace: str, said: str, tmp_path: Path) -> None:
+    assert said in refused(tmp_path, (find, replace))
+
+
+def test_the_check_of_a_course_says_what_differs_between_students(tmp_path: Path) -> None:
+    more = 'triage = "figures"\npredict = true\ngroups = [["ada", "bob"]]\nexcused = { cem = ["a1"] }\n'
+    lines = check_course(write_course(tmp_path, POOLED.replace("[assignment.late]", f"{more}[assignment.late]", 1)))
+    text = "\n".join(lines)
+    for part in (
+        "each student gets one of: a3 (", "the checks show figures without outcomes", "students predict each run",
+        "cem has time until 2026-10-29 23:59", "cem is excused from a1", "ada and bob hand in together",
+    ):  # fmt: skip
+        assert part in text

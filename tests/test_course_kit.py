@@ -155,7 +155,11 @@ def test_the_listing_names_every_file_but_notebooks_and_the_bytes_are_the_same_a
 ) -> None:
     tarball = kit.with_name("kit.tar.gz")
     again = tmp_path / "another.tar.gz"
-    again.write_text("an earlier kit")
+    again.write_text("login,name\n")
+    done = CliRunner().invoke(cli, ["kit", "--out", str(again)])
+    assert "is no kit, and would be overwritten" in str(done.exception)
+    assert again.read_text() == "login,name\n"
+    again.write_bytes(tarball.read_bytes())
     done = CliRunner().invoke(cli, ["kit", "--out", str(again)])
     assert done.exit_code == 0, done.output
     assert f"{len(recipe_ids()) + len(file_exercise_ids())} exercises" in done.output

@@ -279,3 +279,28 @@ def test_a_pool_of_one_case_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match="the pool p has one case: give it another, or leave pool out"):
         check_course(file)
+
+
+def test_what_an_excused_student_handed_in_does_not_count(tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path))
+    students, cases = course.students(), ids(course.cases(course.find("week-1")))
+    arrival = Arrival(file="x")
+    handed_in = [row("ada", case, arrival=arrival) for case in cases] + [row("bob", "a1", arrival=arrival)]
+    once = with_missing(handed_in, students, cases, {"ada": [EVERY]})
+    rows = with_missing(once, students, cases, {"ada": [EVERY]})
+    assert rows == once
+    own = [one for one in rows if one.student == "ada"]
+    assert [(one.submission, one.status, one.total) for one in own] == [
+        (f"ada_{case}", "excused", None) for case in cases
+    ]
+    assert own[0].reason == "Excused: what was handed in does not count."
+    scores = Scores(provenance={}, submissions=tuple(rows))
+    assert is_excused(students_of(scores)["ada"], cases)
+    assert grade(students_of(scores)["ada"], cases) is None
+    assert grade(students_of(scores)["bob"], cases) == pytest.approx(50 / 3)
+
+
+def test_who_is_not_on_the_roster_has_no_page(tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path))
+    rows = with_roster_flags([row("ada", "a1"), row("eve", "a1")], course.students(), [])
+    assert set(standings(Scores(provenance={}, submissions=tuple(rows)))) == {"ada"}

@@ -138,7 +138,7 @@ def test_a_decision_that_does_not_fit_is_noted_and_stops_nothing(tmp_path: Path,
     [
         ("[[override]]\nsubmission = ", "is not TOML"),
         ('[[overide]]\nsubmission = "a"', "overide: there is no such key"),
-        ("override = [1]", "override #1: Input should be a valid dictionary"),
+        ("override = [1]", "override #1: write a table"),
         (one('chek = "fix.correct"\npoints = 1'), "override #1.chek: there is no such key"),
         (one('check = "fix.correct"\npoints = nan'), "points: Input should be"),
         (one('check = "fix.correct"\npoints = -1'), "points: Input should be greater than or equal to 0"),

@@ -202,3 +202,21 @@ def test_a_page_that_is_missing_stops_the_export(out: Path) -> None:
     with pytest.raises(UserError, match=r"bob_steep\.html: score the class again"):
         run(out, "pages")
     assert files(out, "pages") == before
+
+
+def test_one_case_of_a_pool_stands_for_all_of_it(tmp_path: Path) -> None:
+    rows = (
+        make_row("ada_steep", "ada", "steep", {}),
+        make_row("ada_asleep (not drawn)", "ada", "asleep", {}, status="not drawn", total=None, criteria={}),
+        make_row("bob_asleep", "bob", "asleep", {}),
+        make_row("bob_steep (not drawn)", "bob", "steep", {}, status="not drawn", total=None, criteria={}),
+    )
+    out = write(tmp_path, replace(CLASS, submissions=rows, pools=(("asleep", "steep"),)))
+    (tmp_path / "w.csv").write_text(
+        'Identifier,"Full name","Email address",Status,Grade,"Maximum Grade","Last modified (grade)"\n'
+        '"Participant 1",Ada,ada,x,,100.00,-\n"Participant 2",Bob,bob,x,,100.00,-\n'
+    )
+    done = run(out, "moodle", "--gradebook", str(tmp_path / "w.csv"), "--exercise", "steep")
+    assert "asleep count, too: each student has one case of the pool." in done.output
+    table = list(csv.DictReader(io.StringIO(files(out, "moodle")["moodle.csv"].decode("utf-8-sig"))))
+    assert {row["Email address"]: float(row["Grade"]) > 0 for row in table} == {"ada": True, "bob": True}

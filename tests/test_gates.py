@@ -123,7 +123,7 @@ def test_before_the_solution_no_gate_tells_what_is_wrong() -> None:
     ("line", "said"),
     [
         ("no_insigt = 40", r"gates.no_insigt: .*did you mean no_insight\?"),
-        ("fixed_run = 3", "gates.fixed_run: Input should be a valid boolean"),
+        ("fixed_run = 3", "gates.fixed_run: write true or false"),
         ("no_insight = true", "gates.no_insight"),
         ("no_insight = -1", "gates.no_insight"),
         ("no_insight = 200", "gates.no_insight"),

@@ -56,7 +56,7 @@ def test_an_edit_is_a_list_of_finds_and_replacements(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (VARIANTS.replace("[full]", "[good]"), "good: Input should be"),
+        (VARIANTS.replace("[full]", "[good]"), "good: write "),
         (VARIANTS.replace("mine", "Not-An-Id"), "Not-An-Id"),
         (VARIANTS.replace('["a", "b"]', '["a"]'), "an edit is a list of two strings"),
         (VARIANTS.replace('"b"', "1"), "replace"),

@@ -40,8 +40,8 @@ def test_a_mail_becomes_an_item_of_the_queue_until_it_is_decided(tmp_path: Path,
     with reviewing(tmp_path / "reports") as server:
         before = len(links(ask(server, f"/{server.token}/")[1]))
         (tmp_path / "mail.txt").write_text(mail("explanation.form", "It has <b>four</b>\nheadings.", quoted=quoted))
-        assert take_in(server.out, tmp_path / "mail.txt") == (1, 0)
-        assert take_in(server.out, tmp_path / "mail.txt") == (0, 1), "the same mail again is no second request"
+        assert take_in(server.out, tmp_path / "mail.txt")[:2] == (1, 0)
+        assert take_in(server.out, tmp_path / "mail.txt")[:2] == (0, 1), "the same mail again is no second request"
         items = links(ask(server, f"/{server.token}/")[1])
         (item,) = [one for one in items if "explanation.form" in one]
         assert len(items) == before + 1
@@ -55,15 +55,24 @@ def test_a_mail_becomes_an_item_of_the_queue_until_it_is_decided(tmp_path: Path,
         assert len(read_requests(server.out)) == 1, "what somebody wrote stays"
 
 
-def test_a_request_about_another_file_or_nothing_is_not_shown(tmp_path: Path) -> None:
+def test_a_request_about_another_file_or_an_unknown_check_is_about_the_total(tmp_path: Path) -> None:
     with reviewing(tmp_path / "reports") as server:
         before = links(ask(server, f"/{server.token}/")[1])
         other = mail("fix.minimal", "Look.").replace("file: ada", "file: bad")
         unknown = mail("fix.beauty", "Look.")
         (tmp_path / "mails").mkdir()
         (tmp_path / "mails" / "all.txt").write_text(other + unknown + mail("", ""))
-        assert take_in(server.out, tmp_path / "mails") == (2, 0)
+        (tmp_path / "mails" / "note.txt").write_text("Dear all, please look again.")
+        assert take_in(server.out, tmp_path / "mails") == (2, 0, [tmp_path / "mails" / "note.txt"])
+        items = links(ask(server, f"/{server.token}/")[1])
+        (item,) = [one for one in items if one not in before]
+        page = ask(server, item)[1]
+        assert "(About fix.minimal, of another file.) Look." in page
+        assert "(About fix.beauty.) Look." in page
+        form = {"token": server.token, "act": "save", "points": "50", "comment": "I looked."}
+        assert ask(server, item, form)[0] == 303
         assert links(ask(server, f"/{server.token}/")[1]) == before
+        (tmp_path / "mails" / "note.txt").unlink()
         (tmp_path / "mails" / "all.txt").write_text("Dear all, please look again.")
         with pytest.raises(UserError, match="holds no regrade request"):
             take_in(server.out, tmp_path / "mails")

@@ -241,7 +241,7 @@ def test_a_term_loses_nothing(term: Term) -> None:
     page = next(reports.glob("s08_a1*.html")).read_text()
     form = re.findall(r"(?s)-- regrade request --.*?-- end of request --", page)[0]
     Path("mail.txt").write_text(form.replace("why: ", "why: I fixed it."))
-    assert take_in(reports, Path("mail.txt")) == (1, 0)
+    assert take_in(reports, Path("mail.txt"))[:2] == (1, 0)
     decided = term.scores().submissions
 
     # --- a case is edited after it was handed out ---

@@ -5,6 +5,7 @@ Every date is a local time of the course's zone. Paths are relative to the file.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
@@ -157,6 +158,8 @@ class Assignment(StrictModel):
     @model_validator(mode="after")
     def _names_its_cases_and_one_group_each(self) -> "Assignment":
         ids = self.exercises
+        if twice := [name for name, count in Counter(ids).items() if count > 1]:
+            raise ValueError(f"two cases have the id {twice[0]}: rename one")
         for student, names in self.excused.items():
             for name in names:
                 if name not in (EVERY, *ids):
@@ -196,7 +199,7 @@ class Course(StrictModel):
     roster: _Text
     personal_seeds: bool = True
     assignment: Annotated[tuple[Assignment, ...], Field(strict=False)] = ()
-    folder: Path = Path()
+    folder: Annotated[Path, Field(exclude=True)] = Path()  # no key of the file
 
     @field_validator("time_zone")
     @classmethod
@@ -340,8 +343,7 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(levels.items()))
     when = f"{_shown(one.opens)} to {_shown(one.due)} ({course.time_zone})"
     yield f"{one.id}, {when}: {counted(len(cases), 'case')} ({kinds})"
-    if one.written:
-        yield f"  written exercises: {', '.join(one.written)}"
+    yield from _special(course, one)
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
     yield f"  students see feedback from {feedback} and the solution from {solution}, before that only their score"
@@ -361,6 +363,28 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
     for case in cases:
         if len(case.parts) == 2 and not {case.parts, case.parts[::-1]} & {*known.together}:
             yield f"  {case.id}: nothing proves that its two breaks can be told apart together (docs/cases.md)"
+
+
+def _special(course: Course, one: Assignment) -> Iterator[str]:
+    """Yield what is not the same for every student or every course."""
+    if one.written:
+        yield f"  written exercises: {', '.join(one.written)}"
+    with suppress(UserError):  # the roster has lines of its own among the problems
+        students = course.students()
+        for pool in dict.fromkeys(case.pool for case in course.cases(one) if case.pool):
+            case = next(case for case in course.cases(one) if case.pool == pool)
+            counts = Counter(case.case_of(student.login) for student in students)
+            yield f"  each student gets one of: {', '.join(f'{id} ({counts[id]} students)' for id in pool)}"
+    if one.triage != "outcomes":
+        yield f"  the checks show {'figures without outcomes' if one.triage == 'figures' else 'nothing'}"
+    if one.predict:
+        yield "  students predict each run before they make it"
+    for student, until in one.late.extensions.items():
+        yield f"  {printable(student)} has time until {_shown(until)}"
+    for student, names in one.excused.items():
+        yield f"  {printable(student)} is excused from {', '.join(names)}"
+    for group in one.groups:
+        yield f"  {' and '.join(map(printable, group))} hand in together"
 
 
 def _across(course: Course, students: Sequence[Student]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from grader.private import write_private
+from grader.private import beside, write_private
 from grader.report.text import points
 from grader.score.identity import decided_student
 from grader.score.verdict import (
@@ -101,7 +101,7 @@ def tarball_of(row: SubmissionScore) -> str:
 
 def decisions_path(out: Path) -> Path:
     """Return the file of the decisions: beside the reports, which are replaced as a whole."""
-    return out.with_name(f"{out.name}.decisions.toml")
+    return beside(out, "decisions.toml")
 
 
 def load_decisions(out: Path) -> tuple[Decision, ...]:

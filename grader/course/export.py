@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from grader.course import gradescope
 from grader.course.course import read_course
 from grader.course.log import note
-from grader.private import private_files, write_private
+from grader.private import beside, private_files, write_private
 from grader.report import platforms
 from grader.report.excerpts import own_work
 from grader.report.gradebook import (
@@ -99,6 +99,8 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
             f"{out} holds the scores of {printable(scores.assignment) or 'no assignment'}, not of"
             f" {printable(options.assignment)}: name the right folder with --out."
         )
+    if scores is not None:
+        options = _with_whole_pools(options, scores)
     now = now or datetime.now(UTC)
     with naming(out):
         with private_files():
@@ -117,6 +119,16 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
         if scores.schedule and platform not in _FOR_YOU:
             click.echo(_said_of_level(platform, scores, now, folder))
         _say_what_is_missing(platform, scores, notes, out)
+
+
+def _with_whole_pools(options: ExportOptions, scores: Scores) -> ExportOptions:
+    """Return the options in which an exercise of a pool stands for all of it: each student has one of its cases."""
+    named = dict.fromkeys(options.exercises)
+    for pool in scores.pools:
+        if not named.keys().isdisjoint(pool) and (others := [one for one in pool if one not in named]):
+            click.echo(f"{', '.join(others)} count, too: each student has one case of the pool.", err=True)
+            named |= dict.fromkeys(others)
+    return replace(options, exercises=tuple(named))
 
 
 def _write(
@@ -210,7 +222,7 @@ def people_of(course: Path | None) -> dict[str, tuple[str, str]]:
 
 def given_path(out: Path) -> Path:
     """Return the file that notes which grades exports gave: beside the reports, which are replaced as a whole."""
-    return out.with_name(f"{out.name}.exported.json")
+    return beside(out, "exported.json")
 
 
 def read_given(out: Path) -> dict[str, platforms.Given]:

@@ -122,7 +122,8 @@ def _rewrite_log(out: Path, names: Collection[str]) -> None:
 def places_left(student: str) -> Sequence[str]:
     """Return what a person has to do by hand, a line each."""
     return [
-        f"Take {printable(student)} out of the roster and the course file: a scoring would list the student again.",
+        f"Take {printable(student)} out of the roster, the course file and the files of times: a scoring would list the"
+        " student again.",
         "grader clear-cache deletes the cached replays. They hold experiments and logs, and no names.",
         "Backups, what the platform has, and your own copies stay.",
     ]

@@ -53,6 +53,7 @@ _TRIAGE: dict[Triage, str] = {
     "figures": "makes the checks of the method, and shows their figures; you decide what they mean",
     "off": "",
 }
+_WRITTEN = "Exercises without a run, whose answer is one file (their `PROMPT.md` says which):"
 # What to cut from our Makefile and our pyproject.toml: all below a line, and the grader's own lines above it.
 _NOT_FOR_STUDENTS = re.compile(r'\n# --- .*|^ *"?grader.*?\n', re.DOTALL | re.MULTILINE)
 
@@ -63,6 +64,8 @@ def build_kit(tarball: Path, files: dict[str, bytes] | None = None) -> dict[str,
     files: by default those of the whole suite. The bytes depend on them alone. Raises `UserError` if the kit would give
     an answer away, and `OSError` if it cannot be written.
     """
+    if tarball.exists() and not _is_kit(tarball):
+        raise UserError(f"{tarball} is no kit, and would be overwritten: choose another name.")
     files = dict(kit_files() if files is None else files)
     listed = sorted(name for name in files if not name.endswith(".ipynb"))
     lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in listed]
@@ -70,6 +73,13 @@ def build_kit(tarball: Path, files: dict[str, bytes] | None = None) -> dict[str,
     members = {f"{_FOLDER}/{name}": content for name, content in files.items()}
     write_with_sha256(tarball, deterministic_tar_gz(members))
     return files
+
+
+def _is_kit(path: Path) -> bool:
+    try:
+        return LISTING in read_kit(path)
+    except UserError:
+        return False
 
 
 def kit_files() -> dict[str, bytes]:
@@ -111,8 +121,12 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
         "course": course.title,
         "title": assignment.title,
         "case": first,
-        "cases": "\n".join(_listed_cases(assignment)),
+        "cases": "\n".join(_listed_cases(assignment)) or "(none in this assignment)",
         "due": f"{assignment.due:%Y-%m-%d %H:%M} ({course.time_zone})",
+        "login": "For `ada` write your login on the course's platform."
+        + (" You give it once." if asks_first else " `make submit` needs it.")
+        + (" Your runs have a seed of their own." if course.personal_seeds else ""),
+        "written": f"\n{_WRITTEN}\n\n{_listed(assignment.written)}\n" if assignment.written else "",
         "student": " STUDENT=ada" if asks_first else "",
         "submits": "" if asks_first else " STUDENT=ada",
         "predict": f"| `make predict BREAK={first}` | asks what the run will do, before it is made |\n"
@@ -144,14 +158,18 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
 
 
 def _listed_cases(assignment: Assignment) -> Iterator[str]:
-    """Yield a line for each exercise, and one for all cases of a pool."""
-    pools = [assignment.pool_of(name) for name in assignment.exercises]
-    for name, pool in zip(assignment.exercises, pools, strict=True):
+    """Yield a line for each case, and one for all cases of a pool."""
+    for one in assignment.case:
+        name, pool = one.id, assignment.pool_of(one.id)
         if not pool:
             yield f"- `{name}`"
         elif name == pool[0]:
             listed = ", ".join(f"`{one}`" for one in pool)
             yield f"- one of {listed}: `make exercise BREAK={name} STUDENT=ada` starts it, or says which one is yours"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "\n".join(f"- `{name}`" for name in names)
 
 
 def _readme(kind: str, words: Mapping[str, str]) -> str:

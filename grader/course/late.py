@@ -51,10 +51,10 @@ def _is_in_time(row: SubmissionScore, schedule: Schedule, now: datetime) -> bool
 
 
 def counting(attempts: Sequence[SubmissionScore], rule: Rule) -> SubmissionScore | None:
-    """Return the attempt that counts, or None if that cannot be told: a time is unknown, or the best waits for points.
+    """Return the attempt that counts, or None if that cannot be told.
 
-    What was rejected takes no place, nor do the same bytes again. Of equal times, and of equal points, the one whose
-    name comes last counts.
+    That is so if a time is unknown, if the best waits for points, or if two have one time and different points. What
+    was rejected takes no place, nor do the same bytes again. Of equal points, the one whose name comes last counts.
     """
     whole = _without_repeats([row for row in attempts if row.status != "rejected"])
     if len(whole) <= 1:
@@ -62,10 +62,11 @@ def counting(attempts: Sequence[SubmissionScore], rule: Rule) -> SubmissionScore
     keys: list[Any] = [row.total if rule == "best" else row.arrival and row.arrival.submitted_at for row in whole]
     if None in keys:
         return None
-    if rule == "first":
-        first = min(keys)
-        return max((row for row, key in zip(whole, keys, strict=True) if key == first), key=lambda row: row.submission)
-    return max(zip(whole, keys, strict=True), key=lambda pair: (pair[1], pair[0].submission))[0]
+    wanted = min(keys) if rule == "first" else max(keys)
+    chosen = [row for row, key in zip(whole, keys, strict=True) if key == wanted]
+    if len({row.total for row in chosen}) > 1:
+        return None
+    return max(chosen, key=lambda row: row.submission)
 
 
 def _without_repeats(attempts: Sequence[SubmissionScore]) -> list[SubmissionScore]:

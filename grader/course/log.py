@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 import harness
-from grader.private import private_files
+from grader.private import beside, private_files
 from grader.report.text import clipped
 from grader.score.schedule import local_time
 from grader.score.verdict import Change
@@ -44,7 +44,7 @@ class Entry(StrictModel):
 
 def log_path(out: Path) -> Path:
     """Return the file of the log: beside the reports, which are replaced as a whole."""
-    return out.with_name(f"{out.name}.log.jsonl")
+    return beside(out, "log.jsonl")
 
 
 def note(

@@ -5,7 +5,7 @@ decides about the same thing after that.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from grader.course.decisions import TOTAL, Decision, tarball_of
-from grader.private import write_private
+from grader.private import beside, write_private
 from grader.report.pages import REQUEST_BEGINS, REQUEST_ENDS
 from grader.score.verdict import SubmissionScore
 from grader.session import locked
@@ -45,6 +45,13 @@ class RegradeRequest(StrictModel):
         """Return whether it is about the file that was scored."""
         return self.submission == row.submission and tarball_of(row).startswith(self.file)
 
+    def placed(self, row: SubmissionScore, abouts: Collection[str]) -> "RegradeRequest":
+        """Return it as the review shows it: about the total, if it names no check of the row, or another file."""
+        if self.about in abouts and self.fits(row):
+            return self
+        which = "" if self.fits(row) else ", of another file"
+        return self.model_copy(update={"about": TOTAL, "why": f"(About {self.about}{which}.) {self.why}"})
+
     def waits(self, decisions: Iterable[Decision]) -> bool:
         """Return whether nobody has decided about it since it came in."""
         return not any(
@@ -63,7 +70,7 @@ def _later(when: str | None, received: datetime) -> bool:
 
 def requests_path(out: Path) -> Path:
     """Return the file of the requests: beside the reports, which are replaced as a whole."""
-    return out.with_name(f"{out.name}.requests.jsonl")
+    return beside(out, "requests.jsonl")
 
 
 def read_requests(out: Path) -> list[RegradeRequest]:
@@ -80,15 +87,18 @@ def read_requests(out: Path) -> list[RegradeRequest]:
     return found
 
 
-def take_in(out: Path, place: Path) -> tuple[int, int]:
-    """Add the requests in a file or in the files of a folder; return how many are new and how many were there.
+def take_in(out: Path, place: Path) -> tuple[int, int, list[Path]]:
+    """Add the requests in a file or in the files of a folder.
+
+    Return how many are new, how many were there, and the files that hold none.
 
     Mails may be plain texts or quoted ones. Raises `UserError` if there is none.
     """
     files = sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
     now = datetime.now(UTC).replace(microsecond=0)
-    texts = [read_text(one, _LIMIT, missing="check its name", too_large="is this a mail?") for one in files]
-    asked = [one for text in texts for one in parse(text, now)]
+    texts = {one: read_text(one, _LIMIT, missing="check its name", too_large="is this a mail?") for one in files}
+    found = {path: list(parse(text, now)) for path, text in texts.items()}
+    asked = [one for every in found.values() for one in every]
     if not asked:
         raise UserError(f"{place} holds no regrade request: the form is on each student's page.")
     with locked(out.resolve().parent, wait=True):
@@ -97,7 +107,7 @@ def take_in(out: Path, place: Path) -> tuple[int, int]:
         new = [one for one in asked if _key(one) not in keys]
         lines = "".join(f"{one.model_dump_json()}\n" for one in (*known, *new))
         write_private(requests_path(out), lines.encode())
-    return len(new), len(asked) - len(new)
+    return len(new), len(asked) - len(new), [path for path, every in found.items() if not every]
 
 
 def parse(text: str, received: datetime) -> Iterator[RegradeRequest]:

@@ -100,7 +100,9 @@ class ReviewServer(ThreadingHTTPServer):
         stat = (self.out / SCORES).stat() if (self.out / SCORES).exists() else None
         scores = _read(self.out, stat and (stat.st_mtime_ns, stat.st_ino))
         decisions = load_decisions(self.out)
-        asked = [one for one in read_requests(self.out) if one.waits(decisions)]
+        abouts = {row.submission: (row, {item.about for item in items_of(row)}) for row in scores.submissions}
+        asked = [one.placed(*abouts[one.submission]) for one in read_requests(self.out) if one.submission in abouts]
+        asked = [one for one in asked if one.waits(decisions)]
         return _Desk(scores, apply_decisions(scores, decisions), asked, everything, self.anonymous)
 
 
@@ -127,7 +129,7 @@ class _Desk:
         by_name = {row.submission: row for row in rows}
         for one in asked:
             row = by_name.get(one.submission)
-            for item in items_of(row) if row and one.fits(row) else ():
+            for item in items_of(row) if row else ():
                 if item.about == one.about:
                     self.asked.setdefault(item.key, []).append(one)
         self.items = [items_of(row)[0] for row in rows] if everything else waiting(rows)

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from grader.intake.handed_in import Sender
-from grader.score.identity import OTHER_NAME, OTHER_SEED, Student, fits, letters_of, look
+from grader.score.identity import OTHER_NAME, OTHER_SEED, STRANGER, Student, fits, letters_of, look
 from grader.score.verdict import Flag, Status, SubmissionScore
 from harness.cases import Case
 from harness.errors import UserError, printable
@@ -20,7 +20,6 @@ from harness.files import read_text
 from harness.personal import login
 from harness.submission.archive import student_name
 
-STRANGER = "not on the roster"  # the id of a flag
 GROUP = "group"  # the id of a flag
 EVERY = "all"  # cases, from which a student is excused
 _ANYBODY = "participant"  # Moodle's name for each student, if it grades anonymously
@@ -32,7 +31,7 @@ _NAMES = ("name", "full name", "student")
 _WHY_ABSENT: dict[Status, str] = {
     "missing": "Nothing was handed in.",
     "excused": "Excused: it does not count.",
-    "not drawn": "The student has another case of the pool.",
+    "not drawn": "Another case of the pool takes its place.",
 }
 _EMAILS = ("email", "email address", "e-mail")
 _SECTIONS = ("section", "sections", "section name", "groups", "group")
@@ -150,27 +149,43 @@ def with_missing(
     exercises: the ids of cases and written exercises. excused: those from which students are excused, by login; `EVERY`
     stands for all. cases: of a pool one is missing at most; the others are `not drawn`. Logins are spelt as on the
     roster. Any earlier row of that kind which no longer holds is left out. A file under another student's name is
-    nobody's.
+    nobody's. What a student handed in who is excused
+    has the status `excused`.
     """
+    from_ = {login(name): given for name, given in (excused or {}).items()}
+    pools = {case.id: case for case in cases if case.pool}
+
+    def status_of(key: str, exercise: str, row: SubmissionScore | None) -> Status:
+        pool = pools[exercise].pool if exercise in pools else (exercise,)
+        if not {EVERY, *pool}.isdisjoint(from_.get(key, ())):
+            return "excused"
+        return "missing" if row is None else row.status
+
     # A platform would take "Ada" and "ada" for two students.
     spelt = {login(student.login): student.login for student in students}
-    rows = [replace(row, student=spelt.get(login(row.student), row.student)) for row in rows if row.is_there]
+    rows = [
+        replace(row, student=spelt.get(login(row.student), row.student))
+        for row in rows
+        if row.is_there or row.arrival is not None  # what was handed in and does not count keeps its row
+    ]
+    rows = [
+        replace(row, status="excused", total=None, criteria={}, reason="Excused: what was handed in does not count.")
+        if row.is_there and status_of(login(row.student), row.recipe, row) == "excused"
+        else row
+        for row in rows
+    ]
     known = (row for row in rows if all(flag.id != OTHER_NAME for flag in row.flags))
     there = {(login(row.student), row.recipe) for row in known}
     names = {row.submission for row in rows}
-    from_ = {login(name): given for name, given in (excused or {}).items()}
-    pools = {case.id: case for case in cases if case.pool}
     for exercise in exercises:
         pool = pools[exercise].pool if exercise in pools else (exercise,)
         for student in students:
             key = login(student.login)
             if (key, exercise) not in there:
                 is_other = exercise in pools and pools[exercise].case_of(student.login) != exercise
-                status: Status = "missing"
+                status = status_of(key, exercise, None)
                 if is_other or any((key, one) in there for one in pool):
                     status = "not drawn"
-                elif not {EVERY, *pool}.isdisjoint(from_.get(key, ())):
-                    status = "excused"
                 name = f"{student.login}_{exercise} ({status})"
                 while name in names:  # a file that is named so takes no other row's place
                     name += "+"

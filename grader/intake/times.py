@@ -110,6 +110,8 @@ def read_times(path: Path, zone: tzinfo | None = None) -> list[Told]:
         if is_own and lines.setdefault(key_of(names[0]), one).moment != moment:
             raise UserError(f"{path}, line {number}: {printable(names[0])} has two times: name the files instead.")
         found.append(one)
+    if not found:
+        raise UserError(f"{path} holds no time: write a name and a time in each line, as in ada,2026-03-01T23:59:00.")
     return found
 
 

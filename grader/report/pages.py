@@ -316,7 +316,12 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
         for row, where, check in checks
         if check.points is None and row.score.status == "not judged"
     ]
-    waiting += [(row, row.score.reason) for row in rows if row.score.status == "not judged" and not row.score.criteria]
+    named = {row.score.submission for row, _ in waiting}
+    waiting += [
+        (row, row.score.reason)
+        for row in rows
+        if row.score.status == "not judged" and row.score.submission not in named
+    ]
     rejected = [(row, row.score.reason) for row in rows if row.score.status == "rejected"]
     flags: dict[str, list[tuple[Row, str]]] = {}
     for row in rows:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from grader.report.gradebook import students_of
 from grader.report.text import clipped, points
-from grader.score.identity import same_name
+from grader.score.identity import STRANGER, same_name
 from grader.score.verdict import Scores, SubmissionScore
 from harness.personal import login
 
@@ -37,6 +37,7 @@ def standings(scores: Scores) -> Mapping[str, StudentStanding]:
     """Return how each student stands, by login as `harness.personal.login` has it, sorted.
 
     A file that cannot be read is its sender's; without a platform that tells the sender, the one whom its name says.
+    Who is not on the roster of a course is left out.
     """
     counting: dict[tuple[str, str], SubmissionScore | None] = {}
     names: dict[str, str] = {}
@@ -57,8 +58,13 @@ def standings(scores: Scores) -> Mapping[str, StudentStanding]:
             },
         )
         for student, found in sorted(every.items())
-        if student
+        if student and not all(is_stranger(row) for rows in found.values() for row in rows)
     }
+
+
+def is_stranger(row: SubmissionScore) -> bool:
+    """Return whether the roster of the course has nobody of the name that this row has."""
+    return any(flag.id == STRANGER for flag in row.flags)
 
 
 def by_exercise(name: str) -> tuple[bool, str]:

@@ -20,6 +20,7 @@ from harness.written.exercise import exercise_ids
 
 Choose = Callable[[Sequence[SubmissionScore]], SubmissionScore | None]
 OTHER_NAME = "other name"
+STRANGER = "not on the roster"
 DECIDED_NAME = "decided name"
 ODD_NAME = "odd name"
 # Flags that depend on who else is in the class. They are for the instructor: no student's page shows them.

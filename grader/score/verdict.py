@@ -230,7 +230,7 @@ class Scores:
 
     course, assignment: the ids of both, or "" without a course. decisions: the history, in the order of its file.
     changes: what differs from the scores that these replaced. upgrade: in words, how suite or rubric differ from
-    then. schedule: the dates of the assignment; None without a course.
+    then. schedule: the dates of the assignment; None without a course. pools: cases of which each student has one.
     """
 
     format_version: Literal[1] = 1
@@ -242,6 +242,7 @@ class Scores:
     changes: tuple[Change, ...] = ()
     upgrade: str = ""
     schedule: Schedule | None = None
+    pools: tuple[tuple[str, ...], ...] = ()
 
     @property
     def zone(self) -> tzinfo:

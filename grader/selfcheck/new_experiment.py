@@ -38,6 +38,7 @@ from harness.errors import UserError, printable
 from harness.files import read_text, write_whole
 from harness.recipe import EXPERIMENTS, SOLUTIONS, Recipe, experiment_names, experiment_source
 from harness.run.settings import RunSettings
+from harness.solutions import load_shared_edits
 
 _TEMPLATE = Path(__file__).parent / "templates" / "experiment.py.j2"
 _EDITS = _TEMPLATE.with_name("edits.toml")
@@ -102,8 +103,11 @@ def _table_in(data: Path) -> Path | None:
     if data.suffix.lower() == ".csv" and data.is_file():
         return data
     if not data.is_dir():
-        raise UserError(f"There is no folder {data}: name a folder with pictures or with one CSV.")
+        said = f"{data} is no CSV: save it as one" if data.is_file() else f"There is no folder {data}"
+        raise UserError(f"{said}: name a CSV, or a folder with one or with pictures.")
     tables = sorted(data.glob("*.csv"))
+    if others := sorted(path.name for path in data.glob("*.xls*")):
+        raise UserError(f"{data / others[0]} is no CSV: save it as one.")
     if len(tables) > 1:
         raise UserError(f"{data} holds {len(tables)} CSV files: name the one to use.")
     return tables[0] if tables else None
@@ -150,7 +154,9 @@ def read_table_file(path: Path, target: str | None, group: str | None) -> Exampl
     each word. Rows of one group (a patient, a machine) stay in one split; without groups, equal rows do.
     """
     text = read_text(path, _TABLE_BYTES, missing="name a CSV", too_large="choose fewer rows")
-    lines = [row for row in csv.reader(io.StringIO(text.removeprefix("\ufeff"))) if row]
+    text = text.removeprefix("\ufeff")
+    header = text.partition("\n")[0]
+    lines = [row for row in csv.reader(io.StringIO(text), delimiter=max(",;\t", key=header.count)) if row]
     headings = [name.strip() for name in lines[0]] if lines else []
     if len(headings) < 2 or len(set(headings)) < len(headings) or not all(headings):
         raise UserError(f"{path} needs a first line with a different name for each of two or more columns.")
@@ -308,7 +314,9 @@ def check_experiment(name: str, *, seeds: int, jobs: int) -> int:
         wanted = [request_of(subject, source, one, repetition=again) for one in settings for again in (0, 1)]
         made = runs.replays(f"{seeds} seeds, each twice", wanted)
         subjects = [Subject(source, one, names) for one in settings]
-        found = runs.outcomes(f"{len(names)} checks on each seed", subjects)
+        edits = {edit.id: edit.source(source) for edit in load_shared_edits(name) if edit.verdict == "sound"}
+        sound = {id: Subject(text, settings[0], names) for id, text in edits.items()}
+        found = runs.outcomes(f"{len(names)} checks on each seed and sound edit", [*subjects, *sound.values()])
     problems = []
     for one, own in zip(settings, subjects, strict=True):
         runs_of = [made[request_of(subject, source, one, repetition=number)] for number in (0, 1)]
@@ -317,11 +325,13 @@ def check_experiment(name: str, *, seeds: int, jobs: int) -> int:
             accuracy, loss = figures.heldout.accuracy, figures.heldout.loss
             shown = f"loss {loss:.4g}" if accuracy is None else f"accuracy {accuracy:.1%}"
             print(f"seed {one.seed}: held-out {shown}")
+    for id, own in sound.items():
+        problems += [f"the sound edit {id}: {problem}" for problem in _alarms(found.get(own))]
     for line in problems:
         print(f"NOT SOUND: {line}")
     path = EXPERIMENTS / f"{name}.py"
     if problems:
-        print(f"Next: correct {path}, then grader new-experiment {name}")
+        print(f"Next: correct {path} or {SOLUTIONS / f'{name}.edits.toml'}, then grader new-experiment {name}")
         return 1
     print(f"{name} repeats to the byte, learns, and passes {len(names)} checks.")
     print(
@@ -342,6 +352,10 @@ def _problems(name: str, runs: Sequence[Replay], outcomes: Mapping[str, str] | N
         yield "a second run differs from the first"
     if not has_learnt(first, name):
         yield "on held-out examples it is hardly better than a guess"
+    yield from _alarms(outcomes)
+
+
+def _alarms(outcomes: Mapping[str, str] | None) -> Iterator[str]:
     if outcomes is None:
         yield "the checks cannot run on it"
     for check, outcome in (outcomes or {}).items():

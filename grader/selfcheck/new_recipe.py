@@ -82,7 +82,8 @@ def write_recipe(
     for check, outcome in tripped.items():
         print(f"trips {check}: {outcome}")
     if recipe.symptoms or tripped:
-        print(f"Next: replace every {PLACEHOLDER} in these files, then grader selfcheck --only {recipe_id}")
+        print(f"Next: replace every {PLACEHOLDER} in these files, then")
+        print(f"  grader selfcheck --only {recipe_id} --seeds 10 --write")
         return 0
     print("Nothing shows this break: no signal of the log separates it, and no check trips.")
     print(f"Next: delete {folder} and {measured.parent}, and try another edit")

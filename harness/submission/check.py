@@ -8,7 +8,7 @@ from rich.text import Text
 
 from harness.checks import check_names
 from harness.errors import UserError, printable
-from harness.recipe import HEALTHY, suggestion
+from harness.recipe import HEALTHY, load_recipe, suggestion
 from harness.recorded import check_of_value, outcomes_of, rival_outcome
 from harness.run.metrics_log import Record, read_metrics_log
 from harness.submission.check_run import (
@@ -209,6 +209,8 @@ class _ReportJudge:
             if symptom is not None:
                 return f"{entry} is {entry.value}, and with {cause} {symptom.says}."
         check = entry.check or check_of_value(entry.signal, entry.step)
+        if check and self._hides_outcomes:
+            raise _Open("your course leaves it to you what the checks find; grading judges it.")
         if check and self.outcomes is not None:
             try:
                 theirs = rival_outcome(cause, check, self._outcomes[check])
@@ -241,6 +243,8 @@ class _ReportJudge:
         raise UserError(message)
 
     def _outcome(self, sign: Sign) -> str:
+        if self._hides_outcomes:
+            raise _Open("your course leaves it to you what the checks find; grading judges it.")
         if self.outcomes is None:
             raise _Open(f"not measured here: {self.workspace.command('check')} does that.")
         if sign.check not in check_names():
@@ -254,6 +258,11 @@ class _ReportJudge:
             return f"the {sign} finds {found}."
         said = f"{self.workspace.report} says that the {sign} finds {printable(sign.outcome)}"
         raise UserError(f"{said}, and it finds {found}: write what the check prints.")
+
+    @cached_property
+    def _hides_outcomes(self) -> bool:
+        """Whether the course shows no outcomes: to say whether a cited one is true would show them."""
+        return load_recipe(self.workspace.recipe).triage != "outcomes"
 
     @cached_property
     def _outcomes(self) -> Mapping[str, str]:

@@ -17,10 +17,11 @@ from harness.checks import Check, Finding, Outcome, load_check
 from harness.checks.core.finding import short
 from harness.errors import UserError
 from harness.exercise import DEFAULT_SEED, RunOptions, check_dataset
+from harness.progress import progress_of
 from harness.recipe import Triage, listed_ids, load_recipe
 from harness.run.settings import RunSettings
 from harness.terminal import folded
-from harness.workspace import SETTINGS, open_workspace, read_source
+from harness.workspace import SETTINGS, make_command, open_workspace, read_source
 
 _READ = "read: "
 _MOST_NEXT = 3
@@ -265,6 +266,8 @@ def find_target(name: str, work: Path, options: RunOptions) -> Target:
         return _script(Path(name), options)
     recipe = load_recipe(name)
     _require_checks(name, recipe.triage)
+    if recipe.predict and progress_of(work / name).prediction is None:
+        raise UserError(f"First say what the run of {name} will do: {make_command('predict', work / name)}")
     if not (work / name / SETTINGS).is_file():
         return Target(name, recipe.broken_source(), options.settings(recipe), None, recipe.triage)
     workspace = open_workspace(work, name)
@@ -274,10 +277,7 @@ def find_target(name: str, work: Path, options: RunOptions) -> Target:
 
 def _require_checks(case: str, triage: Triage) -> None:
     if triage == "off":
-        raise UserError(
-            f"Your course has switched the checks off for {case}: read its experiment and its log. They still run on"
-            " scripts that are not part of the course."
-        )
+        raise UserError(f"Your course has switched the checks off for {case}: read its experiment and its log.")
 
 
 def _script(path: Path, options: RunOptions) -> Target:
