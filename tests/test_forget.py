@@ -49,10 +49,11 @@ def out(tmp_path: Path) -> Path:
 def test_nothing_is_left_of_a_student_and_all_of_the_others(out: Path) -> None:
     before = {path.name: path.read_bytes() for path in out.glob("*.html")}
     with decisions_path(out).open("a") as file:
-        file.write("# My note about the others.\n")
+        file.write("# Zoe called me.\n# My note about the others.\n")
     done = CliRunner().invoke(cli, ["forget", "Zoe", str(out), "--yes"])
     assert done.exit_code == 0, done.output
     assert "in/zoe_huge_lr.tar.gz" in done.output
+    assert "# My note about the others.\n" in decisions_path(out).read_text()
     left = [path for path in out.parent.rglob("*") if path.is_file()]
     assert [path.name for path in left if b"zoe" in path.read_bytes().lower()] == []
     assert [path.name for path in left if "zoe" in path.name] == []

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from grader.private import beside, write_private
-from grader.report.text import points
+from grader.report.text import clipped, points
 from grader.score.identity import decided_student
 from grader.score.verdict import (
     BY_RULE,
@@ -41,6 +41,7 @@ _Text = Annotated[str, Field(min_length=1)]
 _BEGINS = "# What you decided. Every `grader score` applies it. The last entry about a thing holds.\n"
 _FORMS = "needs `points`, `add` or `withdrawn` beside a `check`; without one, `total`, `add`, `withdrawn` or `student`"
 _REASONS = 4  # that a line about a change names
+_REASON = 200  # characters of one that a row gives itself
 
 
 class Decision(StrictModel):
@@ -325,7 +326,9 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
             gone.pop(earlier_name, None)
             figures = before[earlier_name].figures
             if figures[TOTAL][0] != total:
-                note(name, figures[TOTAL][0], total, _why(figures, after))
+                # What cannot be judged any more, or does not count, says why itself.
+                why = clipped(row.reason, _REASON) if row.total is None and row.reason else _why(figures, after)
+                note(name, figures[TOTAL][0], total, why)
         elif row.is_there:
             note(name, missed.get(_work_of(row), "new"), total, "handed in now")
         elif _work_of(row) not in lost:

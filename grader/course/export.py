@@ -294,6 +294,6 @@ def _refuse_unused(platform: Format, options: ExportOptions) -> None:
         ("--trust-submissions", options.trust_submissions, packs),
     ):
         if given and not used:
-            without = " without --gradebook" if platform in ("canvas", "moodle") else ""
+            without = " without --gradebook" if platform in ("canvas", "moodle") and not fills else ""
             without = " with --course" if packs and option == "--exercise" else without
             raise UserError(f"--format {platform}{without} does not use {option}: leave it out.")

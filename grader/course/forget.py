@@ -36,7 +36,7 @@ def forget(student: str, out: Path) -> list[str]:
         in_given = any(login(student) in rows for columns in given.values() for rows in columns.values())
         if not gone and not in_given:
             raise UserError(f"{out} holds nothing of {printable(student)}: check the login.")
-        _rewrite_decisions(out, names)
+        _rewrite_decisions(out, names, student)
         if in_given:
             write_private(given_path(out), to_json(_without(given, login(student)), indent=1) + b"\n")
         _rewrite_log(out, names)
@@ -92,7 +92,7 @@ def _without(given: Mapping[str, Given], student: str) -> dict[str, Given]:
     }
 
 
-def _rewrite_decisions(out: Path, names: Collection[str]) -> None:
+def _rewrite_decisions(out: Path, names: Collection[str], student: str) -> None:
     """Take the decisions about these submissions out of their file; what else a person wrote there stays."""
     path = decisions_path(out)
     with locked(path.parent, wait=True):
@@ -104,8 +104,18 @@ def _rewrite_decisions(out: Path, names: Collection[str]) -> None:
             raise UserError(
                 f"{path}: start each entry with [[override]] on a line of its own, so that one entry can be deleted."
             )
-        kept = (table for table, one in zip(tables, entries, strict=True) if one.submission not in names)
+        kept = (
+            _comments_behind(table, student) if one.submission in names else table
+            for table, one in zip(tables, entries, strict=True)
+        )
         write_private(path, (head + "".join(kept)).encode())
+
+
+def _comments_behind(table: str, student: str) -> str:
+    """Return the comments behind an entry, which are about the next one, without those that name the student."""
+    lines = table.splitlines(keepends=True)
+    own = max(number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
+    return "".join(line for line in lines[own + 1 :] if line.strip() and login(student) not in login(line))
 
 
 def _rewrite_log(out: Path, names: Collection[str]) -> None:
