@@ -16,7 +16,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make exercises                   list them, and how far you are
 #:   make exercise BREAK=huge_lr      make its workspace, run the broken experiment
 #:   make exercise BREAK=mystery LEVEL=2    the same for one that is drawn
-#:   make predict BREAK=huge_lr      say what the run will do, before it is made
+#:   make predict BREAK=huge_lr       say what the run will do, before it is made
 #:   make triage BREAK=huge_lr        walk through the checks of the method
 #:   make verify BREAK=huge_lr        run your edited experiment and compare
 #:   make watch BREAK=huge_lr         run your experiment at each save

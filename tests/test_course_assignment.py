@@ -373,6 +373,12 @@ def test_written_exercises_are_part_of_an_assignment(tmp_path: Path, monkeypatch
     }
     assert "- `decision_tree`" in files["README.md"].decode()
     assert "BREAK=decision_tree" in files["Makefile"].decode()
+    # Its prompt names causes, in every kit the same: that gives no case away.
+    cases = '[[assignment.case]]\nid = "b1"\nexperiment = "digits_mlp"\nbreaks = ["missing_zero_grad"]\n'
+    file.write_text(COURSE[:start] + 'written = ["decision_tree"]\n' + cases)
+    again = read_course(file)
+    assert b"missing_zero_grad" in assignment_files(again, again.find("week-2"))["exercises/decision_tree/PROMPT.md"]
+    file.write_text(COURSE[:start] + 'written = ["decision_tree"]\n')
     (tmp_path / "submissions").mkdir()
     for student, exercise in (("ada", "decision_tree"), ("bob", "layernorm")):
         loaded = load_exercise(exercise)

@@ -123,9 +123,11 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
         "case": first,
         "cases": "\n".join(_listed_cases(assignment)) or "(none in this assignment)",
         "due": f"{assignment.due:%Y-%m-%d %H:%M} ({course.time_zone})",
-        "login": "For `ada` write your login on the course's platform."
-        + (" You give it once." if asks_first else " `make submit` needs it.")
-        + (" Your runs have a seed of their own." if course.personal_seeds else ""),
+        "login": "For `ada` write your login on the course's platform. You give it once."
+        + (" Your runs have a seed of their own." if course.personal_seeds else "")
+        if asks_first
+        else "`make submit` needs your login on the course's platform: write it for `ada`.",
+        "run": ", and its run once you have predicted it" if assignment.predict else " with its run",
         "written": f"\n{_WRITTEN}\n\n{_listed(assignment.written)}\n" if assignment.written else "",
         "student": " STUDENT=ada" if asks_first else "",
         "submits": "" if asks_first else " STUDENT=ada",
@@ -262,8 +264,9 @@ def _answers(case: Case, *, hints: bool) -> dict[str, str]:
 
 
 def _is_own(name: str) -> bool:
-    """Return whether a file of a kit was made for its assignment; all others are in every kit."""
-    return name.startswith("exercises/") or "/" not in name
+    """Return whether a file of a kit was made for its assignment; all others say the same in every kit."""
+    is_written = name.startswith(tuple(f"exercises/{one}/" for one in file_exercise_ids()))
+    return (name.startswith("exercises/") and not is_written) or "/" not in name
 
 
 def read_kit(tarball: Path) -> dict[str, bytes]:
