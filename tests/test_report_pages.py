@@ -300,3 +300,19 @@ def test_what_does_not_count_is_in_no_figure_of_the_class() -> None:
     assert "<dt>Mean total</dt><dd>90" in page
     assert "means and charts leave out 1 that does not count" in page
     assert "does not count" not in "".join(render_class_page(scores_of(good)))
+
+
+def test_a_submission_that_waits_for_its_time_is_among_those_that_wait() -> None:
+    row = make_row("ada_steep", "ada", "steep", {})
+    waits = replace(row, status="not judged", total=None, untimed=True, reason="Nothing tells when it came in.")
+    page = "".join(render_class_page(Scores(provenance={}, submissions=(waits,))))
+    part = page.partition("Waits for you: decide with grader review")[2]
+    assert "Nothing tells when it came in." in part
+
+
+def test_cases_that_are_not_drawn_are_not_shown() -> None:
+    row = make_row("ada_steep", "ada", "steep", {})
+    other = make_row("ada_asleep (not drawn)", "ada", "asleep", {}, status="not drawn", total=None, criteria={})
+    page = "".join(render_class_page(Scores(provenance={}, submissions=(row, other), pools=(("asleep", "steep"),))))
+    assert "not drawn" not in page
+    assert "The class: 1 rows" in page or "The class: 1 row" in page
