@@ -5,7 +5,6 @@ Every date is a local time of the course's zone. Paths are relative to the file.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
@@ -40,9 +39,9 @@ class _CourseCase(CaseTable):
     @model_validator(mode="before")
     @classmethod
     def _is_no_written_exercise(cls, table: Any) -> Any:
-        names = [table.get(key) for key in ("written", "experiment")] if isinstance(table, dict) else [None, None]
-        if names[0] is not None or names[1] in file_exercise_ids():
-            name = names[1] if names[0] is None else names[0]
+        keys = table if isinstance(table, dict) else {}
+        name = keys.get("written", keys.get("experiment"))
+        if "written" in keys or name in file_exercise_ids():
             raise ValueError(
                 f'a written exercise is no case: remove this table, and write written = ["{printable(str(name))}"]'
                 " under [[assignment]]"
@@ -319,7 +318,7 @@ def check_course(path: Path) -> list[str]:
     return [
         f"{course.id}: {course.title}",
         f"{counted(len(students or ()), 'student')} in {counted(len(sections), 'section')}",
-        *(line for one in course.assignment for line in _described(course, one)),
+        *(line for one in course.assignment for line in _described(course, one, students or ())),
         *_across(course, students or ()),
     ]
 
@@ -334,7 +333,7 @@ def _roster(path: Path, course: Course | None, problems: list[str]) -> Sequence[
         return None
 
 
-def _described(course: Course, one: Assignment) -> Iterator[str]:
+def _described(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:
     cases = course.cases(one)
     levels: dict[str, int] = {}
     for case in cases:
@@ -343,7 +342,7 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(levels.items()))
     when = f"{_shown(one.opens)} to {_shown(one.due)} ({course.time_zone})"
     yield f"{one.id}, {when}: {counted(len(cases), 'case')} ({kinds})"
-    yield from _special(course, one)
+    yield from _particulars(course, one, students)
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
     yield f"  students see feedback from {feedback} and the solution from {solution}, before that only their score"
@@ -365,16 +364,13 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
             yield f"  {case.id}: nothing proves that its two breaks can be told apart together (docs/cases.md)"
 
 
-def _special(course: Course, one: Assignment) -> Iterator[str]:
-    """Yield what is not the same for every student or every course."""
+def _particulars(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:
+    """Yield a line for each setting of an assignment that is not the usual one, or that differs between students."""
     if one.written:
         yield f"  written exercises: {', '.join(one.written)}"
-    with suppress(UserError):  # the roster has lines of its own among the problems
-        students = course.students()
-        for pool in dict.fromkeys(case.pool for case in course.cases(one) if case.pool):
-            case = next(case for case in course.cases(one) if case.pool == pool)
-            counts = Counter(case.case_of(student.login) for student in students)
-            yield f"  each student gets one of: {', '.join(f'{id} ({counts[id]} students)' for id in pool)}"
+    for case in {case.pool: case for case in course.cases(one) if case.pool}.values():
+        counts = Counter(case.case_of(student.login) for student in students)
+        yield f"  each student gets one of: {', '.join(f'{id} ({counts[id]} students)' for id in case.pool)}"
     if one.triage != "outcomes":
         yield f"  the checks show {'figures without outcomes' if one.triage == 'figures' else 'nothing'}"
     if one.predict:

@@ -84,7 +84,7 @@ def _fits(one: _Drawn, there: Sequence[_Drawn], twins: Sequence[Twins]) -> bool:
 def _companions(
     first: _Drawn, every: Sequence[_Drawn], there: Sequence[_Drawn], count: int, twins: Sequence[Twins]
 ) -> list[_Drawn]:
-    """Return so many cases, or fewer, that are most like the first one and fit to all that are there."""
+    """Return up to `count` cases: those that are most like the first one, and fit to all that are there."""
     found: list[_Drawn] = []
     alike = [one for one in every if count and _kind(one) == _kind(first)]
     for one in sorted(alike, key=lambda one: abs(_found_by(one) - _found_by(first))):  # the order stays where equal

@@ -163,7 +163,7 @@ class Handout:
         return found
 
     def problem(self, submission: Submission | Answer) -> Flag | None:
-        """Return a flag if a submission was made with another version of its case, or is none of the student's."""
+        """Return a flag if a submission has another version of its case, or if the case is not the student's."""
         if submission.recipe not in self._exercises:
             return Flag(id=OTHER_ASSIGNMENT, message=f"{submission.recipe} is not of this assignment.")
         if isinstance(submission, Answer):

@@ -1,6 +1,6 @@
 """`grader new-experiment`: a data set of your own, its held-out split, an experiment on it, and their self-check.
 
-It writes files into each folder where the suite looks for such a thing:
+It writes each file into the folder where the suite looks for files of that kind:
 
 - `harness/data/embedded/<name>.npz`, with training and validation examples, and `<name>.toml`, which describes them;
 - `grader/replay/heldout/<name>.npz`, with the examples that no student gets;
