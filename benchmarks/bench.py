@@ -30,7 +30,7 @@ from grader.replay.request import trusted_requests
 from grader.sandbox import sandbox_problem
 from harness.canonical_setup import run_environment
 from harness.data.loading import default_cache
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 from harness.run.settings import RunSettings
 
 HERE = Path(__file__).parent
@@ -127,8 +127,8 @@ from pathlib import Path
 from harness.data.loading import load_dataset
 from harness.run.experiment import load_experiment, tensor_data
 from harness.run.settings import RunSettings
-from harness.trainer import train
-from harness.recipe import load_recipe
+from harness.run.training import train
+from harness.recipes.catalogue import load_recipe
 from harness.canonical_setup import apply_numerics
 recipe, seconds = load_recipe(sys.argv[1]), []
 data = tensor_data(load_dataset(recipe.dataset))
@@ -153,7 +153,7 @@ def warm_replay(rounds: int) -> Row:
 
         def replayed() -> float:
             settings = RunSettings(seed=next(seeds), dataset=load_recipe(RECIPE).dataset)
-            request, _ = trusted_requests(RECIPE, settings)
+            request, _ = trusted_requests(load_recipe(RECIPE), settings)
             start = perf_counter()
             replay = replayer.make(request)
             seconds = perf_counter() - start

@@ -28,12 +28,11 @@ from benchmarks.bench_peers import ready_environment
 from benchmarks.bench_reports import PLACES, Area, areas_of
 from benchmarks.measure import PAGE, BenchmarkError, markdown_table, this_machine, write_section
 from grader.syntax.edit_size import functions_changed
-from harness.canonical_setup import run_environment
+from harness.canonical_setup import run_environment, usable_cores
 from harness.checks import load_check
 from harness.errors import UserError
-from harness.recipe import Recipe, load_recipes
-from harness.run.provenance import usable_cores
-from harness.solutions import load_shared_edits
+from harness.recipes.known_edits import load_shared_edits
+from harness.recipes.recipe import Recipe, load_recipes
 
 WORKER = Path(__file__).parent / "peers" / "library.py"
 SHARE = 0.9

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -33,16 +33,16 @@ from grader.sandbox import sandbox_problem
 from grader.score.canaries import reference_report
 from grader.score.fix import CORRECT, MASKED
 from grader.score.verdict import SubmissionScore, read_scores
-from harness.canonical_setup import run_environment
-from harness.cases import Case, course_cases
+from harness.canonical_setup import run_environment, usable_cores
 from harness.errors import UserError
-from harness.exercise import workspace_job
-from harness.recipe import load_recipe
+from harness.recipes.cases import Case
+from harness.recipes.catalogue import Catalogue
+from harness.run.files import METRICS_LOG
 from harness.run.launch import Reporter
-from harness.run.provenance import usable_cores
 from harness.run.settings import RunSettings
-from harness.submission.archive import submit
-from harness.workspace import METRICS_LOG, RUNS, Run, create_workspace
+from harness.student.hand_in import submit
+from harness.student.runs import workspace_job
+from harness.workspace.workspace import RUNS, Run, create_workspace
 
 COURSE = Path(__file__).with_name("class.toml")
 STUDENTS, SEED = 300, 1
@@ -57,7 +57,6 @@ _LOOK = 0.2  # seconds between two looks at the memory
 _WEIGHTS = {"right": 9, "masked": 2, "wrong": 1}
 # Points for a correct fix, at least and at most.
 _EXPECTED = {"right": (CORRECT, CORRECT), "masked": (0.0, MASKED), "wrong": (0.0, 0.0)}
-_known = ExitStack()  # holds the cases of the course in a process that makes runs
 Kind = Literal["honest", "forged", "truncated", "raises"]
 
 
@@ -108,33 +107,27 @@ def make_class(entries: Sequence[Planned], cases: Mapping[str, Case], folder: Pa
     context = multiprocessing.get_context("spawn")
     with (
         patch.dict(os.environ, run_environment("portable")),  # NumPy and torch read them when they are imported
-        ProcessPoolExecutor(jobs, context, _know_cases, ([*cases.values()],)) as pool,
+        ProcessPoolExecutor(jobs, context) as pool,
     ):
-        sources = [edits[entry.case][entry.edit] for entry in entries]
-        for entry, data in zip(entries, pool.map(_handed_in, entries, sources, chunksize=4), strict=True):
+        made, sources = zip(*((cases[one.case], edits[one.case][one.edit]) for one in entries), strict=True)
+        for entry, data in zip(entries, pool.map(_handed_in, entries, made, sources, chunksize=4), strict=True):
             (folder / f"{entry.name}.tar.gz").write_bytes(_tarball(entry, data))
 
 
-def _know_cases(cases: Sequence[Case]) -> None:
-    """Give a process that makes runs the cases of the course, until it ends."""
-    _known.enter_context(course_cases(cases))
-
-
-def _handed_in(entry: Planned, source: str) -> bytes:
+def _handed_in(entry: Planned, case: Case, source: str) -> bytes:
     """Return the tarball of a student with this experiment, after both runs under the student's seed."""
-    from harness.run.run_job import make_run
+    from harness.student.run_process import make_run
 
-    case = load_recipe(entry.case)
     settings = RunSettings(seed=case.seed_of(entry.student), dataset=case.dataset)
     nobody = Reporter(os.open(os.devnull, os.O_WRONLY))
     with tempfile.TemporaryDirectory(prefix="trainwreck-student-") as scratch:
-        workspace = create_workspace(Path(scratch), case.id, case.broken_source(), settings)
+        workspace = create_workspace(Path(scratch), case.id, case.broken_source(), settings, Catalogue([case]))
         workspace.experiment.write_text(source, encoding="utf-8")
         sources: Mapping[Run, str] = {"broken": case.broken_source(), "fixed": source}
         for run, text in sources.items():
             make_run(workspace_job(workspace, case, run, text), nobody)
         broken, fixed = ((workspace.run_folder(run) / METRICS_LOG).read_text(encoding="utf-8") for run in RUNS)
-        report = reference_report(case.id, broken, fixed)
+        report = reference_report(case, broken, fixed)
         workspace.report.write_text(f"{report}\nThis is how {entry.student} sees it.\n", encoding="utf-8")
         return submit(workspace, entry.student, Path(scratch)).path.read_bytes()
 

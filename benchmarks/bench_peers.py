@@ -34,9 +34,9 @@ from benchmarks.repack import repacked
 from grader.course.examples import broken_workspace, example_submission
 from grader.course.kit import LISTING, build_kit
 from grader.sandbox import sandbox_problem
+from harness.canonical_setup import usable_cores
 from harness.errors import UserError
-from harness.recipe import load_recipe
-from harness.run.provenance import usable_cores
+from harness.recipes.catalogue import load_recipe
 
 RECIPE = "huge_lr"
 NOTEBOOK = f"{RECIPE}.ipynb"

@@ -28,9 +28,9 @@ from harness.canonical_setup import apply_numerics, in_portable_environment, run
 from harness.checks import check_names, load_check, make_check
 from harness.checks.core.finding import Outcome
 from harness.errors import UserError
-from harness.recipe import Edit, apply_edits
+from harness.formats.toml_file import StrictModel, read_record
+from harness.recipes.recipe import Edit, apply_edits
 from harness.run.settings import RunSettings
-from harness.toml_file import StrictModel, read_record
 
 REPORTS = Path(__file__).with_name("reports")
 PAGE = Path(__file__).parent.parent / "docs" / "reports.md"

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 
 from harness.page.charts import LineChart, Point, Scale, Series, line_chart
-from harness.recipe import ROOT, Edit, apply_edits, experiment_source
+from harness.recipes.recipe import ROOT, Edit, apply_edits, experiment_source
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
 
 PICTURES = ROOT / "docs" / "curves"

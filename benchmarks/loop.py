@@ -12,11 +12,10 @@ import torch
 
 from harness.canonical_setup import canonical_setup
 from harness.data.loading import load_dataset
-from harness.recipe import experiment_source
+from harness.recipes.recipe import experiment_source
 from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.guardrails import Guardrails
-from harness.run.metrics_log import LogWriter
-from harness.run.recorder import Recorder
+from harness.run.recorder import LogWriter, Recorder
 from harness.run.setup import deterministic_minibatches
 
 SEED = 42

@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.command_line import HELP_OPTIONS, confirm, run_command, whole_number, work_option
+from harness.canonical_setup import usable_cores
+from harness.console.command_line import HELP_OPTIONS, confirm, run_command, whole_number, work_option
 from harness.errors import UserError, naming
-from harness.run.provenance import usable_cores
 
 # Commands import what they need themselves, so that `grader --help` is instant.
 
@@ -313,9 +313,10 @@ def new_experiment(
 def demo(out: Path, jobs: int) -> None:
     """Make up a course of 40 students, score two assignments, decide, export, and name the pages to open."""
     from grader.course.demo import run_demo
+    from grader.grade import score_folder
 
     with naming(out):
-        sys.exit(run_demo(out, jobs=jobs))
+        sys.exit(run_demo(out, score_folder, jobs=jobs))
 
 
 @cli.command()
@@ -331,7 +332,7 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
     from grader.course.course import read_course
     from grader.course.kit import assignment_files, build_kit, describe_kit, inspect_kit
     from grader.course.lock import note_kit
-    from harness.recipe import load_recipes
+    from harness.recipes.recipe import load_recipes
 
     file = _course_of(course, assignment)
     if file is not None:

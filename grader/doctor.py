@@ -13,11 +13,11 @@ from grader.sandbox.bubblewrap import DISABLES_USER_NAMESPACES, bwrap_version
 from grader.sandbox.engine import nested_problem
 from grader.sandbox.result import COUNTS_PROCESSES, kernel_release
 from grader.sandbox.seccomp import rules
+from harness.canonical_setup import usable_cores
+from harness.console.terminal import folded
 from harness.data.loading import default_cache, load_dataset
 from harness.doctor.report import examine_machine
 from harness.errors import UserError
-from harness.run.provenance import usable_cores
-from harness.terminal import folded
 
 
 def run_doctor() -> int:

@@ -23,6 +23,7 @@ from grader.score.scoring import WITHOUT_SANDBOX
 from grader.score.verdict import DEFAULT_RUBRIC, Scores, Weights
 from harness.data.loading import default_cache
 from harness.errors import UserError, printable
+from harness.recipes.catalogue import SUITE, Catalogue
 from harness.run.provenance import harness_hash
 
 # What can change points between two scorings of one folder, and whether it has a name that tells a person something.
@@ -52,10 +53,11 @@ class ScoreOptions:
 
 @dataclass(frozen=True)
 class Grading:
-    """What grading needs: replays, a replayer for written answers, the folder of the cache, and the weights."""
+    """What grading needs: exercises, replays, a replayer for written answers, the folder of the cache, weights."""
 
     replays: Replays
     replayer: Replayer
+    catalogue: Catalogue
     cache: Path
     weights: Weights
     jobs: int
@@ -63,8 +65,13 @@ class Grading:
 
 
 @contextmanager
-def open_grading(options: ScoreOptions, weights: Weights, console: Console) -> Iterator[Grading]:
-    """Open the sandbox or the cluster. Written answers are quick, and never go to a cluster."""
+def open_grading(
+    options: ScoreOptions, weights: Weights, console: Console, catalogue: Catalogue = SUITE
+) -> Iterator[Grading]:
+    """Open the sandbox or the cluster, to grade the exercises of a catalogue.
+
+    Written answers are quick, and never go to a cluster.
+    """
     folder = default_folder()
     trim(folder)
     folder = folder / NO_SANDBOX if options.trust_submissions else folder
@@ -82,6 +89,7 @@ def open_grading(options: ScoreOptions, weights: Weights, console: Console) -> I
         yield Grading(
             replays=Replays(executor, folder),
             replayer=replayer,
+            catalogue=catalogue,
             cache=folder,
             weights=weights,
             jobs=options.jobs,

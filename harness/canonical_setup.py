@@ -177,3 +177,8 @@ def in_portable_environment() -> bool:
 
 def _missing(variables: Mapping[str, str]) -> list[str]:
     return [name for name, value in variables.items() if os.environ.get(name) != value]
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.checks.cli.commands import add_check_commands
-from harness.command_line import (
+from harness.console.command_line import (
     HELP_OPTIONS,
     confirm,
     resume_option,
@@ -19,8 +18,9 @@ from harness.command_line import (
     whole_number,
     work_option,
 )
+from harness.console.terminal import folded, terminal_width
 from harness.errors import Stopped, UserError, naming
-from harness.terminal import folded, terminal_width
+from harness.student.check_commands import add_check_commands
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -66,14 +66,17 @@ def exercise(
 
     The name mystery draws one from the catalogue: --level says how hard, --seed which. Perhaps nothing is wrong.
     """
-    from harness.cases import MYSTERY, draw_mystery
-    from harness.exercise import RunOptions, start_exercise
-    from harness.summary import show_broken_run, show_file_workspace
+    from harness.recipes.cases import MYSTERY
+    from harness.recipes.mysteries import draw_mystery
+    from harness.run.options import RunOptions
+    from harness.student.exercise import start_exercise
+    from harness.student.summary import show_broken_run, show_file_workspace
+    from harness.workspace.progress import begun_exercises
     from harness.written.exercise import FileExercise, load_exercise
     from harness.written.workspace import start_file_exercise
 
     if recipe == MYSTERY:
-        recipe = draw_mystery(work, level, options.pop("seed"))
+        recipe = draw_mystery(begun_exercises(work), level, options.pop("seed"))
         options["seed"] = None
     elif level is not None:
         raise UserError(f"{recipe} has its own level: --level is for BREAK={MYSTERY}.")
@@ -87,7 +90,7 @@ def exercise(
     if workspace.has_run("broken"):
         show_broken_run(workspace, made=made, restored=workspace.restore())
     else:
-        from harness.prediction import show_what_to_predict
+        from harness.student.prediction import show_what_to_predict
 
         show_what_to_predict(workspace)
 
@@ -102,8 +105,9 @@ def exercise(
 @work_option
 def predict(recipe: str, work: Path, student: str | None, **answers: str | None) -> None:
     """Say what the broken run will do, before it is made; once. What is not an option is asked."""
-    from harness.exercise import RunOptions, make_workspace
-    from harness.prediction import ask_for, seal, show_prediction
+    from harness.run.options import RunOptions
+    from harness.student.exercise import make_workspace
+    from harness.student.prediction import ask_for, seal, show_prediction
 
     workspace, found = make_workspace(recipe, work, RunOptions(), student=student)
     seal(workspace, ask_for(workspace, found, answers))
@@ -125,8 +129,9 @@ def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
 @resume_option
 def verify(recipe: str, work: Path, resume: bool, **options: Any) -> None:
     """Run your edited experiment; compare it with the broken run."""
-    from harness.exercise import RunOptions, judge_attempt, verify_exercise
-    from harness.summary import show_attempt
+    from harness.run.options import RunOptions
+    from harness.student.exercise import judge_attempt, verify_exercise
+    from harness.student.summary import show_attempt
 
     workspace = verify_exercise(recipe, work, RunOptions(**options), resume=resume)
     show_attempt(workspace, judge_attempt(workspace))
@@ -137,9 +142,10 @@ def verify(recipe: str, work: Path, resume: bool, **options: Any) -> None:
 @work_option
 def watch(recipe: str, work: Path) -> None:
     """Run your experiment at each save, beside the broken run."""
-    from harness.exercise import RunOptions, judge_attempt, verify_exercise
-    from harness.summary import show_attempt
-    from harness.workspace import open_workspace
+    from harness.run.options import RunOptions
+    from harness.student.exercise import judge_attempt, verify_exercise
+    from harness.student.summary import show_attempt
+    from harness.workspace.workspace import open_workspace
 
     workspace = open_workspace(work, recipe)
     ran = None
@@ -167,9 +173,9 @@ def watch(recipe: str, work: Path) -> None:
 @click.option("--diff", "number", metavar="N", type=whole_number(1), help="Show the edit of this attempt.")
 def history(recipe: str, work: Path, number: int | None) -> None:
     """List your attempts, or show the edit of one."""
-    from harness.recipe import load_recipe
-    from harness.summary import show_edit, show_history
-    from harness.workspace import open_workspace
+    from harness.recipes.catalogue import load_recipe
+    from harness.student.summary import show_edit, show_history
+    from harness.workspace.workspace import open_workspace
 
     load_recipe(recipe)
     workspace = open_workspace(work, recipe)
@@ -185,9 +191,10 @@ def history(recipe: str, work: Path, number: int | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reveal(recipe: str, work: Path, yes: bool) -> None:
     """Show the cause, the fix and the explanation."""
-    from harness.progress import note_progress, progress_of
-    from harness.recipe import KitRecipe, load_recipe
-    from harness.summary import show_solution
+    from harness.recipes.catalogue import load_recipe
+    from harness.recipes.recipe import KitRecipe
+    from harness.student.summary import show_solution
+    from harness.workspace.progress import note_progress, progress_of
 
     found, folder = load_recipe(recipe), work / recipe
     if isinstance(found, KitRecipe):
@@ -206,7 +213,7 @@ def reveal(recipe: str, work: Path, yes: bool) -> None:
 @click.option("--level", metavar="N", type=whole_number(1, 3), help="The hint to give: 1, 2 or 3, one after the other.")
 def hint(recipe: str, work: Path, level: int | None) -> None:
     """Give a hint (it is noted), or show the ones you had."""
-    from harness.hints import show_hint
+    from harness.student.hints import show_hint
 
     show_hint(recipe, work, level)
 
@@ -215,7 +222,7 @@ def hint(recipe: str, work: Path, level: int | None) -> None:
 @work_option
 def exercises(work: Path) -> None:
     """List all exercises, and how far you are with each."""
-    from harness.summary import show_exercises
+    from harness.student.summary import show_exercises
 
     show_exercises(work)
 
@@ -244,10 +251,11 @@ def causes() -> None:
 )
 def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: tuple[str, ...], run: str) -> None:
     """Print values of a log as evidence, to copy into report.md."""
-    from harness.recipe import load_recipe
+    from harness.recipes.catalogue import load_recipe
+    from harness.run.files import METRICS_LOG
     from harness.run.metrics_log import read_metrics_log
     from harness.submission.log_values import LogValues
-    from harness.workspace import METRICS_LOG, open_workspace
+    from harness.workspace.workspace import open_workspace
 
     if (step is None) == (epoch is None):
         raise UserError("Say which place of the log to show: --step N for a batch, or --epoch N.")
@@ -272,9 +280,9 @@ def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: 
 )  # fmt: skip
 def export_tensorboard(recipe: str, work: Path, out: Path | None) -> None:
     """Write the runs as event files for TensorBoard."""
-    from harness.recipe import load_recipe
-    from harness.tensorboard_export import FOLDER, export_tensorboard
-    from harness.workspace import open_workspace
+    from harness.recipes.catalogue import load_recipe
+    from harness.student.tensorboard_export import FOLDER, export_tensorboard
+    from harness.workspace.workspace import open_workspace
 
     load_recipe(recipe)
     workspace = open_workspace(work, recipe)
@@ -289,9 +297,9 @@ def export_tensorboard(recipe: str, work: Path, out: Path | None) -> None:
 @work_option
 def check(recipe: str, work: Path) -> None:
     """Check everything that can be checked before you hand in."""
-    from harness.exercise import check_exercise
-    from harness.summary import show_checks
-    from harness.workspace import Workspace
+    from harness.student.exercise import check_exercise
+    from harness.student.summary import show_checks
+    from harness.workspace.workspace import Workspace
     from harness.written.exercise import FileExercise, load_exercise
     from harness.written.workspace import FileWorkspace, check_file, open_file_workspace
 
@@ -319,11 +327,11 @@ def check(recipe: str, work: Path) -> None:
 )  # fmt: skip
 def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     """Pack everything into one tarball to hand in."""
-    from harness.exercise import check_seed
-    from harness.progress import noted_student
-    from harness.submission.archive import submit as pack
-    from harness.summary import show_submission
-    from harness.workspace import open_workspace
+    from harness.student.exercise import check_seed
+    from harness.student.hand_in import submit as pack
+    from harness.student.summary import show_submission
+    from harness.workspace.progress import noted_student
+    from harness.workspace.workspace import open_workspace
     from harness.written.exercise import FileExercise, load_exercise
     from harness.written.workspace import open_file_workspace
 
@@ -346,7 +354,8 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
     """Start over: delete the runs, move your own files aside."""
-    from harness.workspace import EXPERIMENT, REPORT, make_command, remove_workspace
+    from harness.run.files import EXPERIMENT
+    from harness.workspace.workspace import REPORT, make_command, remove_workspace
     from harness.written.exercise import FileExercise, load_exercise
 
     found = load_exercise(recipe)

@@ -56,3 +56,7 @@ def from_os_error(error: OSError) -> UserError | None:
         return None
     place = "" if error.filename is None else f" at {error.filename}"
     return UserError(f"{error.strerror}{place}: {remedy}.")
+
+
+class ChildFault(Exception):
+    """The child process ended through a fault of ours; its traceback is on standard error."""

@@ -13,7 +13,7 @@ from harness.checks.core.subject import Subject
 from harness.cli import cli
 from harness.data.datasets import Dataset, Split
 from harness.data.loading import load_dataset
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 from harness.run.experiment import TensorSplit
 from harness.run.settings import RunSettings
 

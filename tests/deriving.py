@@ -9,7 +9,7 @@ from typing import Any
 
 from grader.written.derivation import with_imports_judged
 from grader.written.judgement import Judgement, checks_of
-from harness.recipe import Edit, apply_edits
+from harness.recipes.recipe import Edit, apply_edits
 from harness.written.derivation import PROBLEMS, draw_cases
 from harness.written.derivation_call import call_cases
 from harness.written.derivation_judge import judge_answer

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mini_experiments import edited
 
-from harness.recipe import Recipe
+from harness.recipes.recipe import Recipe
 
 Edits = list[tuple[str, str]]
 

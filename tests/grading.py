@@ -23,11 +23,12 @@ from harness.checks import make_check, mechanism_checks
 from harness.checks.core.subject import Subject
 from harness.data.datasets import Dataset, read_embedded
 from harness.data.loading import load_dataset
-from harness.recipe import Recipe, load_recipe
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import Recipe
 from harness.run.experiment import tensor_data
 from harness.run.metrics_log import to_strict
 from harness.run.settings import RunSettings
-from harness.trainer import train
+from harness.run.training import train
 
 HELDOUT = Path(__file__).parents[1] / "grader" / "replay" / "heldout"
 PLATFORM: dict[str, Any] = {
@@ -39,16 +40,15 @@ PLATFORM: dict[str, Any] = {
 }
 
 
-def replay(recipe_id: str, source: str) -> Replay:
+def replay(recipe: Recipe | str, source: str) -> Replay:
     """Train an experiment, and evaluate its weights on the held-out split."""
-    recipe = load_recipe(recipe_id)
-    return replay_with(recipe_id, source, RunSettings(seed=recipe.seed, dataset=recipe.dataset))
+    recipe = load_recipe(recipe) if isinstance(recipe, str) else recipe
+    return replay_with(recipe, source, RunSettings(seed=recipe.seed, dataset=recipe.dataset))
 
 
 @cache
-def replay_with(recipe_id: str, source: str, settings: RunSettings) -> Replay:
+def replay_with(recipe: Recipe, source: str, settings: RunSettings) -> Replay:
     """Do what `replay` does, under other settings than the recipe's own."""
-    recipe = load_recipe(recipe_id)
     data = real_data(recipe.dataset)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -114,7 +114,7 @@ def evidence(recipe_id: str, source: str | None = None, **changes: Any) -> Evide
     source = recipe.healthy_source() if source is None else source
     broken, fixed = replay(recipe_id, recipe.broken_source()), replay(recipe_id, source)
     reference = replay(recipe_id, recipe.healthy_source())
-    report = reference_report(recipe_id, broken.log, reference.log)
+    report = reference_report(recipe, broken.log, reference.log)
     honest = own_evidence(recipe, source, broken, reference, fixed, report)
     if "comparison" not in changes and source not in (recipe.broken_source(), recipe.healthy_source()):
         changes["comparison"] = comparison(recipe_id, source)

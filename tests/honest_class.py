@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from grader.course.examples import broken_workspace, example_submission
-from grader.grade import grade
 from grader.intake.handed_in import read_folder
+from grader.judge import judge_files
+from grader.progress import Progress
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
-from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
 from grader.score.verdict import load_weights
 from grader.session import Grading, locked
-from harness.recipe import load_recipe
-from harness.solutions import known_fixes
+from harness.recipes.catalogue import SUITE, load_recipe
+from harness.recipes.known_edits import known_fixes
 
 RECIPE = "huge_lr"
 MASKED_VARIANT = "clip_gradients"
@@ -110,8 +110,8 @@ def _make(folder: Path) -> None:
     memory = folder / "replays"
     replayer = Replayer(run_in_sandbox, folder / "no data")
     replays = Replays(local_executor(replayer, jobs=2), memory)
-    grading = Grading(replays, replayer, memory, load_weights(), jobs=2)
-    scores = grade(read_folder(folder / "submissions").files, grading, Progress())
+    grading = Grading(replays, replayer, SUITE, memory, load_weights(), jobs=2)
+    scores = judge_files(read_folder(folder / "submissions").files, grading, Progress())
     assert [score.row.status for score in scores] == ["graded"] * len(STUDENTS)
 
 

@@ -31,16 +31,17 @@ from grader.score.scoring import score_evidence, scored_row
 from grader.score.verdict import load_weights
 from grader.syntax.edit_size import functions_changed
 from harness.behaviour.sound import Comparison
-from harness.cases import Case, CaseTable, course_cases, load_cases, sound_experiments
+from harness.canonical_setup import usable_cores
+from harness.checks.core.outcomes import outcomes_of
 from harness.errors import UserError
-from harness.recipe import HEALTHY, Recipe, load_recipe, load_recipes, recipe_ids
-from harness.recorded import outcomes_of
+from harness.recipes.cases import Case, CaseTable, load_cases, sound_experiments
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import HEALTHY, Recipe, load_recipes, recipe_ids
 from harness.run.metrics_log import parse_log
-from harness.run.provenance import usable_cores
 from harness.run.signals import place_of
+from harness.run.symptoms import judge_symptom, signal_values
 from harness.submission.log_values import LogValues, load_causes, log_values
 from harness.submission.places import places_of
-from harness.symptoms import judge_symptom, signal_values
 
 UNTOUCHED, EDITED = 40.0, 45.0  # the most that it may earn
 _TEXT = """
@@ -181,7 +182,7 @@ def earned(recipe_id: str, only: Sequence[str] = ()) -> list[Earned]:
     recipe = load_recipe(recipe_id)
     broken, reference = replay(recipe_id, recipe.broken_source()), replay(recipe_id, recipe.healthy_source())
     runs = {"broken": broken, "reference": reference}
-    whole = reference_report(recipe_id, broken.log, reference.log)
+    whole = reference_report(recipe, broken.log, reference.log)
     found = [Earned(recipe_id, "reference", total(recipe, recipe.healthy_source(), runs | {"fixed": reference}, whole))]
     guess = next(cause for cause in load_causes() if cause != recipe_id)
     for what, source in (("untouched", recipe.broken_source()), *edits(recipe)):
@@ -224,23 +225,22 @@ def sound_cases() -> Sequence[Case]:
 def earned_on_healthy(name: str) -> list[Earned]:
     """Return what the script earns on a healthy case, or decoy, with a guess and with `healthy`."""
     [case] = [case for case in sound_cases() if case.sound == name]
-    with course_cases([case]):
-        run = replay(case.id, case.broken_source())
-        runs = {"broken": run, "reference": run, "fixed": run}
-        source = case.broken_source()
-        reports = {
-            "reference": reference_report(case.id, run.log, run.log),
-            "healthy": script_report(case, source, run, run, HEALTHY),
-            "healthy, checks at random": script_report(case, source, run, run, HEALTHY, _random_checks(case)),
-            "healthy, without rivals": script_report(case, source, run, run, HEALTHY, ()),
-            "a guess": script_report(case, source, run, run, next(iter(load_causes()))),
-        }
-        return [Earned(name, what, total(case, source, runs, text)) for what, text in reports.items()]
+    run = replay(case, case.broken_source())
+    runs = {"broken": run, "reference": run, "fixed": run}
+    source = case.broken_source()
+    reports = {
+        "reference": reference_report(case, run.log, run.log),
+        "healthy": script_report(case, source, run, run, HEALTHY),
+        "healthy, checks at random": script_report(case, source, run, run, HEALTHY, _random_checks(case)),
+        "healthy, without rivals": script_report(case, source, run, run, HEALTHY, ()),
+        "a guess": script_report(case, source, run, run, next(iter(load_causes()))),
+    }
+    return [Earned(name, what, total(case, source, runs, text)) for what, text in reports.items()]
 
 
 def _random_checks(case: Case) -> Sequence[str]:
     """Return eight causes, each with the true outcome of a check: a script may make the checks without reading them."""
-    rng, found = random.Random(case.sound), outcomes_of(case.id)
+    rng, found = random.Random(case.sound), outcomes_of(case)
     causes = rng.sample(sorted(load_causes().keys() - {HEALTHY}), 8)
     chosen = ((cause, rng.choice(sorted(found))) for cause in causes)
     return [f"cause: {cause}, check: {check}, outcome: {found[check]}" for cause, check in chosen]

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.run.metrics_log import to_strict
 from harness.run.settings import RunSettings
-from harness.workspace import Workspace, create_workspace
+from harness.workspace.workspace import Workspace, create_workspace
 
 MLP = ("1.weight", "1.bias", "3.weight", "3.bias")
 CNN = tuple(

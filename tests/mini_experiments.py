@@ -9,12 +9,13 @@ from typing import Any
 import torch
 
 from harness.data.loading import load_dataset
-from harness.recipe import Edit, apply_edits, load_recipe
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import Edit, apply_edits
 from harness.run.experiment import Experiment, TensorData, TensorSplit, load_experiment, tensor_data
+from harness.run.files import METRICS_LOG
 from harness.run.metrics_log import Record, batch_records, epoch_records, read_metrics_log
 from harness.run.settings import RunSettings
-from harness.trainer import Training, train
-from harness.workspace import METRICS_LOG
+from harness.run.training import Training, train
 
 MINI = '''\
 """Ten classes of 6x6 grey images, 40 to train on: five batches an epoch."""
@@ -26,7 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness.schedules import warmup_cosine
+from harness.run.schedules import warmup_cosine
 
 EPOCHS = 3
 BATCH_SIZE = 8

@@ -16,10 +16,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 from harness.canonical_setup import Numerics, run_environment
-from harness.exercise import single_run_job
-from harness.run.launch import launch
+from harness.run.files import CHECKPOINT, METRICS_LOG
 from harness.run.settings import RunSettings
-from harness.workspace import CHECKPOINT, METRICS_LOG
+from harness.student.runs import launch, single_run_job
 
 QEMU = "qemu-x86_64"
 # From before AVX; with AVX2 and fused multiply-add; the same from AMD.

@@ -9,7 +9,7 @@ from typing import Any
 from grader.replay.replay import Replay
 from grader.score.canaries import own_evidence, reference_report
 from grader.score.evidence import Evidence
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 
 # Made by `python tests/mini_experiments.py`, in portable numerics, and `gzip -9n`; tests/test_recipes.py checks them.
 LOGS = Path(__file__).parent / "whole_logs"
@@ -30,5 +30,5 @@ def recorded_evidence(recipe_id: str, **changes: Any) -> Evidence:
     """Return the evidence of a submission with the reference fix and report, without weights to evaluate."""
     recipe = load_recipe(recipe_id)
     broken, healthy = recorded_replay(recipe_id), recorded_replay(recipe.experiment)
-    source, report = recipe.healthy_source(), reference_report(recipe_id, broken.log, healthy.log)
+    source, report = recipe.healthy_source(), reference_report(recipe, broken.log, healthy.log)
     return replace(own_evidence(recipe, source, broken, healthy, healthy, report), **changes)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.recipe import Recipe, load_recipes
+from harness.recipes.recipe import Recipe, load_recipes
 
 _QUICK = 5  # one recipe of so many
 RECIPES = load_recipes()[0]

@@ -10,7 +10,7 @@ import pytest
 from attacks import attempts
 from attacks.attempts import ATTEMPTS, Known
 
-from harness.recipe import ROOT
+from harness.recipes.recipe import ROOT
 
 # It may not be tried on whatever started the tests.
 INSIDE = [attempts.signals_upwards]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from commands import FAULT, TRAINER, edit, mistake, run_command, sentence, snapshot, succeed
 
-from harness.recipe import experiment_source
+from harness.recipes.recipe import experiment_source
 
 HEALTHY = experiment_source("digits_mlp")
 RUN = ("--break", "none", "--epochs", "1", "--out", "run")

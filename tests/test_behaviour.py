@@ -33,8 +33,9 @@ from harness.behaviour.sound import (
     read_sound_programs,
 )
 from harness.errors import UserError
-from harness.recipe import BEHAVIOUR, EXERCISES, load_recipe, load_recipes
-from harness.solutions import load_variants
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.known_edits import load_variants
+from harness.recipes.recipe import BEHAVIOUR, EXERCISES, load_recipes
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPES = sorted(recipe.id for recipe in load_recipes()[0])
@@ -163,7 +164,7 @@ def test_a_small_dose_is_seen(recipe: str, edit: tuple[str, str], aspect: str) -
 def test_the_same_program_is_measured_alike_in_another_process(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]);"
-        "from grading import behaviour; from harness.recipe import load_recipe;"
+        "from grading import behaviour; from harness.recipes.recipe import load_recipe;"
         "import torch; torch.set_num_threads(1); import json;"
         "print(json.dumps(behaviour('huge_lr', load_recipe('huge_lr').healthy_source()).model_dump()['behaviour']))"
     )

@@ -11,9 +11,8 @@ from recorded_logs import log_bytes
 from benchmarks import bench
 from benchmarks.measure import HEADINGS, PAGE, Row, interleaved, markdown_table, ratio_row, this_machine, write_section
 from harness.canonical_setup import run_environment
-from harness.exercise import single_run_job
-from harness.run.launch import launch
 from harness.run.settings import RunSettings
+from harness.student.runs import launch, single_run_job
 
 FOLDER = Path(bench.__file__).parent
 

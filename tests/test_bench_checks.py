@@ -18,7 +18,7 @@ from benchmarks.bench_checks import (
 )
 from benchmarks.bench_reports import Area
 from benchmarks.measure import PAGE
-from harness.recipe import load_recipes
+from harness.recipes.recipe import load_recipes
 
 RECIPES = load_recipes()[0]
 THEIRS = Library("theirs", "theirs==1", {"flow": {"model"}, "coverage": {"optimizer", "model"}, "overfit": set()})

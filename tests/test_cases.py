@@ -7,9 +7,10 @@ import pytest
 from grader.selfcheck.cases import cases_page, pair_fixes, silence_problems, twin_problems, what_parts
 from grader.selfcheck.fixes import judge_fixes, problem_of
 from grader.selfcheck.runs import open_runs
-from harness.cases import case_of, load_cases
-from harness.recipe import load_recipe, load_recipes
-from harness.recorded import outcomes_of, trips_of
+from harness.checks.core.outcomes import outcomes_of, trips_of
+from harness.recipes.cases import case_of, load_cases
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import load_recipes
 
 CASES = load_cases()
 OUTCOMES = {name: outcomes_of(name) for name in chain.from_iterable(twins.exercises for twins in CASES.twins)}

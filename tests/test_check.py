@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from made_up_runs import FIXED, change_json, make_workspace, read_lines, seal, write_lines
 
+from harness.checks.core.outcomes import outcomes_of
 from harness.errors import UserError
-from harness.recorded import outcomes_of
 from harness.submission import check
 from harness.submission.check import check_workspace, render_checks
 from harness.submission.check_run import CheckItem
-from harness.workspace import Workspace
+from harness.workspace.workspace import Workspace
 
 
 @pytest.fixture

@@ -11,11 +11,12 @@ from check_subjects import measure_here, say
 from commands import edit, mistake, succeed
 
 from harness.checks import check_names, load_check
-from harness.checks.cli.show import CheckReport, show
 from harness.checks.core.finding import Cell, Finding, Table
-from harness.recipe import Recipe, load_recipe, recipe_ids
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import Recipe, recipe_ids
 from harness.run.settings import RunSettings
-from harness.workspace import create_workspace
+from harness.student.show_checks import CheckReport, show
+from harness.workspace.workspace import create_workspace
 
 HOSTILE = "<script>alert(1)</script>[bold]"
 

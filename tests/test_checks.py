@@ -14,13 +14,13 @@ from mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, mini_run, t
 from other_styles import SOUND
 
 from harness.checks import check_names, load_check, make_check
-from harness.checks.cli.commands import documentation
 from harness.checks.core.finding import Finding
 from harness.checks.core.loss import ties_pairs
 from harness.errors import UserError
-from harness.recipe import Area
+from harness.recipes.recipe import Area
 from harness.run.evaluation import loss_and_accuracy
 from harness.run.metrics_log import format_record
+from harness.student.check_commands import documentation
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

@@ -19,8 +19,8 @@ from fix_styles import (
 )  # fmt: skip
 
 from harness.checks import load_check, make_check
-from harness.recipe import Recipe, load_recipes
-from harness.recorded import mechanisms_of
+from harness.checks.core.outcomes import mechanisms_of
+from harness.recipes.recipe import Recipe, load_recipes
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

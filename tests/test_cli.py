@@ -21,7 +21,7 @@ from commands import (
 from made_up_runs import make_workspace
 
 from harness.cli import cli
-from harness.run.trainer_cli import trainer
+from harness.student.trainer_command import trainer
 
 COMMANDS = sorted(cli.commands)
 # What a command takes from the environment comes through make, and may be anything.
@@ -97,7 +97,9 @@ def test_clean_work_without_a_terminal_needs_a_yes(tmp_path: Path) -> None:
 
 
 def test_a_terminal_without_unicode_is_no_fault(tmp_path: Path) -> None:
-    code = "import harness.cli, harness.summary as s; s.show_exercises = lambda w: print('✓'); harness.cli.main()"
+    code = (
+        "import harness.cli, harness.student.summary as s; s.show_exercises = lambda w: print('✓'); harness.cli.main()"
+    )
     environment = command_environment(PYTHONIOENCODING="ascii")
     assert succeed("exercises", cwd=tmp_path, program=(sys.executable, "-c", code), env=environment) == "?\n"
 
@@ -120,9 +122,9 @@ def test_output_that_goes_nowhere_is_no_fault(where: str, status: int, said: str
 
 def test_a_fault_of_ours_keeps_its_traceback_and_exits_3(tmp_path: Path) -> None:
     code = (
-        "import harness.summary, harness.cli\n"
+        "import harness.student.summary, harness.cli\n"
         "def show_exercises(work): raise RuntimeError('an oversight')\n"
-        "harness.summary.show_exercises = show_exercises\n"
+        "harness.student.summary.show_exercises = show_exercises\n"
         "harness.cli.main()\n"
     )
     done = run_command("exercises", cwd=tmp_path, program=(sys.executable, "-c", code))
@@ -147,7 +149,7 @@ def test_a_run_has_the_seed_of_its_recipe_and_the_code_of_the_working_folder(tmp
 def test_a_reader_that_has_seen_enough_is_no_fault(tmp_path: Path) -> None:
     # What is printed stays in the buffer until the command has ended, and then nobody reads any more.
     program = (
-        "import click, time; from harness.command_line import run_command;"
+        "import click, time; from harness.console.command_line import run_command;"
         "run_command(click.Command('x', callback=lambda: (time.sleep(0.5), print('x'))), 'x')"
     )
     command = f'{sys.executable} -c "{program}" | true; echo ${{PIPESTATUS[0]}}'

@@ -23,14 +23,16 @@ from grader.cli import cli
 from grader.course.course import Course, check_course, read_course
 from grader.course.kit import answers_in, assignment_files, build_kit
 from grader.course.log import read_log
-from grader.replay.request import recipe_of, trusted_requests
+from grader.replay.request import trusted_requests
 from grader.score.canaries import reference_report
-from harness.cases import CaseTable, case_of, course_cases, handed_in_ids, may_be_handed_in
+from harness.checks.core.outcomes import outcomes_of, trips_of
 from harness.errors import UserError
-from harness.exercise import RunOptions, start_exercise, verify_exercise
-from harness.recipe import experiment_source, load_recipe, load_recipes
-from harness.recorded import outcomes_of, trips_of
-from harness.submission.archive import submit
+from harness.recipes.cases import CaseTable, case_of
+from harness.recipes.catalogue import SUITE, Catalogue, load_recipe
+from harness.recipes.recipe import experiment_source, load_recipes
+from harness.run.options import RunOptions
+from harness.student.exercise import start_exercise, verify_exercise
+from harness.student.hand_in import submit
 from harness.written.exercise import FileExercise, load_exercise
 from harness.written.workspace import start_file_exercise
 
@@ -223,21 +225,20 @@ def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
 
 def test_the_grader_knows_the_cases_of_one_course_at_a_time(course: Course, tmp_path: Path) -> None:
     first, second = course.cases(course.find("week-1")), course.cases(course.find("week-2"))
-    assert may_be_handed_in("huge_lr")
-    assert not may_be_handed_in("a1")
-    with course_cases(first):
-        assert handed_in_ids() == ["a1", "a2", "a3"]
-        assert not may_be_handed_in("huge_lr")
-        assert not may_be_handed_in("mystery-1-1")
-        assert not may_be_handed_in("b1")
-        assert load_recipe("a1") == recipe_of("a1") == first[0]
-        assert trips_of("a2") == {**trips_of("frozen_layer"), **trips_of("split_contamination")}
-        assert outcomes_of("a3")
-        before = trusted_requests("a1")
+    assert SUITE.holds("huge_lr")
+    assert not SUITE.holds("a1")
+    catalogue = Catalogue(first)
+    assert catalogue.ids() == ["a1", "a2", "a3"]
+    assert not catalogue.holds("huge_lr")
+    assert not catalogue.holds("mystery-1-1")
+    assert not catalogue.holds("b1")
+    assert catalogue.find("a1") == first[0]
+    assert trips_of(first[1]) == {**trips_of("frozen_layer"), **trips_of("split_contamination")}
+    assert outcomes_of(first[2])
     (other,) = second
-    with course_cases([other.model_copy(update={"id": "a1"})]):  # another course has another a1
-        assert trusted_requests("a1") != before
-        assert trips_of("a1") == {}
+    other = other.model_copy(update={"id": "a1"})  # another course has another a1
+    assert trusted_requests(other) != trusted_requests(first[0])
+    assert trips_of(other) == {}
     with pytest.raises(UserError, match="There is no exercise 'a1'"):
         load_recipe("a1")
     for case in (*first, *second):  # as a worker of a cluster gets it
@@ -253,13 +254,13 @@ def test_submissions_of_an_assignment_are_scored(
 ) -> None:
     out, work = tmp_path / "submissions", tmp_path / "work"
     cases = course.cases(course.find("week-1"))
-    with course_cases(cases):
-        start_exercise("a1", work, RunOptions(), student="ada", bar=False)
-        (work / "a1/experiment.py").write_text(cases[0].healthy_source())
-        workspace = verify_exercise("a1", work, RunOptions(), bar=False)
-        broken, fixed = ((workspace.run_folder(run) / "metrics.log").read_text() for run in ("broken", "fixed"))
-        workspace.report.write_text(reference_report("a1", broken, fixed))
-        data = submit(workspace, "ada", out).path.read_bytes()
+    catalogue = Catalogue(cases)
+    start_exercise("a1", work, RunOptions(), student="ada", bar=False, catalogue=catalogue)
+    (work / "a1/experiment.py").write_text(cases[0].healthy_source())
+    workspace = verify_exercise("a1", work, RunOptions(), bar=False, catalogue=catalogue)
+    broken, fixed = ((workspace.run_folder(run) / "metrics.log").read_text() for run in ("broken", "fixed"))
+    workspace.report.write_text(reference_report(cases[0], broken, fixed))
+    data = submit(workspace, "ada", out).path.read_bytes()
     (out / "bob_a1.tar.gz").write_bytes(repacked(data, student="bob"))
     (out / "cem_b1.tar.gz").write_bytes(repacked(data, student="cem", change=_of_another_week))
     in_time, late = (datetime(2026, 10, day, tzinfo=UTC).timestamp() for day in (26, 29))

@@ -21,9 +21,10 @@ from grader.course.review import waiting
 from grader.intake.handed_in import Arrival, Sender
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import DEFAULT_RUBRIC, Lateness, RuleTotal, Scores, SubmissionScore
-from harness.cases import case_of, load_cases
 from harness.errors import UserError
-from harness.recipe import LEVELS, load_recipe
+from harness.recipes.cases import case_of, load_cases
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import LEVELS
 
 RESULTS = "[assignment.results]\n{} = 2026-10-28T00:00:00\n[assignment.late]"
 

@@ -20,7 +20,8 @@ from notebooks import run_notebook
 from grader.cli import cli
 from grader.course.kit import build_kit, kit_files
 from harness.errors import UserError
-from harness.recipe import ROOT, KitRecipe, experiment_names, experiment_source, load_recipe, recipe_ids
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import ROOT, KitRecipe, experiment_names, experiment_source, recipe_ids
 from harness.run.provenance import harness_hash
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 

@@ -18,9 +18,9 @@ from grader.report.platforms import fill_canvas
 from grader.report.standing import standings
 from grader.score.identity import OTHER_NAME, Student, compared, own_flags
 from grader.score.verdict import Flag, Scores, SubmissionScore
-from harness.cases import Case
 from harness.errors import UserError
-from harness.personal import personal_seed
+from harness.recipes.cases import Case
+from harness.recipes.personal import personal_seed
 
 
 def ids(cases: Sequence[Case]) -> list[str]:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.exercise import default_dataset, single_run_job
-from harness.recipe import experiment_names
-from harness.run.launch import launch
+from harness.recipes.recipe import experiment_names
+from harness.run.options import default_dataset
 from harness.run.settings import RunSettings
+from harness.student.runs import launch, single_run_job
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card that torch can use")
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.checks import load_check
 from harness.errors import UserError
-from harness.recipe import EXERCISES
+from harness.recipes.recipe import EXERCISES
 from harness.written.decision_tree import MOST_PROBLEMS, Tree, parse_tree, walk
 from harness.written.exercise import FileExercise, find_file_exercise, stub
 from harness.written.workspace import check_file, start_file_exercise

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.recipe import ROOT
+from harness.recipes.recipe import ROOT
 
 PAGES = ("antipatterns", "interview", "leakage", "nan")
 _BLOCK = re.compile(

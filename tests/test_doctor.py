@@ -19,7 +19,7 @@ from harness.canonical_setup import run_environment
 from harness.doctor import report
 from harness.doctor.golden import read_table
 from harness.doctor.operations import DIFFERS, OPERATIONS, SENTINELS
-from harness.recipe import Recipe
+from harness.recipes.recipe import Recipe
 from harness.run.provenance import platform_class, same_class
 
 x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the table is that of x86-64 processors")

@@ -9,9 +9,10 @@ from commands import edit, mistake, snapshot, start, succeed
 from made_up_runs import REPORT
 
 from harness.errors import UserError
-from harness.exercise import check_dataset, default_dataset, single_run_job
+from harness.run.options import check_dataset, default_dataset
 from harness.run.settings import RunSettings
-from harness.workspace import prompt_text
+from harness.student.runs import single_run_job
+from harness.workspace.workspace import prompt_text
 
 EXERCISE = ("exercise", "huge_lr", "--epochs", "1")
 

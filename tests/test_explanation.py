@@ -10,9 +10,8 @@ from grader.score import explanation
 from grader.score.canaries import own_evidence
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation
-from harness import recorded
-from harness.cases import CaseTable, course_cases
-from harness.recipe import load_recipe
+from harness.recipes.cases import CaseTable
+from harness.recipes.catalogue import load_recipe
 from harness.submission.log_values import LogValues, load_causes, no_first_sign
 from harness.submission.places import places_of
 
@@ -212,8 +211,8 @@ def test_a_rival_is_ruled_out_by_the_outcome_of_a_check(monkeypatch: pytest.Monk
         "label_permute": {"lr_find": "flat", "data": "sound", "loss_form": "no-reference"},
         "missing_zero_grad": {"lr_find": "within"},
     }
-    monkeypatch.setattr(explanation, "outcomes_of", lambda recipe: found[recipe])
-    monkeypatch.setattr(recorded, "outcomes_of", lambda recipe: found.get(recipe, {}))
+    monkeypatch.setattr(explanation, "outcomes_of", lambda recipe: found[recipe.id])
+    monkeypatch.setattr("harness.checks.core.outcomes.outcomes_of", lambda recipe: found.get(recipe, {}))
 
     def ruled_out(cause: str, check: str, outcome: str) -> float | None:
         second = f"{{cause: {cause}, check: {check}, outcome: {outcome}}}"
@@ -233,8 +232,8 @@ def test_a_rival_is_ruled_out_by_the_outcome_of_a_check(monkeypatch: pytest.Monk
 
 def test_the_first_loss_stands_for_its_check(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"huge_lr": {"first_loss": "chance"}, "label_permute": {"first_loss": "high"}}
-    monkeypatch.setattr(explanation, "outcomes_of", lambda recipe: found[recipe])
-    monkeypatch.setattr(recorded, "outcomes_of", lambda recipe: found.get(recipe, {}))
+    monkeypatch.setattr(explanation, "outcomes_of", lambda recipe: found[recipe.id])
+    monkeypatch.setattr("harness.checks.core.outcomes.outcomes_of", lambda recipe: found.get(recipe, {}))
     for cause, step, expected in (("label_permute", 0, 4), ("missing_zero_grad", 0, 2)):
         second = f"{{cause: {cause}, signal: loss, step: {step}, value: 2.3025}}"
         assert points(report(rivals=(RIVALS[0], second)))["ruled_out"] == expected
@@ -276,20 +275,19 @@ def test_a_healthy_run_is_proved_by_causes_of_four_areas_and_two_checks() -> Non
         found = judge_explanation(own_evidence(case, case.broken_source(), run, run, run, text), True)
         return {check.id: check.points for check in found}["ruled_out"]
 
-    with course_cases([case]):
-        assert ruled_out(*checks.values()) == 4
-        assert ruled_out(values["loop"], values["pipeline"], checks["model"], checks["optimizer"]) == 4
-        assert ruled_out(*values.values(), checks["model"]) == 3, "one check"
-        assert ruled_out(*values.values()) == 2, "no check"
-        assert ruled_out(values["pipeline"], *checks.values()) == 4, "a check of an area goes before a value"
-        assert ruled_out(checks["pipeline"], "cause: split_norm_mismatch, check: preparation, outcome: alike") == 1, (
-            "one area"
-        )
-        assert ruled_out(foreign, *list(checks.values())[:3]) == 3
-        assert ruled_out(*[foreign.replace("epoch: 0", f"epoch: {epoch}") for epoch in range(5)]) == 0
-        late = [
-            "cause: bad_luck, check: data, outcome: sound",
-            *(f"cause: luck_{n}, check: data, outcome: sound" for n in "abc"),
-        ]
-        assert ruled_out(*late, *checks.values()) == 2, "the first six are read"
-        assert ruled_out() == 0
+    assert ruled_out(*checks.values()) == 4
+    assert ruled_out(values["loop"], values["pipeline"], checks["model"], checks["optimizer"]) == 4
+    assert ruled_out(*values.values(), checks["model"]) == 3, "one check"
+    assert ruled_out(*values.values()) == 2, "no check"
+    assert ruled_out(values["pipeline"], *checks.values()) == 4, "a check of an area goes before a value"
+    assert ruled_out(checks["pipeline"], "cause: split_norm_mismatch, check: preparation, outcome: alike") == 1, (
+        "one area"
+    )
+    assert ruled_out(foreign, *list(checks.values())[:3]) == 3
+    assert ruled_out(*[foreign.replace("epoch: 0", f"epoch: {epoch}") for epoch in range(5)]) == 0
+    late = [
+        "cause: bad_luck, check: data, outcome: sound",
+        *(f"cause: luck_{n}, check: data, outcome: sound" for n in "abc"),
+    ]
+    assert ruled_out(*late, *checks.values()) == 2, "the first six are read"
+    assert ruled_out() == 0

@@ -9,11 +9,11 @@ import pytest
 from mini_experiments import edited
 from sandbox_marks import needs_sandbox
 
-from grader.replay.request import recipe_of
 from grader.score.fix import CORRECT, MASKED
 from grader.selfcheck.fixes import judge_fixes
 from grader.selfcheck.runs import Runs, open_runs
-from harness.solutions import KnownFix
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.known_edits import KnownFix
 
 FILE = Path(__file__).with_name("failed_fixes.toml")
 CASES = [
@@ -33,7 +33,7 @@ def runs() -> Iterator[Runs]:
 
 @pytest.mark.parametrize(("exercise", "case"), CASES)
 def test_a_fix_that_was_misjudged_gets_a_fair_verdict(exercise: str, case: dict[str, Any], runs: Runs) -> None:
-    recipe = recipe_of(exercise)
+    recipe = load_recipe(exercise)
     edits = [(find, replace) for find, replace in case["edits"]]
     ((_, (correct, minimal)),) = judge_fixes(
         [KnownFix(recipe, case["id"], "full", edited(recipe.broken_source(), *edits))], runs

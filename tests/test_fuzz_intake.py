@@ -12,7 +12,8 @@ from intake_archives import COMMANDS, contents, manifest, member, packed, parsed
 from grader.intake.archive import Rejected, read_members
 from grader.intake.submission import Submission, parse_manifest
 from grader.replay.request import requests_of
-from harness.recipe import experiment_source
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import experiment_source
 from harness.submission.archive import FILES, FileManifest
 
 pytestmark = LARGE
@@ -122,7 +123,7 @@ def test_what_a_submission_says_of_itself_is_taken_or_refused(commands: str, met
 
     def taken() -> Submission:
         found = parsed("ada_huge_lr", data)
-        assert requests_of(found)["fixed"].key
+        assert requests_of(found, load_recipe("huge_lr"))["fixed"].key
         return found
 
     found = outcome(taken, Rejected)

@@ -15,9 +15,9 @@ from grader.replay.request import Role
 from grader.report.pages import render_submission
 from grader.score.scoring import score_submission
 from grader.score.verdict import CRITERIA, Scores, load_weights, scores_json
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 from harness.submission.archive import Manifest
-from harness.workspace import RUNS, Run
+from harness.workspace.workspace import RUNS, Run
 
 pytestmark = LARGE
 RECIPE = load_recipe("huge_lr")
@@ -84,7 +84,7 @@ def test_any_submission_is_scored_and_shown(
         "broken": broken.model_copy(update={"platform": PLATFORM}), "fixed": fixed, "reference": _replay(1, "OK", 0.95),
         **({} if same_class else {"broken again": broken, "fixed again": fixed}),
     }  # fmt: skip
-    graded = outcome(lambda: score_submission(submission, replays, load_weights()))
+    graded = outcome(lambda: score_submission(submission, load_recipe("huge_lr"), replays, load_weights()))
     assert graded is not None
     row = graded.row
     for criterion in CRITERIA:

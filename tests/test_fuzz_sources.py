@@ -6,11 +6,12 @@ from fuzzing import LARGE, examples, mutated_text, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.intake.program import Unparsable, parse_experiment, program_digest
 from grader.score.fix import judge_minimality
 from grader.syntax.edit_size import changed_areas, edit_sizes
 from grader.syntax.plain_edit import plain_edit
-from harness.recipe import experiment_source, load_recipe
+from grader.syntax.program import Unparsable, parse_experiment, program_digest
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import experiment_source
 
 pytestmark = LARGE
 _RECIPE = load_recipe("huge_lr")

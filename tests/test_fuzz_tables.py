@@ -17,8 +17,9 @@ from grader.report.gradebook import export, gradebook, gradebook_json
 from grader.report.pages import render_class_page, render_submission
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights, read_scores, scores_json
 from harness.errors import UserError
-from harness.recipe import EXERCISES, SOLUTIONS, load_recipe
-from harness.solutions import load_variants
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.known_edits import load_variants
+from harness.recipes.recipe import EXERCISES, SOLUTIONS
 
 pytestmark = LARGE
 ID = "huge_lr"

@@ -24,9 +24,9 @@ from grader.score.verdict import (
     rescored,
     total_of,
 )
-from harness.cases import CaseTable
 from harness.errors import UserError
-from harness.recipe import load_recipe
+from harness.recipes.cases import CaseTable
+from harness.recipes.catalogue import load_recipe
 
 BROKEN = load_recipe("huge_lr")
 HEALTHY = CaseTable(id="a1", experiment="digits_mlp").case()

@@ -8,16 +8,18 @@ import pytest
 from commands import mistake, succeed
 from made_up_runs import BROKEN, FIXED, make_workspace, read_lines
 
-from harness import goal
-from harness.attempts import edit_of, find_attempt, keep_attempt, list_attempts, size_of
-from harness.cases import case_of, load_mystery
 from harness.checks import Finding
 from harness.errors import UserError
-from harness.goal import Criterion, OnThisMachine, wanted
-from harness.recipe import Goal, Recipe, load_recipe, load_recipes
+from harness.recipes.cases import case_of
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.mysteries import load_mystery
+from harness.recipes.recipe import Goal, Recipe, load_recipes
 from harness.run.settings import RunSettings
+from harness.student import goal
+from harness.student.attempts import edit_of, find_attempt, keep_attempt, list_attempts, size_of
+from harness.student.goal import Criterion, OnThisMachine, wanted
 from harness.submission.log_values import load_causes
-from harness.workspace import Workspace, remove_workspace
+from harness.workspace.workspace import Workspace, remove_workspace
 
 OURS = load_recipe("huge_lr")
 RECIPE = OURS.model_copy(

@@ -9,7 +9,7 @@ from grading import evidence, replay
 from grader.score.evidence import doubt
 from grader.score.scoring import flags_of
 from grader.syntax.plain_edit import Suspicion
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"

@@ -29,8 +29,8 @@ from grader.score.canaries import canary_problem, canary_requests
 from grader.score.evidence import Evidence
 from grader.score.scoring import score_evidence
 from grader.score.verdict import CRITERIA, Criterion, CriterionScore, Weights, load_weights
-from harness.exercise import RunOptions
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
+from harness.run.options import RunOptions
 
 RECIPE = "huge_lr"
 BROKEN = load_recipe(RECIPE).broken_source()
@@ -73,7 +73,10 @@ def classroom(honest: HonestClass, tmp_path_factory: pytest.TempPathFactory) -> 
     for odd, content in ((b"ren\xe9_huge_lr.tar.gz", good), (b"zo\xeb_huge_lr.tar.gz", b"")):
         (out / os.fsdecode(odd)).write_bytes(content)
     honest.remember(folder / "replays")
-    two = [requests_of(taken(out / f"{student}_huge_lr.tar.gz"))["fixed"] for student in ("ada", "dan")]
+    two = [
+        requests_of(taken(out / f"{student}_huge_lr.tar.gz"), load_recipe(RECIPE))["fixed"]
+        for student in ("ada", "dan")
+    ]
     honest.remember(folder / "known", without=two)
     done = grader("score", "submissions", "--jobs", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -241,11 +244,11 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
     classroom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = Replays(local_executor(Replayer(run_in_sandbox, tmp_path), jobs=1), classroom / "replays")
-    broken, reference, repeated, checks, *behaviours = map(known.of, canary_requests(RECIPE))
+    broken, reference, repeated, checks, *behaviours = map(known.of, canary_requests(load_recipe(RECIPE)))
 
     def problem(**changed: Replay) -> str:
         replays = {"broken": broken, "reference": reference, "repeated": repeated, "checks": checks, **changed}
-        return canary_problem(RECIPE, [*replays.values(), *behaviours], load_weights())
+        return canary_problem(load_recipe(RECIPE), [*replays.values(), *behaviours], load_weights())
 
     assert problem() == ""
     for run in ("broken", "reference", "repeated", "checks"):

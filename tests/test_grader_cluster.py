@@ -18,15 +18,15 @@ from intake_archives import taken
 from test_imports import loaded
 
 from grader.cli import cli
+from grader.progress import Progress
 from grader.replay import cluster as module
 from grader.replay.cluster import open_cluster
 from grader.replay.data import DataFiles, ReplayData
 from grader.replay.replay import Replay
 from grader.replay.replays import Replays
 from grader.replay.request import Request, requests_of
-from grader.report.text import Progress
 from harness.errors import UserError
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 from harness.run.settings import RunSettings
 
 RECIPE = load_recipe("huge_lr")
@@ -203,7 +203,7 @@ def test_a_class_gets_the_same_bytes_from_a_cluster_that_loses_a_worker(honest: 
     submissions.mkdir()
     for name, data in honest.tarballs.items():
         (submissions / name).write_bytes(data)
-    missing = [requests_of(taken(submissions / name))["fixed"] for name in honest.tarballs]
+    missing = [requests_of(taken(submissions / name), RECIPE)["fixed"] for name in honest.tarballs]
     honest.remember(tmp_path / "known")
     honest.remember(tmp_path / "some", without=missing)
     real = Lab(tmp_path)

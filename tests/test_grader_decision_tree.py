@@ -15,8 +15,8 @@ from grader.written.decision_tree import (
     sound_outcomes,
 )
 from grader.written.judgement import with_points
-from harness import recorded
 from harness.checks import check_names, load_check
+from harness.checks.core import outcomes
 from harness.errors import UserError
 from harness.written.decision_tree import CASES, HEALTHY, parse_tree
 from harness.written.exercise import find_file_exercise, stub
@@ -45,7 +45,7 @@ def test_the_reference_earns_everything_whatever_was_measured(monkeypatch: pytes
     def trips_of(recipe: str) -> dict[str, str]:
         if recipe == missing:
             raise UserError("not measured")
-        return recorded.trips_of(recipe)
+        return outcomes.trips_of(recipe)
 
     monkeypatch.setattr("grader.written.decision_tree.trips_of", trips_of)
     assert missing not in experiments()

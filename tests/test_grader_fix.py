@@ -12,7 +12,7 @@ from grader.score.measured import measurements
 from grader.score.verdict import Check
 from grader.selfcheck.runs import request_of
 from grader.syntax.plain_edit import Suspicion
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 from harness.run.settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
@@ -158,12 +158,12 @@ def test_settings_under_which_nothing_fails_are_replaced_by_the_recipes_own(reci
         "fixed": touched,
     }
     requests = {role: request_of(loaded, source, chosen, trusted=role != "fixed") for role, source in sources.items()}
-    replays: dict[Role, Replay] = {role: replay_with(recipe, one.source, chosen) for role, one in requests.items()}
+    replays: dict[Role, Replay] = {role: replay_with(loaded, one.source, chosen) for role, one in requests.items()}
     further = further_requests(requests, replays)
     assert {role: (one.settings, one.source) for role, one in further.items()} == {
         f"own {role}": (own, source) for role, source in sources.items()
     }
-    replays |= {role: replay_with(recipe, one.source, one.settings) for role, one in further.items()}
+    replays |= {role: replay_with(loaded, one.source, one.settings) for role, one in further.items()}
     rest = further_requests({**requests, **further}, replays)
     assert all(one.kind == "behaviour" and one.settings.batch_size == 64 for one in rest.values())
     made = evidence(recipe, touched, settings=chosen, own=further and replays)

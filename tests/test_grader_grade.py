@@ -12,21 +12,22 @@ from special_cases import special_cases
 
 import grader.grade as grade_module
 import grader.replay.replays as replays_module
-from grader.grade import grade
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
+from grader.judge import judge_files
+from grader.progress import Progress
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
-from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
 from grader.score.scoring import Score, ignored_flags, score_submission
 from grader.score.verdict import SubmissionScore, load_weights
 from grader.score.work_limit import work_limit
 from grader.session import Grading
 from harness.errors import UserError
+from harness.recipes.catalogue import SUITE
 
 
 class Known(Replayer):
@@ -43,7 +44,9 @@ def graded(submissions: Path, cache: Path, replays: Replays | None = None) -> Ma
     """Grade a class whose replays are in the cache, or come from `replays`."""
     replayer = Replayer(run_in_sandbox, cache / "no data")
     replays = replays or Replays(local_executor(replayer, jobs=1), cache)
-    found = grade(read_folder(submissions).files, Grading(replays, replayer, cache, load_weights(), jobs=1), Progress())
+    found = judge_files(
+        read_folder(submissions).files, Grading(replays, replayer, SUITE, cache, load_weights(), jobs=1), Progress()
+    )
     return {item.row.submission: item for item in found}
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.intake.program import Unparsable, imported_paths, parse_experiment, path_of, program_digest, tree_digest
+from grader.syntax.program import Unparsable, imported_paths, parse_experiment, path_of, program_digest, tree_digest
 from harness.submission.limits import EXPERIMENT_BYTES
 
 

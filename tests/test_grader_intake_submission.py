@@ -27,9 +27,10 @@ from made_up_runs import make_workspace
 from grader.intake.archive import Rejected, read_tarball
 from grader.intake.submission import Submission
 from grader.replay.request import Role, requests_of
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 from harness.run.settings import RunSettings
-from harness.submission.archive import FILES, build_submission, submit
+from harness.student.hand_in import submit
+from harness.submission.archive import FILES, build_submission
 from harness.submission.limits import REPORT_BYTES, TARBALL_BYTES
 
 
@@ -229,5 +230,5 @@ def test_ours_is_run_in_place_of_a_program_that_differs_by_comments_only(ours: R
     source = {"reference": recipe.healthy_source(), "broken": recipe.broken_source()}[ours]
     for more, same in (("# mine\n", True), ("MINE = 1\n", False)):
         files = contents(experiment=f"{source}\n{more}".encode())
-        asked = requests_of(parsed("ada_huge_lr", packed({**files, "manifest.json": manifest(files)})))
+        asked = requests_of(parsed("ada_huge_lr", packed({**files, "manifest.json": manifest(files)})), recipe)
         assert (asked["fixed"] == asked[ours]) == asked["fixed"].trusted == same

@@ -7,8 +7,9 @@ from sampling import every_recipe
 
 from grader.score.fix import judge_minimality
 from grader.score.verdict import Check
-from harness.recipe import Recipe, load_recipe
-from harness.solutions import known_fixes
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.known_edits import known_fixes
+from harness.recipes.recipe import Recipe
 from harness.submission.limits import EXPERIMENT_BYTES
 
 # Points of 8. Only correct fixes are judged, so the other verdicts have no bounds here.

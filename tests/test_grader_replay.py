@@ -9,14 +9,14 @@ import pytest
 from mini_experiments import edited
 from sandbox_marks import needs_sandbox
 
-from grader.intake.program import tree_digest
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
 from grader.replay.request import Request, check_request
 from grader.sandbox import SandboxResult, run_in_sandbox
-from harness.recipe import load_recipe
-from harness.run.launch import launch
+from grader.syntax.program import tree_digest
+from harness.recipes.catalogue import load_recipe
 from harness.run.settings import RunJob, RunSettings
+from harness.student.runs import launch
 from harness.submission.limits import LOG_BYTES
 
 RECIPE = load_recipe("huge_lr")

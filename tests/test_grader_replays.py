@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from grader.intake.program import tree_digest
+from grader.progress import Progress
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox
 from grader.replay.replays import Made, Replays, Waiting, local_executor
 from grader.replay.request import RUN_LIMITS, Request, in_time, trusted_requests
-from grader.report.text import Progress
 from grader.sandbox import Command, SandboxResult, Status, StopSignal
+from grader.syntax.program import tree_digest
 from harness.errors import UserError
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 from harness.run import provenance
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
@@ -190,11 +190,11 @@ def test_all_runs_of_a_submission_share_its_time(tmp_path: Path) -> None:
     given, sandbox = ended("XX", 50)
     made = Replayer(sandbox, tmp_path).make(replace(request(SOUND), seconds=90))
     assert (given, made.seconds) == ([90, 40], 100)
-    broken, reference = trusted_requests(RECIPE.id, LONG)
+    broken, reference = trusted_requests(RECIPE, LONG)
     assert broken.seconds == reference.seconds == RUN_LIMITS.seconds / 3
 
     def left(*seconds: float, lasting: bool = False, settings: RunSettings = LONG) -> float:
-        earlier = zip((*trusted_requests(RECIPE.id, settings), request(SOUND)), seconds, strict=False)
+        earlier = zip((*trusted_requests(RECIPE, settings), request(SOUND)), seconds, strict=False)
         replays = {item: Replay(status="OK", seconds=cost, lasting=lasting) for item, cost in earlier}
         return in_time(request(SOUND), replays).seconds / RUN_LIMITS.seconds
 

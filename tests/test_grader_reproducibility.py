@@ -12,9 +12,10 @@ from grader.replay.replay import Replay
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence
 from grader.score.reproducibility import judge_reproducibility, trusted_log
-from harness.recipe import Symptom, load_recipe
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import Symptom
 from harness.run.settings import RunSettings
-from harness.workspace import Run
+from harness.workspace.workspace import Run
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
@@ -127,7 +128,7 @@ def another_fix() -> Replay:
 
 def another_seed() -> Replay:
     recipe = load_recipe(RECIPE)
-    return replay_with(RECIPE, recipe.healthy_source(), RunSettings(seed=7, dataset=recipe.dataset))
+    return replay_with(recipe, recipe.healthy_source(), RunSettings(seed=7, dataset=recipe.dataset))
 
 
 FORGED: dict[str, Callable[[str], bytes]] = {

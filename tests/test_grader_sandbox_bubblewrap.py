@@ -20,7 +20,7 @@ from grader.course.kit import kit_files
 from grader.replay.replayer import visible_folders
 from grader.sandbox import HIDDEN_FROM_STUDENTS, bubblewrap
 from grader.sandbox.bubblewrap import hidden_paths
-from harness.recipe import ROOT
+from harness.recipes.recipe import ROOT
 
 in_both_engines = pytest.mark.usefixtures("engine")
 

@@ -34,7 +34,7 @@ from grader.sandbox import (
     run_unsandboxed,
 )
 from grader.sandbox.bubblewrap import bwrap_command
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 from harness.run.settings import RunSettings
 
 pytestmark = needs_sandbox

@@ -8,7 +8,7 @@ from mini_experiments import edited
 
 from grader.syntax import edit_size
 from grader.syntax.edit_size import AREAS, changed_areas, edit_sizes, functions_changed
-from harness.recipe import experiment_source
+from harness.recipes.recipe import experiment_source
 from harness.run.experiment import CONSTANTS, FUNCTIONS
 
 CNN = experiment_source("shapes_cnn")

@@ -19,7 +19,7 @@ from torch import nn
 from grader.syntax import grammar
 from grader.syntax.kinds import HARMLESS_ATTRIBUTES, HARMLESS_METHODS
 from grader.syntax.plain_edit import MODULE, _Judge, plain_edit
-from harness.recipe import experiment_source
+from harness.recipes.recipe import experiment_source
 
 MLP, TAGGER, RESUME, LORA = map(experiment_source, ("digits_mlp", "marks_tagger", "digits_resume", "digits_lora"))
 RULES = {"visit", "block", "check", "name", "free", "empty"}

@@ -6,8 +6,8 @@ from mini_experiments import edited
 from sampling import every_recipe
 
 from grader.syntax.plain_edit import MOST_NODES, plain_edit
-from harness.recipe import Recipe, experiment_source
-from harness.solutions import known_fixes
+from harness.recipes.known_edits import known_fixes
+from harness.recipes.recipe import Recipe, experiment_source
 
 MLP = experiment_source("digits_mlp")
 

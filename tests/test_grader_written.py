@@ -16,10 +16,10 @@ from sandbox_marks import needs_sandbox
 from grader.grade import score_folder
 from grader.intake.archive import Rejected
 from grader.intake.submission import Answer, Submission, parse_submission
+from grader.progress import Progress
 from grader.replay.replayer import Replayer
 from grader.report.gradebook import COLUMNS, gradebook
 from grader.report.pages import render_class_page, render_submission
-from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in
 from grader.session import ScoreOptions

@@ -22,9 +22,8 @@ from grader.course.gradescope import Settings, bundle, results, run
 from grader.report.write import write_zip
 from grader.score.identity import compared
 from grader.score.verdict import SubmissionScore, lost, open_check
-from harness.cases import course_cases
 from harness.errors import UserError
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import Catalogue
 from harness.submission.document import visible
 
 if TYPE_CHECKING:
@@ -217,11 +216,11 @@ def test_a_case_of_a_course_is_scored_under_the_students_own_seed(tmp_path: Path
     file = write_course(tmp_path)
     course = read_course(file)
     assignment = course.find("week-2")
-    with course_cases(course.cases(assignment)):
-        template = broken_workspace("b1", tmp_path / "template", student="ada")
-        source = load_recipe("b1").broken_source()
-        handed_in = example_submission("b1", "ada", source, template, tmp_path / "work", tmp_path)
-        copied = repacked(handed_in.read_bytes(), student="bob")
+    catalogue = Catalogue(course.cases(assignment))
+    template = broken_workspace("b1", tmp_path / "template", student="ada", catalogue=catalogue)
+    source = catalogue.find("b1").broken_source()
+    handed_in = example_submission("b1", "ada", source, template, tmp_path / "work", tmp_path, catalogue=catalogue)
+    copied = repacked(handed_in.read_bytes(), student="bob")
     root = unpacked(tmp_path, Settings(("b1",), "visible", assignment="week-2"), file)
     (root / "submission" / "ada_b1.tar.gz").write_bytes(handed_in.read_bytes())
     data = run_in_a_clean_root(root)

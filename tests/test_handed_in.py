@@ -30,11 +30,12 @@ from grader.intake.submission import parse_submission
 from grader.intake.times import Times, read_times
 from grader.report.pages import arrival_words, render_class_page
 from grader.report.text import file_stem
-from grader.score.identity import OTHER_NAME, Student, compared, left_out, settled
+from grader.score.identity import OTHER_NAME, Student, compared, left_out, name_student, settled
 from grader.score.scoring import unscored
 from grader.score.verdict import Scores, SubmissionScore, read_scores
 from grader.session import ScoreOptions
 from harness.errors import UserError
+from harness.written.exercise import exercise_ids
 
 Files = Mapping[str, bytes]
 MOMENT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -531,7 +532,7 @@ def rows_of(tmp_path: Path, files: Files) -> list[SubmissionScore]:
             row = unscored(file.name, "", student=read.student, exercise=read.recipe).row
         except Rejected as error:
             row = unscored(file.name, error.code, student=error.student, exercise=error.recipe, rejected=True).row
-        rows.append(replace(row, arrival=file.arrival))
+        rows.append(replace(name_student(row, exercise_ids()), arrival=file.arrival))
     return rows
 
 

@@ -15,11 +15,12 @@ from grader.replay.request import Role
 from grader.score.scoring import score_submission
 from grader.score.verdict import load_weights
 from harness.errors import UserError
-from harness.hints import give_hint
-from harness.progress import MOST_HINTS, progress_of
-from harness.recipe import load_recipe, recipe_ids
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import recipe_ids
+from harness.student.hints import give_hint
 from harness.submission.archive import build_submission
-from harness.workspace import remove_workspace
+from harness.workspace.progress import MOST_HINTS, progress_of
+from harness.workspace.workspace import remove_workspace
 
 
 @pytest.mark.parametrize("recipe_id", recipe_ids())
@@ -85,7 +86,7 @@ def test_the_instructor_sees_how_many_and_no_point_is_lost() -> None:
     rows = []
     for changed in ({}, {"hints": 2}):
         item = parsed("ada_huge_lr", packed(whole(**changed)))
-        rows.append(score_submission(item, replays, load_weights()).row)
+        rows.append(score_submission(item, load_recipe("huge_lr"), replays, load_weights()).row)
     without, with_two = rows
     assert with_two.criteria == without.criteria
     assert [flag.message for flag in with_two.flags if flag not in without.flags] == [

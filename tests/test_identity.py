@@ -15,20 +15,23 @@ from grader.course.review import decide, waiting
 from grader.intake.handed_in import read_folder
 from grader.report.gradebook import export
 from grader.report.pages import render_submission
-from grader.score.identity import compared, identified, is_unseen, left_out
+from grader.score.identity import compared, identify, is_unseen, left_out, name_student
 from grader.score.scoring import unscored
 from grader.score.verdict import SCORES, SubmissionScore, read_scores, scores_json
+from harness.written.exercise import exercise_ids
+
+EXERCISES = exercise_ids()
 
 
 def ids(name: str, student: str | None = "ada", exercise: str | None = "huge_lr") -> list[str]:
-    return [flag.id for flag in identified(name, student, exercise)[2]]
+    return [flag.id for flag in identify(name, student, exercise, EXERCISES)[2]]
 
 
 def row_of(name: str, student: str | None = None, exercise: str = "huge_lr") -> SubmissionScore:
     """Return the row of a graded submission with this manifest, or of an archive that cannot be read."""
     if student is None:
-        return unscored(name, "No archive.", rejected=True).row
-    found, exercise, flags = identified(name, student, exercise)
+        return name_student(unscored(name, "No archive.", rejected=True).row, EXERCISES)
+    found, exercise, flags = identify(name, student, exercise, EXERCISES)
     return make_row(name, found, exercise, {}, flags=flags)
 
 
@@ -44,7 +47,7 @@ def flags_of(*rows: SubmissionScore) -> dict[str, list[str]]:
     ],
 )  # fmt: skip
 def test_a_platform_may_put_its_words_around_a_name(name: str) -> None:
-    assert identified(name, "ada", "huge_lr") == ("ada", "huge_lr", ())
+    assert identify(name, "ada", "huge_lr", EXERCISES) == ("ada", "huge_lr", ())
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def test_a_platform_may_put_its_words_around_a_name(name: str) -> None:
     ],
 )
 def test_a_file_named_for_another_keeps_its_own_name_and_counts_nowhere(name: str, student: str, row: str) -> None:
-    assert identified(name, student, "huge_lr")[0] == row
+    assert identify(name, student, "huge_lr", EXERCISES)[0] == row
     assert "other name" in ids(name, student)
     ada, other = row_of("ada_huge_lr", "ada"), row_of(name, student)
     assert left_out(compared([ada, other])).keys() == {name}

@@ -68,5 +68,7 @@ def test_modules_that_do_not_train_do_not_import_torch() -> None:
     paths = modules("harness/page", "harness/submission")
     drawn = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
     light = [name for name in drawn if not name.endswith("__init__")]
-    assert "torch" not in loaded("harness.exercise", "harness.summary", "harness.run.run_job", *light)
+    assert "torch" not in loaded(
+        "harness.student.exercise", "harness.student.summary", "harness.student.run_process", *light
+    )
     assert "torch" in loaded("harness.trainer")  # so the line above looks at something

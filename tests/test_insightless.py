@@ -3,7 +3,8 @@
 import pytest
 from insightless import UNTOUCHED, Earned, earned, earned_on_healthy, edits, sound_cases, table, too_much
 
-from harness.recipe import load_recipe, recipe_ids
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import recipe_ids
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 # Every fifteenth recipe: another one as soon as one is added before it.

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UserError
-from harness.recipe import SOLUTIONS, Recipe, experiment_names, experiment_source, load_recipes
-from harness.solutions import known_fixes, load_shared_edits, load_variants
+from harness.recipes.known_edits import known_fixes, load_shared_edits, load_variants
+from harness.recipes.recipe import SOLUTIONS, Recipe, experiment_names, experiment_source, load_recipes
 
 RECIPES = load_recipes()[0]
 VARIANTS = 'format_version = 1\n[full]\nmine = [["a", "b"], ["c", "d"]]\n'

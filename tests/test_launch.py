@@ -23,7 +23,8 @@ from commands import (
     wait_until,
 )
 
-from harness.run.launch import ChildFault, ChildJob, launch_child
+from harness.errors import ChildFault
+from harness.run.launch import ChildJob, launch_child
 
 # Some 300 batches in an epoch: time enough to stop it in the middle of one.
 LONG = ("--break", "none", "--batch", "4", "--epochs", "5", "--out", "run")
@@ -162,7 +163,7 @@ def train_step(model, optimizer, inputs, labels):
 
 def script(folder: Path, more: str) -> Path:
     """Write the healthy experiment with something appended, and return its path."""
-    from harness.recipe import experiment_source
+    from harness.recipes.recipe import experiment_source
 
     path = folder / "experiment.py"
     path.write_text(experiment_source("digits_mlp") + more)

@@ -14,13 +14,15 @@ from grader.intake.archive import Rejected
 from grader.intake.submission import Answer, Submission, parse_submission
 from harness.cli import cli
 from harness.errors import UserError
-from harness.run.settings import RunSettings
+from harness.run import settings as run_settings
+from harness.run.settings import MOST_BATCH_SIZE, MOST_EPOCHS, RunSettings
+from harness.student.hand_in import submit
 from harness.submission import limits
-from harness.submission.archive import FILES, SUFFIX, build_submission, deterministic_tar_gz, submit, with_manifest
+from harness.submission.archive import FILES, SUFFIX, build_submission, deterministic_tar_gz, with_manifest
 from harness.submission.check import check_workspace
 from harness.submission.commands import COMMANDS
 from harness.submission.program import Unparsable, parse_experiment
-from harness.workspace import Workspace
+from harness.workspace.workspace import Workspace
 from harness.written.exercise import find_file_exercise
 from harness.written.workspace import file_items, start_file_exercise
 
@@ -141,8 +143,8 @@ CASES: dict[str, tuple[Fill, str, str]] = {
     "REPORT_BYTES": (pad_report, "report: front matter", "larger than 256 KiB: shorten it, or shrink the pictures"),
     "FILE_BYTES": (pad_file("checkpoint.pt", limits.FILE_BYTES), "fixed: size", "larger than 32 MiB: keep the network"),
     "FILES_BYTES": (pad_all, "archive: size", "more than 63 MiB together: keep the network"),
-    "EPOCHS": (settings(epochs=limits.EPOCHS), "archive: commands", "at most 1000 epochs .*: start over with"),
-    "BATCH_SIZE": (settings(batch_size=limits.BATCH_SIZE), "archive: commands", "65536 examples .*: start over with"),
+    "MOST_EPOCHS": (settings(epochs=MOST_EPOCHS), "archive: commands", "1000 epochs .*: start over with"),
+    "MOST_BATCH_SIZE": (settings(batch_size=MOST_BATCH_SIZE), "archive: commands", "65536 examples .*: start over"),
 }  # fmt: skip
 # These follow from the others, whatever a workspace holds: see the tests below.
 IMPLIED = {"MANIFEST_BYTES", "COMMANDS_BYTES", "TARBALL_BYTES", "MEMBERS", "NAME_BYTES", "EXTENSION_BYTES"}
@@ -151,6 +153,7 @@ OTHERS = {"ANSWER_BYTES", "STUDENT_CHARACTERS", "STUDENT_BYTES"}
 
 def test_every_limit_is_tried() -> None:
     named = {name for name, value in vars(limits).items() if name.isupper() and isinstance(value, int)}
+    named |= {name for name in vars(run_settings) if name.startswith("MOST_")}
     assert named - {"KIB", "MIB"} == CASES.keys() | IMPLIED | OTHERS
 
 
@@ -196,7 +199,7 @@ def test_what_exceeds_a_limit_is_found_before_it_is_handed_in(workspace: Workspa
 def test_what_make_submit_adds_fits_into_the_rest(workspace: Workspace) -> None:
     """The manifest, the commands, headers and names never exceed a limit if the files do not."""
     pad_all(workspace, 0)
-    settings(epochs=limits.EPOCHS, batch_size=limits.BATCH_SIZE)(workspace, 0)
+    settings(epochs=MOST_EPOCHS, batch_size=MOST_BATCH_SIZE)(workspace, 0)
     members = build_submission(workspace, "\u674e" * 42)
     assert len(members[COMMANDS]) < limits.COMMANDS_BYTES
     assert len(members["manifest.json"]) < limits.MANIFEST_BYTES

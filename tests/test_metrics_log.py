@@ -8,17 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UserError
-from harness.run.metrics_log import (
-    BATCHES_AT_ONCE,
-    LogWriter,
-    Record,
-    batch_records,
-    epoch_records,
-    format_record,
-    parse_log,
-    read_metrics_log,
-)
-from harness.run.recorder import BatchMeasurements
+from harness.run.metrics_log import Record, batch_records, epoch_records, format_record, parse_log, read_metrics_log
+from harness.run.recorder import BATCHES_AT_ONCE, BatchMeasurements, LogWriter
 
 TABLE_NAMES = ("grad_mean", "grad_norm_by_parameter", "activations")
 NUMBERS = st.none() | st.integers(-(2**53), 2**53) | st.floats()

@@ -13,13 +13,15 @@ from grader.score.explanation import judge_explanation, places_of_causes
 from grader.score.fix import judge_fix
 from grader.score.scoring import score_evidence
 from grader.score.verdict import DEFAULT_RUBRIC, Check, load_weights, total_of
-from harness import cases
-from harness.cases import Case, draw_mystery, load_mystery, mystery_name
+from harness.checks.core.outcomes import trips_of
 from harness.errors import UserError
-from harness.progress import note_progress
-from harness.recipe import LEVELS, KitRecipe, load_recipe, load_recipes
-from harness.recorded import trips_of
-from harness.workspace import prompt_text
+from harness.recipes import mysteries
+from harness.recipes.cases import Case
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.mysteries import draw_mystery, load_mystery, mystery_name
+from harness.recipes.recipe import LEVELS, KitRecipe, load_recipes
+from harness.workspace.progress import begun_exercises, note_progress
+from harness.workspace.workspace import prompt_text
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 NAMES = [mystery_name(level, number) for level in range(1, LEVELS + 1) for number in range(1, 41)]
@@ -55,7 +57,7 @@ def test_neither_name_nor_title_nor_prompt_nor_hints_tell_a_recipe() -> None:
 
 def test_another_recipe_changes_no_name_that_does_not_draw_it(monkeypatch: pytest.MonkeyPatch) -> None:
     recipes, _ = load_recipes()
-    monkeypatch.setattr(cases, "load_recipes", lambda: (tuple(one for one in recipes if one.id != "huge_lr"), {}))
+    monkeypatch.setattr(mysteries, "load_recipes", lambda: (tuple(one for one in recipes if one.id != "huge_lr"), {}))
     changed = [name for name in NAMES[:80] if load_mystery(name).content != ALL[name].content]
     assert changed == [name for name in NAMES[:80] if "huge_lr" in ALL[name].parts]
 
@@ -63,12 +65,12 @@ def test_another_recipe_changes_no_name_that_does_not_draw_it(monkeypatch: pytes
 def test_the_next_mystery_holds_what_no_earlier_one_does(tmp_path: Path) -> None:
     drawn = []
     for _ in range(12):
-        drawn.append(draw_mystery(tmp_path, 2, None))
+        drawn.append(draw_mystery(begun_exercises(tmp_path), 2, None))
         (tmp_path / drawn[-1]).mkdir()
     assert len({load_mystery(name).content for name in drawn}) == 12
     note_progress(tmp_path / mystery_name(3, 1), handed_in="ada.tar.gz")
-    assert draw_mystery(tmp_path, 3, None) != mystery_name(3, 1)
-    assert draw_mystery(tmp_path, None, 17) == "mystery-1-17"
+    assert draw_mystery(begun_exercises(tmp_path), 3, None) != mystery_name(3, 1)
+    assert draw_mystery(begun_exercises(tmp_path), None, 17) == "mystery-1-17"
 
 
 @pytest.mark.parametrize("name", ["mystery-", "mystery-0-1", "mystery-6-1", "mystery-1", "mystery-1-0", "mystery-1-x"])
@@ -79,7 +81,7 @@ def test_other_names_are_no_mysteries(name: str) -> None:
 
 def test_a_kit_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     kit = KitRecipe.model_construct(id="huge_lr")
-    monkeypatch.setattr(cases, "load_recipes", lambda: ((kit,), {}))
+    monkeypatch.setattr(mysteries, "load_recipes", lambda: ((kit,), {}))
     with pytest.raises(UserError, match="A student's kit has no mysteries"):
         load_mystery("mystery-1-1")
 
@@ -101,7 +103,7 @@ def test_two_causes_must_both_be_named_each_at_its_place() -> None:
     assert points(judge_explanation(half, True)) == {
         "cause": 1.5, "where": 1, "first_wrong": 3, "ruled_out": 4, "form": 3,
     }  # fmt: skip
-    assert trips_of(name) == {**trips_of(one), **trips_of(two)}
+    assert trips_of(whole.recipe) == {**trips_of(one), **trips_of(two)}
 
 
 def test_a_healthy_experiment_that_is_left_alone_earns_everything() -> None:

@@ -16,9 +16,9 @@ from grader.selfcheck.new_experiment import read_pictures, read_table_file, spli
 from harness.data import CLASS_NAMES, DATASETS, Form
 from harness.data.datasets import Dataset, read_embedded
 from harness.errors import UserError
+from harness.formats.toml_file import read_table
+from harness.recipes.known_edits import load_shared_edits
 from harness.run.experiment import load_experiment, tensor_data
-from harness.solutions import load_shared_edits
-from harness.toml_file import read_table
 
 HEAD = ("Customer", "Age", "City", "Late?")
 

@@ -9,9 +9,10 @@ import pytest
 from notebooks import run_notebook
 
 from harness.cli import cli
-from harness.recipe import ROOT, load_recipe
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import ROOT
+from harness.run.files import RESULT
 from harness.run.metrics_log import read_object
-from harness.workspace import RESULT
 
 NOTEBOOK = ROOT / "docs" / "start.ipynb"
 

@@ -13,7 +13,7 @@ from grader.report.pages import render_submission
 from grader.report.write import write_reports
 from grader.score.oral import oral_card
 from grader.score.verdict import Question, Scores
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 
 RECIPE = "broadcast_loss"
 

@@ -10,6 +10,7 @@ import pytest
 from commands import edit, mistake, run_command, succeed
 
 from grader.score.canaries import reference_report
+from harness.recipes.catalogue import load_recipe
 
 PRACTICE = (str(Path(sys.executable).with_name("grader")), "practice")
 
@@ -35,7 +36,9 @@ def test_from_the_first_attempt_to_the_solution(tmp_path: Path) -> None:
     assert re.search(r"1 │ .*not yet", said)
     assert re.search(r"2 │ .*fixed", said)
 
-    (folder / "report.md").write_text(reference_report("huge_lr", log(folder, "broken"), log(folder, "fixed")))
+    (folder / "report.md").write_text(
+        reference_report(load_recipe("huge_lr"), log(folder, "broken"), log(folder, "fixed"))
+    )
     first, again = (succeed("check", "huge_lr", cwd=tmp_path) for _ in range(2))
     assert first == again
     assert re.search(r"passed  fixed: goal +no symptom", first)

@@ -14,13 +14,13 @@ from grader.course.course import read_course
 from grader.course.kit import assignment_files
 from grader.score.oral import oral_card
 from harness.errors import UserError
-from harness.exercise import RunOptions
-from harness.exercise import make_workspace as make_empty
-from harness.prediction import QUESTIONS, compared, course_of, seal, with_half_rate
-from harness.progress import Prediction, progress_of
-from harness.recipe import experiment_source
+from harness.recipes.recipe import experiment_source
 from harness.run.experiment import load_experiment
+from harness.run.options import RunOptions
+from harness.student.exercise import make_workspace as make_empty
+from harness.student.prediction import QUESTIONS, compared, course_of, seal, with_half_rate
 from harness.submission.archive import Manifest, build_submission
+from harness.workspace.progress import Prediction, progress_of
 
 SAID = {"loss": "falls", "half_rate": "lower", "check": "learning-rate", "why": "It is  too large."}
 WORDS = ("--loss", "falls", "--half-rate", "lower", "--check", "learning-rate", "--why", "It is too large.")

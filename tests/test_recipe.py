@@ -7,7 +7,8 @@ import pytest
 
 from harness.cli import cli
 from harness.errors import UserError
-from harness.recipe import EXERCISES, ROOT, Edit, apply_edits, load_recipe, load_recipes, recipe_ids
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import EXERCISES, ROOT, Edit, apply_edits, load_recipes, recipe_ids
 from harness.written.exercise import file_exercise_ids
 
 RECIPE = """\

@@ -13,9 +13,9 @@ from recorded_logs import LOGS, log_bytes
 from sampling import RECIPES, by_hash
 
 from harness.canonical_setup import run_environment
-from harness.recipe import Recipe
+from harness.recipes.recipe import Recipe
 from harness.run.metrics_log import read_metrics_log
-from harness.symptoms import judge_symptom
+from harness.run.symptoms import judge_symptom
 
 SAMPLE = sorted(RECIPES, key=by_hash)[:3]
 FILES = ("metrics.log", "checkpoint.pt", "best.pt", "inputs.json")

@@ -7,19 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_class import BROKEN, HOSTILE
 
-from grader.report.text import (
-    COLUMNS,
-    LINES,
-    MISSING,
-    clipped,
-    file_stem,
-    plain_lines,
-    points,
-    source_diff,
-    tenths,
-    without_folders,
-)
-from harness.recipe import ROOT
+from grader.private import without_folders
+from grader.report.text import COLUMNS, LINES, MISSING, clipped, file_stem, plain_lines, points, source_diff, tenths
+from harness.recipes.recipe import ROOT
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 from commands import edit, snapshot
 
 from harness.errors import UserError
-from harness.run.run_job import (
+from harness.run.settings import RunJob, RunSettings
+from harness.student.run_process import (
     JOB_FILE,
     locked_job_file,
     partial_folder,
@@ -14,7 +15,6 @@ from harness.run.run_job import (
     publish,
     refuse_foreign_folder,
 )
-from harness.run.settings import RunJob, RunSettings
 
 
 def job_in(folder: Path, **changes: object) -> RunJob:

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.schedules import warmup_cosine
+from harness.run.schedules import warmup_cosine
 
 # Of a run on one processor; other processors and C libraries must agree.
 GOLDEN = ["0x1.1111111111111p-5", "0x1.767a911323604p-4", "0x1.cda0623c83eb4p-5", "0x1.79c02e3ab38cdp-13"]

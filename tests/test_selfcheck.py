@@ -19,11 +19,12 @@ from grader.selfcheck.fixes import problem_of
 from grader.selfcheck.guide import field_guide, interview_cards, matrix, parts_of
 from grader.selfcheck.new_recipe import propose, recipe_toml
 from grader.selfcheck.seeds import Measured, SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits
+from harness.checks.core.outcomes import outcomes_of, trips_of
 from harness.errors import UserError
-from harness.recipe import EXERCISES, SOLUTIONS, load_recipe, load_recipes
-from harness.recorded import outcomes_of, trips_of
-from harness.solutions import KnownFix, Verdict
-from harness.symptoms import judge_symptom
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.known_edits import KnownFix, Verdict
+from harness.recipes.recipe import EXERCISES, SOLUTIONS, load_recipes
+from harness.run.symptoms import judge_symptom
 from harness.written.exercise import load_exercise
 
 RECIPE = load_recipe("huge_lr")

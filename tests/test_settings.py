@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.run.settings import RunJob, RunSettings
-from harness.run.trainer_cli import trainer
+from harness.student.trainer_command import trainer
 
 OPTIONS: dict[str, Any] = {
     "device": "cuda",

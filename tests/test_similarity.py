@@ -23,8 +23,8 @@ from grader.report.text import file_stem
 from grader.report.write import write_reports
 from grader.score.similarity import NOTHING_ALIKE, Likeness, Work, find_alike, flagged, groups_of
 from grader.score.verdict import Scores
-from harness.recipe import load_recipe
-from harness.workspace import report_template
+from harness.recipes.catalogue import load_recipe
+from harness.workspace.workspace import report_template
 
 FOLDER = Path(__file__).parent / "similar"
 REPORTS = tomllib.loads((FOLDER / "reports.toml").read_text(encoding="utf-8"))

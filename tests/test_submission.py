@@ -12,9 +12,10 @@ from made_up_runs import FIXED, make_workspace
 
 from benchmarks.repack import members_of
 from harness.errors import UserError
-from harness.progress import progress_of
-from harness.submission.archive import student_name, submit
-from harness.workspace import Workspace
+from harness.student.hand_in import submit
+from harness.submission.archive import student_name
+from harness.workspace.progress import progress_of
+from harness.workspace.workspace import Workspace
 
 RUN_FILES = [
     "checkpoint.pt", "checkpoint.pt.meta.json", "checkpoint.pt.sha256", "experiment.py", "inputs.json", "metrics.log",

@@ -9,7 +9,7 @@ from commands import mistake, succeed
 from made_up_runs import make_workspace
 from recorded_logs import LOGS, log_bytes
 
-from harness.recipe import load_recipes
+from harness.recipes.recipe import load_recipes
 from harness.run.metrics_log import parse_log
 from harness.submission.log_values import Cause, LogValues, causes_file, contradicted, load_causes
 from harness.submission.report import Sign, parse_report

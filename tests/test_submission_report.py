@@ -5,7 +5,7 @@ import pytest
 from harness.errors import UserError
 from harness.submission.limits import REPORT_BYTES
 from harness.submission.report import parse_report, read_report
-from harness.workspace import report_template
+from harness.workspace.workspace import report_template
 
 MATTER = """\
 ---

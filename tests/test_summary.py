@@ -5,12 +5,10 @@ from pathlib import Path
 import pytest
 from made_up_runs import change_json, make_workspace
 
-from harness.attempts import Attempt
-from harness.goal import AS_HEALTHY, UNLIKE_HEALTHY, Criterion
-from harness.progress import note_progress
-from harness.submission.archive import Submission
-from harness.submission.check_run import could_not_judge, failed, passed
-from harness.summary import (
+from harness.student.attempts import Attempt
+from harness.student.goal import AS_HEALTHY, UNLIKE_HEALTHY, Criterion
+from harness.student.hand_in import Tarball
+from harness.student.summary import (
     run_figures,
     show_attempt,
     show_broken_run,
@@ -19,7 +17,9 @@ from harness.summary import (
     show_single_run,
     show_submission,
 )
-from harness.workspace import Workspace
+from harness.submission.check_run import could_not_judge, failed, passed
+from harness.workspace.progress import note_progress
+from harness.workspace.workspace import Workspace
 
 Capture = pytest.CaptureFixture[str]
 LONG = "a folder with a name [bold]that[/bold] is quite long, as those of courses are, and then some more"
@@ -119,7 +119,7 @@ def test_a_path_in_a_check_is_whole(workspace: Workspace, capsys: Capture) -> No
 def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "ada_huge_lr.tar.gz"
     path.write_bytes(b"x" * 2_000_000)
-    show_submission(Submission(path, "ab" * 32, (failed("report: words", "too [many]."),)))
+    show_submission(Tarball(path, "ab" * 32, (failed("report: words", "too [many]."),)))
     assert capsys.readouterr().out == (
         f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
         "Warning, report: words: too [many].\nNext:\n  hand both files in\n  for the next exercise: make exercises\n"

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from harness.recipe import Symptom
+from harness.recipes.recipe import Symptom
 from harness.run.metrics_log import Record
-from harness.symptoms import judge_symptom, reduce_values, signal_values
+from harness.run.symptoms import judge_symptom, reduce_values, signal_values
 
 NAN, INF = math.nan, math.inf
 

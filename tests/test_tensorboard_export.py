@@ -15,8 +15,8 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from harness.run.metrics_log import from_strict
-from harness.tensorboard_export import export_tensorboard
-from harness.workspace import Workspace
+from harness.student.tensorboard_export import export_tensorboard
+from harness.workspace.workspace import Workspace
 
 NESTED = {"grad_mean": "1.weight", "grad_norm_by_parameter": "3.bias", "activations": "last.var"}
 

@@ -28,8 +28,8 @@ from grader.course.examples import broken_workspace, example_submission
 from grader.course.requests import take_in
 from grader.course.review import decide, items_of, seen_of
 from grader.score.verdict import Scores, SubmissionScore, read_scores
-from harness.cases import course_cases
-from harness.submission.archive import submit
+from harness.recipes.catalogue import Catalogue
+from harness.student.hand_in import submit
 from harness.written.exercise import FileExercise, load_exercise
 from harness.written.workspace import start_file_exercise
 
@@ -139,14 +139,14 @@ def _hand_in(folder: Path, work: Path) -> None:
     made: dict[tuple[str, str], bytes] = {}
     cases = {case.id: case for assignment in course.assignment for case in course.cases(assignment)}
     for given in cases.values():
-        with course_cases([given]):
-            # The template is another student's: whose case of a pool it is does not matter here.
-            owner = next(name for name in STUDENTS if given.case_of(name) == given.id)
-            template = broken_workspace(given.id, work / "template", student=owner)
-            sources = {"right": given.healthy_source(), "wrong": given.broken_source()}
-            for kind, source in sources.items() if given.breaks else [("right", given.healthy_source())]:
-                path = example_submission(given.id, owner, source, template, work / kind, work / "out")
-                made[given.id, kind] = path.read_bytes()
+        catalogue = Catalogue([given])
+        # The template is another student's: whose case of a pool it is does not matter here.
+        owner = next(name for name in STUDENTS if given.case_of(name) == given.id)
+        template = broken_workspace(given.id, work / "template", student=owner, catalogue=catalogue)
+        sources = {"right": given.healthy_source(), "wrong": given.broken_source()}
+        for kind, source in sources.items() if given.breaks else [("right", given.healthy_source())]:
+            path = example_submission(given.id, owner, source, template, work / kind, work / "out", catalogue=catalogue)
+            made[given.id, kind] = path.read_bytes()
     for week, first in (("week-1", "a1"), ("week-2", "b1")):
         place = folder / "submissions" / week
         place.mkdir(parents=True)

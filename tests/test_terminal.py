@@ -1,7 +1,7 @@
 import pytest
 
 from harness.checks.core.finding import Table
-from harness.terminal import folded
+from harness.console.terminal import folded
 
 
 def test_a_sentence_is_wrapped_between_words_and_stays_one_line_where_there_is_no_terminal() -> None:

@@ -9,7 +9,7 @@ from mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, load, mini_
 from harness.errors import UserError
 from harness.run.metrics_log import format_record
 from harness.run.settings import RunSettings
-from harness.trainer import train
+from harness.run.training import train
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

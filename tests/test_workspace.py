@@ -9,11 +9,11 @@ import pytest
 from made_up_runs import BROKEN, FIXED, make_workspace
 
 from harness.errors import UserError
-from harness.progress import note_progress
-from harness.recipe import ROOT
+from harness.recipes.recipe import ROOT
 from harness.run.settings import RunSettings
 from harness.submission.report import read_report
-from harness.workspace import (
+from harness.workspace.progress import note_progress
+from harness.workspace.workspace import (
     create_workspace,
     find_work,
     make_command,

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UserError
-from harness.recipe import EXERCISES, Recipe, load_recipe, recipe_ids
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import EXERCISES, Recipe, recipe_ids
 from harness.written.exercise import (
     Derivation,
     exercise_ids,

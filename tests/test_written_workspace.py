@@ -12,8 +12,8 @@ from commands import mistake, run_command, snapshot, succeed
 from deriving import derivation, known_answers, solution
 
 from harness.errors import UserError
-from harness.recipe import EXERCISES
-from harness.submission.archive import submit
+from harness.recipes.recipe import EXERCISES
+from harness.student.hand_in import submit
 from harness.submission.limits import ANSWER_BYTES
 from harness.written.workspace import FileWorkspace, file_items, start_file_exercise
 

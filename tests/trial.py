@@ -20,9 +20,10 @@ from attacks.score_tricks import tricks
 from grader.score.fix import CORRECT, MASKED
 from grader.selfcheck.fixes import judge_fixes
 from grader.selfcheck.runs import open_runs
-from harness.recipe import Edit, apply_edits, load_recipe
-from harness.run.provenance import usable_cores
-from harness.solutions import KnownFix, Verdict
+from harness.canonical_setup import usable_cores
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.known_edits import KnownFix, Verdict
+from harness.recipes.recipe import Edit, apply_edits
 
 LABELLED = Path(__file__).parent / "labelled"
 _VERDICTS: dict[str, Verdict] = {"right": "full", "masking": "masking", "wrong": "wrong"}

@@ -32,9 +32,9 @@ from grader.score.verdict import (
 )
 from grader.session import locked
 from harness.errors import UserError, printable
-from harness.personal import login
-from harness.recipe import suggestion
-from harness.toml_file import StrictModel, read_record
+from harness.formats.toml_file import StrictModel, read_record
+from harness.recipes.personal import login
+from harness.recipes.recipe import suggestion
 
 TOTAL = "the total"
 _Text = Annotated[str, Field(min_length=1)]

@@ -24,14 +24,14 @@ from grader.course.decisions import Decision, decisions_path, keep_decision
 from grader.course.examples import broken_workspace, edits_of, example_submission
 from grader.course.export import ExportOptions, Format, run_export
 from grader.course.lock import note_kit
-from grader.grade import score_folder
 from grader.report.gradebook import csv_bytes
 from grader.report.write import INDEX
 from grader.score.verdict import read_scores
 from grader.session import ScoreOptions
-from harness.cases import Case, course_cases
 from harness.errors import UserError
-from harness.recipe import HEALTHY
+from harness.recipes.cases import Case
+from harness.recipes.catalogue import Catalogue
+from harness.recipes.recipe import HEALTHY
 from harness.submission.archive import SUFFIX
 
 CLASS = Path(__file__).with_name("demo_class")
@@ -88,10 +88,10 @@ class _Week:
         return self.folder / "reports" / self.assignment.id
 
 
-def run_demo(folder: Path, *, jobs: int) -> int:
+def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: int) -> int:
     """Make the course in `folder`, score it, decide, score it again and export it; return the exit status of scoring.
 
-    Raises `UserError` if the folder holds anything else than an earlier demo.
+    score: scores a folder of submissions. Raises `UserError` if the folder holds anything else than an earlier demo.
     """
     marker = folder / ".demo"
     if folder.exists() and any(folder.iterdir()) and not marker.exists():
@@ -104,6 +104,15 @@ def run_demo(folder: Path, *, jobs: int) -> int:
     file = write_course(folder)
     say("\n".join(check_course(file)))
     course = read_course(file)
+
+    def scored(week: _Week) -> int:
+        words = f"--course {file} --assignment {week.assignment.id} --times {week.times} --out {week.reports}"
+        say(f"\n$ grader score {week.submissions} {words}")
+        return score(
+            week.submissions,
+            ScoreOptions(week.reports, jobs, course=file, assignment=week.assignment.id, times=week.times),
+        )
+
     weeks = [
         _Week(folder, course, assignment, platform)
         for assignment, platform in zip(course.assignment, _PLATFORMS, strict=True)
@@ -112,33 +121,26 @@ def run_demo(folder: Path, *, jobs: int) -> int:
         note_kit(course, week.assignment)
     say("Making what the first students hand in. Every run is really made ...")
     make_class(weeks[0], jobs, say, most=_FIRST)
-    _score(weeks[0], file, jobs, say)
+    scored(weeks[0])
     say(f"\nYou can open {weeks[0].reports / INDEX} now: it shows the first submissions. Ctrl-C stops here.")
     shutil.rmtree(folder / "work")
     for week in weeks:
         say(f"\nMaking what {week.assignment.id} hands in ...")
         make_class(week, jobs, say)
     shutil.rmtree(folder / "work", ignore_errors=True)
-    status = max(_score(week, file, jobs, say) for week in weeks)
+    status = max(scored(week) for week in weeks)
     first = weeks[0].reports
     rows = (row for row in read_scores(first).submissions if not row.not_counting)
     # Who cuts the demo short may have cut off this student.
     for row in (row for row in rows if (row.student, row.recipe) == (_STUDENT, _CASE) and row.status == "graded"):
         keep_decision(first, Decision(submission=row.submission, add=_ADDED, comment=_COMMENT, who="demo"))
         say(f"\nDecided: {_STUDENT} gets {_ADDED:g} points more for {_CASE}. {decisions_path(first)} holds it.")
-    _score(weeks[0], file, jobs, say)
+    scored(weeks[0])
     for week in weeks:
         _export(week, file, say)
     pages = (str(week.reports / INDEX) for week in weeks)
     say(_TO_LOOK_AT.format(**dict(zip(("first", "second"), pages, strict=True)), submissions=folder / "submissions"))
     return status
-
-
-def _score(week: _Week, file: Path, jobs: int, say: Callable[[str], object]) -> int:
-    words = f"--course {file} --assignment {week.assignment.id} --times {week.times} --out {week.reports}"
-    say(f"\n$ grader score {week.submissions} {words}")
-    options = ScoreOptions(out=week.reports, jobs=jobs, course=file, assignment=week.assignment.id, times=week.times)
-    return score_folder(week.submissions, options)
 
 
 def _export(week: _Week, file: Path, say: Callable[[str], object]) -> None:
@@ -184,7 +186,7 @@ def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int |
     plan = [item for case in cases for item in planned(case)]
     made: dict[tuple[str, str], Sequence[tuple[str, bytes]]] = {}
     own = [item for item in plan if item.kind != "copy"][:most]
-    with course_cases(cases.values()), ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         waiting = [pool.submit(_files, item, cases[item.case], week.folder / "work") for item in own]
         try:
             for item, files in zip(own, waiting, strict=True):
@@ -214,12 +216,15 @@ def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
     if item.kind == "script":
         return [("experiment.py", sources["right"].encode())]
     folder = work / f"{item.login}_{item.case}"
-    template = broken_workspace(case.id, folder / "template", student=item.login)
+    catalogue = Catalogue([case])
+    template = broken_workspace(case.id, folder / "template", student=item.login, catalogue=catalogue)
 
     def handed_in(kind: str) -> tuple[str, bytes]:
         name = item.of if item.kind == "as" else item.login
         report = partial(retold, number=item.number, mistaken=kind != "right")
-        path = example_submission(case.id, name, sources[kind], template, folder / kind, folder, report=report)
+        path = example_submission(
+            case.id, name, sources[kind], template, folder / kind, folder, report=report, catalogue=catalogue
+        )
         return path.name, path.read_bytes()
 
     if item.kind == "twice":

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from grader.course.course import Course
-from harness.cases import CaseTable, Twins, load_cases, sound_experiments
+from harness.checks.core.outcomes import trips_of
 from harness.data import DATASETS
 from harness.errors import UserError
-from harness.recipe import LEVELS, load_recipes
-from harness.recorded import trips_of
+from harness.recipes.cases import CaseTable, Twins, load_cases, sound_experiments
+from harness.recipes.recipe import LEVELS, load_recipes
 
 _Item = TypeVar("_Item")
 _PAIRS_FROM = 4  # the level from which a case may have two breaks

@@ -5,16 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader.score.canaries import reference_report
-from harness.cases import Case
-from harness.exercise import RunOptions, start_exercise, verify_exercise
-from harness.recipe import load_recipe
-from harness.solutions import known_fixes, load_shared_edits
-from harness.submission.archive import submit
+from harness.recipes.cases import Case
+from harness.recipes.catalogue import SUITE, Catalogue, load_recipe
+from harness.recipes.known_edits import known_fixes, load_shared_edits
+from harness.run.options import RunOptions
+from harness.student.exercise import start_exercise, verify_exercise
+from harness.student.hand_in import submit
 
 
-def broken_workspace(recipe: str, work: Path, options: RunOptions | None = None, student: str | None = None) -> Path:
+def broken_workspace(
+    recipe: str, work: Path, options: RunOptions | None = None, student: str | None = None, catalogue: Catalogue = SUITE
+) -> Path:
     """Make `work/<recipe>/` with its broken run, where it is not there yet, and return `work`."""
-    start_exercise(recipe, work, options or RunOptions(), student=student, bar=False)
+    start_exercise(recipe, work, options or RunOptions(), student=student, bar=False, catalogue=catalogue)
     return work
 
 
@@ -27,6 +30,7 @@ def example_submission(
     out: Path,
     *,
     report: Callable[[str], str] | None = None,
+    catalogue: Catalogue = SUITE,
 ) -> Path:
     """Return the tarball that a student with this experiment and report hands in.
 
@@ -35,11 +39,11 @@ def example_submission(
     """
     shutil.copytree(template / recipe, work / recipe)
     (work / recipe / "experiment.py").write_text(source, encoding="utf-8")
-    workspace = verify_exercise(recipe, work, RunOptions(), bar=False)
+    workspace = verify_exercise(recipe, work, RunOptions(), bar=False, catalogue=catalogue)
     broken, fixed = (
         (workspace.run_folder(run) / "metrics.log").read_text(encoding="utf-8") for run in ("broken", "fixed")
     )
-    text = reference_report(recipe, broken, fixed)
+    text = reference_report(workspace.exercise, broken, fixed)
     workspace.report.write_text(report(text) if report else text, encoding="utf-8")
     return submit(workspace, student, out).path
 

@@ -40,7 +40,7 @@ from grader.score.schedule import Level
 from grader.score.verdict import Scores, SubmissionScore, read_scores
 from grader.session import locked
 from harness.errors import UserError, naming, printable
-from harness.personal import login
+from harness.recipes.personal import login
 
 Format = Literal["canvas", "moodle", "gradescope-autograder", "csv", "json", "pages"]
 # The files of each export that are not pages, and what to do next.

@@ -18,7 +18,7 @@ from grader.score.identity import ABOUT_OTHERS
 from grader.score.verdict import Scores, SubmissionScore, read_scores
 from grader.session import hold_reports_folder, locked
 from harness.errors import UserError, printable
-from harness.personal import login
+from harness.recipes.personal import login
 
 
 def forget(student: str, out: Path) -> list[str]:

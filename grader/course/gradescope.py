@@ -17,19 +17,20 @@ from rich.console import Console
 from grader.course.course import COURSE, read_course
 from grader.course.lock import Handout, lock_path
 from grader.course.roster import with_roster_flags
-from grader.grade import Refuse, grade
 from grader.intake.handed_in import HandedIn, read_folder
+from grader.judge import Refuse, judge_files
+from grader.progress import Progress
 from grader.report.gradebook import check_words, csv_bytes
-from grader.report.text import Progress, clipped
+from grader.report.text import clipped
 from grader.score.identity import compared, left_out
 from grader.score.release import seen_by_student
 from grader.score.verdict import DEFAULT_RUBRIC, SubmissionScore, load_weights
 from grader.session import ScoreOptions, open_grading
-from harness.cases import course_cases
+from harness.canonical_setup import usable_cores
 from harness.errors import UserError, printable
 from harness.files import write_whole
-from harness.recipe import ROOT
-from harness.run.provenance import usable_cores
+from harness.recipes.catalogue import SUITE, Catalogue
+from harness.recipes.recipe import ROOT
 from harness.submission.document import visible
 from harness.written.exercise import load_exercise
 
@@ -186,20 +187,20 @@ def run(settings: Settings, folder: Path = AUTOGRADER) -> None:
 def _scored(files: Sequence[HandedIn], settings: Settings, options: ScoreOptions) -> Sequence[SubmissionScore]:
     """Return the rows of a submission; those of a course have the flags of its roster. Lateness is Gradescope's."""
     if settings.assignment is None:
-        return _compared(files, options, DEFAULT_RUBRIC)
+        return _compared(files, options, DEFAULT_RUBRIC, SUITE)
     course = read_course(ROOT / _COURSE / COURSE)
     assignment = course.find(settings.assignment)
     cases = course.cases(assignment)
-    with course_cases(cases):
-        rows = _compared(files, options, course.rubric(assignment), Handout(course, assignment).problem)
+    refuse = Handout(course, assignment).problem
+    rows = _compared(files, options, course.rubric(assignment), Catalogue(cases), refuse)
     return with_roster_flags(rows, course.students(), cases)
 
 
 def _compared(
-    files: Sequence[HandedIn], options: ScoreOptions, rubric: Path, refuse: Refuse | None = None
+    files: Sequence[HandedIn], options: ScoreOptions, rubric: Path, catalogue: Catalogue, refuse: Refuse | None = None
 ) -> Sequence[SubmissionScore]:
-    with open_grading(options, load_weights(rubric), Console(stderr=True)) as grading:
-        rows = [score.row for score in grade(files, grading, Progress(), refuse)]
+    with open_grading(options, load_weights(rubric), Console(stderr=True), catalogue) as grading:
+        rows = [score.row for score in judge_files(files, grading, Progress(), refuse)]
     return compared(sorted(rows, key=attrgetter("submission")))
 
 

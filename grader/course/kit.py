@@ -14,10 +14,11 @@ from zlib import error as ZlibError
 from grader.course.course import Assignment, Course
 from grader.report.text import counted
 from grader.sandbox import HIDDEN_FROM_STUDENTS
-from harness.cases import Case
 from harness.errors import UserError
 from harness.files import write_with_sha256
-from harness.recipe import (
+from harness.recipes.cases import Case
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import (
     BEHAVIOUR,
     EXERCISES,
     FILE_EXERCISE,
@@ -26,12 +27,12 @@ from harness.recipe import (
     SOLUTIONS,
     Recipe,
     Triage,
-    load_recipe,
     recipe_ids,
 )
+from harness.run.files import EXPERIMENT
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
-from harness.workspace import EXPERIMENT, PROMPT
+from harness.workspace.workspace import PROMPT
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 _HERE = Path(__file__).parent
@@ -145,7 +146,7 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
     files["Makefile"] = _makefile(files["Makefile"].decode(), first, missing).encode()
     for case in cases:
         own = {
-            PROMPT: (ROOT / "harness/templates/mystery.md").read_bytes(),
+            PROMPT: (ROOT / "harness/workspace/templates/mystery.md").read_bytes(),
             "recipe.toml": case.for_kit(with_hints=assignment.hints).encode(),
             EXPERIMENT: case.broken_source().encode(),
         }

@@ -17,12 +17,12 @@ from grader.intake.submission import Answer, Submission
 from grader.private import write_private
 from grader.score.schedule import local_time
 from grader.score.verdict import Flag
-from harness.cases import Case
 from harness.errors import UserError, printable
-from harness.personal import login
+from harness.formats.toml_file import StrictModel
+from harness.recipes.cases import Case
+from harness.recipes.personal import login
+from harness.run.files import source_hash
 from harness.run.provenance import harness_hash
-from harness.toml_file import StrictModel
-from harness.workspace import source_hash
 
 # The ids of flags.
 OTHER_VERSION, OTHER_ASSIGNMENT, OTHER_CASE = "other version of the case", "other assignment", "other case of the pool"

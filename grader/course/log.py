@@ -12,13 +12,16 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 import harness
+from grader.course.decisions import decisions_path
 from grader.private import beside, private_files
 from grader.report.text import clipped
+from grader.score.identity import Student
 from grader.score.schedule import local_time
-from grader.score.verdict import Change
+from grader.score.verdict import Change, SubmissionScore
+from grader.session import ScoreOptions
 from harness.errors import UserError
+from harness.formats.toml_file import StrictModel
 from harness.run.provenance import harness_hash
-from harness.toml_file import StrictModel
 
 _SHOWN = 10  # changes of one scoring
 
@@ -123,3 +126,21 @@ def told(entries: Sequence[Entry], zone: tzinfo = UTC, *, every: bool = False) -
             yield f"  {clipped(one.submission, 80)}: {one.before} -> {one.after} ({clipped(one.why, 200)})"
         if len(shown) < len(entry.changes):
             yield f"  and {len(entry.changes) - len(shown)} more changes: --all shows them"
+
+
+def digest_inputs(
+    rows: Sequence[SubmissionScore], options: ScoreOptions, students: Sequence[Student]
+) -> dict[str, str]:
+    """Return a SHA-256 of everything that the scores follow from, by its name."""
+    files = {"course": options.course, "times": options.times, "decisions": decisions_path(options.out)}
+    found = {
+        "submissions": digest([(row.submission, str(row.provenance.get("tarball_sha256", ""))) for row in rows]),
+        **{
+            name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for name, path in files.items()
+            if path is not None and path.is_file()
+        },
+    }
+    if students:
+        found["roster"] = digest([(one.login, one.name, one.email, one.section) for one in students])
+    return found

@@ -8,7 +8,7 @@ from grader.course.course import Course
 from grader.course.draw import case_tables, draw_cases
 from grader.private import private_files, write_private
 from harness.errors import UserError
-from harness.workspace import write_where_missing
+from harness.workspace.workspace import write_where_missing
 
 _TEMPLATE = Path(__file__).with_name("course_template.toml")
 _ROSTER = "login,name,email,section\nada,Ada Lovelace,ada@example.org,A\nalan,Alan Turing,alan@example.org,B\n"

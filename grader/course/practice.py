@@ -10,17 +10,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.grade import grade
 from grader.intake.handed_in import read_folder
-from grader.report.text import file_stem, shown_progress
+from grader.judge import judge_files
+from grader.progress import shown_progress
+from grader.report.text import file_stem
 from grader.report.write import write_reports
 from grader.sandbox import sandbox_problem
 from grader.score.verdict import DEFAULT_RUBRIC, Check, Scores, SubmissionScore, load_weights
 from grader.session import ScoreOptions, open_grading, provenance_of
-from harness.attempts import list_attempts
-from harness.progress import note_progress, progress_of
-from harness.submission.archive import submit
-from harness.workspace import SCORE, make_command, open_workspace, read_source
+from harness.student.attempts import list_attempts
+from harness.student.hand_in import submit
+from harness.workspace.progress import note_progress, progress_of
+from harness.workspace.workspace import SCORE, make_command, open_workspace, read_source
 from harness.written.exercise import FileExercise, load_exercise
 from harness.written.workspace import open_file_workspace
 
@@ -56,7 +57,7 @@ def practise(exercise: str, work: Path) -> int:
         packed = submit(workspace, _STUDENT, Path(scratch), handed_in=False)
         weights = load_weights(DEFAULT_RUBRIC)
         with open_grading(options, weights, quiet) as grading, shown_progress(Console(stderr=True)) as progress:
-            (score,) = grade(read_folder(packed.path.parent).files, grading, progress)
+            (score,) = judge_files(read_folder(packed.path.parent).files, grading, progress)
     row = replace(score.row, arrival=None)  # the time of a scratch file
     scores = Scores(provenance=provenance_of(options), submissions=(row,))
     write_reports(scores, {row.submission: score.exhibits}, options.out, titles={exercise: found.title})

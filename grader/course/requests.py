@@ -19,7 +19,7 @@ from grader.score.verdict import SubmissionScore
 from grader.session import locked
 from harness.errors import UserError
 from harness.files import read_text
-from harness.toml_file import StrictModel
+from harness.formats.toml_file import StrictModel
 
 _LIMIT = 4 * 1024 * 1024
 _FORM = re.compile(

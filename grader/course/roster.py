@@ -14,10 +14,10 @@ import click
 from grader.intake.handed_in import Sender
 from grader.score.identity import OTHER_NAME, OTHER_SEED, STRANGER, Student, fits, letters_of, look
 from grader.score.verdict import Flag, Status, SubmissionScore
-from harness.cases import Case
 from harness.errors import UserError, printable
 from harness.files import read_text
-from harness.personal import login
+from harness.recipes.cases import Case
+from harness.recipes.personal import login
 from harness.submission.archive import student_name
 
 GROUP = "group"  # the id of a flag

@@ -36,12 +36,10 @@ from grader.intake.archive import REMEDY, Rejected, open_regular, read_tarball
 from grader.intake.submission import escaped
 from grader.intake.times import Times
 from grader.intake.zip_archive import read_zip
-from harness.cases import handed_in_ids
 from harness.errors import UserError, printable
 from harness.files import stored_gzip
 from harness.submission.archive import SUFFIX
 from harness.submission.limits import MIB
-from harness.written.exercise import exercise_ids
 
 NO_ARCHIVE = "no archive"  # the code of what is no submission
 _DEPTH = 8  # folders in folders
@@ -400,7 +398,13 @@ def _timed(arrival: Arrival, entry: _Entry, told: Times, *, trust_dates: bool) -
     people = (text for one in arrival.senders for text in (one.email, one.id, one.name))
     # What the platform says comes before what the student wrote. A list of the platform's names a student's zip.
     moment = told.find(
-        (entry.path, *reversed(_above(entry.path)), *people, last, *_logins(platform_of(entry.path).stem))
+        (
+            entry.path,
+            *reversed(_above(entry.path)),
+            *people,
+            last,
+            *_logins(platform_of(entry.path).stem, told.exercises),
+        )
     )
     if moment is not None:
         return replace(arrival, submitted_at=moment, time_from=told.source)
@@ -409,9 +413,9 @@ def _timed(arrival: Arrival, entry: _Entry, told: Times, *, trust_dates: bool) -
     return replace(arrival, submitted_at=entry.date, time_from=entry.dated)
 
 
-def _logins(stem: str) -> Iterator[str]:
+def _logins(stem: str, exercises: Sequence[str]) -> Iterator[str]:
     """Yield what stands before an exercise in a file's name: all of it, because students choose these names."""
-    for exercise in (*handed_in_ids(), *exercise_ids()):
+    for exercise in exercises:
         login, found, behind = stem.rpartition(f"_{exercise}")
         if found and _BEHIND.fullmatch(behind):
             yield login

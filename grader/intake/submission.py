@@ -11,16 +11,17 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from grader.intake.archive import Rejected, gunzip, read_members
-from grader.intake.program import program_digest
-from harness.cases import may_be_handed_in
+from grader.syntax.program import program_digest
 from harness.data import DATASETS
 from harness.errors import printable
+from harness.recipes.catalogue import SUITE, Catalogue
+from harness.run.files import EXPERIMENT, META, METRICS_LOG
 from harness.run.metrics_log import strict_json
 from harness.run.settings import RunSettings
 from harness.submission.archive import FILES, FORMAT_VERSION, MANIFEST, FileManifest, Manifest
 from harness.submission.commands import COMMANDS, read_commands
 from harness.submission.limits import ANSWER_BYTES, KIB, Excess, line_excess, size_excess
-from harness.workspace import EXPERIMENT, META, METRICS_LOG, REPORT, RUNS, Run
+from harness.workspace.workspace import REPORT, RUNS, Run
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 _TEXTS = (EXPERIMENT, REPORT, COMMANDS)
@@ -150,8 +151,11 @@ def escaped(name: str) -> str:
     return os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", "backslashreplace")
 
 
-def parse_submission(name: str, data: bytes) -> Submission | Answer:
-    """Return the submission of this name in the bytes of a tarball. Raises `Rejected`."""
+def parse_submission(name: str, data: bytes, catalogue: Catalogue = SUITE) -> Submission | Answer:
+    """Return the submission of this name in the bytes of a tarball.
+
+    Raises `Rejected`, also for an exercise that is not in the catalogue.
+    """
     digest = hashlib.sha256(data).hexdigest()
     members: dict[str, bytes] = {}
     try:
@@ -160,7 +164,7 @@ def parse_submission(name: str, data: bytes) -> Submission | Answer:
             raise Rejected("no manifest", f"The archive has no {MANIFEST}: {_REMEDY}.")
         manifest = parse_manifest(members[MANIFEST])
         if isinstance(manifest, Manifest):
-            return _submission(members, manifest, name, digest)
+            return _submission(members, manifest, name, digest, catalogue)
         return _answer(members, manifest, name, digest)
     except Rejected as refusal:
         refusal.student, refusal.recipe = _student_and_recipe(members)
@@ -210,9 +214,11 @@ def _student_and_recipe(members: Mapping[str, bytes]) -> tuple[str | None, str |
     return manifest.student, manifest.recipe
 
 
-def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha256: str) -> Submission:
+def _submission(
+    members: Mapping[str, bytes], manifest: Manifest, name: str, sha256: str, catalogue: Catalogue
+) -> Submission:
     # A recipe that cannot be used is our fault, not the student's: its submissions wait.
-    if not may_be_handed_in(manifest.recipe):
+    if not catalogue.holds(manifest.recipe):
         raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)} here: {_REMEDY}.")
     if manifest.dataset not in DATASETS:
         raise Rejected("unknown data set", f"There is no data set {printable(manifest.dataset)}: {_REMEDY}.")

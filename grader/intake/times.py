@@ -47,8 +47,18 @@ class Told:
 class Times:
     """Times by file or by any name of a student. `unused` are the names that nothing has asked for."""
 
-    def __init__(self, told: Iterable[Told] = (), source: str = "", people: Iterable[Sequence[str]] = ()) -> None:
-        """people: all names of each student. A name of two students finds no time, nor does one with two times."""
+    def __init__(
+        self,
+        told: Iterable[Told] = (),
+        source: str = "",
+        people: Iterable[Sequence[str]] = (),
+        exercises: Sequence[str] = (),
+    ) -> None:
+        """people: all names of each student. A name of two students finds no time, nor does one with two times.
+
+        exercises: the ids with which names of files may end.
+        """
+        self.exercises = exercises
         self.source = source
         self._by_name: dict[str, set[Told]] = defaultdict(set)
         every = [*told]

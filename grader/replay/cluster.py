@@ -25,13 +25,14 @@ from grader.replay.data import DataFiles, ReplayData
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Executor, Made
-from grader.replay.request import Request, code_hash, machine_state, recipe_of
+from grader.replay.request import Request, code_hash, machine_state
 from grader.sandbox import sandbox_problem
-from harness.cases import CaseTable, course_case
 from harness.data import EMBEDDED
 from harness.doctor.report import examine_machine
 from harness.errors import UserError
-from harness.recipe import ROOT
+from harness.recipes.cases import Case, CaseTable
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import ROOT
 from harness.run.settings import RunSettings
 
 CONNECT_SECONDS = 10
@@ -92,7 +93,7 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
     asked = json.loads(job)
     wanted = asked.pop("wanted")
     named, case = asked.pop("recipe"), asked.pop("case")
-    recipe = CaseTable.model_validate(case).case() if case else recipe_of(named)
+    recipe = CaseTable.model_validate(case).case() if case else load_recipe(named)
     request = Request(recipe, RunSettings(**asked.pop("settings")), **asked)
     made = Replay(status="XX")
     unfit = _unfit_reason(wanted)
@@ -211,10 +212,11 @@ class _Cluster:
             files = list(self._data.files(dataset))
             self._files[dataset] = self._client.scatter(files, hash=False, broadcast=True)
         fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(request)}
+        case = request.recipe
         job = fields | {
             "recipe": request.recipe.id, "settings": asdict(request.settings), "wanted": description(),
             # A worker knows no course.
-            "case": case.table.model_dump() if (case := course_case(request.recipe.id)) else None,
+            "case": case.table.model_dump() if isinstance(case, Case) and case.course else None,
         }  # fmt: skip
         return self._client.submit(replay, json.dumps(job).encode(), *self._files.get(dataset, ()), pure=False)
 

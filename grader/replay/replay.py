@@ -1,13 +1,15 @@
 """The record of a replay: what the grader saw when it ran an experiment."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from pydantic import Field, JsonValue
 
 from grader.sandbox import Status
-from grader.score.verdict import Number
+from harness.formats.toml_file import StrictModel
 from harness.run.metrics_log import Record, parse_log
-from harness.toml_file import StrictModel
+
+Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
 
 
 class CheckResult(StrictModel):
@@ -57,3 +59,6 @@ class Replay(StrictModel):
     def records(self) -> Sequence[Record]:
         """Return the records of the log. They are shared: do not change them."""
         return parse_log(self.log, "the replayed metrics.log")
+
+
+# A number of a log; a non-finite one by its name, as strict JSON needs it.

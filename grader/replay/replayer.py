@@ -14,11 +14,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from grader.private import without_folders
 from grader.replay.data import ReplayData
 from grader.replay.inside import INSIDE
 from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.replay.request import RUN_LIMITS, Request
-from grader.report.text import without_folders
 from grader.sandbox import (
     Command,
     ForkingSandbox,
@@ -34,7 +34,7 @@ from grader.syntax.plain_edit import plain_edit
 from harness.canonical_setup import run_environment
 from harness.checks import mechanism_checks
 from harness.errors import UserError, naming
-from harness.recipe import ROOT
+from harness.recipes.recipe import ROOT
 from harness.submission.check_run import shape_fault
 from harness.submission.limits import LOG_BYTES, MIB
 

@@ -20,13 +20,15 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from grader.intake.handed_in import HandedIn
+from grader.intake.submission import Submission
+from grader.progress import Progress
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.request import Request
-from grader.report.text import Progress
 from harness.errors import naming
 from harness.files import cache_folder, write_whole
-from harness.toml_file import StrictModel
+from harness.formats.toml_file import StrictModel
 
 Made = tuple[Request, Replay]
 # Replays without a sandbox lie here, apart from the others.
@@ -256,3 +258,19 @@ def trim(folder: Path, days: float = KEPT_DAYS) -> tuple[int, int]:
                     path.unlink()
                     count, size = count + 1, size + status.st_size
     return count, size
+
+
+def order_files(files: Iterable[HandedIn]) -> Iterable[HandedIn | Submission]:
+    """Return the files in the order in which they are read: one of each exercise, then the others by exercise.
+
+    The first ones ask for the suite's own runs of all exercises, for which the others wait. Those of one exercise share
+    logs, which are read once. The last word of a file's name stands for the exercise here, because make submit ends
+    names with it. A wrong guess costs time and nothing else.
+    """
+
+    def last_word(file: HandedIn) -> str:
+        return file.name.rpartition("_")[2]
+
+    ordered = sorted(files, key=lambda file: (last_word(file), file.name))
+    first = {last_word(file): file for file in reversed(ordered)}
+    return sorted(ordered, key=lambda file: file is not first[last_word(file)])

@@ -13,18 +13,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from grader.intake.program import tree_digest
 from grader.intake.submission import Submission
 from grader.replay.data import HELDOUT_FOLDER
 from grader.replay.inside import INSIDE
 from grader.replay.replay import Replay
 from grader.sandbox import Limits
+from grader.syntax.program import tree_digest
 from harness.behaviour.settings import examined_settings
-from harness.cases import course_case
 from harness.checks import mechanism_checks
 from harness.data.datasets import EMBEDDED_FOLDER
-from harness.recipe import EXERCISES, ROOT, Recipe, load_recipe
-from harness.run.provenance import harness_hash
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import EXERCISES, ROOT, Recipe
+from harness.run.provenance import ABOVE_CHECKS, harness_hash
 from harness.run.settings import RunSettings
 
 # All runs of one submission share these seconds, and each has the other limits. Measured on one 2.5 GHz core: a run of
@@ -120,13 +120,12 @@ def _environment(kind: Kind) -> str:
 
     The sources of the experiment are in the request, a run makes no check, no replay prints one, and none compares.
     """
-    compared = ("behaviour/compare", "behaviour/sound")
     left_out = {
         "run": ("checks", "behaviour"),
-        "checks": ("checks/cli", "behaviour"),
-        "behaviour": ("checks/cli", *compared),
+        "checks": ("behaviour",),
+        "behaviour": ("behaviour/compare", "behaviour/sound"),
     }
-    harness = harness_hash("experiments", "goal", *left_out[kind])
+    harness = harness_hash("experiments", *ABOVE_CHECKS, *left_out[kind])
     data = data_state()
     inside = hashlib.sha256()
     for path in sorted(INSIDE.glob("*.py")):
@@ -134,22 +133,13 @@ def _environment(kind: Kind) -> str:
     return f"{harness} {inside.hexdigest()} {data} {RUN_LIMITS} {machine_state()}"
 
 
-def recipe_of(recipe_id: str) -> Recipe:
-    """Return a recipe, loaded once, or the case of the present course. Raises `UserError` as `load_recipe` does."""
-    return course_case(recipe_id) or _loaded(recipe_id)
-
-
-def trusted_requests(recipe_id: str, settings: RunSettings | None = None) -> tuple[Request, Request]:
+@lru_cache(maxsize=256)
+def trusted_requests(recipe: Recipe, settings: RunSettings | None = None) -> tuple[Request, Request]:
     """Return the broken run and the reference fix under these settings, or the recipe's own.
 
     Under other settings than the recipe's own each may take a third of a submission's time. Raises `UserError` if the
     recipe cannot be used.
     """
-    return _trusted_requests(recipe_of(recipe_id), settings)
-
-
-@lru_cache(maxsize=256)
-def _trusted_requests(recipe: Recipe, settings: RunSettings | None) -> tuple[Request, Request]:
     settings = settings or own_settings(recipe, recipe.dataset)
     broken, reference = (
         Request(recipe, settings, source, tree_digest(source), trusted=True)
@@ -176,12 +166,12 @@ def check_request(request: Request, kind: Kind = "checks") -> Request:
     return replace(request, settings=settings, repetition=0, kind=kind)
 
 
-def requests_of(submission: Submission) -> dict[Role, Request]:
+def requests_of(submission: Submission, recipe: Recipe) -> dict[Role, Request]:
     """Return the requests for our broken run and reference fix under the student's settings, and the student's fix.
 
     If the student's program is one of our two, ours is run in its place: most right fixes are the reference fix.
     """
-    broken, reference = trusted_requests(submission.recipe, submission.settings)
+    broken, reference = trusted_requests(recipe, submission.settings)
     own = Request(broken.recipe, submission.settings, submission.source, submission.tree, trusted=False)
     fixed = next((ours for ours in (reference, broken) if ours.tree == own.tree), own)
     return {

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from grader.report.text import clipped, late_words, points
 from grader.score.identity import left_out, same_name
 from grader.score.verdict import UNCOUNTED, Check, Flag, Scores, SubmissionScore, criteria_in
-from harness.personal import login
+from harness.recipes.personal import login
 from harness.submission.document import visible
 
 Platform = Literal["canvas", "moodle"]

@@ -18,7 +18,7 @@ from grader.report.gradebook import exercises_of, grade, students_of
 from grader.report.standing import NO_EXERCISE, by_exercise, standings
 from grader.report.text import MISSING, tenths
 from grader.score.verdict import Scores, SubmissionScore
-from harness.personal import login
+from harness.recipes.personal import login
 
 _SURE = 1.96  # standard deviations to each side of an interval of 95 %
 _LEAST = 4  # pairs of a correlation that has an interval
@@ -51,7 +51,7 @@ class Item:
 def matrix(scores: Scores, people: People) -> tuple[list[str], list[list[str]], list[list[str]]]:
     """Return a table of students and exercises, and one of sections, as text: headings and lines, then lines alone.
 
-    people: name and section by login, as `harness.personal.login` has it. A cell holds points, or how the student
+    people: name and section by login (`harness.recipes.personal`). A cell holds points, or how the student
     stands. The last one is the grade of exports, in which a missing exercise counts 0. A section has the number of
     graded submissions, and their mean total.
     """

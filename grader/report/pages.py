@@ -10,6 +10,7 @@ from typing import get_args
 
 from markupsafe import Markup
 
+from grader.replay.replay import Number
 from grader.report.items import ITEM_COLUMNS, People, item_cells, items, matrix
 from grader.report.markdown import shown_report
 from grader.report.standing import StudentStanding
@@ -29,10 +30,10 @@ from grader.report.text import (
 from grader.score.identity import SAME_STUDENT, own_flags
 from grader.score.schedule import Schedule, local_time
 from grader.score.similarity import NOTHING_ALIKE, Likeness, groups_of
-from grader.score.verdict import ABSENT, Check, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
+from grader.score.verdict import ABSENT, Check, Exhibits, Scores, Status, SubmissionScore, criteria_in
 from harness.page.charts import WIDE, ChartSource, DrawnLine, LineChart, Mark, make_axis
 from harness.page.run_data import number
-from harness.personal import login
+from harness.recipes.personal import login
 from harness.run.signals import number_text
 
 # The lines around a regrade request, which `grader.course.requests` finds in a mail.
@@ -66,7 +67,7 @@ def render_class_page(
 ) -> Iterator[str]:
     """Return the page as HTML, in pieces; it leads to the page of `likeness`, if there is something on that.
 
-    people: name and section of students, by login as `harness.personal.login` has it.
+    people: name and section of students, by login as `harness.recipes.personal.login` has it.
     """
     people = people or {}
     every = criteria_in(scores.submissions)

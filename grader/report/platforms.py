@@ -18,7 +18,7 @@ from grader.report.text import clipped, file_stem, points
 from grader.score.verdict import SubmissionScore
 from harness.errors import UserError, printable
 from harness.files import read_text
-from harness.personal import login
+from harness.recipes.personal import login
 from harness.submission.archive import deterministic_tar_gz
 
 _LIMIT = 64 * 1024 * 1024

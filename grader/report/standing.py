@@ -8,7 +8,7 @@ from grader.report.gradebook import students_of
 from grader.report.text import clipped, points
 from grader.score.identity import STRANGER, same_name
 from grader.score.verdict import Scores, SubmissionScore
-from harness.personal import login
+from harness.recipes.personal import login
 
 NO_EXERCISE = "a file that names no exercise"
 
@@ -34,7 +34,7 @@ class StudentStanding:
 
 
 def standings(scores: Scores) -> Mapping[str, StudentStanding]:
-    """Return how each student stands, by login as `harness.personal.login` has it, sorted.
+    """Return how each student stands, by login as `harness.recipes.personal.login` has it, sorted.
 
     A file that cannot be read is its sender's; without a platform that tells the sender, the one whom its name says.
     Who is not on the roster of a course is left out.

@@ -7,19 +7,15 @@ import difflib
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
-from rich import progress as rich_progress
-from rich.console import Console
 
 from grader.score.verdict import Lateness
 from harness.page.run_page import TEMPLATES as RUN_TEMPLATES
 from harness.page.run_page import content_policy, page_environment
-from harness.recipe import ROOT
 from harness.submission.document import visible
 
 MISSING = "\N{EM DASH}"
@@ -29,12 +25,9 @@ _SAFE = re.compile(r"[a-z0-9_][a-z0-9._-]{0,98}[a-z0-9_-]|[a-z0-9_]")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|index|similar")
 _DERIVED = re.compile(r".*-[0-9a-f]{16}", re.DOTALL)
 
-# Two names or more after a slash. The folders in a sandbox tell nothing about the machine.
-_PATH = re.compile(r"(?<![\w./<>-])/(?!(?:input|scratch|dev|proc)\b)[\w.@+~-]+(?:/[\w.@+~%-]+)+/?")
 
 LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a hostile one must not make the page grow
 # Replays end in bursts, as many at a time as run in parallel: estimate the time left over some minutes.
-_ESTIMATE_OVER = 300.0  # seconds
 TEMPLATES = Path(__file__).parent / "templates"
 # In the head of every page. `write_reports` recognizes its own pages by it.
 MARKER = '<meta name="generator" content="trainwreck grader">'
@@ -45,13 +38,6 @@ def clipped(text: str, limit: int) -> str:
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text) - limit} more characters)"
     return visible(text).replace("\n", " ").replace("\t", " ")
-
-
-def without_folders(text: str) -> str:
-    """Return a message without the folders of this machine: of a path, only the last name stays."""
-    for folder in (str(ROOT), str(Path("~").expanduser())):  # their names may hold blanks
-        text = text.replace(f"{folder}/", "/-/")
-    return _PATH.sub(lambda match: match[0].rstrip("/").rpartition("/")[2], text)
 
 
 def counted(number: int, noun: str) -> str:
@@ -102,30 +88,6 @@ def plain_lines(source: str) -> list[str]:
 def source_diff(broken: str, fixed: str) -> list[str]:
     """Return the lines of a unified diff, without the names of files; line endings of another kind are equal."""
     return list(difflib.unified_diff(plain_lines(broken), plain_lines(fixed), lineterm=""))[2:]
-
-
-class Progress(rich_progress.Progress):
-    """Follows the stages of a grading, and shows one stage at a time; a bar that is not started shows nothing."""
-
-    def begin(self, stage: str, total: int) -> None:
-        """Start a stage of `total` items."""
-        for task in self.task_ids:
-            self.remove_task(task)
-        self.add_task(stage, total=total)
-
-    def done(self) -> None:
-        """Count one item of the stage."""
-        [task] = self.task_ids
-        self.advance(task)
-
-
-@contextmanager
-def shown_progress(console: Console) -> Iterator[Progress]:
-    """Show a progress bar if the console is a terminal, and nothing otherwise; the bar goes when the block ends."""
-    columns = (*Progress.get_default_columns(), rich_progress.MofNCompleteColumn())
-    bar = Progress(*columns, console=console, transient=True, speed_estimate_period=_ESTIMATE_OVER)
-    with bar if console.is_terminal else nullcontext():
-        yield bar
 
 
 def render(template: str, context: Mapping[str, Any], **options: Any) -> str:

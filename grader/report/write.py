@@ -10,10 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from grader.private import private_files, set_rights
+from grader.progress import Progress
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
 from grader.report.items import People
 from grader.report.pages import render_class_page, render_similar_page, render_submission
-from grader.report.text import MARKER, Progress, file_stem
+from grader.report.text import MARKER, file_stem
 from grader.score.similarity import NOTHING_ALIKE, Likeness
 from grader.score.verdict import SCORES, Exhibits, Scores, scores_json
 from harness.errors import UserError, naming, printable

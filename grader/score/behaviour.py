@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from grader.intake.program import tree_digest
 from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, check_request
+from grader.syntax.program import tree_digest
 from harness.behaviour.compare import Behaviour, differences, roots
 from harness.behaviour.sound import Break, Comparison, Example, SoundPrograms, compare, edited_by, places_of
-from harness.cases import Case
-from harness.recipe import Recipe, experiment_source, load_recipe
-from harness.solutions import load_ranges, load_shared_edits, load_variants
+from harness.recipes.cases import Case
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.known_edits import load_ranges, load_shared_edits, load_variants
+from harness.recipes.recipe import Recipe, experiment_source
 
 OWN_BEHAVIOUR: Role = "fixed behaviour"
 REFERENCE_BEHAVIOUR: Role = "reference behaviour"

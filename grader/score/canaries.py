@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grader.intake.submission import Claim
 from grader.replay.replay import Replay
-from grader.replay.request import Request, check_request, recipe_of, trusted_requests
+from grader.replay.request import Request, check_request, trusted_requests
 from grader.score.behaviour import break_requests
 from grader.score.evidence import Evidence
 from grader.score.explanation import places_of_causes
@@ -24,9 +24,9 @@ from grader.syntax.plain_edit import plain_edit
 from harness.behaviour.compare import Behaviour
 from harness.behaviour.sound import edited_by
 from harness.checks import load_check
+from harness.checks.core.outcomes import mechanisms_of, outcomes_of, rival_outcome, suggests, trips_of
 from harness.errors import UserError
-from harness.recipe import HEALTHY, SOLUTIONS, Recipe, load_recipe
-from harness.recorded import mechanisms_of, outcomes_of, rival_outcome, suggests, trips_of
+from harness.recipes.recipe import HEALTHY, SOLUTIONS, Recipe
 from harness.run.settings import RunSettings
 from harness.run.signals import place_of
 from harness.submission.log_values import LogValues, first_departure, load_causes, log_values
@@ -37,17 +37,17 @@ _PREFERRED = ("val_accuracy", "val_loss", "loss")
 _CANARIES = ("The broken run", "The reference run", "The repeated reference run", "The checks")
 
 
-def canary_requests(recipe_id: str) -> tuple[Request, ...]:
+def canary_requests(recipe: Recipe) -> tuple[Request, ...]:
     """Return the broken run, the reference fix, the reference fix run as a student's experiment is, and its checks.
 
     Then come the behaviours of the reference fix and of each single break.
     """
-    broken, reference = trusted_requests(recipe_id)
+    broken, reference = trusted_requests(recipe)
     repeated = replace(reference, trusted=False, repetition=1)
     return broken, reference, repeated, check_request(reference), *break_requests(reference).values()
 
 
-def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) -> str:
+def canary_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weights) -> str:
     """Return what went wrong with the canaries of a recipe, as a sentence, or "".
 
     replays: those of `canary_requests`, in that order. The third repeats the reference fix as a student's experiment is
@@ -57,9 +57,9 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
     names = [*_CANARIES, *("A behaviour" for _ in behaviours)]
     for what, replay in zip(names, replays, strict=True):
         if replay.status != "OK":
-            return f"{what} of {recipe_id} failed here ({replay.message}); grader doctor may say why."
-    recipe, solution = recipe_of(recipe_id), f"The reference solution of {recipe_id}"
-    report = reference_report(recipe_id, broken.log, reference.log)
+            return f"{what} of {recipe.id} failed here ({replay.message}); grader doctor may say why."
+    solution = f"The reference solution of {recipe.id}"
+    report = reference_report(recipe, broken.log, reference.log)
     perfect = own_evidence(recipe, recipe.healthy_source(), broken, reference, repeated, report)
     perfect = replace(perfect, claims={**perfect.claims, "fixed": _claim(reference)}, checks=(made, made))
     criteria = score_evidence(perfect, weights)
@@ -68,10 +68,10 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
         lost = next(f"{name}.{check.id}: {check.reason}" for name, check in checks if check.points != check.max)
         return f"{solution} got {total}, not 100 ({lost})."
     outcomes = {result.check: result.outcome for result in made.checks}
-    for name in mechanisms_of(recipe_id):
+    for name in mechanisms_of(recipe):
         shown = name.replace("_", "-")
         if not (outcome := outcomes.get(name)):
-            return f"The check {shown} could not be made for {recipe_id} here."
+            return f"The check {shown} could not be made for {recipe.id} here."
         if not load_check(name).outcome(outcome).sound:
             return f"{solution} trips the check {shown} here."
     # Equal bytes alone earn the points of the fix, so they would not show a failing check.
@@ -85,13 +85,13 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
         low, high = band.reference
         measured = f"it was {low:g} to {high:g} when it was measured"
         return f"{solution} has the held-out figure {found} here; {measured}."
-    if problem := _behaviour_problem(recipe_id, [one.behaviour or {} for one in behaviours]):
+    if problem := _behaviour_problem(recipe.id, [one.behaviour or {} for one in behaviours]):
         return problem
     if recipe.is_healthy:
         return ""
     untouched = own_evidence(recipe, recipe.broken_source(), broken, reference, broken, report)
     fix = score_evidence(untouched, weights)["fix"].points
-    return "" if fix == 0 else f"The untouched experiment of {recipe_id} got {fix} points for its fix, not 0."
+    return "" if fix == 0 else f"The untouched experiment of {recipe.id} got {fix} points for its fix, not 0."
 
 
 def _behaviour_problem(recipe_id: str, behaviours: Sequence[Behaviour]) -> str:
@@ -125,13 +125,12 @@ def _claim(replay: Replay) -> Claim:
     return Claim(replay.log.encode(), replay.checkpoint_sha256)
 
 
-def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions: Path = SOLUTIONS) -> str:
+def reference_report(recipe: Recipe, broken_log: str, fixed_log: str, solutions: Path = SOLUTIONS) -> str:
     """Return a whole `report.md` about these two logs.
 
     It earns full marks if the fixed run is the reference fix's. With another fixed run it is as true, but may not tell
     the first sign of the fault from what this fix changes.
     """
-    recipe = load_recipe(recipe_id)
     broken, fixed = log_values(broken_log), log_values(fixed_log)
     sign = first_departure(broken, fixed) or ("loss", 0)
     cited = _value(broken, *sign)
@@ -152,7 +151,7 @@ def _diagnosis(recipe: Recipe, first_wrong: str, solutions: Path) -> tuple[str, 
     if recipe.is_healthy:
         return f"  - cause: {HEALTHY}\n", "no function"
     if not first_wrong:
-        check, outcome = next(iter((trips_of(recipe.id, solutions) or {"loss_form": "agrees"}).items()))
+        check, outcome = next(iter((trips_of(recipe, solutions) or {"loss_form": "agrees"}).items()))
         first_wrong = f"check: {check}, outcome: {outcome}"
     source, lines, places = recipe.broken_source(), [], []
     for cause, names in places_of_causes(recipe).items():
@@ -198,13 +197,13 @@ def _ruled_out(recipe: Recipe, solutions: Path) -> Iterator[str]:
 
     If nothing is broken, it is a line for each area.
     """
-    found, areas = outcomes_of(recipe.id, solutions), set[str]()
+    found, areas = outcomes_of(recipe, solutions), set[str]()
     for name, cause in sorted(load_causes().items()):
         if name in (*recipe.causes, HEALTHY) or (recipe.is_healthy and cause.area in areas):
             continue
         with suppress(UserError):  # a recipe that was never measured
             # The outcome of a check that the rival trips, or that this recipe does.
-            for check in {**trips_of(name, solutions), **trips_of(recipe.id, solutions)}:
+            for check in {**trips_of(name, solutions), **trips_of(recipe, solutions)}:
                 if check in found and rival_outcome(name, check, found[check]) and suggests(recipe, name):
                     areas.add(cause.area)
                     yield f"cause: {name}, check: {check}, outcome: {found[check]}"

@@ -15,7 +15,7 @@ from harness.submission.check_run import diagnostic_fault
 from harness.submission.log_values import OFF_BY, LogValues, log_values
 from harness.submission.report import Report, Sign, parse_report
 from harness.submission.snippet import shows_departures
-from harness.workspace import Run
+from harness.workspace.workspace import Run
 
 _BROKEN_CITED = ("broken_cited", "A cited value of the broken run is true", 6.0)
 _KEY_SIGNAL = ("key_signal", "It is a value in which this fault shows", 6.0)

@@ -8,22 +8,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from grader.intake.program import program_digest
 from grader.intake.submission import Claim, Submission
 from grader.replay.replay import Replay
 from grader.replay.replayer import HARNESS_BROKE
-from grader.replay.request import OWN, Role, own_settings, recipe_of
+from grader.replay.request import OWN, Role, own_settings
 from grader.score.behaviour import comparison_of
 from grader.syntax.plain_edit import Suspicion, plain_edit
+from grader.syntax.program import program_digest
 from harness.behaviour.sound import Comparison
-from harness.progress import Prediction
-from harness.recipe import Recipe
+from harness.recipes.recipe import Recipe
 from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
 from harness.submission.document import Body
 from harness.submission.log_values import LogValues, log_values
 from harness.submission.report import body_of
-from harness.workspace import RUNS, Run
+from harness.workspace.progress import Prediction
+from harness.workspace.workspace import RUNS, Run
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,8 @@ class Evidence:
         return body_of(self.report or "")
 
 
-def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evidence:
+def evidence_of(submission: Submission, recipe: Recipe, replays: Mapping[Role, Replay]) -> Evidence:
     """Put a submission and its replays together."""
-    recipe = recipe_of(submission.recipe)
     suspected = plain_edit(recipe.broken_source(), submission.source)
     again: dict[Run, Role] = {"broken": "broken again", "fixed": "fixed again"}
     return Evidence(

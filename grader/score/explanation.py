@@ -6,13 +6,14 @@ from the front matter; of the text only its length and its parts count.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from grader.intake.program import Unparsable
 from grader.score.evidence import Evidence, sound_logs
 from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
+from grader.syntax.program import Unparsable
+from harness.checks.core.outcomes import check_of_value, outcomes_of, rival_outcome, suggests, trips_of
 from harness.errors import UserError, printable
-from harness.recipe import HEALTHY, Recipe, load_recipe
-from harness.recorded import check_of_value, outcomes_of, rival_outcome, suggests, trips_of
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import HEALTHY, Recipe
 from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
 from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values, no_first_sign
@@ -167,7 +168,7 @@ def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, re
     if shown_by_log:
         reason = f"You cite the {sign}, but the log shows the fault: a check stands in only if no signal does."
         return lost(*_FIRST_WRONG, reason, remedy)
-    trips = trips_of(evidence.recipe.id)
+    trips = trips_of(evidence.recipe)
     if trips.get(sign.check) == sign.outcome:
         return full(*_FIRST_WRONG, f"The {sign} finds {sign.outcome}, and no symptom shows the fault.")
     unsound = f"The checks that find it unsound: {', '.join(trips) or 'none'}."
@@ -259,7 +260,7 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
 
 def _by_check(evidence: Evidence, cause: str, check: str) -> tuple[bool | None, str]:
     try:
-        found = outcomes_of(evidence.recipe.id).get(check)
+        found = outcomes_of(evidence.recipe).get(check)
         theirs = rival_outcome(cause, check, found) if found else ""
     except UserError:
         found, theirs = None, ""
@@ -273,7 +274,7 @@ def _by_check(evidence: Evidence, cause: str, check: str) -> tuple[bool | None, 
 def _untrue_outcome(evidence: Evidence, entry: RuledOut) -> str:
     """Return a sentence if a check is known to find something else than is cited, else ""."""
     try:
-        found = outcomes_of(evidence.recipe.id).get(entry.check, entry.outcome)
+        found = outcomes_of(evidence.recipe).get(entry.check, entry.outcome)
     except UserError:
         return ""
     return "" if found == entry.outcome else f"The {entry} finds {found} here, not {printable(entry.outcome)}."

@@ -22,7 +22,6 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
 
-from grader.intake.program import Unparsable, parse_experiment, program_digest, tree_digest
 from grader.replay.replay import Replay
 from grader.replay.request import OWN, Request, Role, check_request, own_settings
 from grader.score.behaviour import OWN_BEHAVIOUR, behaviour_requests, comparison_of, sound_requests
@@ -30,9 +29,10 @@ from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
 from grader.score.verdict import Check, Measurement, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
+from grader.syntax.program import Unparsable, parse_experiment, program_digest, tree_digest
 from harness.behaviour.sound import Cause, Comparison
-from harness.recipe import Recipe, Symptom
-from harness.recorded import mechanisms_of
+from harness.checks.core.outcomes import mechanisms_of
+from harness.recipes.recipe import Recipe, Symptom
 
 CORRECT, MINIMAL = 12.0, 8.0
 MASKED = 4.0
@@ -250,7 +250,7 @@ def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measuremen
 
 def _has_a_loss_of_its_own(evidence: Evidence, comparison: Comparison, bad_checks: Sequence[Measurement]) -> bool:
     """Return whether a fix replaces a broken loss by an unknown one, and no check finds what it finds of the fault."""
-    tripped = {f"check {name.replace('_', '-')}": found for name, found in mechanisms_of(evidence.recipe.id).items()}
+    tripped = {f"check {name.replace('_', '-')}": found for name, found in mechanisms_of(evidence.recipe).items()}
     replaced = [cause for cause in comparison.left if cause.left is not None and cause.left.aspect == "loss"]
     return (
         bool(replaced)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from grader.score.reproducibility import FIX_FIRST
 from grader.score.verdict import Check, Criterion, Gates, Limit
-from harness.recipe import HEALTHY, Recipe
+from harness.recipes.recipe import HEALTHY, Recipe
 
 Judged = Mapping[Criterion, tuple[Check, ...]]
 

@@ -9,14 +9,12 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from grader.intake.handed_in import Sender, platform_of
 from grader.score.verdict import Flag, SubmissionScore
-from harness.cases import handed_in_ids
 from harness.errors import printable
-from harness.personal import login
-from harness.written.exercise import exercise_ids
+from harness.recipes.personal import login
 
 Choose = Callable[[Sequence[SubmissionScore]], SubmissionScore | None]
 OTHER_NAME = "other name"
@@ -45,14 +43,16 @@ _NO_INK = re.compile(
 _ALPHABETS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE")
 
 
-def identified(name: str, student: str | None, exercise: str | None) -> tuple[str, str, tuple[Flag, ...]]:
+def identify(
+    name: str, student: str | None, exercise: str | None, exercises: Iterable[str]
+) -> tuple[str, str, tuple[Flag, ...]]:
     """Return student and exercise of the submission `name`, and the flags of these names.
 
-    student, exercise: what the manifest says, or None if it cannot be read. The file's name decides about the student
-    if the manifest says something else.
+    student, exercise: what the manifest says, or None if it cannot be read. exercises: all that may be handed in.
+    The file's name decides about the student if the manifest says something else.
     """
     stem = platform_of(name).stem
-    known = next((known for known in (*handed_in_ids(), *_exercises()) if stem.endswith(f"_{known}")), "")
+    known = next((known for known in exercises if stem.endswith(f"_{known}")), "")
     named = stem.removesuffix(f"_{known}") if known else stem or name
     flags = []
     if student is not None and exercise is not None and not any(_agree(one, student, exercise) for one in (name, stem)):
@@ -62,6 +62,12 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
     odd = ((text, _oddity(text)) for text in (name, student or ""))
     flags += [Flag(id=ODD_NAME, message=f"{_spelled(text)} {why}.") for text, why in odd if why][:1]
     return student or named, exercise or known, tuple(flags)
+
+
+def name_student(row: SubmissionScore, exercises: Iterable[str]) -> SubmissionScore:
+    """Return a row whose student and exercise are those of the manifest, with `identify` applied to them."""
+    student, exercise, flags = identify(row.submission, row.student or None, row.recipe or None, exercises)
+    return replace(row, student=student, recipe=exercise, flags=(*row.flags, *flags))
 
 
 @dataclass(frozen=True)
@@ -177,11 +183,6 @@ def fits(senders: _Senders, student: str) -> bool:
 def letters_of(name: str) -> str:
     """Return the letters of a name, sorted: platforms write its parts in any order, some without blanks."""
     return "".join(sorted(filter(str.isalpha, login(name))))
-
-
-@cache
-def _exercises() -> tuple[str, ...]:
-    return tuple(exercise_ids())
 
 
 def compared(rows: Sequence[SubmissionScore], choose: Choose | None = None) -> tuple[SubmissionScore, ...]:

@@ -11,17 +11,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from grader.replay.replay import Evaluation, Replay, SplitFigures
+from grader.replay.replay import Evaluation, Number, Replay, SplitFigures
 from grader.score.evidence import Evidence
-from grader.score.verdict import Measurement, Number
+from grader.score.verdict import Measurement
 from harness.behaviour.compare import Difference
 from harness.checks import load_check
+from harness.checks.core.outcomes import mechanisms_of
 from harness.data import CLASS_NAMES
-from harness.recipe import Recipe
-from harness.recorded import mechanisms_of
+from harness.formats.toml_file import StrictModel, read_record
+from harness.recipes.recipe import Recipe
 from harness.run.metrics_log import epoch_records, to_strict
-from harness.symptoms import judge_symptom, reduce_values, signal_values
-from harness.toml_file import StrictModel, read_record
+from harness.run.symptoms import judge_symptom, reduce_values, signal_values
 
 # The log's last validation and the evaluator's, on the same examples, differ by rounding. A fix that standardizes by
 # other examples than the reference fix changes the answer to one of the 144 visits, which is 0.007.
@@ -105,7 +105,7 @@ def checks(evidence: Evidence) -> list[Measurement]:
     if evidence.checks is None:
         return []
     own, reference = ({result.check: result for result in replay.checks} for replay in evidence.checks)
-    tripped, found = mechanisms_of(evidence.recipe.id), []
+    tripped, found = mechanisms_of(evidence.recipe), []
     for name in sorted(own, key=lambda name: name not in tripped):
         check, outcome = load_check(name), own[name].outcome
         sound = [one for one in check.outcomes if one.sound]

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from grader.score.evidence import Evidence
 from grader.score.explanation import functions_edited, places_of_causes
 from grader.score.verdict import Question
+from harness.checks.core.outcomes import trips_of
 from harness.errors import UserError
-from harness.prediction import QUESTIONS, course_of, told
-from harness.recipe import Recipe
-from harness.recorded import trips_of
+from harness.recipes.recipe import Recipe
 from harness.run.metrics_log import Record, batch_records
 from harness.run.signals import number_text
+from harness.student.prediction import QUESTIONS, course_of, told
 
 _SHOWN_PLACES = 4
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from grader.score.evidence import Evidence, nothing_was_edited, same_bytes
 from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
-from harness.run.metrics_log import Record, batch_records, epoch_records, parse_log
-from harness.submission.log_values import log_difference
-from harness.symptoms import judge_symptom
-from harness.workspace import Run
+from harness.run.metrics_log import Record, batch_records, epoch_records, log_difference, parse_log
+from harness.run.symptoms import judge_symptom
+from harness.workspace.workspace import Run
 
 _POINTS: Mapping[tuple[Run, str], float] = {
     ("broken", "log"): 8.0,

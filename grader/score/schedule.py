@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, model_validator
 
-from harness.personal import login
-from harness.toml_file import StrictModel
+from harness.formats.toml_file import StrictModel
+from harness.recipes.personal import login
 
 Level = Literal["score", "feedback", "solution"]
 _A_DAY = timedelta(days=1)

@@ -12,7 +12,6 @@ from grader.score.evidence import Evidence, evidence_of, same_as_reference
 from grader.score.explanation import judge_explanation
 from grader.score.fix import judge_fix
 from grader.score.gates import limits_of, with_gates
-from grader.score.identity import identified
 from grader.score.measured import measurements
 from grader.score.oral import oral_card
 from grader.score.reproducibility import judge_reproducibility, trusted_log
@@ -30,8 +29,10 @@ from grader.score.verdict import (
     rescored,
     weighted,
 )
-from harness.progress import MOST_HINTS
-from harness.workspace import METRICS_LOG, RUNS
+from harness.recipes.recipe import Recipe
+from harness.run.files import METRICS_LOG
+from harness.workspace.progress import MOST_HINTS
+from harness.workspace.workspace import RUNS
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 _IGNORED_NAMES = 10
@@ -48,10 +49,10 @@ class Score:
 
 
 def score_submission(
-    submission: Submission, replays: Mapping[Role, Replay], weights: Weights, *, sandboxed: bool = True
+    submission: Submission, recipe: Recipe, replays: Mapping[Role, Replay], weights: Weights, *, sandboxed: bool = True
 ) -> Score:
-    """Score one submission by its replays; if a check is open, the row waits for the instructor."""
-    evidence = evidence_of(submission, replays)
+    """Score one submission of a recipe by its replays; if a check is open, the row waits for the instructor."""
+    evidence = evidence_of(submission, recipe, replays)
     hints = submission.manifest.hints
     flags = [*flags_of(evidence), *ignored_flags(submission.ignored)]
     facts: dict[str, Fact] = {
@@ -115,16 +116,15 @@ def unscored(
 
     student, exercise: what the manifest says, if it could be read.
     """
-    student, exercise, names = identified(name, student, exercise)
     row = SubmissionScore(
         submission=name,
-        student=student,
-        recipe=exercise,
+        student=student or "",
+        recipe=exercise or "",
         status="rejected" if rejected else "not judged",
         reason=reason,
         total=0.0 if rejected else None,
         criteria={},
-        flags=names,
+        flags=(),
         provenance={},
     )
     return Score(row, Exhibits(submission=name))

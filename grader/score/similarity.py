@@ -19,8 +19,8 @@ from keyword import iskeyword
 from grader.score.identity import SIMILAR, is_unseen, look
 from grader.score.verdict import Flag, SubmissionScore
 from harness.errors import printable
-from harness.personal import login
-from harness.recipe import EXERCISES, ROOT
+from harness.recipes.personal import login
+from harness.recipes.recipe import EXERCISES, ROOT
 from harness.submission.document import count_words
 from harness.submission.report import body_of
 

@@ -23,9 +23,10 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from grader.intake.handed_in import Arrival
+from grader.replay.replay import Number
 from grader.score.schedule import Schedule
 from harness.errors import UserError
-from harness.toml_file import StrictModel, read_record
+from harness.formats.toml_file import StrictModel, read_record
 
 SCORES = "scores.json"
 Outcome = Literal["passed", "failed", "could not judge"]
@@ -36,8 +37,6 @@ Row = tuple[str, str, float]  # a check to judge: its id, its title, its points
 # A written exercise has criteria of its own, in its `rubric.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
-# A number of a log; a non-finite one by its name, as strict JSON needs it.
-Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
 _UNTIMED = "Nothing tells when it was handed in, and lateness costs points."
 BY_RULE = " (The grader: "  # in the reason of a decided total, before what the rules say
 DEFAULT_RUBRIC = Path(__file__).resolve().parent / "rubric.toml"

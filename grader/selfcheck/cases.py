@@ -9,12 +9,12 @@ from grader.score.measured import has_learnt
 from grader.selfcheck.guide import MADE
 from grader.selfcheck.runs import Runs, Subject, request_of
 from grader.selfcheck.seeds import MORE_SEEDS
-from harness.cases import CASES, Cases, Decoy, case_of
 from harness.checks import check_names, load_check
-from harness.recipe import Recipe
+from harness.recipes.cases import CASES, Cases, Decoy, case_of
+from harness.recipes.known_edits import KnownFix
+from harness.recipes.recipe import Recipe
 from harness.run.settings import RunSettings
-from harness.solutions import KnownFix
-from harness.symptoms import judge_symptom
+from harness.run.symptoms import judge_symptom
 
 _SEED = 42
 

@@ -33,13 +33,13 @@ from grader.selfcheck.seeds import (
     write_sound,
 )
 from grader.written.grade import AnswerGrader
-from harness.cases import CASES, Cases, load_cases, sound_experiments
+from harness.checks.core.outcomes import SOUND, outcomes_of, trips_of
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.recipe import BEHAVIOUR, EXERCISES, GOAL, ROOT, SOLUTIONS, Recipe, load_recipes
-from harness.recorded import SOUND, outcomes_of, trips_of
-from harness.solutions import KnownFix, known_fixes
-from harness.toml_file import read_table
+from harness.formats.toml_file import read_table
+from harness.recipes.cases import CASES, Cases, load_cases, sound_experiments
+from harness.recipes.known_edits import KnownFix, known_fixes
+from harness.recipes.recipe import BEHAVIOUR, EXERCISES, GOAL, ROOT, SOLUTIONS, Recipe, load_recipes
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
 DOCS = ROOT / "docs"
@@ -153,7 +153,7 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
         write_bands([item for item in seed_runs if (item.recipe.experiment, item.dataset) not in known], runs)
     wrong = fix_problems([fix for plan in plans for fix in plan.fixes], runs)
     # The grader finds its recipes by name: those of another folder it does not know.
-    graded = [plan.recipe.id for plan in plans] if options.exercises == EXERCISES else []
+    graded = [plan.recipe for plan in plans] if options.exercises == EXERCISES else []
     unfit = _canary_problems(graded, runs)
     for plan in plans:
         own = [item for item in seed_runs if item.recipe.id == plan.recipe.id]
@@ -177,12 +177,14 @@ def _plan(recipe: Recipe, measured: Measured | None, options: SelfcheckOptions) 
     return _Plan(recipe, measured.trips, stored, measured.alarms, *known_fixes(recipe, options.solutions))
 
 
-def _canary_problems(recipe_ids: Sequence[str], runs: Runs) -> Mapping[str, str]:
+def _canary_problems(recipes: Sequence[Recipe], runs: Runs) -> Mapping[str, str]:
     """Return what is wrong with the reference solution of each recipe when it is graded, or ""."""
-    wanted = {id: canary_requests(id) for id in recipe_ids}
+    wanted = {recipe: canary_requests(recipe) for recipe in recipes}
     made = runs.replays("reference solutions", chain.from_iterable(wanted.values()))
     weights = load_weights(DEFAULT_RUBRIC)
-    return {id: canary_problem(id, [made[item] for item in items], weights) for id, items in wanted.items()}
+    return {
+        recipe.id: canary_problem(recipe, [made[item] for item in items], weights) for recipe, items in wanted.items()
+    }
 
 
 def _recipe_section(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], unfit: str) -> Section:

@@ -12,8 +12,8 @@ from grader.score.verdict import Check
 from grader.selfcheck.runs import Runs, request_of
 from harness.behaviour.compare import Behaviour
 from harness.behaviour.sound import SoundPrograms
-from harness.goal import judge
-from harness.solutions import KnownFix, Verdict
+from harness.recipes.known_edits import KnownFix, Verdict
+from harness.student.goal import judge
 
 # Points for a correct and for a minimal fix that each verdict must get: at least, at most.
 EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {

@@ -14,7 +14,7 @@ from grader.selfcheck.guide import leads
 from grader.selfcheck.runs import Runs, request_of
 from harness.behaviour.sound import encode
 from harness.checks import load_check
-from harness.recipe import LEVELS, Goal, Recipe
+from harness.recipes.recipe import LEVELS, Goal, Recipe
 
 _LINES = (75, 200)
 

@@ -9,10 +9,10 @@ from typing import get_args
 
 from grader.syntax.edit_size import functions_changed
 from harness.checks import Finding, check_names, load_check
-from harness.checks.cli.show import CheckReport, where_next
 from harness.errors import UserError
-from harness.recipe import EXERCISES, SOLUTIONS, Area, Recipe
-from harness.workspace import PROMPT
+from harness.recipes.recipe import EXERCISES, SOLUTIONS, Area, Recipe
+from harness.student.show_checks import CheckReport, where_next
+from harness.workspace.workspace import PROMPT
 
 Trips = Mapping[str, Mapping[str, str]]  # by recipe, what its break trips: {check: outcome}
 _PART = re.compile(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)

@@ -36,9 +36,9 @@ from harness.data import DATASETS, Form
 from harness.data.datasets import EMBEDDED_FOLDER
 from harness.errors import UserError, printable
 from harness.files import read_text, write_whole
-from harness.recipe import EXPERIMENTS, SOLUTIONS, Recipe, experiment_names, experiment_source
+from harness.recipes.known_edits import load_shared_edits
+from harness.recipes.recipe import EXPERIMENTS, SOLUTIONS, Recipe, experiment_names, experiment_source
 from harness.run.settings import RunSettings
-from harness.solutions import load_shared_edits
 
 _TEMPLATE = Path(__file__).parent / "templates" / "experiment.py.j2"
 _EDITS = _TEMPLATE.with_name("edits.toml")

@@ -10,15 +10,15 @@ from itertools import product
 from pathlib import Path
 from typing import get_args
 
-from grader.intake.program import Unparsable
 from grader.sandbox import sandbox_problem
 from grader.selfcheck.runs import open_runs
 from grader.selfcheck.seeds import SeedRuns, measure, measured_path, measured_toml, quantity_row, run_seeds
 from grader.syntax.edit_size import changed_areas
+from grader.syntax.program import Unparsable
 from harness.data import DATASETS
 from harness.errors import UserError, printable
 from harness.files import write_whole
-from harness.recipe import (
+from harness.recipes.recipe import (
     EXERCISES,
     PLACEHOLDER,
     Edit,
@@ -31,7 +31,7 @@ from harness.recipe import (
     suggestion,
 )
 from harness.run.metrics_log import Record
-from harness.symptoms import judge_symptom
+from harness.run.symptoms import judge_symptom
 
 _SEED = 42
 _WINDOWS = (None, (0, 20), (1, 5))

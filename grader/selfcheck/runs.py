@@ -14,19 +14,19 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from grader.intake.program import program_digest, tree_digest
+from grader.progress import Progress, shown_progress
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Cache, Replays, default_folder, local_executor, trim
 from grader.replay.request import Request, data_state, machine_state
-from grader.report.text import Progress, shown_progress
+from grader.syntax.program import program_digest, tree_digest
 from harness.checks.core.child import start
 from harness.data.loading import default_cache
 from harness.errors import UserError
-from harness.recipe import Recipe
-from harness.run.provenance import harness_hash
+from harness.formats.toml_file import StrictModel
+from harness.recipes.recipe import Recipe
+from harness.run.provenance import ABOVE_CHECKS, harness_hash
 from harness.run.settings import RunSettings
-from harness.toml_file import StrictModel
 
 # To start a process and import torch takes as long as the checks of a small experiment.
 _TOGETHER = 10
@@ -118,7 +118,7 @@ def _key(subject: Subject) -> str:
         program_digest(subject.source),
         settings,
         subject.checks,
-        harness_hash("experiments", "checks/cli"),
+        harness_hash("experiments", *ABOVE_CHECKS),
         data_state(),
         machine_state(),
     ]

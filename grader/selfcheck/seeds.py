@@ -20,18 +20,18 @@ from grader.score.evidence import same_bytes
 from grader.score.measured import BANDS, Band, load_bands
 from grader.selfcheck.runs import Runs, Subject, request_of
 from grader.syntax.edit_size import changed_areas
-from harness.cases import SEEDS, Sound
 from harness.checks import check_names, load_check
+from harness.checks.core.outcomes import MEASURED
 from harness.data import DATASETS
 from harness.data.loading import load_dataset
 from harness.errors import UserError
-from harness.recipe import SOLUTIONS, Recipe, Symptom
-from harness.recorded import MEASURED
+from harness.formats.toml_file import read_table
+from harness.recipes.cases import SEEDS, Sound
+from harness.recipes.known_edits import load_shared_edits
+from harness.recipes.recipe import SOLUTIONS, Recipe, Symptom
 from harness.run.settings import RunSettings
-from harness.solutions import load_shared_edits
+from harness.run.symptoms import judge_symptom
 from harness.submission.check_run import diagnostic_fault
-from harness.symptoms import judge_symptom
-from harness.toml_file import read_table
 
 FIRST_SEED = 100
 _EDIT_SEEDS = 3

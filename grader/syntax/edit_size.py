@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.intake.program import does_nothing, imported_paths, parse_experiment, path_of, root_of
-from harness.recipe import Area
+from grader.syntax.program import does_nothing, imported_paths, parse_experiment, path_of, root_of
+from harness.recipes.recipe import Area
 
 AREAS: dict[str, Area] = {
     "load_data": "data",

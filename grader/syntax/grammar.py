@@ -262,7 +262,7 @@ LISTED: dict[str, frozenset[str]] = {
     "logging": words("DEBUG INFO WARNING basicConfig debug error getLogger info warning"),
     "math": frozenset(name for name in vars(math) if not name.startswith("_")),
     "harness": frozenset(),
-    "harness.schedules": words("warmup_cosine"),
+    "harness.run.schedules": words("warmup_cosine"),
     "time": words("perf_counter time"),
     "typing": words("Any Callable Dict Iterable Iterator List NamedTuple Optional Sequence Tuple Union"),
     "collections.abc": words("Callable Iterable Iterator Mapping Sequence"),

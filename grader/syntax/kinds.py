@@ -11,8 +11,8 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from grader.intake.program import path_of
 from grader.syntax.grammar import ERRORS, FUNCTIONS, LAMBDA_SCHEDULES, MANAGER, TYPES, words
+from grader.syntax.program import path_of
 
 # "" is a kind that is not known yet.
 Kind = str | tuple["Kind", ...]
@@ -160,12 +160,12 @@ _GIVES: dict[str, Kind] = {
     "torch.nn.": "new network", "torch.nn.Parameter": "parameter", "torch.nn.parameter.": "parameter",
     "torch.nn.utils.": "tensor", "torch.nn.modules.utils.": "none",
     "torch.nn.utils.rnn.": "packed", "torch.utils.": "thing", "torch.optim.": "optimizer",
-    "torch.optim.lr_scheduler.": "scheduler", "harness.schedules.": "scheduler", "torch.GradScaler": "scaler",
+    "torch.optim.lr_scheduler.": "scheduler", "harness.run.schedules.": "scheduler", "torch.GradScaler": "scaler",
     "torch.amp.GradScaler": "scaler", "torch.cuda.amp.GradScaler": "scaler", "torch.Generator": "new generator",
     "torch.finfo": "thing", "torch.iinfo": "thing", "torch.device": "thing", "torch.cuda.": "number",
     "math.": "number", "time.": "number", "torch.nn.init.calculate_gain": "number", "logging.getLogger": "logger",
     "torch.cuda.get_rng_state_all": ("list", "tensor"), "numpy.random.SeedSequence": "seeds",
-    "harness.pretrained.": ("dict", "tensor", "text"),
+    "harness.data.pretrained.": ("dict", "tensor", "text"),
     **{f"torch.{name}": ("list", "tensor") for name in (
         "split", "chunk", "unbind", "tensor_split", "hsplit", "vsplit", "dsplit", "broadcast_tensors", "meshgrid",
         "gradient", "autograd.grad",

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from grader.intake.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
 from grader.syntax import grammar, shapes
 from grader.syntax.grammar import is_listed
 from grader.syntax.kinds import (
@@ -38,6 +37,7 @@ from grader.syntax.kinds import (
     is_tame,
     item_of,
 )
+from grader.syntax.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
 
 # Of 90 honest fixes in different styles, half insert at most 28 nodes; the largest, one with a new metric, inserts 88.
 # Our largest experiment has 1328.

@@ -7,8 +7,8 @@ another form stays uncovered.
 import ast
 from collections.abc import Mapping
 
-from grader.intake.program import does_nothing, path_of
 from grader.syntax.grammar import MANAGER
+from grader.syntax.program import does_nothing, path_of
 
 
 def yields_of_managers(tree: ast.Module, paths: Mapping[str, str]) -> set[int]:

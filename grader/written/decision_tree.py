@@ -15,8 +15,8 @@ import yaml
 from grader.score.verdict import Criterion, Table
 from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
+from harness.checks.core.outcomes import trips_of
 from harness.errors import UserError
-from harness.recorded import trips_of
 from harness.written.decision_tree import CASES, HEALTHY, UNKNOWN, Tree, Walk, parse_tree, walk
 from harness.written.derivation_judge import AnswerCheck
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from grader.intake.program import Unparsable, parse_experiment
 from grader.replay.replayer import replay_environment
 from grader.sandbox import MIB, Command, Interpreter, Limits, base_python
 from grader.score.verdict import Flag
+from grader.syntax.program import Unparsable, parse_experiment
 from grader.written.judgement import Judgement, RunCommand, checks_of
-from harness.recipe import ROOT
-from harness.toml_file import StrictModel
+from harness.formats.toml_file import StrictModel
+from harness.recipes.recipe import ROOT
 from harness.written.derivation import PROBLEMS, draw_cases, foreign_imports
 from harness.written.derivation_call import CallResult, Results
 from harness.written.derivation_judge import AnswerCheck, judge_answer

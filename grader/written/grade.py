@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from grader.intake.submission import Answer
+from grader.private import without_folders
+from grader.progress import Progress
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Cache
 from grader.replay.request import code_and_machine_hash
-from grader.report.text import Progress, without_folders
 from grader.sandbox import Stopped
 from grader.score.scoring import Score, ignored_flags, scored_row, unjudged
 from grader.score.verdict import Exhibits, total_of
@@ -20,7 +21,7 @@ from grader.written.decision_tree import judge_tree, reference_text
 from grader.written.derivation import judge_derivation
 from grader.written.judgement import Judgement, RunCommand, with_points
 from harness.errors import UserError
-from harness.recipe import SOLUTIONS
+from harness.recipes.recipe import SOLUTIONS
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
 

@@ -18,8 +18,8 @@ from grader.score.verdict import (
     read_weights,
     weighted,
 )
-from harness.recipe import SOLUTIONS
-from harness.toml_file import StrictModel
+from harness.formats.toml_file import StrictModel
+from harness.recipes.recipe import SOLUTIONS
 from harness.written.derivation_judge import AnswerCheck
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from harness.recipe import Recipe
+from harness.recipes.recipe import Recipe
 from harness.run.settings import RunSettings
 
 

@@ -37,7 +37,7 @@ from harness.behaviour.compare import (
     unmeasured,
 )
 from harness.errors import UserError
-from harness.toml_file import StrictModel
+from harness.formats.toml_file import StrictModel
 
 # What network and loss do together: a softmax may move from one to the other.
 _TOGETHER = frozenset({"network", "loss"})

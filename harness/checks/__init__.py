@@ -67,7 +67,7 @@ def mechanism_checks() -> tuple[str, ...]:
 def load_check(name: str) -> Check:
     """Return what a check declares. Raises `UserError` for an unknown name."""
     if name not in check_names():
-        from harness.recipe import suggestion
+        from harness.recipes.recipe import suggestion
 
         raise UserError(f"There is no check {name!r}: {suggestion(name, check_names())}")
     return _load(name)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from harness.checks.core.finding import Check, Finding, consequence, sound
 from harness.checks.core.subject import Subject
-from harness.submission.log_values import log_difference
-from harness.trainer import Training
-from harness.workspace import CHECKPOINT, METRICS_LOG
+from harness.run.files import CHECKPOINT, METRICS_LOG
+from harness.run.metrics_log import log_difference
+from harness.run.training import Training
 
 CHECK = Check(
     order=110,

@@ -8,8 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from harness.canonical_setup import run_environment
-from harness.run.provenance import usable_cores
+from harness.canonical_setup import run_environment, usable_cores
 
 
 def run_doctor() -> int:

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness.pretrained import pretrained_weights
+from harness.data.pretrained import pretrained_weights
 
 EPOCHS = 4
 BATCH_SIZE = 64

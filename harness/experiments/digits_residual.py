@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness.schedules import warmup_cosine
+from harness.run.schedules import warmup_cosine
 
 EPOCHS = 6
 BATCH_SIZE = 64

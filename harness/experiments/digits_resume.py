@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness.schedules import warmup_cosine
+from harness.run.schedules import warmup_cosine
 
 EPOCHS = 4
 BATCH_SIZE = 64

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from harness.schedules import warmup_cosine
+from harness.run.schedules import warmup_cosine
 
 EPOCHS = 4
 BATCH_SIZE = 64

@@ -10,8 +10,8 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.files import stored_zlib
+from harness.run.files import INPUT_SHEET, META, METRICS_LOG, RESULT
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
-from harness.workspace import INPUT_SHEET, META, METRICS_LOG, RESULT
 
 Record = Mapping[str, Any]
 

@@ -20,8 +20,9 @@ from harness.errors import UserError
 from harness.page.charts import COMPACT, DASHES, LineChart, Series, extent_of, line_chart
 from harness.page.live_charts import charts_data, live_script, live_style
 from harness.page.run_data import Record, RunFiles, read_run
+from harness.run.files import RUN_PAGE
 from harness.run.signals import number_text, place_of
-from harness.workspace import RUN_PAGE, RUNS
+from harness.workspace.workspace import RUNS
 
 TEMPLATES = Path(__file__).parent / "templates"
 MISSING = "—"  # an em dash: nothing was recorded

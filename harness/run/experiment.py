@@ -25,7 +25,7 @@ from harness.canonical_setup import canonical_setup
 from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError, printable
-from harness.recipe import suggestion
+from harness.recipes.recipe import suggestion
 from harness.run.settings import RunSettings
 
 FUNCTIONS = (

@@ -23,10 +23,8 @@ from types import FrameType
 from typing import IO, Any
 
 from harness.canonical_setup import Numerics, run_environment
-from harness.errors import Stopped, UserError, from_os_error
+from harness.errors import ChildFault, Stopped, UserError, from_os_error
 from harness.run.debugger import support_breakpoints
-from harness.run.settings import RunJob
-from harness.workspace import CHECKPOINT
 
 # How long an experiment that ignores Ctrl-C (`except: pass`) may go on after it.
 _GRACE_SECONDS = 5.0
@@ -35,10 +33,6 @@ _REPORT_EVERY = 0.05  # seconds between two reports of progress: enough for a ba
 
 
 _AT_TERMINAL = "at-terminal"
-
-
-class ChildFault(Exception):
-    """The child process ended through a fault of ours; its traceback is on standard error."""
 
 
 @dataclass(frozen=True)
@@ -64,25 +58,6 @@ class ChildJob:
         if self.checkpoint is None or not self.checkpoint.is_file():
             return again
         return f"{again} with --resume (RESUME=1) to continue from {self.checkpoint.parent}"
-
-
-def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
-    """Make one run in a process of its own and return its `result.json`.
-
-    Without `resumable`, messages do not suggest to resume: the folder of the run will be deleted. Raises as
-    `launch_child`.
-    """
-    name = job.experiment if job.recipe == "none" else job.recipe
-    child = ChildJob(
-        module="harness.run.run_job",
-        line=job.to_json(),
-        numerics=job.settings.numerics,
-        label=f"{job.run} run of {name}",
-        what="run",
-        place=job.source_path or "The experiment",
-        checkpoint=Path(f"{job.folder}.partial", CHECKPOINT) if resumable else None,
-    )
-    return launch_child(child, bar=bar)
 
 
 def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:

@@ -2,18 +2,15 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
 from jiter import from_json
 
-from harness.errors import UserError
+from harness.errors import UserError, printable
 from harness.run.signals import NESTED_SIGNALS
-
-if TYPE_CHECKING:  # it imports torch, which readers of a log do not need
-    from harness.run.recorder import BatchMeasurements
 
 Record = dict[str, Any]
 
@@ -22,9 +19,6 @@ _TABLES = frozenset(NESTED_SIGNALS)
 _LAST_STEP = 2**53  # above it, not every whole number is a float
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
-# Between two training steps, which have just filled the caches, making and formatting a record takes five times
-# as long as after another record.
-BATCHES_AT_ONCE = 32
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 # Takes UTF-8. Raises `ValueError` for what is not strict JSON, and for a key that is there twice: two readers could
@@ -77,45 +71,6 @@ def format_record(record: Record) -> str:
         return _encode(record) + "\n"
     except ValueError:
         return _encode(to_strict(record)) + "\n"
-
-
-class LogWriter:
-    """Writes `metrics.log` during a run, `BATCHES_AT_ONCE` at a time; `note` is called with each batch's record.
-
-    Use it as a context manager: leaving it, even through an error, writes the batches that are still held back.
-    """
-
-    def __init__(self, file: TextIO, note: Callable[[Record], object]) -> None:
-        self._file = file
-        self._note = note
-        self._held_back: list[tuple[Record, BatchMeasurements]] = []
-
-    def __enter__(self) -> "LogWriter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.flush()
-
-    def batch(self, position: Record, measured: "BatchMeasurements") -> None:
-        """Add a batch: its `step` and `epoch`, and what was measured."""
-        self._held_back.append((position, measured))
-        if len(self._held_back) >= BATCHES_AT_ONCE:
-            self.flush()
-
-    def epoch(self, record: Record) -> None:
-        """Write the batches so far, then the record of an epoch."""
-        self.flush()
-        self._file.write(format_record(record))
-        self._file.flush()
-
-    def flush(self) -> None:
-        """Write the batches so far."""
-        held_back, self._held_back = self._held_back, []
-        records = [{**position, **measured.record()} for position, measured in held_back]
-        self._file.writelines(map(format_record, records))
-        self._file.flush()
-        for record in records:
-            self._note(record)
 
 
 def read_metrics_log(path: Path) -> Sequence[Record]:
@@ -216,3 +171,43 @@ def batch_records(records: Iterable[Record]) -> list[Record]:
 def epoch_records(records: Iterable[Record]) -> list[Record]:
     """Return the records of epochs: those without a `step`."""
     return [record for record in records if "step" not in record]
+
+
+_DEPTH = 3  # tables within tables; a run writes two
+
+
+def log_difference(old: bytes, new: bytes) -> str:
+    """Return where two different logs first differ, as the end of a sentence that began with the file's name."""
+    lines, new_lines = (log_lines(data.decode("utf-8", "backslashreplace")) for data in (old, new))
+    for number, (line, new_line) in enumerate(zip(lines, new_lines, strict=False), start=1):
+        if line != new_line:
+            return f", line {number}{_record_difference(line, new_line)}"
+    if len(lines) != len(new_lines):
+        return f" has {len(lines)} lines, and {len(new_lines)} when the run is made again"
+    return " ends differently when the run is made again"
+
+
+def _record_difference(line: str, new_line: str) -> str:
+    if not line.strip():
+        return " is blank, and no run writes a blank line"
+    try:
+        (record,), (new_record,) = parse_log(line, ""), parse_log(new_line, "")
+    except UserError:
+        return " is not the record that the run writes when it is made again"
+    kind = "step" if "step" in new_record else "epoch"
+    where = f" ({kind} {new_record.get(kind)})"
+    first, second = dict(numbers_of(record)), dict(numbers_of(new_record))
+    for name in {**first, **second}:
+        values = ["absent" if found.get(name) is None else repr(found[name]) for found in (first, second)]
+        if values[0] != values[1]:
+            return f"{where}: {printable(name)} is {values[0]}, and {values[1]} made again"
+    return f"{where} is written differently"
+
+
+def numbers_of(record: Record, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
+    """Yield every number of a record under its name in the log; dots join the names of tables."""
+    for key, value in record.items():
+        if not isinstance(value, dict):
+            yield f"{prefix}{key}", value
+        elif depth < _DEPTH:
+            yield from numbers_of(value, f"{prefix}{key}.", depth + 1)

@@ -1,7 +1,6 @@
 """What made a run: the commit and hash of the harness, the versions of its libraries, and the kind of machine."""
 
 import hashlib
-import os
 import platform
 import subprocess
 import sys
@@ -24,6 +23,10 @@ def git_commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None
+
+
+# Packages and modules of the harness that no run, no check and no measurement of a behaviour imports.
+ABOVE_CHECKS = ("console", "workspace", "page", "submission", "written", "student", "trainer", "cli", "__main__")
 
 
 def harness_hash(*without: str) -> str:
@@ -94,8 +97,3 @@ def same_class(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     failed) two machines with equal records may still round differently.
     """
     return dict(one) == dict(other) and (one["golden"] is True or one["device"] != "cpu")
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use, which may be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

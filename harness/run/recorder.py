@@ -9,7 +9,7 @@ all figures of a batch come over in one transfer.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from harness.run.experiment import HarnessFault
-from harness.run.metrics_log import Record
+from harness.run.metrics_log import Record, format_record
 from harness.run.step_hooks import LastStepHook
 
 Scalar = Tensor | float  # a tensor while it is on a card
@@ -289,3 +289,47 @@ def _guarded(hook: Callable[..., None]) -> Callable[..., None]:
             raise HarnessFault(f"recording failed: {error}") from error
 
     return run
+
+
+# Between two training steps, which have just filled the caches, making and formatting a record takes five times
+# as long as after another record.
+BATCHES_AT_ONCE = 32
+
+
+class LogWriter:
+    """Writes `metrics.log` during a run, `BATCHES_AT_ONCE` at a time; `note` is called with each batch's record.
+
+    Use it as a context manager: leaving it, even through an error, writes the batches that are still held back.
+    """
+
+    def __init__(self, file: TextIO, note: Callable[[Record], object]) -> None:
+        self._file = file
+        self._note = note
+        self._held_back: list[tuple[Record, BatchMeasurements]] = []
+
+    def __enter__(self) -> "LogWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.flush()
+
+    def batch(self, position: Record, measured: BatchMeasurements) -> None:
+        """Add a batch: its `step` and `epoch`, and what was measured."""
+        self._held_back.append((position, measured))
+        if len(self._held_back) >= BATCHES_AT_ONCE:
+            self.flush()
+
+    def epoch(self, record: Record) -> None:
+        """Write the batches so far, then the record of an epoch."""
+        self.flush()
+        self._file.write(format_record(record))
+        self._file.flush()
+
+    def flush(self) -> None:
+        """Write the batches so far."""
+        held_back, self._held_back = self._held_back, []
+        records = [{**position, **measured.record()} for position, measured in held_back]
+        self._file.writelines(map(format_record, records))
+        self._file.flush()
+        for record in records:
+            self._note(record)

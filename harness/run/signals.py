@@ -16,7 +16,7 @@ EPOCH_SIGNALS = (
     "val_accuracy_eval_mode",
     "val_accuracy_served",
 )
-# Computed from the record of an epoch (`harness.symptoms`).
+# Computed from the record of an epoch (`harness.run.symptoms`).
 DERIVED_SIGNALS = ("eval_mode_gain", "eval_disagreement")
 SIGNALS = (*BATCH_SIGNALS, *NESTED_SIGNALS, *EPOCH_SIGNALS, *DERIVED_SIGNALS)
 

@@ -9,8 +9,7 @@ import json
 import re
 import tarfile
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -18,14 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from harness.errors import UserError
 from harness.files import stored_gzip, write_with_sha256
-from harness.progress import MOST_HINTS, Prediction, note_progress, progress_of
+from harness.run.files import EXPERIMENT, META
 from harness.run.metrics_log import read_object
-from harness.submission.check import check_workspace
-from harness.submission.check_run import CheckItem
 from harness.submission.commands import COMMANDS, commands_text
 from harness.submission.limits import STUDENT_BYTES, STUDENT_CHARACTERS
-from harness.workspace import EXPERIMENT, META, REPORT, RUN_FILES, RUNS, Workspace
-from harness.written.workspace import FileWorkspace, file_items
+from harness.workspace.progress import MOST_HINTS, Prediction, progress_of
+from harness.workspace.workspace import REPORT, RUN_FILES, RUNS, Workspace
 
 FORMAT_VERSION = 1
 SUFFIX = ".tar.gz"
@@ -106,15 +103,6 @@ def pack_folder(folder: Path, path: Path) -> None:
     write_with_sha256(path, deterministic_tar_gz(members))
 
 
-@dataclass(frozen=True)
-class Submission:
-    """A tarball that is ready to be handed in; `warnings` are failed checks that do not prevent that."""
-
-    path: Path
-    sha256: str
-    warnings: tuple[CheckItem, ...]
-
-
 def student_name(student: str) -> str:
     """Return a login or an e-mail address, in any script, normalized (NFC) for the manifest and the file's name.
 
@@ -153,36 +141,3 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
     said = noted.prediction.model_dump() if noted.prediction else None
     more = {"hints": noted.hints, "revealed": noted.revealed, "prediction": said}
     return with_manifest(members, facts | {name: value for name, value in more.items() if value})
-
-
-def submit(workspace: Workspace | FileWorkspace, student: str, out: Path, *, handed_in: bool = True) -> Submission:
-    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note that it is handed in, if it is.
-
-    It replaces an older one. Raises `UserError` if the tarball would be incomplete or contradict itself. A student may
-    hand in imperfect work: other failed checks become warnings.
-    """
-    student = student_name(student)
-    if isinstance(workspace, FileWorkspace):
-        warnings = _warnings(file_items(workspace), workspace.command("check"))
-        facts = {"student": student, "recipe": workspace.exercise.id}
-        members = with_manifest({workspace.exercise.file: workspace.answer.read_bytes()}, facts)
-    else:
-        warnings = _warnings(check_workspace(workspace), workspace.command("check"))
-        members = build_submission(workspace, student)
-    data = deterministic_tar_gz(members)
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{student}_{workspace.folder.name}{SUFFIX}"
-    write_with_sha256(path, data)
-    if handed_in:
-        note_progress(workspace.folder, handed_in=path.name)
-    return Submission(path, hashlib.sha256(data).hexdigest(), tuple(warnings))
-
-
-def _warnings(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
-    """Return the failed checks. Raises `UserError` if one of them prevents handing in."""
-    failures = [item for item in items if item.outcome == "failed"]
-    blocking = [item for item in failures if item.blocks]
-    if blocking:
-        more = f" (and {len(blocking) - 1} more: {command})" if blocking[1:] else ""
-        raise UserError(f"Not packed, {blocking[0].id}: {blocking[0].message}{more}")
-    return failures

@@ -7,10 +7,13 @@ from functools import cached_property, partial
 from rich.text import Text
 
 from harness.checks import check_names
+from harness.checks.core.outcomes import check_of_value, outcomes_of, rival_outcome
+from harness.console.terminal import folded
 from harness.errors import UserError, printable
-from harness.recipe import HEALTHY, load_recipe, suggestion
-from harness.recorded import check_of_value, outcomes_of, rival_outcome
+from harness.recipes.recipe import HEALTHY, suggestion
+from harness.run.files import METRICS_LOG
 from harness.run.metrics_log import Record, read_metrics_log
+from harness.run.symptoms import judge_symptom
 from harness.submission.check_run import (
     CheckItem,
     ItemOutcome,
@@ -38,9 +41,7 @@ from harness.submission.report import (
     Sign,
     read_report,
 )
-from harness.symptoms import judge_symptom
-from harness.terminal import folded
-from harness.workspace import METRICS_LOG, RUNS, Run, Workspace
+from harness.workspace.workspace import RUNS, Run, Workspace
 
 # Makes the named checks of the broken experiment, and returns their outcomes.
 Outcomes = Callable[[Sequence[str]], Mapping[str, str]]
@@ -214,7 +215,7 @@ class _ReportJudge:
         if check and self.outcomes is not None:
             try:
                 theirs = rival_outcome(cause, check, self._outcomes[check])
-                recorded = outcomes_of(self.workspace.recipe)
+                recorded = outcomes_of(self.workspace.exercise)
             except UserError:  # a student's kit does not know what the checks find of other causes
                 raise _Open("it is true; grading judges whether it contradicts the cause.") from None
             if theirs and check not in recorded:
@@ -262,7 +263,7 @@ class _ReportJudge:
     @cached_property
     def _hides_outcomes(self) -> bool:
         """Whether the course shows no outcomes: to say whether a cited one is true would show them."""
-        return load_recipe(self.workspace.recipe).triage != "outcomes"
+        return self.workspace.exercise.triage != "outcomes"
 
     @cached_property
     def _outcomes(self) -> Mapping[str, str]:

@@ -10,24 +10,12 @@ from typing import Literal
 
 from harness.errors import UserError
 from harness.files import sha256_line
-from harness.run.metrics_log import Record, batch_records, epoch_records, read_metrics_log, read_object
+from harness.run.files import CHECKPOINT, CHECKSUM, EXPERIMENT, META, METRICS_LOG, source_hash
+from harness.run.metrics_log import Record, batch_records, epoch_records, log_difference, read_metrics_log, read_object
 from harness.submission.commands import commands_text, read_commands
 from harness.submission.limits import Excess, line_excess, size_excess, total_excess
-from harness.submission.log_values import log_difference
 from harness.submission.program import Unparsable, parse_experiment
-from harness.workspace import (
-    CHECKPOINT,
-    CHECKSUM,
-    EXPERIMENT,
-    META,
-    METRICS_LOG,
-    RUN_FILES,
-    RUNS,
-    Run,
-    Workspace,
-    read_source,
-    source_hash,
-)
+from harness.workspace.workspace import RUN_FILES, RUNS, Run, Workspace, read_source
 
 # Makes the named run of the workspace again, from its own source, and returns the folder of the new run.
 Rerun = Callable[[Run], Path]

@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.run.settings import RunSettings
-from harness.submission.limits import BATCH_SIZE, EPOCHS
-from harness.workspace import EXPERIMENT, RUNS, Run
+from harness.run.files import EXPERIMENT
+from harness.run.settings import MOST_BATCH_SIZE, MOST_EPOCHS, RunSettings
+from harness.workspace.workspace import RUNS, Run
 
 COMMANDS = "command.txt"
 _FORM = re.compile(r"# runs/broken\n(?P<broken>[^\n]*)\n\n?# runs/fixed\n(?P<fixed>[^\n]*)\n*")
-_MOST = {"epochs": EPOCHS, "batch": BATCH_SIZE}
+_MOST = {"epochs": MOST_EPOCHS, "batch": MOST_BATCH_SIZE}
 
 
 def commands_text(commands: Mapping[Run, object]) -> str:
@@ -32,7 +32,9 @@ def read_commands(text: str, recipe: str, seed: int, dataset: str) -> tuple[RunS
         devices = (replace(settings, device=device) for device in ("cpu", "cuda"))
         if found[run] not in [item.command(recipe, script) for item in devices]:
             problem = f"The command of the {run} run in {COMMANDS} is not one that the harness writes"
-            allowed = f"equal settings of both runs, at most {EPOCHS} epochs and {BATCH_SIZE} examples in a batch"
+            allowed = (
+                f"equal settings of both runs, at most {MOST_EPOCHS} epochs and {MOST_BATCH_SIZE} examples in a batch"
+            )
             return settings, f"{problem} for this seed and data set, and {allowed}."
     return settings, ""
 

@@ -1,7 +1,7 @@
 """The limits of a submission, in one place: the grader refuses what exceeds one, and `make check` says so before.
 
 A report has further limits, beside the functions with which both sides read it: words (`harness.submission.report`),
-characters (`harness.submission.document`), and those of front matter and trees (`harness.plain_yaml`).
+characters (`harness.submission.document`), and those of front matter and trees (`harness.formats.plain_yaml`).
 """
 
 from collections.abc import Iterable
@@ -35,8 +35,6 @@ NAME_BYTES = 255  # a file system allows no more in one part of a path
 EXTENSION_BYTES = 4096
 # With the exercise's name and `.tar.gz.sha256` behind it, the name of a file has at most 255 bytes.
 STUDENT_CHARACTERS, STUDENT_BYTES = 64, 128
-# They keep a command from asking for days; the longest experiment has 20 epochs.
-EPOCHS, BATCH_SIZE = 1000, 65536
 # The program of an experiment (`harness.submission.program`). The longest healthy one has 500 nodes and a depth of 12.
 # The slowest text of this size that we know takes CPython 3.11 0.9 s (an f-string of 60,000 nodes). The parser counts
 # its own stack, so that text that nests too deep raises an ordinary exception.

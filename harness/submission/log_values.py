@@ -9,18 +9,17 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from harness.errors import UserError, printable
-from harness.recipe import HEALTHY, Symptom, load_recipes, suggestion
-from harness.run.metrics_log import Record, log_lines, parse_log
+from harness.recipes.recipe import HEALTHY, Symptom, load_recipes, suggestion
+from harness.run.metrics_log import Record, numbers_of, parse_log
 from harness.run.signals import DERIVED_SIGNALS, SIGNALS, evidence_line, is_fraction, number_text, place_of
+from harness.run.symptoms import judge_symptom, signal_values
 from harness.submission.report import Sign, agrees
-from harness.symptoms import judge_symptom, signal_values
 
 # Only a student's kit has this file; the suite itself has the recipes.
 CAUSES = Path(__file__).with_name("causes.json")
 # People count steps from 1, too: a step that is off by one is a slip of the place, not of the finding.
 OFF_BY = 1
 
-_DEPTH = 3  # tables within tables; a run writes two
 
 # Two runs from one seed see the same batches, so they differ by what the break does. The loss of a batch swings within
 # a healthy run, and half of the larger value is beyond that; a validation is a mean over hundreds of images.
@@ -32,15 +31,6 @@ _FIRST_SHARES = (0.01, 0.03)
 _GROWTH = 10
 # Accuracies are read as float32: a smaller gain is rounding.
 _ROUNDING = {"eval_mode_gain": 1e-6}
-
-
-def numbers_of(record: Record, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
-    """Yield every number of a record under its name in the log; dots join the names of tables."""
-    for key, value in record.items():
-        if not isinstance(value, dict):
-            yield f"{prefix}{key}", value
-        elif depth < _DEPTH:
-            yield from numbers_of(value, f"{prefix}{key}.", depth + 1)
 
 
 class LogValues:
@@ -229,34 +219,6 @@ def _apart(value: float, other: float) -> float:
     if not (math.isfinite(value) and math.isfinite(other)):
         return 0.0 if value == other or (math.isnan(value) and math.isnan(other)) else math.inf
     return abs(value - other) / (max(abs(value), abs(other)) or 1.0)
-
-
-def log_difference(old: bytes, new: bytes) -> str:
-    """Return where two different logs first differ, as the end of a sentence that began with the file's name."""
-    lines, new_lines = (log_lines(data.decode("utf-8", "backslashreplace")) for data in (old, new))
-    for number, (line, new_line) in enumerate(zip(lines, new_lines, strict=False), start=1):
-        if line != new_line:
-            return f", line {number}{_record_difference(line, new_line)}"
-    if len(lines) != len(new_lines):
-        return f" has {len(lines)} lines, and {len(new_lines)} when the run is made again"
-    return " ends differently when the run is made again"
-
-
-def _record_difference(line: str, new_line: str) -> str:
-    if not line.strip():
-        return " is blank, and no run writes a blank line"
-    try:
-        (record,), (new_record,) = parse_log(line, ""), parse_log(new_line, "")
-    except UserError:
-        return " is not the record that the run writes when it is made again"
-    kind = "step" if "step" in new_record else "epoch"
-    where = f" ({kind} {new_record.get(kind)})"
-    first, second = dict(numbers_of(record)), dict(numbers_of(new_record))
-    for name in {**first, **second}:
-        values = ["absent" if found.get(name) is None else repr(found[name]) for found in (first, second)]
-        if values[0] != values[1]:
-            return f"{where}: {printable(name)} is {values[0]}, and {values[1]} made again"
-    return f"{where} is written differently"
 
 
 class Cause(BaseModel):

@@ -16,11 +16,11 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import UserError, printable
 from harness.files import read_text
-from harness.plain_yaml import LIMIT, PlainYaml, read_plain_yaml
-from harness.recipe import HEALTHY, suggestion
+from harness.formats.plain_yaml import LIMIT, PlainYaml, read_plain_yaml
+from harness.recipes.recipe import HEALTHY, suggestion
 from harness.submission.document import Body, read_body
 from harness.submission.limits import REPORT_BYTES
-from harness.workspace import Run, make_command
+from harness.workspace.workspace import Run, make_command
 
 WORD_LIMIT = 500
 PARTS = ("symptom", "root cause", "fix", "verification")

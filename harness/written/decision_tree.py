@@ -27,9 +27,9 @@ from pydantic import Field, ValidationError
 
 from harness.checks import check_names, load_check
 from harness.errors import UserError, printable
-from harness.plain_yaml import Location, read_plain_yaml
-from harness.recipe import suggestion
-from harness.toml_file import StrictModel
+from harness.formats.plain_yaml import Location, read_plain_yaml
+from harness.formats.toml_file import StrictModel
+from harness.recipes.recipe import suggestion
 
 # A tree for the whole catalogue has a thousand lines; these exercises ask for every kind of check.
 CASES = (

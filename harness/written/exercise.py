@@ -1,7 +1,7 @@
 """Exercises whose answer is one file: code or text to write, without a run to fix.
 
 `exercises/<id>/` holds `exercise.toml`, `PROMPT.md` and the file that a student starts from. The other exercises are
-broken runs: `harness.recipe.Recipe`.
+broken runs: `harness.recipes.recipe.Recipe`.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from harness.errors import UserError
-from harness.recipe import EXERCISES, FILE_EXERCISE, Recipe, load_recipe, recipe_ids, suggestion
-from harness.toml_file import StrictModel, read_record, read_table
+from harness.formats.toml_file import StrictModel, read_record, read_table
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import EXERCISES, FILE_EXERCISE, Recipe, recipe_ids, suggestion
 
 
 class FileExercise(StrictModel):

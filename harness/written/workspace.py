@@ -6,11 +6,11 @@ from pathlib import Path
 
 from harness.errors import UserError, naming
 from harness.files import read_text
-from harness.progress import progress_of
 from harness.submission.check_run import CheckItem, failed, passed
 from harness.submission.limits import ANSWER_BYTES
 from harness.submission.program import Unparsable, parse_experiment
-from harness.workspace import (
+from harness.workspace.progress import progress_of
+from harness.workspace.workspace import (
     PROMPT,
     SETTINGS,
     State,

@@ -16,7 +16,7 @@ from attacks.judge import UNFIT, attack_faults, class_faults, known_points, row_
 from attacks.lab import Lab, Scored, make_lab, score_class
 from grader.replay.replayer import ENGINES, Engine
 from grader.sandbox import sandbox_problem
-from harness.run.provenance import usable_cores
+from harness.canonical_setup import usable_cores
 
 OTHERS = ("loss_sum",)
 

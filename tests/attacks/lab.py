@@ -18,7 +18,7 @@ from attacks import score_deriving as deriving
 from attacks.attack import BREACHED, RECIPE, Attack, Base
 from grader.course.log import log_path
 from grader.replay.replayer import Engine
-from harness.recipe import ROOT
+from harness.recipes.recipe import ROOT
 
 # Far above what any class here takes, on a busy machine too; a grader that passes it hangs.
 CLASS_SECONDS, SLOW_SECONDS = 1200.0, 3600.0

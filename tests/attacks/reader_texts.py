@@ -5,7 +5,7 @@ from itertools import cycle, islice
 
 from attacks.attack import Attack, Base, Expected, with_members
 from attacks.reader_pages import with_body
-from harness.recipe import recipe_ids
+from harness.recipes.recipe import recipe_ids
 
 # What the rules cannot read waits for the instructor.
 _NOTHING_GAINED = Expected(("graded", "not judged"), gains_over="reference")

@@ -18,7 +18,7 @@ from pathlib import Path
 from attacks import attempts
 from attacks.attack import Attack, Base, Expected
 from attacks.planted import at_the_top, handed_in, source_of
-from harness.recipe import ROOT
+from harness.recipes.recipe import ROOT
 
 # What a function here may use.
 _IMPORTS = "import atexit, ctypes, mmap, os, signal, sys, threading, time\nfrom contextlib import suppress\n"

@@ -12,9 +12,8 @@ from attacks.attack import RECIPE, Attack, Base, Baseline, Expected, members_of
 from attacks.planted import at_the_top, edited, handed_in, source_of, tarball
 from grader.score.verdict import Status
 from harness.data.loading import load_dataset
-from harness.exercise import single_run_job
-from harness.run.launch import launch
 from harness.run.settings import RunSettings
+from harness.student.runs import launch, single_run_job
 
 _RETURN = "    return loss\n\n\n@torch"
 _EVALUATED = '    return {"val_loss": compute_loss(outputs, labels).item(), "val_accuracy": accuracy.item()}'

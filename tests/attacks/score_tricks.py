@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from attacks.attack import RECIPE, Attack, Base, Expected, with_members
-from harness.recipe import Edit, apply_edits, load_recipe
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import Edit, apply_edits
 
 _FOLDER = Path(__file__).parent / "tricks"
 

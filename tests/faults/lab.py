@@ -16,7 +16,7 @@ from recorded_logs import recorded_evidence
 from watched import Ended, Watched
 
 from grader.replay.request import requests_of
-from harness.recipe import load_recipe
+from harness.recipes.catalogue import load_recipe
 
 RECIPE = "huge_lr"
 Files = dict[str, bytes]
@@ -125,7 +125,7 @@ class Place:
     def replay_of(self, student: str) -> Path:
         """Return where the replay of a student's own experiment is remembered."""
         submission = taken(self.lab.submissions / f"{student}_{RECIPE}.tar.gz")
-        key = requests_of(submission)["fixed"].key
+        key = requests_of(submission, load_recipe(RECIPE))["fixed"].key
         return self.store / key[:2] / f"{key}.json"
 
     def start(self, *words: str | Path, enter: tuple[str, ...] = (), **variables: str) -> Watched:

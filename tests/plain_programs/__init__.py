@@ -9,7 +9,7 @@ from random import Random
 from mini_experiments import edited
 
 from grader.syntax.grammar import words
-from harness.recipe import experiment_source
+from harness.recipes.recipe import experiment_source
 
 MLP = experiment_source("digits_mlp")
 _STEP, _TOP, _EVALUATE = "    optimizer.step()\n", "EPOCHS = 5\n", "    outputs = model(inputs)\n"

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness.run.launch import launch
 from harness.run.settings import RunJob, RunSettings
+from harness.student.runs import launch
 
 # The exercise's own symptom: a network that never recovers stays below this validation accuracy.
 LEAST_ACCURACY = 0.5

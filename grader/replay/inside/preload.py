@@ -13,11 +13,11 @@ import harness.checks
 import harness.checks.core.subject
 import harness.data.loading
 import harness.doctor.golden
-import harness.recipe
+import harness.recipes.recipe
 import harness.run.evaluation
 import harness.run.experiment
 import harness.run.settings
-import harness.trainer
+import harness.run.training
 from harness.canonical_setup import canonical_setup
 from harness.checks import Training, assert_sound
 from harness.data import EMBEDDED

@@ -21,7 +21,7 @@ def make_run(job: dict[str, Any]) -> None:
     from harness.data.loading import load_dataset
     from harness.run.experiment import load_experiment, tensor_data
     from harness.run.settings import RunSettings
-    from harness.trainer import BEST_CHECKPOINT, train
+    from harness.run.training import BEST_CHECKPOINT, train
 
     settings = RunSettings(**job["settings"])
     data = load_dataset(settings.dataset, cache=CACHE)

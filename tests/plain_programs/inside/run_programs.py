@@ -42,7 +42,7 @@ HARMLESS = words(
 MODULES = words(
     """
     torch torch.nn torch.nn.functional torch.optim torch.optim.lr_scheduler torch.utils.data torch.amp torch.nn.init
-    collections collections.abc contextlib copy dataclasses logging math time typing harness.schedules __future__
+    collections collections.abc contextlib copy dataclasses logging math time typing harness.run.schedules __future__
     """
 )
 # Libraries look at functions and frames when plain code makes a class, a log line or a generator.

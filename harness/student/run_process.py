@@ -14,15 +14,15 @@ from typing import IO, TYPE_CHECKING, Any
 from harness.errors import UserError, from_os_error, naming
 from harness.files import sha256_line
 from harness.page.run_page import write_run_page
+from harness.run.files import CHECKPOINT, CHECKSUM, EXPERIMENT, META, METRICS_LOG, RESULT, source_hash
 from harness.run.launch import Reporter, serve
 from harness.run.metrics_log import to_strict
 from harness.run.provenance import git_commit, harness_hash, platform_class, versions
 from harness.run.settings import RunJob
-from harness.workspace import CHECKPOINT, CHECKSUM, EXPERIMENT, META, METRICS_LOG, RESULT, source_hash
 
 if TYPE_CHECKING:  # both are imported when the run begins: torch must find its variables first
     from harness.data.datasets import Dataset
-    from harness.trainer import Training
+    from harness.run.training import Training
 
 
 # It is in the folder of a run until the run is finished; the process that trains holds a lock on it.
@@ -37,7 +37,7 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
     from harness.canonical_setup import apply_numerics
     from harness.data.loading import load_dataset
     from harness.run.experiment import load_experiment, tensor_data
-    from harness.trainer import train
+    from harness.run.training import train
 
     settings = job.settings
     apply_numerics(settings.numerics, settings.device)

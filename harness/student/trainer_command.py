@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.command_line import HELP_OPTIONS, positive_option, resume_option, run_command, run_options
+from harness.console.command_line import HELP_OPTIONS, positive_option, resume_option, run_command, run_options
 from harness.errors import naming
 
 _folder = click.Path(file_okay=False, path_type=Path)
@@ -41,11 +41,11 @@ def trainer(
 ) -> None:
     # fmt: on
     """Make one run: of a recipe's broken experiment, of a healthy one, or of a script."""
-    from harness.exercise import DEFAULT_SEED, check_dataset, default_dataset, single_run_job
-    from harness.recipe import load_recipe
-    from harness.run.launch import launch
+    from harness.recipes.catalogue import load_recipe
+    from harness.run.options import DEFAULT_SEED, check_dataset, default_dataset
     from harness.run.settings import RunSettings
-    from harness.summary import show_single_run
+    from harness.student.runs import launch, single_run_job
+    from harness.student.summary import show_single_run
 
     if seed is None:
         seed = DEFAULT_SEED if break_id == "none" else load_recipe(break_id).seed

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from harness.errors import UserError
-from harness.personal import personal_draw, personal_seed
-from harness.toml_file import StrictModel, read_record
+from harness.formats.toml_file import StrictModel, read_record
+from harness.recipes.personal import personal_draw, personal_seed
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 EXERCISES = ROOT / "exercises"
 SOLUTIONS = ROOT / "solutions"
-EXPERIMENTS = Path(__file__).resolve().parent / "experiments"
+EXPERIMENTS = ROOT / "harness" / "experiments"
 # Marks the folder of an exercise that trains nothing (`harness.written.exercise`).
 FILE_EXERCISE = "exercise.toml"
 GOAL = "goal.toml"
@@ -160,6 +160,11 @@ class Recipe(StrictModel):
         return (self.id,)
 
     @property
+    def is_case(self) -> bool:
+        """Whether perhaps nothing is wrong with it, and its name does not tell."""
+        return self.course is not None
+
+    @property
     def is_healthy(self) -> bool:
         """Whether nothing is broken, so that the right fix changes nothing."""
         return self.causes == (HEALTHY,)
@@ -268,7 +273,7 @@ def load_recipes(exercises: Path = EXERCISES) -> tuple[tuple[Recipe, ...], Mappi
     problems: dict[str, str] = {}
     for recipe_id in listed_ids(exercises):
         try:
-            good.append(_read(recipe_id, exercises))
+            good.append(read_recipe(recipe_id, exercises))
         except UserError as error:
             problems[recipe_id] = str(error)
     return tuple(good), problems
@@ -279,32 +284,14 @@ def recipe_ids(exercises: Path = EXERCISES) -> list[str]:
     return [recipe.id for recipe in load_recipes(exercises)[0]]
 
 
-def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
-    """Return one recipe; in a student's kit, where `experiment.py` lies beside it, a `KitRecipe`.
+def read_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
+    """Read the folder of a recipe; in a student's kit, where `experiment.py` lies in it, the recipe is a `KitRecipe`.
 
     Raises `UserError` for an unknown name, and for a recipe that cannot be used: an unknown key, a wrong value, no
     `PROMPT.md`, or a break that does not fit its experiment.
     """
-    if recipe_id in listed_ids(exercises):
-        return _read(recipe_id, exercises)
-    from harness.cases import MYSTERY, course_case, load_mystery  # it loads recipes
-
-    if (case := course_case(recipe_id)) is not None:
-        return case
-    if recipe_id.startswith(f"{MYSTERY}-"):
-        return load_mystery(recipe_id)
-    others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
-    if recipe_id in others:
-        raise UserError(f"{recipe_id} trains nothing, so it has no run: make check judges what you wrote.")
-    if not recipe_id:
-        raise UserError("Say which exercise, as in BREAK=huge_lr: make exercises lists them.")
-    close = difflib.get_close_matches(recipe_id, [*recipe_ids(exercises), *others], n=1)
-    raise UserError(
-        f"There is no exercise {recipe_id!r}: {f'did you mean {close[0]}?' if close else 'make exercises lists them.'}"
-    )
-
-
-def _read(recipe_id: str, exercises: Path) -> Recipe:
+    if recipe_id not in listed_ids(exercises):
+        raise _unknown(recipe_id, exercises)
     path = exercises / recipe_id / "recipe.toml"
     goal = read_record(path.with_name(GOAL), Goal) if path.with_name(GOAL).is_file() else None
     broken = path.with_name("experiment.py")  # only a kit has it
@@ -318,3 +305,14 @@ def _read(recipe_id: str, exercises: Path) -> Recipe:
     except (UserError, ValueError) as error:
         raise UserError(f"{path} does not fit its experiment: {error}") from None
     return recipe
+
+
+def _unknown(name: str, exercises: Path) -> UserError:
+    others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
+    if name in others:
+        return UserError(f"{name} trains nothing, so it has no run: make check judges what you wrote.")
+    if not name:
+        return UserError("Say which exercise, as in BREAK=huge_lr: make exercises lists them.")
+    close = difflib.get_close_matches(name, [*recipe_ids(exercises), *others], n=1)
+    remedy = f"did you mean {close[0]}?" if close else "make exercises lists them."
+    return UserError(f"There is no exercise {name!r}: {remedy}")

@@ -15,9 +15,9 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
+from harness.console.terminal import folded, terminal_width
 from harness.errors import Stopped, UserError, from_os_error
-from harness.submission.limits import BATCH_SIZE, EPOCHS
-from harness.terminal import folded, terminal_width
+from harness.run.settings import MOST_BATCH_SIZE, MOST_EPOCHS
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 Command = Callable[..., Any]
@@ -50,7 +50,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
     except OSError as error:
         _fail_of_system(error)
     except Exception as error:
-        from harness.run.launch import ChildFault
+        from harness.errors import ChildFault
 
         if not isinstance(error, ChildFault):
             _report_fault()
@@ -146,7 +146,7 @@ resume_option = click.option("--resume", is_flag=True, help="Continue a run that
 
 
 def _find_work() -> Path:
-    from harness.workspace import find_work  # `harness --help` must be instant
+    from harness.workspace.workspace import find_work  # `harness --help` must be instant
 
     return find_work()
 
@@ -161,8 +161,10 @@ _seed = click.option(
 )  # fmt: skip
 _dataset = click.option("--dataset", metavar="NAME", help="Other data of the same form, such as mnist.")
 _device = click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The device to train on. Default: cpu.")
-_epochs = positive_option("--epochs", "epochs", "Passes over the training data. Default: the experiment's.", EPOCHS)
-_batch = positive_option("--batch", "batch_size", "Examples in a batch. Default: the experiment's.", BATCH_SIZE)
+_epochs = positive_option(
+    "--epochs", "epochs", "Passes over the training data. Default: the experiment's.", MOST_EPOCHS
+)
+_batch = positive_option("--batch", "batch_size", "Examples in a batch. Default: the experiment's.", MOST_BATCH_SIZE)
 
 
 def measure_options(command: Command) -> Command:

@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from harness.cases import find_case
 from harness.checks import check_names, load_check
-from harness.recipe import SOLUTIONS, Recipe, Symptom, load_recipe
-from harness.toml_file import StrictModel, read_record
+from harness.formats.toml_file import StrictModel, read_record
+from harness.recipes.cases import Case
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import SOLUTIONS, Recipe, Symptom
 
 MEASURED = "measured.toml"
 SOUND = "sound.toml"
@@ -54,32 +55,34 @@ class _Sound(StrictModel):
     outcomes: dict[str, Annotated[dict[str, str], BeforeValidator(_pairs)]]
 
 
-def trips_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return the outcome of each check that a recipe's break trips. Raises `UserError` without `measured.toml`."""
-    return dict(_measured(recipe_id, solutions).trips)
+def trips_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return the outcome of each check that the break of a recipe, or of the one with this id, trips.
+
+    Raises `UserError` without `measured.toml`.
+    """
+    return dict(_measured(recipe, solutions).trips)
 
 
-def outcomes_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+def outcomes_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
     """Return the outcome of every check on the recipe's broken experiment that is the same for all seeds."""
-    measured = _measured(recipe_id, solutions)
+    measured = _measured(recipe, solutions)
     return {**measured.outcomes, **measured.trips}
 
 
-def mechanisms_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+def mechanisms_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
     """Return the tripped checks whose outcome shows the fault itself: a right fix makes them sound."""
     return {
         name: outcome
-        for name, outcome in trips_of(recipe_id, solutions).items()
+        for name, outcome in trips_of(recipe, solutions).items()
         if load_check(name).outcome(outcome).mechanism
     }
 
 
-def _measured(recipe_id: str, solutions: Path) -> _Measured:
-    causes: Sequence[str] = recipe_id.split("+")  # as the self-check calls two breaks at once
-    if (case := find_case(recipe_id)) is not None:
-        if case.is_healthy:
-            return _Measured(format_version=1, outcomes=_of_sound(solutions).get(case.sound, {}), trips={})
-        causes = case.causes
+def _measured(recipe: Recipe | str, solutions: Path) -> _Measured:
+    if isinstance(recipe, Case) and recipe.is_healthy:
+        return _Measured(format_version=1, outcomes=_of_sound(solutions).get(recipe.sound, {}), trips={})
+    name = recipe if isinstance(recipe, str) else "+".join(recipe.causes)
+    causes = name.split("+")  # as the self-check calls two breaks at once
     if len(causes) > 1:
         return _together([_of_recipe(cause, solutions) for cause in causes])
     return _of_recipe(causes[0], solutions)

@@ -1,7 +1,6 @@
 """A student's folder for one exercise: its files, its settings, and how far the student is."""
 
 import dataclasses
-import hashlib
 import json
 import os
 import re
@@ -16,21 +15,15 @@ from pydantic import TypeAdapter
 
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.progress import progress_of
-from harness.recipe import EXERCISES
+from harness.formats.toml_file import read_table
+from harness.recipes.catalogue import SUITE, Catalogue
+from harness.recipes.recipe import EXERCISES, Recipe
+from harness.run.files import CHECKPOINT, CHECKSUM, EXPERIMENT, INPUT_SHEET, META, METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.settings import RunSettings
-from harness.toml_file import read_table
+from harness.workspace.progress import progress_of
 
-EXPERIMENT = "experiment.py"
 REPORT = "report.md"
 SETTINGS = "workspace.json"
-RESULT = "result.json"
-METRICS_LOG = "metrics.log"
-CHECKPOINT = "checkpoint.pt"
-CHECKSUM = "checkpoint.pt.sha256"
-META = "checkpoint.pt.meta.json"
-INPUT_SHEET = "inputs.json"
-RUN_PAGE = "run.html"
 PROMPT = "PROMPT.md"
 WORK = Path("work")  # the usual folder of workspaces
 HISTORY_PAGE = "history.html"
@@ -101,6 +94,12 @@ class Workspace:
     folder: Path
     recipe: str
     settings: RunSettings
+    catalogue: Catalogue = SUITE
+
+    @property
+    def exercise(self) -> Recipe:
+        """The recipe or case. Raises `UserError` if it cannot be used."""
+        return self.catalogue.find(self.recipe)
 
     @property
     def experiment(self) -> Path:
@@ -230,7 +229,9 @@ def _handed_out(folder: Path, source: str) -> dict[str, str]:
     return {EXPERIMENT: source, REPORT: report_template(), PROMPT: prompt_text(folder.name, work=folder.parent)}
 
 
-def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings) -> Workspace:
+def create_workspace(
+    work: Path, recipe: str, source: str, settings: RunSettings, catalogue: Catalogue = SUITE
+) -> Workspace:
     """Make or complete `work/<recipe>/` without touching the student's own files.
 
     The settings are written last, so that the next call completes an interrupted one. Raises `UserError` if the
@@ -241,12 +242,12 @@ def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings
     write_missing(folder, _handed_out(folder, source))
     record = {"format_version": 1, "recipe": recipe, "settings": dataclasses.asdict(settings)}
     write_where_missing(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
-    workspace = open_workspace(work, recipe)
+    workspace = open_workspace(work, recipe, catalogue)
     workspace.require(settings)
     return workspace
 
 
-def open_workspace(work: Path, recipe: str) -> Workspace:
+def open_workspace(work: Path, recipe: str, catalogue: Catalogue = SUITE) -> Workspace:
     """Return an existing workspace. Raises `UserError` if there is none, or if it cannot be read."""
     path = work / recipe / SETTINGS
     again = make_command("exercise", path.parent)
@@ -264,7 +265,7 @@ def open_workspace(work: Path, recipe: str) -> Workspace:
             f"{path} does not hold the settings of {recipe}: start over with {make_command('clean-work', path.parent)},"
             f" which keeps your own files, then {again}."
         ) from None
-    return Workspace(path.parent, recipe, settings)
+    return Workspace(path.parent, recipe, settings, catalogue)
 
 
 def remove_workspace(work: Path, recipe: str) -> Path:
@@ -301,8 +302,3 @@ def read_source(path: Path) -> str:
         raise UserError(f"There is no {path}: put the file back{again}.") from None
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
-
-
-def source_hash(source: str) -> str:
-    """Return the SHA-256 of a source text, in hexadecimal digits."""
-    return hashlib.sha256(source.encode()).hexdigest()

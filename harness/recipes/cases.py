@@ -1,16 +1,10 @@
-"""Cases: an experiment with none, one or two breaks under a neutral name.
-
-A course lists its cases; mysteries are drawn.
+"""Cases: an experiment with no break, one or two, under a neutral name.
 
 `solutions/cases.toml` lists pairs of breaks that fit into one experiment, and decoys, which are healthy and look ill.
-The self-check proves all of them. A mystery follows from its name, `mystery-<level>-<number>`. Each candidate has a
-rank under that name, and the highest is drawn: a new recipe seldom changes what an old name means.
+The self-check proves all of them.
 """
 
-import hashlib
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -18,38 +12,30 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from harness.errors import UserError
-from harness.progress import noted_exercises
-from harness.recipe import (
+from harness.formats.toml_file import StrictModel, read_record
+from harness.recipes.recipe import (
     EXERCISES,
     HEALTHY,
     LEVELS,
     SOLUTIONS,
     Edit,
-    KitRecipe,
     Recipe,
     Symptom,
     apply_edits,
     edit_of,
     experiment_source,
-    listed_ids,
-    load_recipe,
     load_recipes,
+    read_recipe,
     suggestion,
 )
-from harness.toml_file import StrictModel, read_record
 
 CASES = "cases.toml"
-MYSTERY = "mystery"
+MYSTERY = "mystery"  # how the name of a mystery begins (`harness.recipes.mysteries`)
 TITLE = "What is wrong with this run, if anything?"
-_NAME = re.compile(rf"{MYSTERY}-([1-{LEVELS}])-([1-9][0-9]{{0,5}})")
 _Pair = Annotated[tuple[str, str], Field(strict=False)]
 Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(strict=False)]
-# One mystery in eight is healthy; of the others on the two highest levels one in four and one in two has two breaks.
-_HEALTHY_SHARE = 1 / 8
-_PAIR_SHARE = {4: 1 / 4, 5: 1 / 2}
 # The self-check makes every check of broken, healthy and decoy experiments with these seeds.
 SEEDS = (42, 7, 1001)
-_MOST = 1000  # mysteries of a level that are tried for one that is new
 _HEALTHY_HINTS = (
     "`harness triage` makes every check. Which of them are unsound, and what would the log show if each were right?",
     "Read the experiment from load_data to evaluate. For each line that surprises you, write down what it would break.",
@@ -121,6 +107,11 @@ class Case(Recipe):
     def causes(self) -> tuple[str, ...]:
         """The ids of the recipes whose breaks are in it, or that of no cause."""
         return self.parts or (HEALTHY,)
+
+    @property
+    def is_case(self) -> bool:
+        """True."""
+        return True
 
     @property
     def content(self) -> tuple[str, ...]:
@@ -195,11 +186,11 @@ class CaseTable(StrictModel):
         return case.model_copy(update={"course": course, **options})
 
     def _broken(self) -> Case:
-        recipes = [load_recipe(name) for name in self.breaks]
+        recipes = [read_recipe(name) for name in self.breaks]
         if self.decoy is not None:
             raise UserError(f"a decoy is healthy: leave out decoy, or {' and '.join(self.breaks)}.")
         for recipe in recipes:
-            if recipe.experiment != self.experiment or isinstance(recipe, Case):
+            if recipe.experiment != self.experiment:
                 raise UserError(
                     f"{recipe.id} breaks {recipe.experiment}, not {self.experiment}: change one of the two."
                 )
@@ -217,63 +208,12 @@ class CaseTable(StrictModel):
         if name not in every or every[name].experiment != self.experiment:
             kind = "experiment" if self.decoy is None else f"decoy of {self.experiment}"
             raise UserError(f"there is no {kind} {name!r}: {suggestion(name, known)}")
-        return _healthy(self.id, every[name], load_recipes()[0], SEEDS[0])
+        return healthy_case(self.id, every[name], load_recipes()[0], SEEDS[0])
 
 
 @cache
 def _every_sound() -> "dict[str, Sound]":
     return {one.name: one for one in sound_experiments(load_cases().decoy, load_recipes()[0])}
-
-
-# The cases of the course that this process reads or grades.
-_of_course: dict[str, Case] = {}
-
-
-@contextmanager
-def course_cases(cases: Iterable[Case]) -> Iterator[None]:
-    """Let `load_recipe` find these cases, and let nothing else be handed in, until the block ends.
-
-    A process serves one course at a time, and so the place for its cases is one of the process, as for recipes.
-    """
-    before = dict(_of_course)
-    _of_course.clear()
-    _of_course.update((case.id, case) for case in cases)
-    try:
-        yield
-    finally:
-        _of_course.clear()
-        _of_course.update(before)
-
-
-def course_case(name: str) -> Case | None:
-    """Return the case of the present course with this id, or None."""
-    return _of_course.get(name)
-
-
-def is_case(name: str) -> bool:
-    """Return whether perhaps nothing is wrong with the exercise of this name: a mystery, or a case of a course."""
-    known = course_case(name) is not None or name in listed_ids()
-    return is_mystery(name) or (known and load_recipe(name).course is not None)
-
-
-def find_case(name: str) -> Case | None:
-    """Return the case of the present course with this id, or the mystery of this name, or None."""
-    return course_case(name) or (_mystery(name) if is_mystery(name) else None)
-
-
-@cache
-def _mystery(name: str) -> Case:
-    return load_mystery(name)
-
-
-def handed_in_ids() -> list[str]:
-    """Return the ids of the broken runs that may be handed in: the cases of the present course, else all recipes."""
-    return list(_of_course) or listed_ids()
-
-
-def may_be_handed_in(name: str) -> bool:
-    """Return whether runs of this name may be handed in: a case of the present course, else a recipe or a mystery."""
-    return name in handed_in_ids() or (not _of_course and is_mystery(name))
 
 
 def _hint(parts: Sequence[str]) -> str:
@@ -282,74 +222,6 @@ def _hint(parts: Sequence[str]) -> str:
         return parts[0]
     each = zip(("Of one fault, with figures as if it were alone", "Of the other"), parts, strict=True)
     return "\n".join(f"{which}: {part}" for which, part in each)
-
-
-def is_mystery(name: str) -> bool:
-    """Return whether this is the name of a mystery."""
-    return _NAME.fullmatch(name) is not None
-
-
-def mystery_name(level: int, number: int) -> str:
-    """Return the name of a mystery."""
-    return f"{MYSTERY}-{level}-{number}"
-
-
-def draw_mystery(work: Path, level: int | None, number: int | None) -> str:
-    """Return the name of a mystery; by default of level 1, and the first that holds what no other one in `work` does.
-
-    Raises `UserError` as `load_mystery` does.
-    """
-    level = level or 1
-    if number is not None:
-        return mystery_name(level, number)
-    seen = {path.name for path in work.glob(f"{MYSTERY}-*")} | noted_exercises(work)
-    every = _Catalogue()
-    known = {every.draw(name).content for name in filter(is_mystery, seen)}
-    names = [name for name in (mystery_name(level, one) for one in range(1, _MOST)) if name not in seen]
-    return next((name for name in names if every.draw(name).content not in known), names[0])
-
-
-def load_mystery(name: str) -> Case:
-    """Return the case that a name of the form `mystery-<level>-<number>` stands for.
-
-    Raises `UserError` for another name, and in a student's kit, which holds no healthy experiment.
-    """
-    return _Catalogue().draw(name)
-
-
-class _Catalogue:
-    """What mysteries are drawn from. Raises `UserError` in a student's kit."""
-
-    def __init__(self) -> None:
-        self.recipes = {recipe.id: recipe for recipe in load_recipes()[0] if not isinstance(recipe, KitRecipe)}
-        if not self.recipes:
-            raise UserError("A student's kit has no mysteries: they are drawn from the healthy experiments.")
-        self.cases = load_cases()
-
-    def draw(self, name: str) -> Case:
-        """Return the case of a name. Raises `UserError` if it is no mystery's."""
-        match = _NAME.fullmatch(name)
-        if match is None:
-            raise UserError(f"There is no exercise {name!r}: a mystery has a level and a number, as in {MYSTERY}-1-17.")
-        level = int(match[1])
-        if _share(name, "healthy") < _HEALTHY_SHARE:
-            sound = {one.name: one for one in sound_experiments(self.cases.decoy, self.recipes.values())}
-            return _healthy(name, sound[_highest(name, sound)], self.recipes.values(), _highest(name, SEEDS))
-        drawn: tuple[str, ...] = (_highest(name, self._on(level)),)
-        if _share(name, "two") < _PAIR_SHARE.get(level, 0.0):
-            drawn = _highest(name, self._pairs(hard=level == LEVELS))
-        return case_of(name, [self.recipes[id] for id in drawn], seed=_highest(name, SEEDS))
-
-    def _pairs(self, *, hard: bool) -> list[tuple[str, str]]:
-        """Return the pairs with a break of one of the three highest levels, or the others."""
-        known = [pair for pair in self.cases.together if set(pair) <= self.recipes.keys()]
-        levels = {pair: [goal.level for goal in (self.recipes[id].goal for id in pair) if goal] for pair in known}
-        return [pair for pair, both in levels.items() if (max(both, default=1) >= LEVELS - 2) == hard]
-
-    def _on(self, level: int) -> list[str]:
-        """Return the recipes of a level; the highest level, which has few, takes those of the level before it, too."""
-        levels = {level, LEVELS - 1} if level == LEVELS else {level}
-        return [one.id for one in self.recipes.values() if one.goal is not None and one.goal.level in levels]
 
 
 class Sound(NamedTuple):
@@ -374,7 +246,8 @@ def sound_experiments(decoys: Sequence[Decoy], recipes: Iterable[Recipe]) -> lis
     ]
 
 
-def _healthy(name: str, drawn: Sound, recipes: Iterable[Recipe], seed: int) -> Case:
+def healthy_case(name: str, drawn: Sound, recipes: Iterable[Recipe], seed: int) -> Case:
+    """Return a case in which nothing is broken: a healthy experiment or a decoy."""
     # An edit is judged as in a mystery that is broken, by the validation of healthy runs.
     goals = (one.goal for one in recipes if (one.experiment, one.dataset) == (drawn.experiment, drawn.dataset))
     goal = next((goal.model_copy(update={"checks": ()}) for goal in goals if goal is not None), None)
@@ -392,17 +265,3 @@ def _healthy(name: str, drawn: Sound, recipes: Iterable[Recipe], seed: int) -> C
         sound=drawn.name,
         decoy=drawn.edits,
     )
-
-
-def _highest(name: str, candidates: Any) -> Any:
-    """Return the candidate with the highest rank under this name."""
-    return max(candidates, key=lambda one: _digest(name, repr(one)))
-
-
-def _share(name: str, what: str) -> float:
-    """Return a number from 0 to 1 that follows from the name."""
-    return int.from_bytes(_digest(name, what)[:8], "big") / 2**64
-
-
-def _digest(*words: str) -> bytes:
-    return hashlib.sha256("\0".join(words).encode()).digest()

@@ -14,15 +14,15 @@ from harness.behaviour.child import behaviour_of
 from harness.behaviour.compare import Behaviour
 from harness.behaviour.settings import examined_settings
 from harness.behaviour.sound import Comparison, SoundPrograms, compare, read_sound_programs
-from harness.cases import Case
 from harness.checks import load_check, mechanism_checks, run_checks
 from harness.data import CLASS_NAMES
-from harness.recipe import BEHAVIOUR, EXERCISES, Goal, KitRecipe, Recipe, Symptom
+from harness.formats.toml_file import StrictModel
+from harness.recipes.cases import Case
+from harness.recipes.recipe import BEHAVIOUR, EXERCISES, Goal, KitRecipe, Recipe, Symptom
 from harness.run.metrics_log import Record, batch_records, epoch_records
 from harness.run.settings import RunSettings
+from harness.run.symptoms import judge_symptom, signal_values
 from harness.submission.log_values import load_causes
-from harness.symptoms import judge_symptom, signal_values
-from harness.toml_file import StrictModel
 
 # An accuracy of 257 validation images moves by so much around that of a guess.
 _LIKE_A_GUESS = 1.5

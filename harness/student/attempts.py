@@ -14,10 +14,11 @@ from pydantic import ValidationError
 
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.goal import Criterion
+from harness.formats.toml_file import StrictModel
+from harness.run.files import EXPERIMENT, INPUT_SHEET, META, METRICS_LOG, RESULT
 from harness.run.metrics_log import Record, read_metrics_log
-from harness.toml_file import StrictModel
-from harness.workspace import EXPERIMENT, INPUT_SHEET, META, METRICS_LOG, RESULT, Workspace, read_source
+from harness.student.goal import Criterion
+from harness.workspace.workspace import Workspace, read_source
 
 ATTEMPTS = "attempts"
 _JUDGED = "judged.json"

@@ -11,10 +11,10 @@ from typing import Any
 from harness.errors import UserError, naming
 from harness.files import write_whole
 from harness.page.run_data import InputImage, read_images
-from harness.recipe import ROOT
-from harness.run.metrics_log import Record, read_metrics_log, read_object
-from harness.submission.log_values import numbers_of
-from harness.workspace import INPUT_SHEET, METRICS_LOG, RUNS, Run, Workspace
+from harness.recipes.recipe import ROOT
+from harness.run.files import INPUT_SHEET, METRICS_LOG
+from harness.run.metrics_log import Record, numbers_of, read_metrics_log, read_object
+from harness.workspace.workspace import RUNS, Run, Workspace
 
 FOLDER = "tensorboard"  # in a workspace
 # TensorBoard reads every file whose name holds "tfevents". Its own writer puts the time and the host into the name.

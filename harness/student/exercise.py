@@ -6,28 +6,23 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cases import is_case
-from harness.data import DATASETS
 from harness.errors import Stopped, UserError, naming, printable
 from harness.files import write_whole
-from harness.progress import note_student, noted_student, progress_of
-from harness.recipe import Recipe, experiment_source, load_recipe, load_recipes, suggestion
-from harness.run.launch import launch
+from harness.recipes.catalogue import SUITE, Catalogue
+from harness.recipes.recipe import Recipe
+from harness.run.files import CHECKPOINT, EXPERIMENT, META, METRICS_LOG, RESULT
 from harness.run.metrics_log import read_metrics_log
+from harness.run.options import RunOptions
 from harness.run.provenance import harness_hash
-from harness.run.settings import RunJob, RunName, RunSettings
-from harness.workspace import (
+from harness.run.settings import RunName
+from harness.student.runs import launch, workspace_job
+from harness.workspace.progress import note_student, noted_student, progress_of
+from harness.workspace.workspace import (
     CHECKED,
-    CHECKPOINT,
-    EXPERIMENT,
-    META,
-    METRICS_LOG,
-    RESULT,
     RUNS,
     SETTINGS,
     Workspace,
@@ -37,39 +32,8 @@ from harness.workspace import (
 )
 
 if TYPE_CHECKING:  # reading reports and making checks take libraries that no run needs
-    from harness.attempts import Attempt
+    from harness.student.attempts import Attempt
     from harness.submission.check_run import CheckItem
-
-DEFAULT_SEED = 42
-DEFAULT_EXPERIMENT = "digits_mlp"
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """The options of a command line; None means: as the recipe has it."""
-
-    seed: int | None = None
-    dataset: str | None = None
-    device: str | None = None
-    epochs: int | None = None
-    batch_size: int | None = None
-
-    def settings(self, recipe: Recipe, default: RunSettings | None = None) -> RunSettings:
-        """Return `default`, or the recipe's own settings, with these options on top."""
-        default = default or RunSettings(seed=recipe.seed, dataset=recipe.dataset)
-        given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
-        settings = dataclasses.replace(default, **given)
-        check_dataset(settings.dataset, recipe.dataset)
-        return settings
-
-
-def check_dataset(name: str, default: str) -> None:
-    """Raise `UserError` unless the data set has the form of `default`."""
-    if name not in DATASETS:
-        raise UserError(f"There is no data set {name!r}: {suggestion(name, list(DATASETS))}")
-    if DATASETS[name] != DATASETS[default]:
-        fitting = [other for other, form in DATASETS.items() if form == DATASETS[default]]
-        raise UserError(f"This experiment reads {DATASETS[default]}, unlike {name}: choose from {', '.join(fitting)}.")
 
 
 def start_exercise(
@@ -80,19 +44,20 @@ def start_exercise(
     student: str | None = None,
     resume: bool = False,
     bar: bool = True,
+    catalogue: Catalogue = SUITE,
 ) -> tuple[Workspace, bool]:
     """Make the workspace and the broken run unless they exist; return it and whether a run was made.
 
     Where the course asks for a prediction first, no run is made before it. After one, the run is made with half the
     learning rate, too. Raises as `make_workspace` does.
     """
-    workspace, recipe = make_workspace(recipe_id, work, options, student=student)
+    workspace, recipe = make_workspace(recipe_id, work, options, student=student, catalogue=catalogue)
     prediction = progress_of(workspace.folder).prediction
     if workspace.has_run("broken") or (recipe.predict and prediction is None):
         return workspace, False
     launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume), bar=bar)
     if prediction is not None:
-        from harness.prediction import half_rate_folder, with_half_rate
+        from harness.student.prediction import half_rate_folder, with_half_rate
 
         source, place = with_half_rate(recipe.broken_source()), half_rate_folder(workspace)
         launch(workspace_job(workspace, recipe, "broken", source, folder=place), bar=bar)
@@ -100,14 +65,14 @@ def start_exercise(
 
 
 def make_workspace(
-    recipe_id: str, work: Path, options: RunOptions, *, student: str | None = None
+    recipe_id: str, work: Path, options: RunOptions, *, student: str | None = None, catalogue: Catalogue = SUITE
 ) -> tuple[Workspace, Recipe]:
     """Make the workspace unless it exists; return it and its recipe.
 
     student: the login, which is kept for the exercises that follow and for handing in. Raises `UserError` if seed or
     case depend on the student and no login is known, or if the student's case is another one.
     """
-    recipe = load_recipe(recipe_id)
+    recipe = catalogue.find(recipe_id)
     folder = work / recipe_id
     if student is not None:
         from harness.submission.archive import student_name
@@ -119,13 +84,13 @@ def make_workspace(
             options = dataclasses.replace(options, seed=_own_seed(recipe, options, owner))
     with naming(folder):
         if (folder / "runs" / "broken" / RESULT).is_file():
-            workspace = _open_with_options(recipe, work, options)
+            workspace = _open_with_options(recipe, work, options, catalogue)
         else:
             settings = options.settings(recipe)
             # Only a finished broken run ties a workspace to its settings: a run that could not be made (no such
             # card, data not fetched) must not prevent one with other settings.
             (folder / SETTINGS).unlink(missing_ok=True)
-            workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings)
+            workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings, catalogue)
         if student is not None:
             note_student(work, student)
     return workspace, recipe
@@ -161,7 +126,7 @@ def _own_seed(recipe: Recipe, options: RunOptions, student: str) -> int:
 
 def check_seed(workspace: Workspace, student: str) -> None:
     """Raise `UserError` if the case or the seed of a workspace's runs belong to another student than this one."""
-    recipe = load_recipe(workspace.recipe)
+    recipe = workspace.exercise
     _require_own_case(recipe, student)
     if recipe.personal_seeds and workspace.settings.seed != recipe.seed_of(student):
         name = printable(student)
@@ -172,19 +137,25 @@ def check_seed(workspace: Workspace, student: str) -> None:
         )
 
 
-def _open_with_options(recipe: Recipe, work: Path, options: RunOptions) -> Workspace:
+def _open_with_options(recipe: Recipe, work: Path, options: RunOptions, catalogue: Catalogue) -> Workspace:
     """Return the workspace. Raises `UserError` for options that differ from what it was made with."""
-    workspace = open_workspace(work, recipe.id)
+    workspace = open_workspace(work, recipe.id, catalogue)
     workspace.require(options.settings(recipe, workspace.settings))
     return workspace
 
 
 def verify_exercise(
-    recipe_id: str, work: Path, options: RunOptions, *, resume: bool = False, bar: bool = True
+    recipe_id: str,
+    work: Path,
+    options: RunOptions,
+    *,
+    resume: bool = False,
+    bar: bool = True,
+    catalogue: Catalogue = SUITE,
 ) -> Workspace:
     """Run the student's experiment into `runs/fixed/`."""
-    recipe = load_recipe(recipe_id)
-    workspace = _open_with_options(recipe, work, options)
+    recipe = catalogue.find(recipe_id)
+    workspace = _open_with_options(recipe, work, options, catalogue)
     if not workspace.has_run("broken"):
         raise UserError(
             f"{workspace.folder} has no finished broken run to compare with: {workspace.command('exercise')} makes it."
@@ -201,68 +172,16 @@ def judge_attempt(workspace: Workspace) -> "Attempt | None":
     """
     if not workspace.edited():
         return None
-    from harness.attempts import keep_attempt
-    from harness.goal import OnThisMachine, judge
+    from harness.student.attempts import keep_attempt
+    from harness.student.goal import OnThisMachine, judge
 
-    recipe, fixed = load_recipe(workspace.recipe), workspace.run_folder("fixed")
+    recipe, fixed = workspace.exercise, workspace.run_folder("fixed")
     records = read_metrics_log(fixed / METRICS_LOG)
     before, after = (workspace.run_folder(run) / METRICS_LOG for run in RUNS)
-    if is_case(recipe.id) and before.read_bytes() == after.read_bytes():
+    if recipe.is_case and before.read_bytes() == after.read_bytes():
         return keep_attempt(workspace, [])  # any verdict would tell whether something is broken
     examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT))
     return keep_attempt(workspace, judge(recipe, workspace.settings, records, examined))
-
-
-def workspace_job(
-    workspace: Workspace, recipe: Recipe, run: RunName, source: str, *, resume: bool = False, folder: Path | None = None
-) -> RunJob:
-    """Return the job of one run of a workspace, into its own place or into `folder`."""
-    fixed = run == "fixed"
-    return RunJob(
-        settings=workspace.settings,
-        recipe=recipe.id,
-        experiment=recipe.experiment,
-        title=recipe.title,
-        run=run,
-        source=source,
-        folder=str((folder or workspace.run_folder(run)).resolve()),
-        source_path=str(workspace.experiment.resolve()) if fixed else None,
-        resume=resume,
-        compare_with=str(workspace.run_folder("broken").resolve()) if fixed else None,
-    )
-
-
-def single_run_job(
-    break_id: str,
-    settings: RunSettings,
-    folder: Path,
-    *,
-    experiment: str | None = None,
-    script: Path | None = None,
-    resume: bool = False,
-) -> RunJob:
-    """Return the job of a run outside any workspace: of a script, a recipe or, for `none`, a healthy experiment."""
-    run: RunName = "healthy"
-    if break_id == "none":
-        name, title = experiment or DEFAULT_EXPERIMENT, "Healthy run"
-        source = experiment_source(name)
-    else:
-        recipe = load_recipe(break_id)
-        if experiment not in (None, recipe.experiment):
-            raise UserError(f"{break_id} breaks {recipe.experiment}, not {experiment}: leave --experiment out.")
-        name, title, source, run = recipe.experiment, recipe.title, recipe.broken_source(), "broken"
-    job = RunJob(settings, break_id, name, title, run, source, str(folder.resolve()), resume=resume)
-    if script is None:
-        return job
-    return dataclasses.replace(job, run="fixed", source=read_source(script), source_path=str(script.resolve()))
-
-
-def default_dataset(break_id: str, experiment: str | None) -> str:
-    """Return the data set of a recipe or a healthy experiment."""
-    if break_id != "none":
-        return load_recipe(break_id).dataset
-    datasets = {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}
-    return datasets.get(experiment or DEFAULT_EXPERIMENT, "digits")
 
 
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
@@ -273,8 +192,8 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
     from harness import checks
     from harness.submission.check import check_workspace
 
-    recipe = load_recipe(recipe_id)
     workspace = open_workspace(work, recipe_id)
+    recipe = workspace.exercise
     known = _Found(workspace)
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
 
@@ -303,7 +222,7 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
 
 def _goal_items(workspace: Workspace) -> "Iterator[CheckItem]":
     """Yield whether the last attempt is fixed, if the experiment was edited and verified since."""
-    from harness.attempts import list_attempts
+    from harness.student.attempts import list_attempts
     from harness.submission.check_run import failed, passed
 
     made = list_attempts(workspace)

@@ -1,7 +1,7 @@
 """`harness hint`: three hints per recipe, from where to look to what to change, given one after the other.
 
-The hints are part of `recipe.toml`. How many a student asked for is noted (`harness.progress`), and the manifest of the
-submission says so.
+The hints are part of `recipe.toml`. `harness.workspace.progress` notes how many a student asked for, and the manifest
+of the submission says so.
 """
 
 from pathlib import Path
@@ -9,9 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from harness.errors import UserError
-from harness.progress import MOST_HINTS, note_progress, progress_of
-from harness.recipe import NO_HINTS, load_recipe
-from harness.workspace import Workspace, open_workspace
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import NO_HINTS
+from harness.workspace.progress import MOST_HINTS, note_progress, progress_of
+from harness.workspace.workspace import Workspace, open_workspace
 
 _LEADS_TO = ("where to look", "which function to read", "what to change")
 
@@ -21,7 +22,7 @@ def give_hint(workspace: Workspace, level: int) -> str:
 
     Raises `UserError` if the level before it was not given yet.
     """
-    hints = load_recipe(workspace.recipe).hints
+    hints = workspace.exercise.hints
     if hints == NO_HINTS:
         raise UserError(f"Your course gives no hints for {workspace.recipe}: {workspace.command('triage')} goes on.")
     given = progress_of(workspace.folder).hints

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-import harness
 from harness.checks import Check, check_names, load_check
-from harness.command_line import measure_options, work_option
-from harness.terminal import folded, terminal_width
+from harness.console.command_line import measure_options, work_option
+from harness.console.terminal import folded, terminal_width
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -44,11 +43,11 @@ def _command_of(check: Check) -> click.Command:
 def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
     """Find the experiment, make the checks, and show the findings in the way asked for."""
     from harness.checks import run_checks
-    from harness.checks.cli.show import CheckReport, find_target, print_json, show
     from harness.data import DATASETS
     from harness.errors import UserError
-    from harness.exercise import RunOptions
-    from harness.workspace import find_work
+    from harness.run.options import RunOptions
+    from harness.student.show_checks import CheckReport, find_target, print_json, show
+    from harness.workspace.workspace import find_work
 
     found = find_target(target, work, RunOptions(**options))
     try:
@@ -99,7 +98,7 @@ def documentation() -> str:
     """Return docs/checks.md, from what the checks declare and document."""
     every = [load_check(name) for name in check_names()]
     glance = [f"- [ ] `{check.command('huge_lr')}` {check.question} {check.minutes:g} min" for check in every]
-    introduction = (Path(harness.__file__).parent / "templates" / "checks.md").read_text(encoding="utf-8")
+    introduction = (Path(__file__).parent / "templates" / "checks.md").read_text(encoding="utf-8")
     return "\n".join([introduction, *glance, *(line for check in every for line in _section(check))]) + "\n"
 
 

@@ -1,7 +1,7 @@
 """Predict first: what a student expects of the broken run, answered before it is made and kept as it was.
 
-It is noted beside the workspaces (`harness.progress`), and the manifest of the submission has it. It earns and costs no
-points: then nobody has a reason to answer late, or to copy the answers.
+`harness.workspace.progress` notes it beside the workspaces, and the manifest of the submission has it. It earns and
+costs no points: then nobody has a reason to answer late, or to copy the answers.
 """
 
 import math
@@ -14,12 +14,13 @@ import click
 from rich.console import Console
 
 from harness.checks import check_names
+from harness.console.terminal import folded
 from harness.errors import UserError
-from harness.progress import MOST_WHY, NO_CHECK, Prediction, note_progress, progress_of
-from harness.recipe import Recipe, load_recipe, suggestion
+from harness.recipes.recipe import Recipe, suggestion
+from harness.run.files import METRICS_LOG
 from harness.run.metrics_log import batch_records, read_metrics_log
-from harness.terminal import folded
-from harness.workspace import METRICS_LOG, PROMPT, Workspace
+from harness.workspace.progress import MOST_WHY, NO_CHECK, Prediction, note_progress, progress_of
+from harness.workspace.workspace import PROMPT, Workspace
 
 _LITTLE, _HALF, _ALIKE = 0.05, 0.5, 0.1
 # By key of a prediction: the question, and its answers with what each means.
@@ -135,7 +136,7 @@ def show_prediction(workspace: Workspace) -> None:
     console = _console()
     happened = outcomes_of(workspace) if workspace.has_run("broken") else {}
     console.print("You predicted", style="bold")
-    for name, asks, answer in told(prediction, with_check=load_recipe(workspace.recipe).triage != "off"):
+    for name, asks, answer in told(prediction, with_check=workspace.exercise.triage != "off"):
         mark, truth = "", ""
         if name in happened:
             is_right = happened[name] == getattr(prediction, name)

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.recipe import Symptom
+from harness.recipes.recipe import Symptom
 from harness.run.metrics_log import Record, batch_records, epoch_records
 from harness.run.signals import BATCH_SIGNALS
 

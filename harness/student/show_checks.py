@@ -12,16 +12,16 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.cases import is_case
 from harness.checks import Check, Finding, Outcome, load_check
 from harness.checks.core.finding import short
+from harness.console.terminal import folded
 from harness.errors import UserError
-from harness.exercise import DEFAULT_SEED, RunOptions, check_dataset
-from harness.progress import progress_of
-from harness.recipe import Triage, listed_ids, load_recipe
+from harness.recipes.catalogue import is_case, load_recipe
+from harness.recipes.recipe import Triage, listed_ids
+from harness.run.options import DEFAULT_SEED, RunOptions, check_dataset
 from harness.run.settings import RunSettings
-from harness.terminal import folded
-from harness.workspace import SETTINGS, make_command, open_workspace, read_source
+from harness.workspace.progress import progress_of
+from harness.workspace.workspace import SETTINGS, make_command, open_workspace, read_source
 
 _READ = "read: "
 _MOST_NEXT = 3

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from harness.recipe import SOLUTIONS, Edit, Recipe, apply_edits, edit_of
-from harness.toml_file import StrictModel, read_record
+from harness.formats.toml_file import StrictModel, read_record
+from harness.recipes.recipe import SOLUTIONS, Edit, Recipe, apply_edits, edit_of
 
 # full: the fix and its equals. alternative: right in another way. masking: the symptom goes, the cause stays.
 # overreach: right, and changes what was sound. wrong: fixes nothing. sound: a change of a sound experiment. half: fixes

@@ -12,20 +12,22 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from harness.cases import MYSTERY, TITLE, is_case, is_mystery
-from harness.goal import UNLIKE_HEALTHY, wanted
-from harness.progress import noted_exercises, noted_student, progress_of
-from harness.recipe import HEALTHY, LEVELS, NO_HINTS, SOLUTIONS, KitRecipe, Recipe, load_recipe, load_recipes
+from harness.console.terminal import folded
+from harness.recipes.cases import MYSTERY, TITLE
+from harness.recipes.mysteries import is_mystery
+from harness.recipes.recipe import HEALTHY, LEVELS, NO_HINTS, SOLUTIONS, KitRecipe, Recipe, load_recipes
+from harness.run.files import METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
-from harness.terminal import folded
-from harness.workspace import HISTORY_PAGE, METRICS_LOG, PROMPT, RESULT, RUN_PAGE, SETTINGS, Workspace, open_workspace
+from harness.student.goal import UNLIKE_HEALTHY, wanted
+from harness.workspace.progress import begun_exercises, noted_student, progress_of
+from harness.workspace.workspace import HISTORY_PAGE, PROMPT, SETTINGS, Workspace, open_workspace
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
-    from harness.attempts import Attempt
-    from harness.goal import Criterion
-    from harness.submission.archive import Submission
+    from harness.student.attempts import Attempt
+    from harness.student.goal import Criterion
+    from harness.student.hand_in import Tarball
     from harness.submission.check_run import CheckItem
 
 Figures = dict[str, str]
@@ -125,7 +127,7 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
     folder = workspace.run_folder("broken")
     if not made:
         _show_line(console, _what_was_there(workspace.folder, restored))
-    recipe = load_recipe(workspace.recipe)
+    recipe = workspace.exercise
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
     if is_mystery(recipe.id):
         chosen = f"LEVEL and SEED chose this mystery. Its run has a seed of its own: {workspace.settings.seed}."
@@ -133,7 +135,7 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
     console.print(_table({"broken": run_figures(folder)}))
     _show_findings(console, folder)
     if progress_of(workspace.folder).prediction is not None:
-        from harness.prediction import show_prediction
+        from harness.student.prediction import show_prediction
 
         show_prediction(workspace)
     console.print("It counts as fixed if", style="bold")
@@ -167,7 +169,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         _show_next(
             console,
             f"edit {workspace.experiment}, {again}",
-            *([_NAME_HEALTHY.format(report=workspace.report)] if is_case(workspace.recipe) else []),
+            *([_NAME_HEALTHY.format(report=workspace.report)] if workspace.exercise.is_case else []),
         )
         return
     name = "fixed" if attempt.fixed else f"attempt {attempt.number}"
@@ -177,7 +179,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
     for item in attempt.criteria:
         mark, style = ("✓", "green") if item.reached else ("✗", "bold red")
         _show_folded(console, f"{mark} {item.says}: {item.found}", hang=2, style=style)
-    if not attempt.fixed and (attempt.criteria or load_recipe(workspace.recipe).course is None):
+    if not attempt.fixed and (attempt.criteria or workspace.exercise.course is None):
         _show_folded(console, _not_yet(attempt.criteria), style="bold")
         _show_next(
             console, f"edit {workspace.experiment}, {again}", f"your attempts so far: {workspace.command('history')}"
@@ -185,7 +187,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         return
     verdict = "Fixed, as far as your machine can tell. The grader also compares held-out figures."
     if not attempt.fixed:  # a case of a course: a verdict would say whether anything was broken
-        again = "" if load_recipe(workspace.recipe).triage == "off" else f", and {workspace.command('triage')} again"
+        again = "" if workspace.exercise.triage == "off" else f", and {workspace.command('triage')} again"
         verdict = f"You judge whether it is fixed: compare both runs{again}."
     _show_folded(console, verdict)
     _show_next(
@@ -213,8 +215,8 @@ def _not_yet(criteria: "Sequence[Criterion]") -> str:
 
 def show_history(workspace: Workspace) -> None:
     """Print a line for each attempt, and write the page that draws them over each other."""
-    from harness.attempts import edit_of, list_attempts, size_of
     from harness.page.history_page import AttemptView, write_history_page
+    from harness.student.attempts import edit_of, list_attempts, size_of
 
     console, broken = Console(), workspace.broken_source()
     columns = ("attempt", "result", "edit", "last loss", "validation")
@@ -247,7 +249,7 @@ def show_history(workspace: Workspace) -> None:
 
 def show_edit(workspace: Workspace, number: int) -> None:
     """Print the edit of an attempt as a diff from the broken experiment. Raises `UserError` if there is none."""
-    from harness.attempts import edit_of, find_attempt
+    from harness.student.attempts import edit_of, find_attempt
 
     names = ("the broken experiment", f"attempt {number}")
     lines = edit_of(workspace.broken_source(), find_attempt(workspace, number).source(), names)
@@ -265,7 +267,7 @@ def show_solution(recipe: Recipe) -> None:
 
     Raises `UserError` in a student's kit, which has no solutions.
     """
-    from harness.attempts import edit_of
+    from harness.student.attempts import edit_of
 
     fix = edit_of(recipe.broken_source(), recipe.healthy_source(), ("broken", "fixed"))
     console = Console()
@@ -310,8 +312,7 @@ def show_exercises(work: Path) -> None:
     rows = [_row(work, one.id, one.title, _level(one)) for one in own]
     for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
         rows.append(_row(work, exercise.id, exercise.title, None))
-    names = {path.name for path in work.glob(f"{MYSTERY}-*")} | noted_exercises(work)
-    mysteries = [_row(work, name, TITLE, None) for name in sorted(filter(is_mystery, names))]
+    mysteries = [_row(work, name, TITLE, None) for name in sorted(filter(is_mystery, begun_exercises(work)))]
     for level, group in groupby(rows, key=lambda row: row.level):
         heading = {None: "Written answers", 0: "Cases of your course"}.get(level, f"Level {level}")
         _show_group(console, heading, list(group))
@@ -399,7 +400,7 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     return outcomes == {"passed"}
 
 
-def show_submission(submission: "Submission") -> None:
+def show_submission(submission: "Tarball") -> None:
     """Print the path of the tarball, and what may cost points."""
     console = Console()
     size = submission.path.stat().st_size / 1000

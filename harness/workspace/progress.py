@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from harness.errors import naming
 from harness.files import write_whole
-from harness.toml_file import StrictModel
+from harness.formats.toml_file import StrictModel
 
 MOST_HINTS = 3
 NO_CHECK = "none"
@@ -22,7 +22,7 @@ _STUDENT = ".student"
 
 
 class Prediction(StrictModel):
-    """What a student expects of the broken run: answers of `harness.prediction`, and the reason in a few words.
+    """What a student expects of the broken run: answers of `harness.student.prediction`, and the reason in a few words.
 
     check: the name of the check that will be unsound, or `NO_CHECK`.
     """
@@ -74,9 +74,9 @@ def noted_student(work: Path) -> str | None:
         return None
 
 
-def noted_exercises(work: Path) -> set[str]:
-    """Return the ids of all exercises with a note in a folder of workspaces."""
-    return {path.stem for path in (work / _FOLDER).glob("*.json")}
+def begun_exercises(work: Path) -> set[str]:
+    """Return the names of all workspaces in a folder, and of the exercises with a note in it."""
+    return {path.name for path in work.glob("*")} | {path.stem for path in (work / _FOLDER).glob("*.json")}
 
 
 def _note(folder: Path) -> Path:

@@ -1,0 +1,42 @@
+"""Complete and compare the rows of a class as its course says: groups, missing work, lateness, attempts, roster."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from grader.course.course import Assignment, Course
+from grader.course.late import counting, with_lateness
+from grader.course.lock import Handout
+from grader.course.roster import with_groups, with_missing, with_roster_flags
+from grader.score.identity import Student, compared
+from grader.score.schedule import Schedule
+from grader.score.verdict import SubmissionScore
+from harness.recipes.cases import Case
+
+
+@dataclass(frozen=True)
+class CourseRows:
+    """A course and an assignment, and what they add to the rows of a class."""
+
+    course: Course
+    assignment: Assignment
+    students: Sequence[Student]
+    cases: Sequence[Case]
+    handout: Handout
+
+    @property
+    def schedule(self) -> Schedule:
+        """The dates of the assignment."""
+        return self.course.schedule(self.assignment)
+
+    def with_missing(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
+        """Return the rows, those that repeat a submission for the others of a group, and those of what is missing."""
+        own = self.assignment
+        return tuple(with_missing(with_groups(rows, own.groups), self.students, own.exercises, own.excused, self.cases))
+
+    def compared(self, rows: Sequence[SubmissionScore], now: datetime) -> tuple[SubmissionScore, ...]:
+        """Return the rows with what lateness costs, which attempt counts, and the flags of the roster."""
+        rows = with_lateness(rows, self.schedule, now)
+        rows = compared(rows, partial(counting, rule=self.assignment.attempts))
+        return tuple(with_roster_flags(rows, self.students, self.cases))

@@ -1,0 +1,1 @@
+"""Read TOML and YAML files that people write."""

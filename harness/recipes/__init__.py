@@ -1,0 +1,1 @@
+"""Recipes, cases and mysteries, and how to find them by their names."""

@@ -1,0 +1,44 @@
+"""Find exercises by their names: recipes, mysteries, and the cases of a course."""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from harness.recipes.cases import MYSTERY, Case
+from harness.recipes.mysteries import is_mystery, load_mystery
+from harness.recipes.recipe import EXERCISES, Recipe, listed_ids, read_recipe
+
+
+def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
+    """Return a recipe, or the mystery of this name. Raises `UserError` as `read_recipe` and `load_mystery` do."""
+    if recipe_id.startswith(f"{MYSTERY}-") and recipe_id not in listed_ids(exercises):
+        return load_mystery(recipe_id)
+    return read_recipe(recipe_id, exercises)
+
+
+def is_case(name: str) -> bool:
+    """Return whether perhaps nothing is wrong with the exercise of this name: a mystery, or a case of a course."""
+    return is_mystery(name) or (name in listed_ids() and load_recipe(name).is_case)
+
+
+class Catalogue:
+    """The exercises that may be handed in: the cases of one course, or all recipes and mysteries."""
+
+    def __init__(self, cases: Iterable[Case] = ()) -> None:
+        self._cases = {case.id: case for case in cases}
+
+    def ids(self) -> list[str]:
+        """Return the ids of the cases of the course, else of all recipes; nobody lists mysteries."""
+        return list(self._cases) or listed_ids()
+
+    def holds(self, name: str) -> bool:
+        """Return whether runs of this exercise may be handed in."""
+        return name in self.ids() or (not self._cases and is_mystery(name))
+
+    def find(self, name: str) -> Recipe:
+        """Return a case of the course, else a recipe or mystery, loaded once. Raises as `load_recipe` does."""
+        return self._cases.get(name) or _loaded(name)
+
+
+_loaded = cache(load_recipe)
+SUITE = Catalogue()

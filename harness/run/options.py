@@ -1,0 +1,50 @@
+"""The options of a command line that say how to make a run, and their defaults."""
+
+import dataclasses
+from dataclasses import dataclass
+
+from harness.data import DATASETS
+from harness.errors import UserError
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import Recipe, load_recipes, suggestion
+from harness.run.settings import RunSettings
+
+DEFAULT_SEED = 42
+
+DEFAULT_EXPERIMENT = "digits_mlp"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a command line; None means: as the recipe has it."""
+
+    seed: int | None = None
+    dataset: str | None = None
+    device: str | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+
+    def settings(self, recipe: Recipe, default: RunSettings | None = None) -> RunSettings:
+        """Return `default`, or the recipe's own settings, with these options on top."""
+        default = default or RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+        given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        settings = dataclasses.replace(default, **given)
+        check_dataset(settings.dataset, recipe.dataset)
+        return settings
+
+
+def check_dataset(name: str, default: str) -> None:
+    """Raise `UserError` unless the data set has the form of `default`."""
+    if name not in DATASETS:
+        raise UserError(f"There is no data set {name!r}: {suggestion(name, list(DATASETS))}")
+    if DATASETS[name] != DATASETS[default]:
+        fitting = [other for other, form in DATASETS.items() if form == DATASETS[default]]
+        raise UserError(f"This experiment reads {DATASETS[default]}, unlike {name}: choose from {', '.join(fitting)}.")
+
+
+def default_dataset(break_id: str, experiment: str | None) -> str:
+    """Return the data set of a recipe or a healthy experiment."""
+    if break_id != "none":
+        return load_recipe(break_id).dataset
+    datasets = {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}
+    return datasets.get(experiment or DEFAULT_EXPERIMENT, "digits")

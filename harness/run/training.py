@@ -1,0 +1,204 @@
+"""The one training loop: it seeds the process, calls an experiment's functions, records, and checkpoints."""
+
+import copy
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.errors import UserError
+from harness.files import write_whole
+from harness.run.checkpoint import checkpoint_bytes, load_checkpoint, restore_rng_states, rng_states
+from harness.run.evaluation import evaluate_in_eval_mode, largest_change, statistics_of
+from harness.run.experiment import Experiment, TensorData
+from harness.run.files import CHECKPOINT, INPUT_SHEET, METRICS_LOG
+from harness.run.guardrails import GuardrailFinding, Guardrails
+from harness.run.metrics_log import Record, batch_records, read_metrics_log
+from harness.run.recorder import BatchMeasurements, LogWriter, Recorder
+from harness.run.settings import RunSettings
+from harness.run.setup import TrainingSetup, deterministic_minibatches, input_sheet
+
+BEST_CHECKPOINT = "best.pt"
+Progress = Callable[[int, int, float], None]
+
+
+def train(
+    experiment: Experiment,
+    data: TensorData,
+    settings: RunSettings,
+    folder: Path,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> "Training":
+    """Train from the seed to the end and write `metrics.log`, `checkpoint.pt` and `best.pt` into `folder`.
+
+    `checkpoint.pt` is written after every epoch; with `resume` the run continues from it and ends with the bytes of
+    a run that was never stopped. `progress(step, steps, loss)` is called after every batch.
+
+    Returns the finished training. Raises `UserError` for a mistake in the experiment, and for settings that do not fit
+    it.
+    """
+    return Training(experiment, data, settings, folder, progress).run(resume)
+
+
+class Training(TrainingSetup):
+    """One run: the loop over its batches, and its files.
+
+    `position` holds the epoch, the step, the best metric, and whether the experiment stopped early.
+    """
+
+    def __init__(
+        self, experiment: Experiment, data: TensorData, settings: RunSettings, folder: Path, progress: Progress | None
+    ) -> None:
+        super().__init__(experiment, data, settings, interrupted=settings.overfit_batch is None)
+        self.folder = folder
+        self.progress = progress or (lambda step, steps, loss: None)
+        self.guardrails = Guardrails()
+        self.findings: list[GuardrailFinding] = []
+        self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None, "stopped": False}
+        self.first_non_finite_step: int | None = None
+        self.last_batch: Record = {}
+        self.last_epoch: Record = {}
+
+    def run(self, resume: bool) -> "Training":
+        """Train to the end; see `train`."""
+        if resume and (self.folder / CHECKPOINT).exists():
+            self._restore()
+        log_path = self.folder / METRICS_LOG
+        with (
+            log_path.open("a" if self.position["step"] else "w", encoding="utf-8") as file,
+            LogWriter(file, self._note) as log,
+            Recorder(self.model, clip_norm=self.settings.clip_norm) as recorder,
+        ):
+            while self.position["step"] < self.steps and not self.position["stopped"]:
+                self._epoch(recorder, log)
+        return self
+
+    def _epoch(self, recorder: Recorder, log: LogWriter) -> None:
+        self.model.train()
+        left = self.steps - self.position["step"]
+        for inputs, labels in itertools.islice(self.batches(self.generators["order"]), left):
+            at = {"step": self.position["step"], "epoch": self.position["epoch"]}
+            measured = self.step(recorder, inputs, labels)
+            log.batch(at, measured)
+            self.progress(self.position["step"], self.steps, measured.loss)
+        self.last_epoch = self.evaluate(last=self.position["step"] == self.steps)
+        log.epoch(self.last_epoch)
+        self.position["epoch"] += 1
+        self._save()
+
+    def batches(self, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Return the batches of one epoch, before `prepare_batch`."""
+        if self.settings.overfit_batch:
+            batch = self.inputs[: self.batch_size], self.labels[: self.batch_size]
+            return itertools.repeat(batch, self.steps_per_epoch)
+        return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order)
+
+    def step(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> BatchMeasurements:
+        """Prepare a batch, train on it, and return the measurements."""
+        inputs, labels = self.prepare(inputs, labels)
+        if self.position["step"] == 0:
+            sheet = input_sheet(inputs, labels, self.class_names)
+            write_whole({self.folder / INPUT_SHEET: json.dumps(sheet).encode()}, durable=False)
+        measured = recorder.measure_batch(self.train_on(inputs, labels))
+        self.position["step"] += 1
+        return measured
+
+    def _note(self, record: Record) -> None:
+        self.last_batch = record
+        if self.first_non_finite_step is None and not math.isfinite(record["loss"]):
+            self.first_non_finite_step = record["step"]
+        self.findings += self.guardrails.check(record)
+
+    def evaluate(self, *, last: bool) -> Record:
+        """Evaluate as the experiment does, without an effect on the training that follows.
+
+        The last evaluation is repeated with the same weights, and made once more by the harness in eval mode. In
+        between, the experiment ends its epoch: it may keep weights, and stop the training.
+        """
+        generators = rng_states()
+        before = [buffer.clone() for buffer in statistics_of(self.model)]
+        record: Record = {"epoch": self.position["epoch"]}
+        metrics = self.experiment.evaluate(self.model, *self.validation)
+        record |= metrics
+        record["eval_buffer_change"] = largest_change(before, statistics_of(self.model))
+        evaluated = copy.deepcopy(self.model)
+        self.position["stopped"] = self.experiment.end_epoch(self.model, metrics)
+        if last or self.position["stopped"]:
+            again = self.experiment.evaluate(copy.deepcopy(evaluated), *self.validation)
+            record |= {f"{name}_repeated": value for name, value in again.items()}
+            record |= evaluate_in_eval_mode(self.experiment, evaluated, *self.validation)
+            if self.experiment.serves:
+                record["val_accuracy_served"] = self.served_accuracy(copy.deepcopy(self.model))
+        restore_rng_states(generators)
+        return record
+
+    def _state(self) -> dict[str, Any]:
+        """Return everything that a run needs to continue."""
+        return {
+            "format_version": 1,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+            "scaler": {name: scaler.state_dict() for name, scaler in self.experiment.scalers().items()},
+            "generators": {name: generator.get_state() for name, generator in self.generators.items()},
+            "rng": rng_states(),
+            **self.position,
+        }
+
+    def _save(self) -> None:
+        metric = self.last_epoch["val_accuracy"]
+        score = metric if metric is not None else -self.last_epoch["val_loss"]
+        best = self.position["best"]
+        improved = best is None or math.isnan(best) or score > best
+        if improved:
+            self.position["best"] = score
+        data = checkpoint_bytes(self._state())
+        write_whole({self.folder / CHECKPOINT: data}, durable=False)
+        if improved:
+            write_whole({self.folder / BEST_CHECKPOINT: data}, durable=False)
+
+    def _restore(self) -> None:
+        state = load_checkpoint(self.folder / CHECKPOINT)
+        try:
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.scheduler is not None:
+                self.scheduler.load_state_dict(state["scheduler"])
+            for name, scaler in self.experiment.scalers().items():
+                scaler.load_state_dict(state["scaler"][name])
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(
+                f"The checkpoint does not fit this experiment ({reason[:160]}): start the run again without --resume."
+            ) from None
+        for name, generator in self.generators.items():
+            generator.set_state(state["generators"][name])
+        restore_rng_states(state["rng"])
+        self.position = {key: state[key] for key in self.position}
+        self.made = self.position["step"]
+        records = _truncate_log(self.folder / METRICS_LOG, epochs=self.position["epoch"])
+        for record in batch_records(records):
+            self._note(record)
+        self.last_epoch = records[-1]
+
+
+def _truncate_log(path: Path, *, epochs: int) -> Sequence[Record]:
+    """Remove the records written after the checkpoint, and return the others."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    kept, seen = [], 0
+    for line in text.splitlines(keepends=True):
+        if seen == epochs:
+            break
+        kept.append(line)
+        seen += '"step"' not in line
+    if seen < epochs:
+        raise UserError(f"{path} ends before its checkpoint does: start the run again without --resume.")
+    write_whole({path: "".join(kept).encode()}, durable=False)
+    return read_metrics_log(path)

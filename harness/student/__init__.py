@@ -1,0 +1,1 @@
+"""What a student does: start an exercise, verify, ask for a hint, check, hand in."""

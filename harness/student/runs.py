@@ -1,0 +1,77 @@
+"""Make runs: of a workspace, and outside any workspace."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UserError
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import Recipe, experiment_source
+from harness.run.files import CHECKPOINT
+from harness.run.launch import ChildJob, launch_child
+from harness.run.options import DEFAULT_EXPERIMENT
+from harness.run.settings import RunJob, RunName, RunSettings
+from harness.workspace.workspace import Workspace, read_source
+
+
+def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
+    """Make one run in a process of its own and return its `result.json`.
+
+    Without `resumable`, messages do not suggest to resume: the folder of the run will be deleted. Raises as
+    `launch_child`.
+    """
+    name = job.experiment if job.recipe == "none" else job.recipe
+    child = ChildJob(
+        module="harness.student.run_process",
+        line=job.to_json(),
+        numerics=job.settings.numerics,
+        label=f"{job.run} run of {name}",
+        what="run",
+        place=job.source_path or "The experiment",
+        checkpoint=Path(f"{job.folder}.partial", CHECKPOINT) if resumable else None,
+    )
+    return launch_child(child, bar=bar)
+
+
+def workspace_job(
+    workspace: Workspace, recipe: Recipe, run: RunName, source: str, *, resume: bool = False, folder: Path | None = None
+) -> RunJob:
+    """Return the job of one run of a workspace, into its own place or into `folder`."""
+    fixed = run == "fixed"
+    return RunJob(
+        settings=workspace.settings,
+        recipe=recipe.id,
+        experiment=recipe.experiment,
+        title=recipe.title,
+        run=run,
+        source=source,
+        folder=str((folder or workspace.run_folder(run)).resolve()),
+        source_path=str(workspace.experiment.resolve()) if fixed else None,
+        resume=resume,
+        compare_with=str(workspace.run_folder("broken").resolve()) if fixed else None,
+    )
+
+
+def single_run_job(
+    break_id: str,
+    settings: RunSettings,
+    folder: Path,
+    *,
+    experiment: str | None = None,
+    script: Path | None = None,
+    resume: bool = False,
+) -> RunJob:
+    """Return the job of a run outside any workspace: of a script, a recipe or, for `none`, a healthy experiment."""
+    run: RunName = "healthy"
+    if break_id == "none":
+        name, title = experiment or DEFAULT_EXPERIMENT, "Healthy run"
+        source = experiment_source(name)
+    else:
+        recipe = load_recipe(break_id)
+        if experiment not in (None, recipe.experiment):
+            raise UserError(f"{break_id} breaks {recipe.experiment}, not {experiment}: leave --experiment out.")
+        name, title, source, run = recipe.experiment, recipe.title, recipe.broken_source(), "broken"
+    job = RunJob(settings, break_id, name, title, run, source, str(folder.resolve()), resume=resume)
+    if script is None:
+        return job
+    return dataclasses.replace(job, run="fixed", source=read_source(script), source_path=str(script.resolve()))
