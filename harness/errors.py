@@ -1,7 +1,8 @@
 """Errors that the user can fix, and untrusted text in their messages. Other errors keep their traceback."""
 
+import difflib
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,3 +61,9 @@ def from_os_error(error: OSError) -> UserError | None:
 
 class ChildFault(Exception):
     """The child process ended through a fault of ours; its traceback is on standard error."""
+
+
+def suggestion(name: str, known: Sequence[str], otherwise: str = "") -> str:
+    """Return "did you mean X?" for a close match among the known names, else `otherwise`, else a list of all names."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}?" if close else otherwise or f"choose from {', '.join(known)}."

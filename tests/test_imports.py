@@ -1,14 +1,28 @@
-"""Imports go one way: grader -> harness, and neither reads code from the folders that hold data."""
+"""Imports go one way: grader -> harness, down the floors of each, and neither reads code from folders of data."""
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 ROOT = Path(__file__).parents[1]
+# Packages and loose modules from the lowest floor up: each imports from those before it, and from its own.
+FLOORS = {
+    "harness": (
+        "errors files canonical_setup formats data recipes doctor run checks behaviour workspace console page"
+        " submission written student experiments trainer cli __main__"
+    ),
+    "grader": (
+        "private progress sandbox syntax intake replay score report written session judge course grade doctor selfcheck"
+        " cli __main__"
+    ),
+}
 
 
 def modules(*packages: str) -> list[Path]:
@@ -38,6 +52,52 @@ def breaches(package: str, forbidden: set[str]) -> list[str]:
 def test_imports_go_from_the_grader_to_the_harness() -> None:
     assert breaches("harness", {"grader", "tests", "benchmarks", "exercises", "solutions"}) == []
     assert breaches("grader", {"tests", "benchmarks", "exercises", "solutions"}) == []
+
+
+def imported_modules(path: Path, known: Set[str]) -> Iterator[str]:
+    """Yield the modules of ours that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from known & {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in known else str(node.module)
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("top", FLOORS)
+def test_each_package_imports_from_the_floors_below_it(top: str) -> None:
+    floors = {name: number for number, name in enumerate(FLOORS[top].split())}
+    paths = {name_of(path): path for path in modules(top)}
+    found = {name.split(".")[1] for name in paths if name != top}
+    assert found == floors.keys()
+    upwards = [
+        f"{name} imports {other}"
+        for name, path in paths.items()
+        if name != top
+        for other in imported_modules(path, paths.keys())
+        if other.startswith(f"{top}.") and floors[other.split(".")[1]] > floors[name.split(".")[1]]
+    ]
+    assert upwards == []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    paths = {name_of(path): path for path in modules(*FLOORS)}
+    # A package's own file may import its modules, and they are imported through it.
+    graph = {name: set(imported_modules(path, paths.keys())) - {name} for name, path in paths.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_few_files_lie_loose_in_the_harness() -> None:
+    loose = [path.name for path in (ROOT / "harness").iterdir() if path.is_file()]
+    assert len(loose) <= 8, loose
 
 
 def test_the_folders_that_hold_data_hold_no_code_but_what_students_write() -> None:

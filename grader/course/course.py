@@ -19,11 +19,11 @@ from grader.report.text import counted
 from grader.score.identity import Student
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights
-from harness.errors import UserError, printable
+from harness.errors import UserError, printable, suggestion
 from harness.formats.toml_file import StrictModel, read_record, read_table
 from harness.recipes.cases import Case, CaseTable, load_cases
 from harness.recipes.personal import login
-from harness.recipes.recipe import Triage, suggestion
+from harness.recipes.recipe import Triage
 from harness.written.exercise import file_exercise_ids
 
 COURSE = Path("course.toml")

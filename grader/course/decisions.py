@@ -31,10 +31,9 @@ from grader.score.verdict import (
     rescored,
 )
 from grader.session import locked
-from harness.errors import UserError, printable
+from harness.errors import UserError, printable, suggestion
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.personal import login
-from harness.recipes.recipe import suggestion
 
 TOTAL = "the total"
 _Text = Annotated[str, Field(min_length=1)]

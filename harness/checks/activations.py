@@ -17,38 +17,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, Table, consequence, mechanism, percent, short, sound
+from harness.checks.core.finding import Finding, Table, percent, short
 from harness.checks.core.subject import Subject, matrix_layers
 from harness.run.recorder import as_floats, mean_and_variance
 
-CHECK = Check(
-    order=90,
-    question="Does every layer still answer after some steps?",
-    minutes=4,
-    outcomes=(
-        sound("alive", "Every layer answers on a useful scale: no units are dead or saturated.", "modes"),
-        consequence(
-            "dead",
-            "Most units of a layer are zero for every example: the loss stops falling there, but seldom because of it.",
-            "lr_find",
-            "gradients",
-            "data",
-        ),
-        consequence(
-            "saturated",
-            "Most outputs of a layer are at their bound, where the derivative is almost zero.",
-            "first_loss",
-            "lr_find",
-        ),
-        mechanism(
-            "linear",
-            "Several layers in a row compute what one could: there is nothing between them that is not linear.",
-            look="build_model: the activation functions between the layers",
-        ),
-        consequence("exploding", "The outputs grow without limit.", "lr_find", "gradients"),
-        consequence("non-finite", "A layer puts out values that are not finite.", "anomaly"),
-    ),
-)
 STEPS = 20
 VARIANCE_RISE, VARIANCE_FLOOR = 100.0, 1e4
 DEAD, SATURATED = 0.6, 0.5

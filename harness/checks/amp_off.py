@@ -13,24 +13,10 @@ from statistics import median
 import torch
 from torch import nn
 
-from harness.checks.core.finding import Check, Finding, mechanism, percent, short, sound, unjudged
+from harness.checks.core.finding import Finding, percent, short
 from harness.checks.core.subject import Subject
 from harness.run.metrics_log import Record
 
-CHECK = Check(
-    order=80,
-    question="Does it learn better without mixed precision?",
-    minutes=3,
-    outcomes=(
-        unjudged("no-autocast", "The run does not use mixed precision: that is ruled out.", "activations"),
-        sound("same", "It learns alike with and without mixed precision: that is ruled out.", "activations"),
-        mechanism(
-            "better-without",
-            "Mixed precision loses what full precision keeps.",
-            look="how train_step handles values too small or too large for float16; load_data: the scale of the inputs",
-        ),
-    ),
-)
 STEPS = 40
 LAST = 10
 MORE_ZEROS = 0.1

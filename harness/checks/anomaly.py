@@ -20,32 +20,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.module_tracker import ModuleTracker
 
-from harness.checks.core.finding import Cell, Check, Finding, Table, consequence, short, sound
+from harness.checks.core.finding import Cell, Finding, Table, short
 from harness.checks.core.subject import Subject, Trial
 from harness.checks.overfit import BLOW_UP
 from harness.run.metrics_log import Record
 
-CHECK = Check(
-    order=150,
-    question="Where does it first compute a value that is not finite?",
-    minutes=4,
-    in_triage=False,
-    outcomes=(
-        sound("finite", "Every number is finite: overflow and division by zero are ruled out.", "gradients"),
-        consequence("grows", "Every number is finite, but the loss has grown far.", "lr_find"),
-        consequence(
-            "non-finite",
-            "This is the first operation whose result is not finite. Follow what went in.",
-            look="that line, and the largest value that went in",
-        ),
-        consequence(
-            "came-in",
-            "No operation of the step makes a value that is not finite out of finite ones: it comes in with the batch.",
-            "data",
-            look="load_data and prepare_batch",
-        ),
-    ),
-)
 SHOWN = 5
 # New memory may hold any value until it is written.
 _ANY_VALUE = ("empty", "new_empty", "_local_scalar")

@@ -21,41 +21,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
+from harness.checks.core.finding import Finding, Table
 from harness.checks.core.subject import Gradients, Subject, Trial, leaves_of, used_gradients
 from harness.run.experiment import disable_dropout
 
-CHECK = Check(
-    order=120,
-    question="Does a step move every parameter?",
-    minutes=3,
-    outcomes=(
-        sound(
-            "all-move",
-            "Every parameter that should moves, and the loss uses no other: frozen and forgotten ones are ruled out.",
-            "gradients",
-        ),
-        mechanism(
-            "some-rest",
-            "Some parameters keep the values that they began with.",
-            look="build_optimizer: which parameters it gets; build_model: which ones require a gradient",
-        ),
-        mechanism(
-            "none-moves", "No step changes any parameter.", look="build_optimizer: tensors and rates; train_step"
-        ),
-        mechanism(
-            "frozen-moves",
-            "Parameters or statistics move that the experiment means to rest: FROZEN names them.",
-            look="build_optimizer: which parameters it gets; build_model: whether what rests is a copy of its own;"
-            " train_step: the mode of the layers that rest",
-        ),
-        mechanism(
-            "unregistered",
-            "The loss depends on weights that neither network nor optimizer holds: nothing trains or stores them.",
-            look="build_model: layers in a plain list or dict, where nn.ModuleList or nn.ModuleDict belong",
-        ),
-    ),
-)
 UPDATES = 6
 MOST_ACCUMULATED = 8  # batches for one update
 TOKEN_RATE = 1e-3

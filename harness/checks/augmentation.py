@@ -13,28 +13,9 @@ draws (the chance of it with fair coins is 2 to the power of -64).
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Subject, Trial
 
-CHECK = Check(
-    order=103,
-    question="Does augmentation draw anew for every example and batch?",
-    minutes=2,
-    outcomes=(
-        unjudged("none", "Equal examples of a batch stay equal: there is no random augmentation.", "repeat"),
-        sound("independent", "Chance changes every example by itself: repeated draws are ruled out.", "repeat"),
-        mechanism(
-            "same-draws",
-            "Examples at a fixed distance are always changed alike: their generators draw the same numbers.",
-            look="prepare_batch and what it calls: how the generators of workers or examples are seeded",
-        ),
-        mechanism(
-            "repeats",
-            "Every batch is changed by the same draws.",
-            look="prepare_batch: whether it draws from the generator that it is given",
-        ),
-    ),
-)
 COPIES = 128
 FARTHEST = 8
 CHANGES = 0.1

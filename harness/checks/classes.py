@@ -20,34 +20,10 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Check, Finding, Table, consequence, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Cell, Finding, Table, short
 from harness.checks.core.subject import Subject, Trial
 from harness.run.evaluation import is_classification
 
-CHECK = Check(
-    order=105,
-    question="Is every class found after some training?",
-    minutes=3,
-    outcomes=(
-        sound("all-found", "No class is left out by a network that finds the others.", "modes"),
-        unjudged("too-early", "The network does not find most classes yet: this check cannot tell.", "overfit"),
-        unjudged(
-            "no-classes", "The outputs are no scores of classes of single examples: this check does not apply.", "modes"
-        ),
-        mechanism(
-            "renamed",
-            "Validation examples of each of some classes are all taken for one other class: a label means two things.",
-            look="load_data: how it numbers the labels of each split",
-        ),
-        consequence(
-            "left-out",
-            "The network finds the other classes, and hardly anything of one: an accuracy hides this.",
-            "loss_form",
-            "data",
-            look="compute_loss: which labels count, and how much; load_data: how many examples each class has",
-        ),
-    ),
-)
 STEPS = 100
 FEWEST = 5
 RARE = 0.5

@@ -23,40 +23,12 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, sound
+from harness.checks.core.finding import Cell, Finding, Table
 from harness.checks.core.loss import are_shares
 from harness.checks.core.subject import Subject, Trial, worst
 from harness.errors import UserError
 from harness.run.evaluation import IGNORED
 
-CHECK = Check(
-    order=20,
-    question="Are the inputs and the labels what they should be?",
-    minutes=3,
-    outcomes=(
-        sound(
-            "sound",
-            "Values are finite, inputs keep their labels, the splits are apart and on one scale: that is ruled out.",
-            "first_loss",
-        ),
-        mechanism(
-            "non-finite",
-            "A tensor holds NaN or infinity before any network has seen it.",
-            look="load_data and prepare_batch: what divides, and by what",
-        ),
-        mechanism(
-            "unpaired",
-            "Inputs reach the network with other labels than they were loaded with. No network can learn from that.",
-            look="load_data and prepare_batch: what happens to inputs and labels up to the network",
-        ),
-        mechanism("overlap", "Validation inputs are in the training split too.", look="how load_data splits"),
-        mechanism(
-            "unlike",
-            "The two splits are not on the same scale. What is learnt on one does not hold on the other.",
-            look="how load_data normalizes each split",
-        ),
-    ),
-)
 UNLIKE, OTHER_SYMBOLS = 0.25, 0.18
 BATCHES = 5
 DRAWS = 30

@@ -20,38 +20,9 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Gradients, Subject, Trial, reference_gradients
 
-CHECK = Check(
-    order=64,
-    question="Does the weight decay leave the weights to the data?",
-    minutes=2,
-    outcomes=(
-        sound(
-            "slight",
-            "A step's decay takes little of the weights, or little of its move: too much decay is ruled out.",
-            "update_size",
-        ),
-        sound("no-decay", "This optimizer has no weight decay: nothing to rule out but that.", "update_size"),
-        unjudged("not-finite", "The first loss is not finite: no step has weights to compare.", "anomaly"),
-        mechanism(
-            "excessive",
-            "The decay shrinks the weights faster than the data can make them grow.",
-            look="build_optimizer: the weight decay times the rate",
-        ),
-        mechanism(
-            "coupled",
-            "The decay goes through the optimizer's scaling: small weights lose far more than their share.",
-            look="build_optimizer: whether this optimizer scales the decay as it scales the gradient",
-        ),
-        mechanism(
-            "drifts",
-            "The decay moves the weights, and not towards zero.",
-            look="build_optimizer, and the step of its optimizer if that is your own: what the decay is a share of",
-        ),
-    ),
-)
 STEPS = 10
 TAKEN, OF_MOVE = 2e-3, 0.075
 SURELY = 0.02

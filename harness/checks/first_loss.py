@@ -21,35 +21,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, consequence, short, sound
+from harness.checks.core.finding import Finding, short
 from harness.checks.core.loss import Kind, Loss, Range, form_of, into, kind_of, least_constant_loss, range_of
 from harness.checks.core.subject import Subject, Trial
 
-CHECK = Check(
-    order=30,
-    question="Is the first loss ln C, as for a guess?",
-    minutes=1,
-    outcomes=(
-        sound("chance", "It begins with a guess: the scale of loss and outputs is ruled out.", "loss_form"),
-        sound(
-            "trained", "It begins with weights that know the validation split: they were trained before.", "loss_form"
-        ),
-        consequence(
-            "low",
-            "It knows more than a guess before it has learnt anything: the loss or the labels are not what they seem.",
-            "loss_form",
-            "data",
-        ),
-        consequence(
-            "high",
-            "The loss is off before any optimizer acts: its scale, or the scale of the first outputs, is wrong.",
-            "loss_form",
-            "initialization",
-            look="load_data: the scale of the inputs; build_model: how its last layer is initialized",
-        ),
-        consequence("non-finite", "The very first forward pass gives no finite loss.", "data", "anomaly"),
-    ),
-)
 LOW, HIGH = 0.5, 1.5
 KNOWS = 3.0  # times as often as a guess among equally frequent classes
 OFF_CENTRE = 10.0  # targets whose mean is three deviations from zero

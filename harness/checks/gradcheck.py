@@ -16,34 +16,10 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound, unjudged
+from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 
-CHECK = Check(
-    order=140,
-    question="Is the gradient the slope of the loss?",
-    minutes=4,
-    in_triage=False,
-    outcomes=(
-        sound(
-            "passes",
-            "Autograd's gradient is the slope of the loss as it is written. Derivatives are ruled out.",
-            "loss_form",
-            "data",
-        ),
-        consequence(
-            "differs",
-            "Autograd's gradient is not the slope of the loss: some backward pass is wrong, or something detaches.",
-            look="build_model and compute_loss: what is written by hand: detach, item, no_grad, a backward pass",
-        ),
-        unjudged(
-            "not-in-float64",
-            "It cannot compute in float64, so nothing is judged, and nothing ruled out.",
-            look="what sets a dtype by hand",
-        ),
-    ),
-)
 EPS = 1e-6
 PASSES = 1e-6
 CLOSER = 8  # a kink on either side may lie within the step

@@ -17,55 +17,12 @@ from statistics import median
 
 from torch import nn
 
-from harness.checks.core.finding import (
-    Cell,
-    Check,
-    Finding,
-    Limit,
-    Table,
-    consequence,
-    mechanism,
-    percent,
-    short,
-    sound,
-)
+from harness.checks.core.finding import Cell, Finding, Table, percent, short
 from harness.checks.core.subject import Gradients, Subject, rest_unheld, used_gradients, worst
 from harness.checks.core.training import no_autocast
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 
-CHECK = Check(
-    order=70,
-    question="Are the gradients those of the batch, and of a useful size?",
-    minutes=4,
-    outcomes=(
-        sound(
-            "fresh",
-            "The backward pass gives the gradient of the batch, and all layers get a share: both are ruled out.",
-            "amp_off",
-        ),
-        consequence("none", "The optimizer steps without any gradient.", "audit"),
-        consequence("non-finite", "A gradient is not finite.", "anomaly"),
-        mechanism(
-            "stale",
-            "The gradient that the optimizer uses holds more than the gradient of its batch.",
-            look="train_step: what lies in .grad before the backward pass, and what is added to it",
-            in_log=Limit("stale_grad_ratio", below=1e-6),
-        ),
-        mechanism(
-            "underflow",
-            "Many entries are exactly zero that are not zero in float32: they are lost where they are computed.",
-            "amp_off",
-        ),
-        consequence(
-            "exploding",
-            "The gradient grows far beyond its first size.",
-            "lr_find",
-            look="train_step: what bounds the gradient before the update; build_optimizer: the rate",
-        ),
-        consequence("vanishing", "Some layer gets next to nothing of the gradient.", "initialization", "audit"),
-    ),
-)
 STEPS = 20
 STALE = 1e-6
 UNDERFLOW = 0.1

@@ -22,43 +22,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, percent, short, sound, unjudged
+from harness.checks.core.finding import Cell, Finding, Table, percent, short
 from harness.checks.core.subject import Subject, matrix_layers, without_zeros
 from harness.run.experiment import disable_dropout
 
-CHECK = Check(
-    order=35,
-    question="Do signal and gradient get through the untrained network?",
-    minutes=2,
-    outcomes=(
-        sound(
-            "scaled",
-            "Signal and gradient get through at the start. The scale inside the network is ruled out; that of the "
-            "outputs is the matter of first_loss.",
-            "activations",
-        ),
-        unjudged(
-            "not-finite",
-            "A layer gets values that are not finite, and nothing grew before: the scale of the weights is not judged.",
-            "anomaly",
-        ),
-        mechanism(
-            "exploding",
-            "The signal grows from layer to layer: the first outputs and the first gradients are huge.",
-            look="build_model and what initializes its layers: the scale of the weights",
-        ),
-        mechanism(
-            "vanishing",
-            "Next to nothing of the signal or of the gradient gets through: the first layers cannot learn.",
-            look="build_model and what initializes its layers: the scale of the weights, and what cuts the gradient",
-        ),
-        mechanism(
-            "dead",
-            "Most units of a layer are zero for every example before any training: they get no gradient.",
-            look="build_model: the initial biases and weights before each nonlinearity",
-        ),
-    ),
-)
 EXAMPLES = 256
 EXPLODES, VANISHES = 1e6, 3e-5
 GRADIENT_VANISHES = 1e-3

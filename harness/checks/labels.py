@@ -27,49 +27,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Subject, Trial
 from harness.run.evaluation import is_classification
 
-CHECK = Check(
-    order=24,
-    question="Do inputs that look alike have the same label?",
-    minutes=2,
-    outcomes=(
-        sound(
-            "agree", "Neighbours have the same labels, within and across the splits: labels belong to inputs.", "data"
-        ),
-        unjudged(
-            "too-hard", "Even validation examples have neighbours of other labels: this check cannot tell.", "data"
-        ),
-        unjudged("no-classes", "The labels are no classes of single examples: this check does not apply.", "data"),
-        sound(
-            "strangers",
-            "Neighbours agree within each split, not across: the splits hold other kinds of inputs.",
-            "preparation",
-        ),
-        mechanism(
-            "scrambled",
-            "Neighbours agree in validation, but not in training: training labels belong to other inputs, or to none.",
-            look="load_data and prepare_batch: what happens to the training labels, and to the order of the inputs",
-        ),
-        mechanism(
-            "renamed",
-            "Each class of validation has training neighbours of one other class: a label means two things.",
-            look="load_data: what it does with the labels of each split",
-        ),
-        mechanism(
-            "unrelated",
-            "Neither neighbours nor a linear fit nor the network find any relation of labels to inputs, in any split.",
-            look="load_data: whether inputs and labels are brought into the same order",
-        ),
-        mechanism(
-            "divided",
-            "Validation examples have a few close relatives in training, with their label: it asks for what was seen.",
-            look="load_data: whether what belongs together, such as images of one patient, stays in one split",
-        ),
-    ),
-)
 EXAMPLES, MOST = 600, 4000
 TELLS = 0.4
 LESS = 0.45

@@ -32,46 +32,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from harness.canonical_setup import set_seed
-from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Cell, Finding, Table, short
 from harness.checks.core.subject import Subject, worst
 from harness.data import DATASETS
 from harness.data.datasets import Split
 from harness.run.experiment import tensor_data
 
-CHECK = Check(
-    order=25,
-    question="Does validation measure what training has not seen?",
-    minutes=3,
-    outcomes=(
-        sound("sound", "No example, group, later row, statistic or single column leaks into training.", "first_loss"),
-        unjudged("untraced", "Examples cannot be traced to raw ones, each to one: nothing was tested.", "data"),
-        mechanism(
-            "overlap",
-            "Raw examples are in both splits, perhaps changed: validation asks for what training has seen.",
-            look="load_data: what is copied or drawn before the split",
-        ),
-        mechanism(
-            "groups",
-            "Rows of one group (one value of the first column) are in both splits: the network may know the group.",
-            look="load_data: by what the rows are split",
-        ),
-        mechanism(
-            "future",
-            "Training has rows from later than the first validation row: it knows what is to be predicted.",
-            look="load_data: by what the rows are split",
-        ),
-        mechanism(
-            "statistics",
-            "Training inputs change if validation rows change: something is computed over both splits.",
-            look="load_data: over which rows means, deviations, limits and the like are taken",
-        ),
-        mechanism(
-            "one-column",
-            "One column alone tells the label nearly perfectly: does anyone know it beforehand?",
-            look="load_data: which columns it hands on, and when each of them becomes known",
-        ),
-    ),
-)
 STEPS = 300
 CLEAR = 2.0
 NUDGE = 1e-5

@@ -27,30 +27,11 @@ from statistics import median
 
 import torch
 
-from harness.checks.core.finding import Check, Finding, Limit, mechanism, short, sound
+from harness.checks.core.finding import Finding, short
 from harness.checks.core.loss import kind_of, range_of, stable_loss
 from harness.checks.core.subject import Subject, Trial, as_vector, reference_gradients, worst
 from harness.errors import UserError
 
-CHECK = Check(
-    order=50,
-    question="Is every learning rate of the schedule a usual one?",
-    minutes=2,
-    outcomes=(
-        sound("usual", "Every rate is below 1, and plain steps learn.", "lr_find"),
-        mechanism(
-            "too-large",
-            "A rate is 1 or more, or plain steps learn nothing that a lower rate learns: the updates overshoot.",
-            look="the rate in build_optimizer, and build_scheduler",
-            in_log=Limit("lr", below=1.0),
-        ),
-        mechanism(
-            "held-back",
-            "The constant eps outweighs the gradients that the optimizer scales by: its updates are far too short.",
-            look="build_optimizer: eps, which is added to the root of the mean square gradient",
-        ),
-    ),
-)
 LARGEST = 1.0
 STEPS = 6
 PLAIN_STEPS = 80

@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, percent, short, sound, unjudged
+from harness.checks.core.finding import Cell, Finding, Table, percent, short
 from harness.checks.core.loss import (
     Kind,
     Loss,
@@ -58,57 +58,6 @@ from harness.checks.core.subject import (
 from harness.run.evaluation import IGNORED
 from harness.run.experiment import Experiment
 
-CHECK = Check(
-    order=40,
-    question="Is the loss, and its gradient, the mean that it should be?",
-    minutes=3,
-    outcomes=(
-        sound(
-            "agrees",
-            "The loss is a mean, and the step minimizes it. Its form is ruled out, not how much it smooths targets.",
-            "lr_find",
-        ),
-        mechanism(
-            "grows",
-            "The loss depends on how many examples are in the batch, and so does the length of every update.",
-            look="compute_loss, and what the size of a step depends on",
-        ),
-        mechanism(
-            "bounded",
-            "Outputs in the range that the network keeps to never have a loss near zero: a floor for training.",
-            look="build_model: what the network puts out last; compute_loss: what it expects",
-        ),
-        mechanism(
-            "normalizes-twice",
-            "The network puts out shares that add up to one, and the loss normalizes them again: a floor for training.",
-            look="build_model: the softmax that it ends with; compute_loss: the one that it applies",
-        ),
-        mechanism(
-            "differs",
-            "The loss that the step minimizes is another function of the outputs than the stable form.",
-            look="compute_loss, and what train_step does with the loss before the backward pass",
-        ),
-        mechanism(
-            "overflows",
-            "Finite outputs, perhaps only large ones, give a loss that is not finite.",
-            look="compute_loss: exp and log",
-        ),
-        mechanism(
-            "all-pairs",
-            "The loss compares each output with every target: outputs (B, 1) against targets (B,) broadcast to (B, B).",
-            look="the shapes of outputs and labels in compute_loss",
-        ),
-        unjudged(
-            "no-outputs", "The network's first outputs are not finite: there is no loss to judge.", "data", "anomaly"
-        ),
-        unjudged(
-            "no-reference",
-            "The loss has a form of its own: it is a mean, but there is nothing to compare it with.",
-            "gradcheck",
-            "lr_find",
-        ),
-    ),
-)
 LARGE = 1e4
 CLOSE = 1e-4
 GRADIENT_CLOSE = 1e-3

@@ -17,34 +17,10 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator
 
-from harness.checks.core.finding import Cell, Check, Finding, Table, consequence, short, sound
+from harness.checks.core.finding import Cell, Finding, Table, short
 from harness.checks.core.subject import Subject, worst
 from harness.checks.learning_rate import rates_of
 
-CHECK = Check(
-    order=60,
-    question="At which learning rates does the loss fall?",
-    minutes=4,
-    outcomes=(
-        sound("within", "The loss falls at the rate that it uses. The rate is ruled out.", "gradients"),
-        consequence(
-            "above",
-            "At the rate that it uses the loss has long risen again: the updates are too long, whatever makes them so.",
-            "loss_form",
-            "gradients",
-            look="the rate in build_optimizer; and what the length of a gradient depends on",
-        ),
-        consequence(
-            "below",
-            "The rate that it uses is far below the rates at which the loss falls fastest.",
-            look="build_optimizer: the rate, and what else divides a step (eps); build_scheduler",
-        ),
-        consequence(
-            "non-finite", "The very first step gives no finite loss: the rate is not the problem.", "data", "anomaly"
-        ),
-        consequence("flat", "The loss falls at no rate: the rate is not the problem.", "data", "gradients"),
-    ),
-)
 FIRST, LAST = 1e-6, 100.0
 STEPS, MORE_STEPS = 96, 384  # twelve a decade, and forty-eight
 EVERY = 8  # of the steps that the table shows

@@ -19,41 +19,11 @@ import copy
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
+from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.loss import form_of
 from harness.checks.core.subject import Subject, Trial, without_zeros
 from harness.run.evaluation import is_classification
 
-CHECK = Check(
-    order=26,
-    question="Does each example keep to itself in its batch?",
-    minutes=2,
-    outcomes=(
-        sound(
-            "apart", "No example reaches another's input, output or gradient: a mixed-up batch is ruled out.", "data"
-        ),
-        mechanism(
-            "mixes-inputs",
-            "Inputs of a batch depend on other examples, and their labels do not: they are told something else.",
-            look="prepare_batch: what changes the order or the layout of the inputs",
-        ),
-        mechanism(
-            "mixes-outputs",
-            "The network's answer to an example depends on which others are in the batch.",
-            look="build_model: in the forward of its network, which dimension holds the batch, and what runs along it",
-        ),
-        mechanism(
-            "draws",
-            "In eval mode the network gives one batch two answers: it draws by chance, and no mode switches that off.",
-            look="build_model: dropout that the forward of its network makes or calls without asking for the mode",
-        ),
-        mechanism(
-            "mixes-losses",
-            "What an output is told by the loss depends on the other examples.",
-            look="compute_loss: the shapes of outputs and labels, and the dimension of each sum",
-        ),
-    ),
-)
 INPUTS, OUTPUTS, LOSSES = 0.1, 1e-4, 1e-3
 DRAWN = 1e-3
 

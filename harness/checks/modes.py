@@ -30,54 +30,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
+from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.loss import are_probabilities, kind_of, mean_cross_entropy, stable_loss
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 from harness.run.evaluation import IGNORED
 
-CHECK = Check(
-    order=100,
-    question="Does evaluating repeat, and report what eval mode gives?",
-    minutes=3,
-    outcomes=(
-        sound(
-            "agree",
-            "Evaluation repeats, looks at the whole split and reports what eval mode gives: it is ruled out.",
-            "repeat",
-        ),
-        mechanism(
-            "unrepeatable",
-            "Evaluating twice gives two answers, or changes the network: do not trust the validation figures.",
-            look="evaluate: in what state the network is while it runs",
-        ),
-        mechanism(
-            "other-mode",
-            "The reported figures repeat, but they are not what the network gives in eval mode.",
-            look="evaluate: what it computes, and on what",
-        ),
-        mechanism(
-            "partial",
-            "The figures are those of a part of the validation split.",
-            look="evaluate: what it does with each batch, and what it returns at the end",
-        ),
-        mechanism(
-            "other-inputs",
-            "Training gives the network its inputs as they are loaded; for evaluation they are changed.",
-            look="evaluate and what it calls: how it prepares the inputs",
-        ),
-        mechanism(
-            "old-statistics",
-            "A copy of the network is evaluated that has learnt weights, and batch norm's statistics of the start.",
-            look="evaluate, and train_step if it makes the copy: whether it copies buffers, too",
-        ),
-        mechanism(
-            "scaled",
-            "The reported loss is a fixed part of the network's mean loss: it is divided by a wrong number.",
-            look="evaluate: by how many examples or batches it divides the loss",
-        ),
-    ),
-)
 REPEATS, OFF = 1e-9, 1e-3
 CHANGED, PART, EQUAL = 0.05, 0.9, 1e-3
 SAME, SAME_LOSS = 5e-3, 1e-2

@@ -30,7 +30,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, consequence, short, sound
+from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.loss import (
     Form,
     Loss,
@@ -48,34 +48,6 @@ from harness.run.evaluation import IGNORED
 from harness.run.experiment import disable_dropout
 from harness.run.guardrails import Guardrails
 
-CHECK = Check(
-    order=10,
-    question="Can it learn one batch by heart?",
-    minutes=2,
-    outcomes=(
-        sound(
-            "reaches",
-            "Network, loss, gradients and optimizer can learn one batch: what only a whole run shows is left.",
-            "data",
-            "modes",
-        ),
-        consequence(
-            "stalls",
-            "Something between a batch and its update keeps the loss up. More data or steps will not help.",
-            "loss_form",
-            "updates",
-            "audit",
-            "modes",
-            "data",
-        ),
-        consequence(
-            "diverges",
-            "The loss is no number, or the updates make it worse: too long, or not along the gradient of this batch.",
-            "lr_find",
-            "gradients",
-        ),
-    ),
-)
 STEPS, MOST_STEPS = 120, 480
 FALLING = 0.8
 LEFT, LEFT_BY_LAYER = 0.04, 0.5

@@ -9,37 +9,9 @@ The bounds are exact, and need no source but the definition: sets are equal or n
 a network may leave a layer out by chance.
 """
 
-from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
+from harness.checks.core.finding import Finding, Table
 from harness.checks.core.subject import Subject, fresh_gradients, leaves_of, of_replica
 
-CHECK = Check(
-    order=38,
-    question="Do network, loss and optimizer mean the same tensors?",
-    minutes=1,
-    outcomes=(
-        sound("same", "Each trainable parameter gets a gradient, and the optimizer holds it.", "audit"),
-        mechanism(
-            "foreign",
-            "The optimizer holds tensors that are not in the network: it changes something that nobody uses.",
-            look="build_optimizer and build_model: which network's parameters, and in which order things are made",
-        ),
-        mechanism(
-            "missing",
-            "The optimizer lacks trainable parameters of the network: they keep their first values.",
-            look="build_optimizer: which parameters it gets",
-        ),
-        mechanism(
-            "unregistered",
-            "The outputs depend on trainable tensors that model.parameters() does not list: no optimizer gets them.",
-            look="build_model: layers and tensors in a plain list or dict, or outside of the network",
-        ),
-        mechanism(
-            "unreached",
-            "The loss gives some trainable parameters no gradient at all.",
-            look="build_model and train_step: what is left out, detached, or computed without gradients",
-        ),
-    ),
-)
 STEPS = 4
 
 

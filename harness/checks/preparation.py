@@ -17,34 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Subject
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError
 
-CHECK = Check(
-    order=22,
-    question="Does load_data treat an example alike in both splits?",
-    minutes=2,
-    outcomes=(
-        sound(
-            "alike", "An example has the same values and label in both splits: load_data prepares them alike.", "data"
-        ),
-        unjudged(
-            "own-data", "The experiment makes or chooses its own data: this check has nothing to compare.", "data"
-        ),
-        mechanism(
-            "other-inputs",
-            "An example has other values in validation than in training: what is learnt on one does not fit the other.",
-            look="load_data: what it does with each split, and from which examples a mean or a vocabulary comes",
-        ),
-        mechanism(
-            "other-labels",
-            "An example has another label in validation than in training.",
-            look="load_data: what it does with the labels of each split",
-        ),
-    ),
-)
 OFF, ROWS = 1e-3, 0.05
 LABELS = 1 / 3
 

@@ -7,25 +7,12 @@ a draw outside the seed, a clock, or state that is kept between runs.
 import tempfile
 from pathlib import Path
 
-from harness.checks.core.finding import Check, Finding, consequence, sound
+from harness.checks.core.finding import Finding
 from harness.checks.core.subject import Subject
 from harness.run.files import CHECKPOINT, METRICS_LOG
 from harness.run.metrics_log import log_difference
 from harness.run.training import Training
 
-CHECK = Check(
-    order=110,
-    question="Do the same steps give the same bytes twice?",
-    minutes=3,
-    outcomes=(
-        sound("same", "The run repeats: if two runs differ, you can find the cause.", "audit"),
-        consequence(
-            "differs",
-            "Something draws by chance outside the seed. No two runs can be compared until you find it.",
-            look="what draws random numbers, reads a clock, or keeps state between runs",
-        ),
-    ),
-)
 STEPS = 10
 
 

@@ -11,33 +11,9 @@ after a step, with other first weights as far apart as these (1e-6 of the larges
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Finding, short
 from harness.checks.core.subject import Subject
 
-CHECK = Check(
-    order=29,
-    question="Do replicas stay equal, and share the batch?",
-    minutes=2,
-    outcomes=(
-        unjudged("no-replicas", "The network has no replicas.", "audit"),
-        sound("equal", "The replicas stay equal, and each example of a batch goes to one of them.", "audit"),
-        mechanism(
-            "begin-apart",
-            "The replicas have different weights from the start.",
-            look="build_model: what makes the replicas equal at first",
-        ),
-        mechanism(
-            "drift-apart",
-            "The replicas begin equal and come to have different weights: they make different updates.",
-            look="train_step: how it averages the gradients of the replicas",
-        ),
-        mechanism(
-            "same-examples",
-            "Two replicas see the same examples, and others see none: the batch is smaller than it seems.",
-            look="train_step: how it shares out a batch among the replicas",
-        ),
-    ),
-)
 STEPS = 4
 SAME = 1e-6
 

@@ -12,28 +12,9 @@ optimizer's state the distance is 0.065 and more, without the generator's 0.02 a
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject, Trial
 
-CHECK = Check(
-    order=143,
-    question="Does an interrupted run go on as if it had not been interrupted?",
-    minutes=3,
-    outcomes=(
-        unjudged("not-resumed", "The experiment saves nothing of its own: there is nothing to compare.", "repeat"),
-        sound("continues", "The checkpoint holds all that the run needs: resuming is ruled out.", "repeat"),
-        mechanism(
-            "other-draws",
-            "The first loss behind the interruption differs: the network makes other draws, or has other weights.",
-            look="save_checkpoint and load_checkpoint: the random generator of dropout, and the network",
-        ),
-        mechanism(
-            "departs",
-            "The first loss behind the interruption is right, the next steps are not: an update has lost its memory.",
-            look="save_checkpoint and load_checkpoint: optimizer and schedule, each of them",
-        ),
-    ),
-)
 STEPS = 10
 SAME = 1e-6
 

@@ -9,24 +9,10 @@ twice spends at most its last third, and a schedule in epochs 95 % and more.
 
 from itertools import groupby
 
-from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
+from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject
 from harness.checks.learning_rate import rates_of
 
-CHECK = Check(
-    order=55,
-    question="Is there a learning rate for most of the run?",
-    minutes=1,
-    outcomes=(
-        sound("lasts", "The rate lasts for most of the run: a schedule that ends too early is ruled out.", "lr_find"),
-        sound("constant", "The rate is the same in every step: there is no schedule to go wrong.", "lr_find"),
-        mechanism(
-            "spent",
-            "For most of the run the rate is less than a hundredth of its peak: nothing is learnt there.",
-            look="build_scheduler: what its lengths count, steps or epochs, and what total_steps is",
-        ),
-    ),
-)
 SPENT, MOST = 0.01, 0.5
 ROWS = 12
 

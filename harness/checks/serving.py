@@ -20,28 +20,9 @@ import copy
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Check, Finding, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Finding, short
 from harness.checks.core.subject import Subject
 
-CHECK = Check(
-    order=145,
-    question="Is what is served what the network answers?",
-    minutes=2,
-    outcomes=(
-        unjudged("not-served", "The experiment has no predict: nothing is served.", "modes"),
-        sound("same", "What is served is what the network answers: predict is ruled out.", "modes"),
-        mechanism(
-            "departs",
-            "Training drives apart what is served and what the network answers.",
-            look="which weights predict serves, and what it makes of them: before training, the answers agree",
-        ),
-        mechanism(
-            "differs",
-            "For raw examples, other classes are served than the network answers, before training and after it.",
-            look="predict: how it prepares the examples and decides, and where its ranges and statistics are set",
-        ),
-    ),
-)
 STEPS = 60
 SAME = 0.0065
 

@@ -20,50 +20,10 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Subject, Trial, without_zeros
 from harness.run.evaluation import IGNORED
 
-CHECK = Check(
-    order=28,
-    question="Do outputs follow the symbols that they may follow, and only those?",
-    minutes=3,
-    outcomes=(
-        sound("in-order", "Masks and padding keep to the order of symbols: a leak in time is ruled out.", "mixing"),
-        unjudged("no-texts", "The inputs are no texts of symbols: this check does not apply.", "mixing"),
-        mechanism(
-            "copies",
-            "The labels are the inputs of the same place: the network is asked to copy, not to go on.",
-            look="load_data: by how many places the labels are shifted",
-        ),
-        mechanism(
-            "counts-padding",
-            "The loss counts what the network puts out behind the end of a text, where only padding stands.",
-            look="compute_loss: whether it leaves out the places of padding",
-        ),
-        mechanism(
-            "sees-later",
-            "Outputs follow symbols that come later: in training, the answer is among the inputs.",
-            look="build_model: in its attention, the mask, and the dimension along which the weights sum to 1",
-        ),
-        mechanism(
-            "sees-padding",
-            "The same text has other outputs with less padding behind it.",
-            look="build_model: what the forward of its network does at places that hold padding; load_data: the number"
-            " that padding has",
-        ),
-        mechanism(
-            "ignores-order",
-            "Earlier symbols in another order give the same output: their places do not count.",
-            look="build_model: what tells its network the place of a symbol",
-        ),
-        mechanism(
-            "cut",
-            "Outputs follow the first symbol, and it gets no gradient: what comes early cannot be learnt.",
-            look="build_model: what the forward of its network detaches between the places",
-        ),
-    ),
-)
 TEXTS = 32
 MOVES = 1e-4
 SHIFTED = 0.99

@@ -19,32 +19,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
+from harness.checks.core.finding import Finding, Table
 from harness.checks.core.subject import Subject
 
-CHECK = Check(
-    order=95,
-    question="Does it train in training mode?",
-    minutes=1,
-    outcomes=(
-        sound("training", "Each step runs in training mode, and the layers with modes do their work.", "modes"),
-        mechanism(
-            "eval-mode",
-            "Steps are computed in eval mode: batch norm does not learn its statistics, and dropout drops nothing.",
-            look="train_step: what sets the mode before the forward pass; evaluate: what sets it for good",
-        ),
-        mechanism(
-            "idle",
-            "A layer with modes is in training mode, and does nothing: no statistics move, or nothing is dropped.",
-            look="build_model: momentum and p of the layers in the table; train_step: what restores them",
-        ),
-        mechanism(
-            "forgets",
-            "Batch norm's running statistics are those of the last batch or two: evaluation depends on that batch.",
-            look="build_model: momentum of the batch norms, in PyTorch the share of the new batch",
-        ),
-    ),
-)
 STEPS = 20
 SHARE = 0.5
 _COLUMNS = ("layer", "kind", "in training mode", "works")

@@ -13,25 +13,9 @@ one step, sums of a loss, inputs that are not normalized and rates a hundred tim
 
 import math
 
-from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound, unjudged
+from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject, worst
 
-CHECK = Check(
-    order=62,
-    question="Are the first updates short beside the weights that they change?",
-    minutes=2,
-    outcomes=(
-        sound("short", "Updates change the weights little by little: their length is ruled out.", "gradients"),
-        unjudged("not-finite", "The first loss is not finite: no update has a length.", "anomaly"),
-        consequence(
-            "rewrites",
-            "An update is longer than the weights that it changes: what they held is lost in one step.",
-            "lr_find",
-            "gradients",
-            look="build_optimizer: the rate, which fits one kind of optimizer; then what makes the gradient long",
-        ),
-    ),
-)
 STEPS = 10
 REWRITES = 1.5
 LAST, HELPED = 3, 0.5

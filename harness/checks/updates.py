@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad
 
-from harness.checks.core.finding import Check, Finding, consequence, mechanism, short, sound
+from harness.checks.core.finding import Finding, short
 from harness.checks.core.subject import (
     Gradients,
     Subject,
@@ -42,39 +42,6 @@ from harness.checks.core.subject import (
     worst,
 )
 
-CHECK = Check(
-    order=75,
-    question="Does each update use the gradient of the loss, and nothing else?",
-    minutes=3,
-    outcomes=(
-        sound(
-            "follows",
-            "Each update follows the gradient of its loss: clearing, scaling and stepping are ruled out.",
-            "amp_off",
-        ),
-        mechanism(
-            "longer",
-            "The optimizer uses a gradient that is longer than that of the loss.",
-            look="train_step: what multiplies the loss or the gradient, and what divides it again",
-        ),
-        mechanism(
-            "other-gradient",
-            "The optimizer uses a gradient that points elsewhere than that of the loss.",
-            look="train_step: what lies in .grad before the backward pass, and what happens to it until the update",
-        ),
-        mechanism(
-            "clips-another",
-            "Clipping bounds another gradient than the one that the update uses.",
-            look="train_step: the order of the backward pass, unscaling, clipping and the update",
-        ),
-        mechanism(
-            "other-move",
-            "The weights move otherwise than the optimizer moves them with its gradient.",
-            look="train_step: what else changes the weights",
-        ),
-        consequence("none", "No optimizer makes an update.", "audit"),
-    ),
-)
 UPDATES = 6
 LONGER = 1.1
 OFF_CLIP = 1.1

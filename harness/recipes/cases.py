@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from harness.errors import UserError
+from harness.errors import UserError, suggestion
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.recipe import (
     EXERCISES,
@@ -26,7 +26,6 @@ from harness.recipes.recipe import (
     experiment_source,
     load_recipes,
     read_recipe,
-    suggestion,
 )
 
 CASES = "cases.toml"

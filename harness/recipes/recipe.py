@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from harness.errors import UserError
+from harness.errors import UserError, suggestion
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.personal import personal_draw, personal_seed
 
@@ -228,12 +228,6 @@ def apply_edits(source: str, edits: Sequence[Edit], *, where: str) -> str:
             raise ValueError(f"{where}: {edit.find!r} occurs {count} times, not once")
         source = source.replace(edit.find, edit.replace)
     return source
-
-
-def suggestion(name: str, known: Sequence[str], otherwise: str = "") -> str:
-    """Return "did you mean X?" for a close match among the known names, else `otherwise`, else a list of all names."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else otherwise or f"choose from {', '.join(known)}."
 
 
 def experiment_names() -> list[str]:

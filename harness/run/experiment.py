@@ -24,8 +24,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from harness.canonical_setup import canonical_setup
 from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
-from harness.errors import UserError, printable
-from harness.recipes.recipe import suggestion
+from harness.errors import UserError, printable, suggestion
 from harness.run.settings import RunSettings
 
 FUNCTIONS = (

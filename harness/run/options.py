@@ -4,9 +4,9 @@ import dataclasses
 from dataclasses import dataclass
 
 from harness.data import DATASETS
-from harness.errors import UserError
+from harness.errors import UserError, suggestion
 from harness.recipes.catalogue import load_recipe
-from harness.recipes.recipe import Recipe, load_recipes, suggestion
+from harness.recipes.recipe import Recipe, load_recipes
 from harness.run.settings import RunSettings
 
 DEFAULT_SEED = 42

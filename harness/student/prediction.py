@@ -15,8 +15,8 @@ from rich.console import Console
 
 from harness.checks import check_names
 from harness.console.terminal import folded
-from harness.errors import UserError
-from harness.recipes.recipe import Recipe, suggestion
+from harness.errors import UserError, suggestion
+from harness.recipes.recipe import Recipe
 from harness.run.files import METRICS_LOG
 from harness.run.metrics_log import batch_records, read_metrics_log
 from harness.workspace.progress import MOST_WHY, NO_CHECK, Prediction, note_progress, progress_of

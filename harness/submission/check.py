@@ -9,8 +9,8 @@ from rich.text import Text
 from harness.checks import check_names
 from harness.checks.core.outcomes import check_of_value, outcomes_of, rival_outcome
 from harness.console.terminal import folded
-from harness.errors import UserError, printable
-from harness.recipes.recipe import HEALTHY, suggestion
+from harness.errors import UserError, printable, suggestion
+from harness.recipes.recipe import HEALTHY
 from harness.run.files import METRICS_LOG
 from harness.run.metrics_log import Record, read_metrics_log
 from harness.run.symptoms import judge_symptom

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from harness.errors import UserError, printable
-from harness.recipes.recipe import HEALTHY, Symptom, load_recipes, suggestion
+from harness.errors import UserError, printable, suggestion
+from harness.recipes.recipe import HEALTHY, Symptom, load_recipes
 from harness.run.metrics_log import Record, numbers_of, parse_log
 from harness.run.signals import DERIVED_SIGNALS, SIGNALS, evidence_line, is_fraction, number_text, place_of
 from harness.run.symptoms import judge_symptom, signal_values

@@ -14,10 +14,10 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from harness.errors import UserError, printable
+from harness.errors import UserError, printable, suggestion
 from harness.files import read_text
 from harness.formats.plain_yaml import LIMIT, PlainYaml, read_plain_yaml
-from harness.recipes.recipe import HEALTHY, suggestion
+from harness.recipes.recipe import HEALTHY
 from harness.submission.document import Body, read_body
 from harness.submission.limits import REPORT_BYTES
 from harness.workspace.workspace import Run, make_command

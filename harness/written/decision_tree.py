@@ -26,10 +26,9 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from harness.checks import check_names, load_check
-from harness.errors import UserError, printable
+from harness.errors import UserError, printable, suggestion
 from harness.formats.plain_yaml import Location, read_plain_yaml
 from harness.formats.toml_file import StrictModel
-from harness.recipes.recipe import suggestion
 
 # A tree for the whole catalogue has a thousand lines; these exercises ask for every kind of check.
 CASES = (

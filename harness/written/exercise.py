@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.errors import UserError
+from harness.errors import UserError, suggestion
 from harness.formats.toml_file import StrictModel, read_record, read_table
 from harness.recipes.catalogue import load_recipe
-from harness.recipes.recipe import EXERCISES, FILE_EXERCISE, Recipe, recipe_ids, suggestion
+from harness.recipes.recipe import EXERCISES, FILE_EXERCISE, Recipe, recipe_ids
 
 
 class FileExercise(StrictModel):

@@ -3,8 +3,8 @@
 import warnings
 from collections.abc import Iterator
 
-from harness.checks import Check, Finding, check_names, load_check, make_check
-from harness.checks.core.finding import Table, short
+from harness.checks.core.finding import Check, Finding, Table, short
+from harness.checks.core.library import check_names, load_check, make_check
 from harness.checks.core.training import FileNeeded, NotGiven, Training
 from harness.errors import UserError
 

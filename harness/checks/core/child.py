@@ -1,4 +1,4 @@
-"""The process that makes checks: `start` sends it one job on standard input, and it answers on a pipe."""
+"""Make checks in a process of their own: it gets one job on standard input, and answers on a pipe."""
 
 import json
 import sys
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.checks.core.finding import Finding
+from harness.checks.core.library import check_names, load_check, make_check
 from harness.run.launch import ChildJob, Reporter, launch_child, serve
 from harness.run.settings import RunSettings
 
@@ -39,9 +40,29 @@ def start(
     ]
 
 
+def run_checks(
+    source: str,
+    settings: RunSettings,
+    names: Sequence[str] | None = None,
+    *,
+    source_path: Path | None = None,
+    bar: bool = False,
+) -> dict[str, Finding]:
+    """Make checks, by default all of them, in a process of their own with the numerics of a run.
+
+    Outcomes are the same on every machine of one platform class. Each check starts from the seed anew, so none changes
+    what another finds. `source_path` is the file that errors name, `bar` shows the progress on a terminal.
+
+    Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
+    `ChildFault` for a fault of ours.
+    """
+    wanted = [load_check(name).name for name in (check_names() if names is None else names)]
+    (found,) = start([(source, settings)], wanted, source_path, bar=bar)
+    return found
+
+
 def _execute(line: str, reporter: Reporter) -> None:
     from harness.canonical_setup import apply_numerics
-    from harness.checks import make_check
     from harness.checks.core.subject import Subject
     from harness.data.loading import load_dataset
 

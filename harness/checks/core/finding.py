@@ -1,9 +1,9 @@
-"""What a check declares and what it reports: `Check` and its outcomes, `Finding` with its tables."""
+"""What a check is and what it reports: `Check` and its outcomes, `Finding` with its tables."""
 
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from harness.run.metrics_log import to_strict
 
@@ -18,58 +18,53 @@ class Limit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One result that a check can have: made by `sound`, `unjudged`, `mechanism` or `consequence`.
+    """One result that a check can have.
 
-    `reading` is the sentence that says what the result means. `next` names checks to make next, `look` a place to
-    read when no further check is needed. `in_log` bounds the same quantity over the whole run, of which a check sees
-    some steps. `judged` is false if the check found nothing to judge, which is sound.
+    `kind` is "sound" (it rules something out), "unjudged" (there was nothing to measure, or no way to judge it),
+    "mechanism" (it shows the fault itself, so that a fix can be judged by it) or "consequence" (something is wrong, and
+    the fault may be elsewhere). `reading` is the sentence that says what the result means. `next` names checks to make
+    next, `look` a place to read when no further check is needed. `in_log` bounds the same quantity over the whole run,
+    of which a check sees some steps.
     """
 
     id: str
+    kind: Literal["sound", "unjudged", "mechanism", "consequence"]
     reading: str
-    sound: bool
-    mechanism: bool
-    next: tuple[str, ...]
-    look: str
-    in_log: Limit | None
-    judged: bool = True
+    next: tuple[str, ...] = ()
+    look: str = ""
+    in_log: Limit | None = None
 
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong, as far as the check can tell."""
+        return self.kind in ("sound", "unjudged")
 
-def sound(id: str, reading: str, *next: str, look: str = "") -> Outcome:
-    """Return an outcome that rules something out."""
-    return Outcome(id, reading, True, False, next, look, None)
+    @property
+    def judged(self) -> bool:
+        """Whether the check found something to judge."""
+        return self.kind != "unjudged"
 
-
-def unjudged(id: str, reading: str, *next: str, look: str = "") -> Outcome:
-    """Return an outcome that rules nothing out: there was nothing to measure, or no way to judge it."""
-    return Outcome(id, reading, True, False, next, look, None, judged=False)
-
-
-def mechanism(id: str, reading: str, *next: str, look: str = "", in_log: Limit | None = None) -> Outcome:
-    """Return an outcome that shows the fault itself, so that a fix can be judged by it."""
-    return Outcome(id, reading, False, True, next, look, in_log)
-
-
-def consequence(id: str, reading: str, *next: str, look: str = "") -> Outcome:
-    """Return an outcome that shows that something is wrong, of which the fault may be elsewhere."""
-    return Outcome(id, reading, False, False, next, look, None)
+    @property
+    def mechanism(self) -> bool:
+        """Whether the result shows the fault itself."""
+        return self.kind == "mechanism"
 
 
 @dataclass(frozen=True)
 class Check:
-    """What a check module declares in `CHECK`.
+    """A check, as its TOML file describes it.
 
-    `order` sorts the checks, the cheapest and most telling first. `minutes` is an estimate of what a person needs to
-    run the check and read it. The loader fills in `name` (the module's) and `documentation` (its docstring).
+    `name` is the name of its module, `documentation` the docstring there. `order` sorts the checks, the cheapest and
+    most telling first. `minutes` is an estimate of the time that a person needs to run the check and to read it.
     """
 
+    name: str
+    documentation: str
     order: int
     question: str
     minutes: float
     outcomes: tuple[Outcome, ...]
     in_triage: bool = True
-    name: str = ""
-    documentation: str = ""
 
     @property
     def mechanism(self) -> bool:

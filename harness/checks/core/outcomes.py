@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from harness.checks import check_names, load_check
+from harness.checks.core.library import check_names, load_check
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.cases import Case
 from harness.recipes.catalogue import load_recipe

@@ -1,0 +1,58 @@
+"""Find the checks, read what their TOML files say of them, and make one."""
+
+import ast
+import importlib
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.checks.core.finding import Check, Finding, Limit, Outcome
+from harness.errors import UserError, suggestion
+
+if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to import
+    from harness.checks.core.subject import Subject
+
+_FOLDER = Path(__file__).parents[1]
+
+
+@cache
+def check_names() -> tuple[str, ...]:
+    """Return the names of all checks, in the order in which to make them."""
+    names = [path.stem for path in _FOLDER.glob("*.toml")]
+    return tuple(sorted(names, key=lambda name: (_load(name).order, name)))
+
+
+@cache
+def mechanism_checks() -> tuple[str, ...]:
+    """Return the checks that measure a mechanism directly, so that a fix can be judged by them."""
+    return tuple(name for name in check_names() if load_check(name).mechanism)
+
+
+def load_check(name: str) -> Check:
+    """Return a check. Raises `UserError` for an unknown name."""
+    if name not in check_names():
+        raise UserError(f"There is no check {name!r}: {suggestion(name, check_names())}")
+    return _load(name)
+
+
+@cache
+def _load(name: str) -> Check:
+    # Importing the module would import torch, which takes seconds, and every command lists the checks.
+    documentation = ast.get_docstring(ast.parse((_FOLDER / f"{name}.py").read_text(encoding="utf-8"))) or ""
+    table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    outcomes = tuple(map(_outcome, table.pop("outcome")))
+    return Check(name, documentation, outcomes=outcomes, **table)
+
+
+def _outcome(table: dict[str, Any]) -> Outcome:
+    in_log = Limit(**table.pop("in_log")) if "in_log" in table else None
+    return Outcome(**{**table, "next": tuple(table.get("next", ()))}, in_log=in_log)
+
+
+def make_check(subject: "Subject", name: str) -> Finding:
+    """Make one check in this process. Raises `UserError` for a mistake in the experiment."""
+    check = load_check(name)
+    found: Finding = importlib.import_module(f"harness.checks.{name}").measure(subject)
+    check.outcome(found.outcome)  # a word outside the closed set is a fault of the check
+    return found
