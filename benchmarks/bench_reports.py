@@ -1,6 +1,6 @@
 """`make bench-reports`: does triage find faults that nobody here wrote?
 
-Each folder of `benchmarks/reports` rebuilds one public bug report in the style of its reporter: `experiment.py` is the
+Each folder of `tests/data/reports` rebuilds one public bug report in the style of its reporter: `experiment.py` is the
 broken program, `report.toml` has the address, the cause and the edits that correct it. The benchmark makes all checks
 of triage on both programs, and compares the area of the cause with the areas that the unsound outcomes point at. Takes
 ten minutes on an idle machine; docs/reports.md holds the results. Exits with 1 unless every fault is found in its area
@@ -32,7 +32,7 @@ from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.recipe import Edit, apply_edits
 from harness.run.settings import RunSettings
 
-REPORTS = Path(__file__).with_name("reports")
+REPORTS = Path(__file__).parent.parent / "tests" / "data" / "reports"
 PAGE = Path(__file__).parent.parent / "docs" / "reports.md"
 SEED = 42
 CRASH = "crash"
@@ -206,7 +206,7 @@ def main(only: tuple[str, ...], write: bool) -> None:
     """Triage the rebuilt public bug reports, broken and corrected."""
     if not in_portable_environment():  # torch reads these variables when it is imported
         words = [sys.executable, "-m", "benchmarks.bench_reports", *sys.argv[1:]]
-        os.execve(sys.executable, words, run_environment("portable") | {"PYTHONPATH": str(REPORTS.parents[1])})
+        os.execve(sys.executable, words, run_environment("portable") | {"PYTHONPATH": str(PAGE.parent.parent)})
     apply_numerics("portable")
     machine = this_machine()
     try:

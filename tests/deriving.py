@@ -31,8 +31,8 @@ def solution(exercise_id: str) -> str:
 
 @cache
 def known_answers(exercise_id: str) -> dict[str, dict[str, Any]]:
-    """Return the answers of `tests/answers/<id>.toml` by id, each with its `source`."""
-    table = tomllib.loads((ROOT / "tests" / "answers" / f"{exercise_id}.toml").read_text(encoding="utf-8"))
+    """Return the answers of `tests/data/answers/<id>.toml` by id, each with its `source`."""
+    table = tomllib.loads((ROOT / "tests" / "data" / "answers" / f"{exercise_id}.toml").read_text(encoding="utf-8"))
     found = {}
     for answer in table["answer"]:
         edits = [Edit(**edit) for edit in answer.get("edit", [])]

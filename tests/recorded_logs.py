@@ -12,7 +12,7 @@ from grader.score.evidence import Evidence
 from harness.recipes.catalogue import load_recipe
 
 # Made by `python tests/mini_experiments.py`, in portable numerics, and `gzip -9n`; tests/test_recipes.py checks them.
-LOGS = Path(__file__).parent / "whole_logs"
+LOGS = Path(__file__).parent / "data" / "whole_logs"
 
 
 def log_bytes(name: str) -> bytes:

@@ -15,7 +15,7 @@ from grader.selfcheck.runs import Runs, open_runs
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import KnownFix
 
-FILE = Path(__file__).with_name("failed_fixes.toml")
+FILE = Path(__file__).parent / "data" / "failed_fixes.toml"
 CASES = [
     pytest.param(exercise, case, id=f"{exercise}/{case['id']}")
     for exercise, cases in tomllib.loads(FILE.read_text(encoding="utf-8")).items()

@@ -20,7 +20,7 @@ from harness.workspace.workspace import Run
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
 # Written under qemu-aarch64, with the wheels of PyTorch 2.8 and NumPy 2.4 for 64-bit Arm.
-OTHER_MACHINE = Path(__file__).parent / "other_machine"
+OTHER_MACHINE = Path(__file__).parent / "data" / "other_machine"
 
 
 def points(of: Evidence) -> dict[str, float | None]:

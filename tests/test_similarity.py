@@ -26,7 +26,7 @@ from grader.score.verdict import Scores
 from harness.recipes.catalogue import load_recipe
 from harness.workspace.workspace import report_template
 
-FOLDER = Path(__file__).parent / "similar"
+FOLDER = Path(__file__).parent / "data" / "similar"
 REPORTS = tomllib.loads((FOLDER / "reports.toml").read_text(encoding="utf-8"))
 PROGRAMS = tomllib.loads((FOLDER / "programs.toml").read_text(encoding="utf-8"))["edit"]
 ALONE: dict[str, str] = REPORTS["independent"]

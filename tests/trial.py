@@ -1,9 +1,9 @@
 """`make trial`: judge the labelled fixes, which people wrote who have not seen the rules, and print a table.
 
-`labelled/<set>/<recipe>.toml` has the tables `right`, `masking` and `wrong`, each with entries
-`id = [[find, replace], ...]` that edit the broken experiment. The edits of `labelled/red` leave the fault in on
+`data/labelled/<set>/<recipe>.toml` has the tables `right`, `masking` and `wrong`, each with entries
+`id = [[find, replace], ...]` that edit the broken experiment. The edits of the set `red` leave the fault in on
 purpose. A right fix may wait for the instructor, but never fail. A masking or wrong one, and the tricks of
-`attacks/tricks`, may get the points of a masked cause, and no more.
+`data/tricks`, may get the points of a masked cause, and no more.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import KnownFix, Verdict
 from harness.recipes.recipe import Edit, apply_edits
 
-LABELLED = Path(__file__).parent / "labelled"
+LABELLED = Path(__file__).parent / "data" / "labelled"
 _VERDICTS: dict[str, Verdict] = {"right": "full", "masking": "masking", "wrong": "wrong"}
 _POINTS = ("0", "4", "12", "waits")
 LEAST_FULL = 0.9

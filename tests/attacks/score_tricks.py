@@ -1,4 +1,4 @@
-"""Experiments that keep the fault and look as if it were fixed, one class of tricks a file in `tricks/`.
+"""Experiments that keep the fault and look as if it were fixed, one class of tricks a file in `tests/data/tricks/`.
 
 A trick has its recipe, what it does, and edits of the broken experiment. Those of this recipe are attacks; `make trial`
 judges all of them. People wrote them who had not seen the rules. A trick that holds the right fix and undoes it where
@@ -13,7 +13,7 @@ from attacks.attack import RECIPE, Attack, Base, Expected, with_members
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import Edit, apply_edits
 
-_FOLDER = Path(__file__).parent / "tricks"
+_FOLDER = Path(__file__).parents[1] / "data" / "tricks"
 
 
 def tricks() -> Iterator[tuple[str, str, str, str]]:
