@@ -106,10 +106,10 @@ shell: $(RUN)
 #:   make faults | fuzz               kills and full disks; mutated files
 #:   make test-portable               the same bytes on emulated processors
 #:   make lint | test | test-slow     what a change must pass
-#:   make bench | bench-class | bench-peers | bench-reports | bench-checks
+#:   make bench | bench-class | bench-reports | bench-checks
 #:   make gallery                     draw the pictures of docs/curves.md again
 .PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable
-.PHONY: bench bench-class bench-peers bench-reports bench-checks gallery
+.PHONY: bench bench-class bench-reports bench-checks gallery
 DEV := $(VENV)/.installed-dev
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
 course = $(if $(COURSE),--course "$(COURSE)") $(if $(ASSIGNMENT),--assignment "$(ASSIGNMENT)")
@@ -175,15 +175,12 @@ bench: $(DEV)
 bench-class: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_class $(if $(STUDENTS),--students "$(STUDENTS)") $(if $(WRITE),--write)
 
-# A quarter of an hour; the first time ten minutes and 6 GB more, to install the other tools below ENVS.
-bench-peers: $(DEV)
-	@$(BIN)/python -m benchmarks.bench_peers $(if $(ENVS),--envs "$(ENVS)") $(if $(WRITE),--write)
-
 # Triage on public bug reports that are rebuilt as experiments, broken and corrected: about ten minutes.
 bench-reports: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_reports $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
 # Our checks and three libraries on every recipe and every sound variant: about an hour; it goes on where it stopped.
+# The first time it installs the libraries: minutes, and 1.5 GB for each.
 bench-checks: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_checks $(if $(ONLY),--only "$(ONLY)") $(jobs) $(if $(WRITE),--write)
 

@@ -1,1 +1,1 @@
-"""Benchmarks: the harness and the grader, a whole class, and other grading tools."""
+"""Benchmarks: the harness and the grader, a whole class, checks on recipes and on public bug reports."""

@@ -24,9 +24,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.bench_peers import ready_environment
 from benchmarks.bench_reports import PLACES, Area, areas_of
-from benchmarks.measure import PAGE, BenchmarkError, markdown_table, this_machine, write_section
+from benchmarks.measure import PAGE, BenchmarkError, markdown_table, run, this_machine, write_section
+from grader.course.kit import LISTING, build_kit
 from grader.syntax.edit_size import functions_changed
 from harness.canonical_setup import run_environment, usable_cores
 from harness.checks import load_check
@@ -34,7 +34,8 @@ from harness.errors import UserError
 from harness.recipes.known_edits import load_shared_edits
 from harness.recipes.recipe import Recipe, load_recipes
 
-WORKER = Path(__file__).parent / "peers" / "library.py"
+WORKER = Path(__file__).with_name("library.py")
+ENVS = Path.home() / ".cache" / "trainwreck" / "libraries"
 SHARE = 0.9
 Verdict = Literal["area", "elsewhere", "vague", "nothing"]
 
@@ -182,6 +183,28 @@ def answers(
     return {one.name: Answer(known[keys[one.name]]["said"], known[keys[one.name]]["seconds"]) for one in subjects}
 
 
+def ready_environment(name: str, pin: str, folder: Path) -> Path:
+    """Return the Python of the environment of a library below `folder`: its pin, and a student's kit of this suite.
+
+    It is made anew if pin or kit have changed. Raises `BenchmarkError` if an installation fails, or if something else
+    lies there.
+    """
+    place, marker = folder / name, folder / f"{name}.json"
+    python = place / "bin" / "python"
+    kit = build_kit(folder / "kit.tar.gz")
+    wanted = {"pin": pin, "kit": kit[LISTING].decode()}
+    if marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == wanted:
+        return python
+    if place.exists() and not marker.is_file():
+        raise BenchmarkError(f"{place} is not an environment of this benchmark: name another folder with --envs.")
+    marker.write_text("{}", encoding="utf-8")  # an interrupted installation starts again
+    run([sys.executable, "-m", "venv", "--clear", place])
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*install, pin, str(folder / "kit.tar.gz")])
+    marker.write_text(json.dumps(wanted), encoding="utf-8")
+    return python
+
+
 def _tree_hash() -> str:
     """Return a hash of all that our checks are: the harness and the worker."""
     files = sorted([*(PAGE.parent.parent / "harness").rglob("*.py"), WORKER])
@@ -222,7 +245,7 @@ def row(
 @click.option("--sound", "most", type=click.IntRange(min=0), help="At most so many sound variants of an experiment.")
 @click.option("--jobs", type=click.IntRange(min=1), default=usable_cores, help="How many workers side by side.")
 @click.option(
-    "--envs", type=click.Path(path_type=Path, file_okay=False), default=Path.home() / ".cache" / "trainwreck" / "peers",
+    "--envs", type=click.Path(path_type=Path, file_okay=False), default=ENVS, show_default=True,
     help="Where the environments and the kept answers lie.",
 )  # fmt: skip
 @click.option("--write", is_flag=True, help=f"Write the table into {PAGE.parent.name}/{PAGE.name}, too.")

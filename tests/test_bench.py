@@ -89,7 +89,7 @@ def test_the_page_shows_every_row_and_the_machine_without_its_name(tmp_path: Pat
     assert "| a \\| b | 1.05 x | at most 1.50 x | yes | 3 rounds |" in lines
     assert "| harness --help | 0.50 s | at most 0.30 s | NO | slow |" in lines
     assert platform.node() not in this_machine()
-    for name in ("bench", "class", "peers"):
+    for name in ("bench", "class"):
         assert f"<!-- {name}: measured -->" in PAGE.read_text(encoding="utf-8")
 
 

@@ -1,5 +1,0 @@
-"""Ends the process before anything is measured."""
-
-import os
-
-os._exit(0)

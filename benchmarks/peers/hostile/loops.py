@@ -1,4 +1,0 @@
-"""Never comes to an end."""
-
-while True:
-    pass
