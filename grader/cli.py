@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import click
 
+from harness import __version__
 from harness.canonical_setup import usable_cores
 from harness.console.command_line import HELP_OPTIONS, confirm, run_command, whole_number, work_option
 from harness.errors import UserError, naming
@@ -43,7 +44,7 @@ def _reports_of(out: Path | None, course: Path | None, assignment: str | None) -
 
 
 @click.group(context_settings=HELP_OPTIONS)
-@click.version_option(package_name="trainwreck")
+@click.version_option(__version__)
 def cli() -> None:
     """Replay submissions in a sandbox, and score them by the rubric."""
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from harness import __version__
 from harness.console.command_line import (
     HELP_OPTIONS,
     confirm,
@@ -47,7 +48,7 @@ _VERBS = (
 
 
 @click.group(cls=_Commands, context_settings=HELP_OPTIONS)
-@click.version_option(package_name="trainwreck")
+@click.version_option(__version__)
 def cli() -> None:
     """Make a training run that is broken on purpose, find out why, fix it, and hand it in."""
 

@@ -20,6 +20,7 @@ from grader.score.verdict import (
     lost,
     open_check,
 )
+from harness import __version__
 
 NAMES = (
     "ada", "alan", "annie", "barbara", "claude", "donald", "dorothy", "edsger", "emmy", "evelyn", "frances", "george",
@@ -171,7 +172,7 @@ def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits]]:
         rows.append(row)
         if row.status != "rejected":
             exhibits[row.submission] = make_exhibits(row.submission)
-    provenance: dict[str, Any] = {"grader": "0.1.0", "rubric_sha256": digest("rubric"), "sandbox": True}
+    provenance: dict[str, Any] = {"grader": __version__, "rubric_sha256": digest("rubric"), "sandbox": True}
     rows.sort(key=lambda row: row.submission)
     return Scores(provenance=provenance, submissions=tuple(rows)), exhibits
 

@@ -66,8 +66,8 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
         exercises |= {f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "exercise.toml", exercise.file)}
     assert {name for name in files if name.startswith("exercises/")} == exercises
     assert {name.split("/")[0] for name in files} == {
-        ".devcontainer", ".github", ".gitignore", "Dockerfile", "Makefile", "README.md", "docs", "exercises", "harness",
-        "kit.sha256", "pyproject.toml",
+        ".devcontainer", ".github", ".gitignore", "Dockerfile", "LICENSE", "Makefile", "NOTICE", "README.md", "docs",
+        "exercises", "harness", "kit.sha256", "pyproject.toml",
     }  # fmt: skip
     harness = {name for name in files if name.startswith("harness/")} - {"harness/submission/causes.json"}
     assert [name for name in harness if files[name] != (ROOT / name).read_bytes()] == []
@@ -128,7 +128,7 @@ def test_an_exercise_that_holds_its_answer_stops_the_kit(monkeypatch: pytest.Mon
 
 def test_its_makefile_and_its_project_are_the_students_part_of_ours(texts: dict[str, str]) -> None:
     project, theirs = (tomllib.loads((ROOT / "pyproject.toml").read_text()), tomllib.loads(texts["pyproject.toml"]))
-    for key in ("name", "version", "requires-python", "dependencies"):
+    for key in ("name", "dynamic", "license-files", "requires-python", "dependencies"):
         assert theirs["project"][key] == project["project"][key]
     assert set(theirs["project"]["optional-dependencies"]) == {"tensorboard"}
     assert "grader" not in texts["pyproject.toml"]

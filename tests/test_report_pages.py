@@ -29,6 +29,7 @@ from grader.score.verdict import (
     lost,
     open_check,
 )
+from harness import __version__
 
 SCORES, EXHIBITS = made_up_class(40)
 ROWS = {row.submission: row for row in SCORES.submissions}
@@ -38,7 +39,7 @@ SHOWN = make_exhibits("s")
 
 
 def page_of(row: SubmissionScore, exhibits: Exhibits | None = None, title: str = "A title") -> Page:
-    return Page(render_submission(row, exhibits, title=title, provenance={"grader": "0.1.0"}))
+    return Page(render_submission(row, exhibits, title=title, provenance={"grader": __version__}))
 
 
 def hostile_row() -> SubmissionScore:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from rich.console import Console
 
 from grader.course.course import COURSE, read_course
+from grader.course.kit import LEGAL
 from grader.course.lock import Handout, lock_path
 from grader.course.roster import with_roster_flags
 from grader.intake.handed_in import HandedIn, read_folder
@@ -88,7 +89,7 @@ def bundle(settings: Settings, course: Path | None = None) -> Iterator[tuple[str
     yield "setup.sh", _SETUP.encode()
     yield "run_autograder", _RUN.encode()
     yield _SETTINGS, json.dumps(asdict(settings), indent=1).encode() + b"\n"
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "README.md", *LEGAL):
         yield name, (ROOT / name).read_bytes()
     for folder in ("exercises", "grader", "harness", "solutions"):
         for path in sorted((ROOT / folder).rglob("[!.]*")):

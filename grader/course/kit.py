@@ -44,6 +44,7 @@ _STATIC = {
     ".github/workflows/check.yml": "check.yml",
     ".gitignore": "gitignore",
 }
+LEGAL = ("LICENSE", "NOTICE")  # go with every copy
 # For `sha256sum -c`: every file of the kit but notebooks, which Jupyter saves with their outputs.
 LISTING = "kit.sha256"
 _LONG_LINE = 40  # characters from which a line of a solution is not there by chance
@@ -207,6 +208,7 @@ def _files_of_every_kit(readme: str) -> dict[str, bytes]:
         files[page] = (ROOT / page).read_bytes()
         for picture in re.findall(r"!\[.*?\]\(([\w/-]+\.svg)\)", files[page].decode()):
             files[f"docs/{picture}"] = (ROOT / "docs" / picture).read_bytes()
+    files |= {name: (ROOT / name).read_bytes() for name in LEGAL}
     for name in ("Makefile", "pyproject.toml"):
         files[name] = _NOT_FOR_STUDENTS.sub("", (ROOT / name).read_text(encoding="utf-8")).encode()
     files[CAUSES.relative_to(ROOT).as_posix()] = causes_file()
