@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 
-from grader.selfcheck.cases import cases_page, pair_fixes, silence_problems, twin_problems, what_parts
+from grader.selfcheck.cases import cases_page, pair_fixes, silence_problems, silent_reasons, twin_problems, what_parts
 from grader.selfcheck.fixes import judge_fixes, problem_of
 from grader.selfcheck.runs import open_runs
 from harness.checks.core.outcomes import outcomes_of, trips_of
@@ -13,6 +13,7 @@ from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import load_recipes
 
 CASES = load_cases()
+SILENT = silent_reasons(load_recipes()[0])
 OUTCOMES = {name: outcomes_of(name) for name in chain.from_iterable(twins.exercises for twins in CASES.twins)}
 
 
@@ -28,10 +29,10 @@ def test_checks_tell_twins_apart() -> None:
 
 def test_a_break_that_no_check_finds_is_declared_silent() -> None:
     trips = {recipe.id: trips_of(recipe.id) for recipe in load_recipes()[0]}
-    assert list(silence_problems(CASES, trips)) == []
-    assert list(silence_problems(CASES, {"huge_lr": {}, "momentum_too_high": {"overfit": "stalls"}})) == [
-        "huge_lr: no check finds it. Say in cases.toml why, under [silent].",
-        "momentum_too_high: cases.toml declares it silent, and overfit finds it.",
+    assert list(silence_problems(SILENT, trips)) == []
+    assert list(silence_problems(SILENT, {"huge_lr": {}, "momentum_too_high": {"overfit": "stalls"}})) == [
+        "huge_lr: no check finds it. Say in its notes.md why, as **Why no check finds it.**",
+        "momentum_too_high: its notes.md declares it silent, and overfit finds it.",
     ]
 
 
@@ -42,10 +43,10 @@ def test_decoys_are_edits_of_healthy_experiments() -> None:
 
 
 def test_the_page_tells_of_every_case() -> None:
-    page = cases_page(CASES, OUTCOMES)
+    page = cases_page(CASES, OUTCOMES, SILENT)
     names = [name for twins in CASES.twins for name in twins.exercises]
     names += [decoy.id for decoy in CASES.decoy] + [name for pair in CASES.together for name in pair]
-    assert all(name in page for name in (*names, *CASES.silent))
+    assert all(name in page for name in (*names, *SILENT))
 
 
 @pytest.mark.parametrize("pair", CASES.together, ids="+".join)

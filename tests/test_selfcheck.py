@@ -14,16 +14,17 @@ from grader.cli import cli
 from grader.replay.replay import Replay
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import seeds as trips
-from grader.selfcheck.command import DOCS, Section, SelfcheckOptions, run_selfcheck, with_sections
+from grader.selfcheck.calibration import Calibration, Quantity, calibration_page, calibration_path, load_calibration
+from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.fixes import problem_of
 from grader.selfcheck.guide import field_guide, interview_cards, matrix, parts_of
 from grader.selfcheck.new_recipe import propose, recipe_toml
-from grader.selfcheck.seeds import Measured, SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits
+from grader.selfcheck.seeds import Measured, SeedRuns, band_of, entry, problems_of, quantity_of, sound_edits
 from harness.checks.core.outcomes import outcomes_of, trips_of
 from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import KnownFix, Verdict
-from harness.recipes.recipe import EXERCISES, SOLUTIONS, load_recipes
+from harness.recipes.recipe import EXERCISES, SOLUTIONS, Recipe, load_recipes
 from harness.run.symptoms import judge_symptom
 from harness.written.exercise import load_exercise
 
@@ -95,8 +96,8 @@ def test_a_run_that_is_not_as_declared_is_named() -> None:
     assert "does not repeat to the byte" in wrong[0]
     failed = Replay(status="RE", message="it raised")
     assert next(problems_of(seed_runs(failed, HEALTHY))).endswith("broken run: it raised")
-    row = quantity_row(seed_runs(BROKEN, HEALTHY), RECIPE.symptoms[0])
-    assert row == ("digits", "max loss, 0 to 20", "> 50", "1e+04 to 1e+04", "2.3 to 2.3")
+    found = quantity_of(seed_runs(BROKEN, HEALTHY), RECIPE.symptoms[0])
+    assert found.row() == ("digits", "max loss, 0 to 20", "> 50", "1e+04 to 1e+04", "2.3 to 2.3")
 
 
 CORRECT, MINIMAL = ("correct", "", 12.0), ("minimal", "", 8.0)
@@ -165,16 +166,58 @@ def test_one_recipe_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "unusable/recipe.toml cannot be used: title: this key is missing" in out
 
 
-def test_some_exercises_leave_the_rest_of_the_page_as_it_is() -> None:
-    stored = (DOCS / "calibration.md").read_text()
-    assert with_sections([], []) == stored
-    found = [Section("huge_lr", problems=["new"]), Section("What tells them apart", problems=["of two"])]
-    changed = with_sections(found, ["huge_lr"])
-    assert changed != stored
-    old, new = (re.split("^(?=## )", text, flags=re.MULTILINE) for text in (stored, changed))
-    assert [pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]] == [
-        (old[new.index("## huge_lr\n\n- **wrong:** new\n\n")], "## huge_lr\n\n- **wrong:** new\n\n")
-    ]
+# --- calibration ---
+
+
+def test_a_calibration_is_read_back_as_it_was_measured(tmp_path: Path) -> None:
+    spans = {"broken": (-math.inf, 4.073e4), "healthy": (0.0, 1.16e-9)}
+    quantities = (
+        Quantity(data="digits", quantity="max loss, 0 to 20", present_if="> 50", **spans),
+        Quantity(data="digits", quantity="last lr", present_if="", broken=(0.1, 0.1)),
+    )
+    edits: dict[Verdict, tuple[str, ...]] = {"full": ("reference", "rate 0.02"), "sound": ("a_long_name",) * 30}
+    found = Calibration(seeds=5, quantities=quantities, left_out=("adam",), wrong=('a | "b" \\ c',), edits=edits)
+    path = calibration_path("huge_lr", tmp_path)
+    assert load_calibration("huge_lr", tmp_path) is None
+    path.parent.mkdir()
+    path.write_text(found.toml())
+    assert load_calibration("huge_lr", tmp_path) == found
+    assert max(map(len, path.read_text().splitlines())) <= 130
+    page = calibration_page([RECIPE], {"huge_lr": UNSOUND}, {"huge_lr": UNSOUND}, {"huge_lr": found})
+    assert "| digits | max loss, 0 to 20 | > 50 | -inf to 4.073e+04 | 0 to 1.16e-09 |" in page
+    assert "| digits | last lr |  | 0.1 to 0.1 | - |" in page
+    assert "\n32 known edits get their verdict. Left out, because the break changed their place: adam.\n" in page
+    assert '\n- **wrong:** a \\| "b" \\ c\n' in page
+
+
+def test_the_page_of_calibration_says_what_tells_two_recipes_apart() -> None:
+    recipes = [load_recipe(name) for name in ("huge_lr", "loss_sum", "adam_l2")]
+    ids = [recipe.id for recipe in recipes]
+    trips = dict(zip(ids, (UNSOUND, {"overfit": "diverges"}, {"overfit": "diverges"}), strict=True))
+    outcomes = dict(zip(ids, (UNSOUND, SOUND, {**SOUND, "first_loss": "low"}), strict=True))
+    page = calibration_page(recipes, trips, outcomes, {})
+    assert page.count("Not measured yet: `grader selfcheck --only ") == 3
+    assert "| huge_lr | loss_sum | first_loss |" in page and "| loss_sum | adam_l2 | first_loss, sound |" in page
+    assert "tells 2 of 3 pairs apart" in page
+    assert "| loss_sum | adam_l2 | the log |" in calibration_page(recipes, trips, dict.fromkeys(ids, SOUND), {})
+
+
+@pytest.mark.parametrize("recipe", load_recipes()[0], ids=lambda recipe: recipe.id)
+def test_what_was_measured_of_each_recipe_is_what_it_declares(recipe: Recipe) -> None:
+    """Whoever changes a bound or a symptom measures it again."""
+    found = load_calibration(recipe.id)
+    assert found is not None and found.seeds >= 5 and found.wrong == ()
+    assert found.edits["full"][0] == "reference"
+    declared = recipe.on(recipe.dataset)
+    measured = [one for one in found.quantities if one.data == recipe.dataset]
+    for symptom, one in zip((*declared.symptoms, *declared.observations), measured, strict=True):
+        assert one.quantity.startswith(f"{symptom.reduce} {symptom.signal}")
+        low, high = symptom.above or -math.inf, math.inf if symptom.below is None else symptom.below
+        assert one.broken is not None and one.healthy is not None
+        assert low <= one.broken[0] and one.broken[1] <= high
+        inside = low < one.healthy[0] and one.healthy[1] < high
+        outside = one.healthy[1] <= low or high <= one.healthy[0]
+        assert outside if symptom in declared.symptoms else inside
 
 
 # --- new recipes ---

@@ -4,15 +4,16 @@ Twins make the same first impression and have different causes. A decoy is a hea
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from grader.score.measured import has_learnt
-from grader.selfcheck.guide import MADE
+from grader.selfcheck.guide import MADE, SILENT, parts_of
 from grader.selfcheck.runs import Runs, Subject, request_of
 from grader.selfcheck.seeds import MORE_SEEDS
 from harness.checks import check_names, load_check
-from harness.recipes.cases import CASES, Cases, Decoy, case_of
+from harness.recipes.cases import Cases, Decoy, case_of
 from harness.recipes.known_edits import KnownFix
-from harness.recipes.recipe import Recipe
+from harness.recipes.recipe import SOLUTIONS, Recipe
 from harness.run.settings import RunSettings
 from harness.run.symptoms import judge_symptom
 
@@ -36,13 +37,19 @@ def twin_problems(cases: Cases, outcomes: Mapping[str, Mapping[str, str]]) -> It
             yield f"no check tells the twins {one} and {two} apart"
 
 
-def silence_problems(cases: Cases, trips: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def silent_reasons(recipes: Sequence[Recipe], solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return why no check finds it, of each recipe whose notes say so."""
+    parts = {recipe.id: parts_of(recipe, solutions) for recipe in recipes}
+    return {id: own[SILENT] for id, own in parts.items() if SILENT in own}
+
+
+def silence_problems(silent: Mapping[str, str], trips: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """Yield each exercise that trips no check and is not declared silent, or is, and trips one."""
     for id, found in trips.items():
-        if not found and id not in cases.silent:
-            yield f"{id}: no check finds it. Say in {CASES} why, under [silent]."
-        elif found and id in cases.silent:
-            yield f"{id}: {CASES} declares it silent, and {', '.join(found)} finds it."
+        if not found and id not in silent:
+            yield f"{id}: no check finds it. Say in its notes.md why, as **{SILENT}.**"
+        elif found and id in silent:
+            yield f"{id}: its notes.md declares it silent, and {', '.join(found)} finds it."
 
 
 def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
@@ -86,8 +93,11 @@ def pair_fixes(one: Recipe, two: Recipe) -> list[KnownFix]:
     ]
 
 
-def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]]) -> str:
-    """Return docs/cases.md; `outcomes` holds what each check finds of each exercise."""
+def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]], silent: Mapping[str, str]) -> str:
+    """Return the page of the cases.
+
+    `outcomes` holds what each check finds of each exercise, `silent` why no check finds some.
+    """
     lines = ["# Twins, decoys, and two at once", "", MADE]
     lines += ["", "## Twins", "", "Two exercises that look alike at first, and the check that tells them apart.", ""]
     lines += ["| exercises | both | told apart by |", "| --- | --- | --- |"]
@@ -109,5 +119,5 @@ def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]]) -> str:
     lines += [f"- {one} and {two}" for one, two in cases.together]
     lines += ["", "## Silent", "", "Every check is sound: the log alone shows these breaks.", ""]
     lines += ["| exercise | why no check finds it |", "| --- | --- |"]
-    lines += [f"| {id} | {why} |" for id, why in cases.silent.items()]
+    lines += [f"| {id} | {why} |" for id, why in silent.items()]
     return "\n".join(lines) + "\n"

@@ -1,6 +1,5 @@
 """Run the self-check, print each part, and write what it measured."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,10 +13,10 @@ from grader.sandbox import sandbox_problem
 from grader.score.canaries import canary_problem, canary_requests
 from grader.score.measured import load_band, load_bands
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights
-from grader.selfcheck.cases import cases_page, decoy_problems, pair_fixes, silence_problems, twin_problems
+from grader.selfcheck.calibration import Calibration, Section, calibration_path, recipe_section
+from grader.selfcheck.cases import decoy_problems, pair_fixes, silence_problems, silent_reasons, twin_problems
 from grader.selfcheck.fixes import fix_problems
 from grader.selfcheck.goals import behaviour_files, goal_of, goal_toml
-from grader.selfcheck.guide import field_guide, interview_cards, matrix
 from grader.selfcheck.runs import Runs, open_runs
 from grader.selfcheck.seeds import (
     Measured,
@@ -27,7 +26,7 @@ from grader.selfcheck.seeds import (
     measured_toml,
     pair_differences,
     problems_of,
-    quantity_row,
+    quantity_of,
     run_seeds,
     write_bands,
     write_sound,
@@ -38,11 +37,10 @@ from harness.errors import UserError
 from harness.files import write_whole
 from harness.formats.toml_file import read_table
 from harness.recipes.cases import CASES, Cases, load_cases, sound_experiments
-from harness.recipes.known_edits import KnownFix, known_fixes
-from harness.recipes.recipe import BEHAVIOUR, EXERCISES, GOAL, ROOT, SOLUTIONS, Recipe, load_recipes
+from harness.recipes.known_edits import KnownFix, Verdict, known_fixes
+from harness.recipes.recipe import BEHAVIOUR, EXERCISES, GOAL, SOLUTIONS, Recipe, load_recipes
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
-DOCS = ROOT / "docs"
 _LEAST_SEEDS = 5
 
 
@@ -58,23 +56,11 @@ class SelfcheckOptions:
     solutions: Path = SOLUTIONS
 
 
-@dataclass(frozen=True)
-class Section:
-    """One part of the page: a title, sentences, a table, and problems; without problems it has passed."""
-
-    title: str
-    says: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    rows: Sequence[tuple[str, ...]] = ()
-    problems: Sequence[str] = ()
-
-
 def run_selfcheck(options: SelfcheckOptions) -> int:
     """Check the exercises, print the result, and return 0 if all agrees, 1 if something does not.
 
-    With `write`, the measured files of the recipes are rewritten first, and at the end the pages in `docs/` that follow
-    from the recipes. With `only`, too, experiments that were never measured get their bands and outcomes; the others
-    keep theirs, and so does the rest of the page of calibration.
+    With `write`, what was measured is written into the folders of the recipes. With `only`, too, experiments that were
+    never measured get their bands and outcomes; the others keep theirs.
     Raises `UserError` for wrong use: an unknown exercise, no sandbox.
     """
     if options.write and options.seeds < _LEAST_SEEDS:
@@ -105,19 +91,10 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     console = Console(highlight=False)
     console.print(Markdown(text) if console.is_terminal else text, markup=False, soft_wrap=True)
     if options.write:
-        trips = {recipe.id: trips_of(recipe.id, options.solutions) for recipe in recipes}
-        outcomes = {recipe.id: outcomes_of(recipe.id, options.solutions) for recipe in recipes}
-        pages = {
-            "cases.md": cases_page(load_cases(options.solutions), outcomes),
-            "calibration.md": with_sections(sections, options.only) if options.only else text,
-            "faults.md": field_guide(recipes, trips),
-            "interview-cards.md": interview_cards(recipes),
-            "matrix.md": matrix(recipes, trips, outcomes),
-        }
-        goals = {recipe: goal_of(recipe, trips[recipe.id], outcomes[recipe.id]) for recipe in recipes}
-        write_whole({DOCS / name: content.encode() for name, content in pages.items()})
         write_whole({options.exercises / one.id / BEHAVIOUR: text for one, text in behaviours.items()})
-        write_whole({options.exercises / one.id / GOAL: goal_toml(goal).encode() for one, goal in goals.items()})
+        for one in wanted:
+            goal = goal_of(one, trips_of(one.id, options.solutions), outcomes_of(one.id, options.solutions))
+            write_whole({options.exercises / one.id / GOAL: goal_toml(goal).encode()})
     count = sum(len(section.problems) for section in sections)
     console.print(f"Exercises checked: {len(chosen)}. Disagreements: {count}.")
     return 1 if count else 0
@@ -157,7 +134,10 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
     unfit = _canary_problems(graded, runs)
     for plan in plans:
         own = [item for item in seed_runs if item.recipe.id == plan.recipe.id]
-        sections.append(_recipe_section(plan, own, [wrong[fix] for fix in plan.fixes], unfit.get(plan.recipe.id, "")))
+        found = _calibration(plan, own, [wrong[fix] for fix in plan.fixes], unfit.get(plan.recipe.id, ""))
+        sections.append(recipe_section(plan.recipe, plan.trips, found))
+        if options.write:
+            write_whole({calibration_path(plan.recipe.id, options.solutions): found.toml().encode()})
     if len(plans) > 1:
         sections.append(_pairs_section(seed_runs, measured))
     return sections
@@ -187,11 +167,11 @@ def _canary_problems(recipes: Sequence[Recipe], runs: Runs) -> Mapping[str, str]
     }
 
 
-def _recipe_section(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], unfit: str) -> Section:
-    """Return the section of a recipe; `judged` holds a problem or "" for each known edit, `unfit` for its canaries."""
+def _calibration(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], unfit: str) -> Calibration:
+    """Return what was measured; `judged` holds a problem or "" for each known edit, `unfit` for the canaries."""
     recipe = plan.recipe
-    rows = [
-        quantity_row(item, symptom) for item in own for symptom in (*item.recipe.symptoms, *item.recipe.observations)
+    quantities = [
+        quantity_of(item, symptom) for item in own for symptom in (*item.recipe.symptoms, *item.recipe.observations)
     ]
     problems = [*(problem for item in own for problem in problems_of(item)), *filter(None, [*judged, unfit])]
     if not recipe.symptoms and not plan.trips:
@@ -200,12 +180,17 @@ def _recipe_section(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str],
         told = f"measured.toml says {plan.stored}, measured is {plan.trips}"
         problems.append(f"{recipe.id}: {told}: run with --write")
     problems += [f"{recipe.experiment}: `{check}` raises an alarm on the healthy experiment" for check in plan.alarms]
-    tripped = ", ".join(f"`{check}` {outcome}" for check, outcome in plan.trips.items()) or "no check"
-    edits = f"{judged.count('')} known edits get their verdict."
-    if plan.left_out:
-        edits += f" Left out, because the break changed their place: {', '.join(plan.left_out)}."
-    says = (f"{recipe.experiment}, {len(own[0].broken)} seeds. Trips: {tripped}.", edits)
-    return Section(recipe.id, says, ("data", "quantity", "present if", "broken", "healthy"), rows, problems)
+    edits: dict[Verdict, tuple[str, ...]] = {}
+    for fix, problem in zip(plan.fixes, judged, strict=True):
+        if not problem:
+            edits[fix.verdict] = (*edits.get(fix.verdict, ()), fix.id)
+    return Calibration(
+        seeds=len(own[0].broken),
+        quantities=tuple(quantities),
+        left_out=tuple(plan.left_out),
+        wrong=tuple(problems),
+        edits=edits,
+    )
 
 
 def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, Measured]) -> Section:
@@ -224,40 +209,14 @@ def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOp
     pairs = [(by_id[one], by_id[two]) for one, two in cases.together if one in by_id and two in by_id]
     judged = fix_problems([fix for pair in pairs for fix in pair_fixes(*pair)], runs)
     trips = {id: trips_of(id, options.solutions) for id in outcomes}
-    problems = [*twin_problems(cases, outcomes), *silence_problems(cases, trips)]
+    silent = silent_reasons(recipes, options.solutions)
+    problems = [*twin_problems(cases, outcomes), *silence_problems(silent, trips)]
     problems += [*decoy_problems(cases.decoy, runs), *filter(None, judged.values())]
     says = f"{len(cases.twins)} pairs of twins, {len(cases.decoy)} decoys, {len(pairs)} pairs of breaks at once."
     return Section("Twins, decoys, two at once", (says,), problems=problems)
 
 
 def page(sections: Sequence[Section], command: str) -> str:
-    """Return the result as Markdown, as in `docs/calibration.md`; it names the command that made it."""
+    """Return the result as Markdown; it names the command that made it."""
     head = f"# Calibration\n\nWritten by `{command}`. Ranges are over all seeds.\n"
-    return "\n".join((head, *map(_text_of, sections)))
-
-
-def _text_of(section: Section) -> str:
-    lines = [f"## {section.title}"]
-    if section.rows:
-        table = (section.columns, ["---"] * len(section.columns), *section.rows)
-        lines += ["", *(f"| {' | '.join(map(_cell, row))} |" for row in table)]
-    lines += [text for line in section.says for text in ("", line)]
-    if section.problems:
-        lines += ["", *(f"- **wrong:** {_cell(line)}" for line in section.problems)]
-    return "\n".join(lines) + "\n"
-
-
-def with_sections(sections: Sequence[Section], titles: Sequence[str]) -> str:
-    """Return the page of calibration with these sections, in place of those that have the same titles there."""
-    head, *kept = re.split("^(?=## )", (DOCS / "calibration.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    new = {section.title: _text_of(section) for section in sections if section.title in titles}
-    texts = {text.partition("\n")[0].removeprefix("## "): text.strip() + "\n" for text in kept}
-    ids = sorted({*new, *texts} & {*exercise_ids()})
-    texts |= new
-    return "\n".join(
-        (head.strip() + "\n", *(texts[id] for id in ids), *(texts[key] for key in texts if key not in ids))
-    )
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
+    return "\n".join((head, *(section.markdown() for section in sections)))

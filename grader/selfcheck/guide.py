@@ -1,12 +1,14 @@
-"""The documents that follow from the recipes: the field guide, the interview cards, and the matrix of checks.
+"""The pages that follow from the recipes: the field guide, the interview cards, and the matrix of checks.
 
 Instructors read them. A kit holds none: they name the cause of every case.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import get_args
 
+from grader.selfcheck.calibration import Trips
 from grader.syntax.edit_size import functions_changed
 from harness.checks import Finding, check_names, load_check
 from harness.errors import UserError
@@ -14,18 +16,18 @@ from harness.recipes.recipe import EXERCISES, SOLUTIONS, Area, Recipe
 from harness.student.show_checks import CheckReport, where_next
 from harness.workspace.workspace import PROMPT
 
-Trips = Mapping[str, Mapping[str, str]]  # by recipe, what its break trips: {check: outcome}
 _PART = re.compile(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+SILENT = "Why no check finds it"  # this part of the notes declares a break silent
 _ORDINALS = ("no", "first", "second", "third")
-MADE = "Written by `grader selfcheck --write` from the recipes: change those."
+MADE = "Made from the recipes: change those."
 
 
-def parts_of(recipe: Recipe) -> Mapping[str, str]:
+def parts_of(recipe: Recipe, solutions: Path = SOLUTIONS) -> Mapping[str, str]:
     """Return the parts of a recipe's notes by name ("Cause", "Fix" ...), each on one line.
 
     Raises `UserError` for notes that cannot be read.
     """
-    path = SOLUTIONS / recipe.id / "notes.md"
+    path = solutions / recipe.id / "notes.md"
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -34,7 +36,7 @@ def parts_of(recipe: Recipe) -> Mapping[str, str]:
 
 
 def field_guide(recipes: Sequence[Recipe], trips: Trips) -> str:
-    """Return docs/faults.md: by area, symptom, cause, way to find it, fix and tempting wrong fix of each fault."""
+    """Return the field guide: by area, symptom, cause, way to find it, fix and tempting wrong fix of each fault."""
     lines = ["# Field guide to faults", "", MADE]
     lines += ["", "| area | faults |", "| --- | --- |"]
     by_area = {area: [recipe for recipe in recipes if recipe.area == area] for area in get_args(Area)}
@@ -57,19 +59,18 @@ def _fault(recipe: Recipe, trips: Mapping[str, str]) -> Iterator[str]:
 
 
 def interview_cards(recipes: Sequence[Recipe]) -> str:
-    """Return docs/interview-cards.md: the story of each fault as a question, and what a good answer says."""
+    """Return the interview cards: the story of each fault as a question, and what a good answer says."""
     lines = ["# Interview cards", "", MADE, "Read the question aloud, and let the candidate ask for figures."]
     for recipe in recipes:
         story = (EXERCISES / recipe.id / PROMPT).read_text(encoding="utf-8").split("\n", 1)[1].strip()
         parts = parts_of(recipe)
-        lines += ["", f"## {recipe.title}", "", story, "", f"<details><summary>{recipe.id}</summary>", ""]
-        lines += [f"{parts.get(name, '')}\n" for name in ("Cause", "Why it looks so", "Fix", "Interview question")]
-        lines += ["</details>"]
+        lines += ["", f"## {recipe.title}", "", story, "", f'??? note "{recipe.id}"', ""]
+        lines += [f"    {parts.get(name, '')}\n" for name in ("Cause", "Why it looks so", "Fix", "Interview question")]
     return "\n".join(lines) + "\n"
 
 
 def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
-    """Return docs/matrix.md: which checks each break trips, and whether triage leads to the function of the cause.
+    """Return the matrix: which checks each break trips, and whether triage leads to the function of the cause.
 
     `outcomes` holds for each recipe what every check finds on it.
     """

@@ -12,7 +12,7 @@ from typing import get_args
 
 from grader.sandbox import sandbox_problem
 from grader.selfcheck.runs import open_runs
-from grader.selfcheck.seeds import SeedRuns, measure, measured_path, measured_toml, quantity_row, run_seeds
+from grader.selfcheck.seeds import SeedRuns, measure, measured_path, measured_toml, quantity_of, run_seeds
 from grader.syntax.edit_size import changed_areas
 from grader.syntax.program import Unparsable
 from harness.data import DATASETS
@@ -77,7 +77,7 @@ def write_recipe(
     write_whole({path: text.encode() for path, text in files.items()})
     print(*(f"wrote {path}" for path in (*files, measured)), sep="\n")
     for symptom in recipe.symptoms:
-        *_, broken, healthy = quantity_row(own, symptom)
+        *_, broken, healthy = quantity_of(own, symptom).row()
         print(f"symptom: {symptom.says} (broken {broken}, healthy {healthy})")
     for check, outcome in tripped.items():
         print(f"trips {check}: {outcome}")

@@ -18,6 +18,7 @@ from grader.replay.replay import Replay
 from grader.replay.request import Request
 from grader.score.evidence import same_bytes
 from grader.score.measured import BANDS, Band, load_bands
+from grader.selfcheck.calibration import Quantity, trip_differences
 from grader.selfcheck.runs import Runs, Subject, request_of
 from grader.syntax.edit_size import changed_areas
 from harness.checks import check_names, load_check
@@ -108,17 +109,18 @@ def _data_sets_for(recipe: Recipe) -> Iterator[str]:
             yield name
 
 
-def quantity_row(runs: SeedRuns, symptom: Symptom) -> tuple[str, ...]:
-    """Return (data set, quantity, bound, range over broken runs, range over healthy runs)."""
+def quantity_of(runs: SeedRuns, symptom: Symptom) -> Quantity:
+    """Return the figure of a symptom with its ranges over the broken and over the healthy runs."""
     bounds = [f"> {symptom.above:g}"] if symptom.above is not None else []
     bounds += [f"< {symptom.below:g}"] if symptom.below is not None else []
     steps = "" if symptom.steps is None else f", {symptom.steps[0]} to {symptom.steps[1]}"
-    spans = []
-    for side in runs.sides.values():
+    spans = {}
+    for name, side in runs.sides.items():
         values = [judge_symptom(first.records(), symptom).value for first, _ in side.values()]
         known = [value for value in values if value is not None]
-        spans.append(f"{min(known):.4g} to {max(known):.4g}" if known else "-")
-    return (runs.dataset, f"{symptom.reduce} {symptom.signal}{steps}", " ".join(bounds), *spans)
+        spans[name] = (min(known), max(known)) if known else None
+    quantity = f"{symptom.reduce} {symptom.signal}{steps}"
+    return Quantity(data=runs.dataset, quantity=quantity, present_if=" ".join(bounds), **spans)
 
 
 def problems_of(runs: SeedRuns) -> Iterator[str]:
@@ -331,7 +333,7 @@ def differences(mine: SeedRuns, others: SeedRuns, my_checks: Measured, their_che
     That is checks that only one trips, or with another outcome; else symptoms of only one of them; else checks that
     say different things and are sound both times, as of two experiments.
     """
-    checks = _apart(my_checks.trips, their_checks.trips)
+    checks = trip_differences(my_checks.trips, their_checks.trips)
     symptoms = (
         f"{symptom.reduce} {symptom.signal}"
         for one, other in ((mine, others), (others, mine))
@@ -341,10 +343,6 @@ def differences(mine: SeedRuns, others: SeedRuns, my_checks: Measured, their_che
     ours, theirs = my_checks.others, their_checks.others
     sound = [f"{name}, sound" for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]]
     return checks or list(symptoms) or sorted(sound)
-
-
-def _apart(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def pair_differences(runs: Sequence[SeedRuns], measured: Mapping[str, Measured]) -> dict[tuple[str, str], list[str]]:

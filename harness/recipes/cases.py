@@ -71,15 +71,13 @@ class Decoy(StrictModel):
 class Cases(StrictModel):
     """The whole file.
 
-    `together` lists pairs of exercises whose breaks fit into one experiment. `silent` says of each break that no check
-    finds why that is so.
+    `together` lists pairs of exercises whose breaks fit into one experiment.
     """
 
     format_version: Literal[1]
     twins: Annotated[tuple[Twins, ...], Field(strict=False)]
     decoy: Annotated[tuple[Decoy, ...], Field(strict=False)]
     together: Annotated[tuple[_Pair, ...], Field(strict=False)]
-    silent: dict[str, str]
 
 
 def load_cases(solutions: Path = SOLUTIONS) -> Cases:

@@ -1,0 +1,179 @@
+"""What the self-check measured of a recipe over seeds, `solutions/<id>/calibration.toml`, and how it is shown."""
+
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from harness.formats.toml_file import StrictModel, read_record
+from harness.recipes.known_edits import Verdict
+from harness.recipes.recipe import SOLUTIONS, Recipe
+
+CALIBRATION = "calibration.toml"
+_HEAD = (
+    "# Measured by `grader selfcheck --write`: figures of the broken and the healthy runs, known edits with their"
+    " verdict.\nformat_version = 1\n"
+)
+_WIDTH = 110
+_Span = Annotated[tuple[float, float], Field(strict=False)]
+_Words = Annotated[tuple[str, ...], Field(strict=False)]
+Trips = Mapping[str, Mapping[str, str]]  # by recipe, what its break trips: {check: outcome}
+
+
+class Quantity(StrictModel):
+    """The figure of a symptom or an observation: its bound, and its least and largest value over seeds.
+
+    A side without a value is left out: its logs do not hold the signal.
+    """
+
+    data: str
+    quantity: str
+    present_if: str
+    broken: _Span | None = None
+    healthy: _Span | None = None
+
+    def row(self) -> tuple[str, ...]:
+        """Return (data set, quantity, bound, range over broken runs, range over healthy runs)."""
+        return (self.data, self.quantity, self.present_if, _span_text(self.broken), _span_text(self.healthy))
+
+    def toml(self) -> str:
+        """Return the figure as an inline table."""
+        told = {key: getattr(self, key) for key in ("data", "quantity", "present_if")}
+        words = [f"{key} = {json.dumps(value)}" for key, value in told.items()]
+        spans = {"broken": self.broken, "healthy": self.healthy}
+        # TOML has inf and nan, and JSON has not.
+        words += [f"{key} = [{span[0]:.4g}, {span[1]:.4g}]" for key, span in spans.items() if span is not None]
+        return f"{{{', '.join(words)}}}"
+
+
+class Calibration(StrictModel):
+    """The whole file.
+
+    `edits` lists by verdict the known edits that got it. `left_out` lists those whose place the break has changed, and
+    `wrong` holds a sentence for each thing that is not as the recipe declares.
+    """
+
+    format_version: Literal[1] = 1
+    seeds: int
+    quantities: Annotated[tuple[Quantity, ...], Field(strict=False)] = ()
+    left_out: _Words = ()
+    wrong: _Words = ()
+    edits: dict[Verdict, _Words]
+
+    def toml(self) -> str:
+        """Return the text of the file."""
+        lines = [_HEAD, f"seeds = {self.seeds}\n"]
+        if self.quantities:
+            lines.append("quantities = [\n" + "".join(f"    {one.toml()},\n" for one in self.quantities) + "]\n")
+        lines += [f"{key} = {_toml_list(words)}\n" for key in ("left_out", "wrong") if (words := getattr(self, key))]
+        lines += ["\n[edits]\n", *(f"{verdict} = {_toml_list(names)}\n" for verdict, names in self.edits.items())]
+        return "".join(lines)
+
+
+def load_calibration(recipe_id: str, solutions: Path = SOLUTIONS) -> Calibration | None:
+    """Return what was measured of a recipe, or None if nothing was yet. Raises `UserError` for a wrong file."""
+    path = calibration_path(recipe_id, solutions)
+    return read_record(path, Calibration) if path.is_file() else None
+
+
+def calibration_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
+    """Return where the calibration of a recipe is stored."""
+    return solutions / recipe_id / CALIBRATION
+
+
+def _toml_list(words: Sequence[str]) -> str:
+    """Return a list of TOML, on one line if it is short."""
+    texts = [json.dumps(word, ensure_ascii=False) for word in words]
+    if len(line := f"[{', '.join(texts)}]") <= _WIDTH:
+        return line
+    # A line break never falls into a text.
+    joined = " ".join(f"{text},".replace(" ", "\0") for text in texts)
+    filled = textwrap.fill(joined, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return f"[\n{textwrap.indent(filled, '    ')}\n]".replace("\0", " ")
+
+
+def _span_text(span: tuple[float, float] | None) -> str:
+    return "-" if span is None else f"{span[0]:.4g} to {span[1]:.4g}"
+
+
+# --- How it is shown ---
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of a page: a title, sentences, a table, and problems; without problems it has passed."""
+
+    title: str
+    says: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: Sequence[tuple[str, ...]] = ()
+    problems: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        """Return the part as Markdown."""
+        lines = [f"## {self.title}"]
+        if self.rows:
+            table = (self.columns, ["---"] * len(self.columns), *self.rows)
+            lines += ["", *(f"| {' | '.join(map(_cell, row))} |" for row in table)]
+        lines += [text for line in self.says for text in ("", line)]
+        if self.problems:
+            lines += ["", *(f"- **wrong:** {_cell(line)}" for line in self.problems)]
+        return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def recipe_section(recipe: Recipe, trips: Mapping[str, str], found: Calibration) -> Section:
+    """Return the section of a recipe whose break trips these checks, {check: outcome}."""
+    tripped = ", ".join(f"`{check}` {outcome}" for check, outcome in trips.items()) or "no check"
+    edits = f"{sum(map(len, found.edits.values()))} known edits get their verdict."
+    if found.left_out:
+        edits += f" Left out, because the break changed their place: {', '.join(found.left_out)}."
+    says = (f"{recipe.experiment}, {found.seeds} seeds. Trips: {tripped}.", edits)
+    columns = ("data", "quantity", "present if", "broken", "healthy")
+    return Section(recipe.id, says, columns, [one.row() for one in found.quantities], found.wrong)
+
+
+def calibration_page(
+    recipes: Sequence[Recipe], trips: Trips, outcomes: Trips, found: Mapping[str, Calibration | None]
+) -> str:
+    """Return the page of calibration: what was measured of each recipe, and which recipes differ least.
+
+    `outcomes` holds for each recipe what every check finds, `found` what was measured, None if nothing was yet.
+    """
+    head = f"# Calibration\n\nMade from `solutions/<id>/{CALIBRATION}`. Ranges are over all seeds.\n"
+    sections = [
+        Section(recipe.id, (f"Not measured yet: `grader selfcheck --only {recipe.id} --seeds 10 --write`.",))
+        if (measured := found.get(recipe.id)) is None
+        else recipe_section(recipe, trips[recipe.id], measured)
+        for recipe in recipes
+    ]
+    sections.append(_pairs_section([recipe.id for recipe in recipes], trips, outcomes))
+    return "\n".join((head, *(section.markdown() for section in sections)))
+
+
+def trip_differences(one: Mapping[str, str], two: Mapping[str, str]) -> list[str]:
+    """Return the checks that only one of two breaks trips, or with another outcome; both hold {check: outcome}."""
+    return [name for name in {**one, **two} if one.get(name) != two.get(name)]
+
+
+def _pairs_section(recipes: Sequence[str], trips: Trips, outcomes: Trips) -> Section:
+    pairs = {(one, two): trip_differences(trips[one], trips[two]) for one, two in combinations(recipes, 2)}
+    rows = []
+    for (one, two), names in pairs.items():
+        first, second = outcomes[one], outcomes[two]
+        sound = [f"{name}, sound" for name in first if name in second and first[name] != second[name]]
+        if len(names) < 2:
+            rows.append((one, two, "; ".join(names or sound) or "the log"))
+    says = (
+        f"A check that trips tells {sum(map(bool, pairs.values()))} of {len(pairs)} pairs apart. The table lists the"
+        " pairs with at most one such check. `grader selfcheck` proves that something tells each pair apart."
+    )
+    return Section("What tells two recipes apart", (says,), ("recipe", "recipe", "by"), rows)
