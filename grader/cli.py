@@ -11,6 +11,7 @@ from harness import __version__
 from harness.canonical_setup import usable_cores
 from harness.console.command_line import HELP_OPTIONS, confirm, run_command, whole_number, work_option
 from harness.errors import UserError, naming
+from harness.recipes.suite import require_clone
 
 # Commands import what they need themselves, so that `grader --help` is instant.
 
@@ -256,6 +257,8 @@ def selfcheck(**options: Any) -> None:
     """
     from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 
+    if options["write"]:
+        require_clone("grader selfcheck --write")
     sys.exit(run_selfcheck(SelfcheckOptions(**options)))
 
 
@@ -277,6 +280,7 @@ def new_recipe(
     """
     from grader.selfcheck.new_recipe import edits_of, write_recipe
 
+    require_clone("grader new-recipe")
     edits = edits_of(finds, replaces)
     sys.exit(write_recipe(recipe_id, experiment, edits, dataset, seeds=seeds, jobs=jobs))
 
@@ -301,6 +305,7 @@ def new_experiment(
     """
     from grader.selfcheck.new_experiment import check_experiment, in_new_process, write_experiment
 
+    require_clone("grader new-experiment")
     if data is None:
         sys.exit(check_experiment(name, seeds=seeds, jobs=jobs))
     for line in write_experiment(name, data, target=target, group=group):

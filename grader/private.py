@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.files import write_whole
-from harness.recipes.recipe import ROOT
+from harness.recipes.suite import PACKAGES
 
 
 @contextmanager
@@ -49,6 +49,6 @@ _PATH = re.compile(r"(?<![\w./<>-])/(?!(?:input|scratch|dev|proc)\b)[\w.@+~-]+(?
 
 def without_folders(text: str) -> str:
     """Return a message without the folders of this machine: of a path, only the last name stays."""
-    for folder in (str(ROOT), str(Path("~").expanduser())):  # their names may hold blanks
+    for folder in (str(PACKAGES), str(Path("~").expanduser())):  # their names may hold blanks
         text = text.replace(f"{folder}/", "/-/")
     return _PATH.sub(lambda match: match[0].rstrip("/").rpartition("/")[2], text)

@@ -378,11 +378,13 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
 def fetch(dataset: str) -> None:
     """Fetch DATASET (mnist or cifar10) and verify it."""
     from harness.data.loading import fetch_dataset
+    from harness.recipes.suite import as_typed
 
     fetched = fetch_dataset(dataset)
+    again = f"make exercise BREAK=huge_lr DATASET={fetched.name}"
     click.echo(
         f"{fetched.name}: {len(fetched.train)} training and {len(fetched.validation)} validation examples, digest"
-        f" {fetched.digest[:16]}. Next: make exercise BREAK=huge_lr DATASET={fetched.name}"
+        f" {fetched.digest[:16]}. Next: {as_typed(again)}"
     )
 
 

@@ -29,6 +29,7 @@ from harness.recipes.recipe import (
     Triage,
     recipe_ids,
 )
+from harness.recipes.suite import PACKAGES, suite_path
 from harness.run.files import EXPERIMENT
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
@@ -147,7 +148,7 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
     files["Makefile"] = _makefile(files["Makefile"].decode(), first, missing).encode()
     for case in cases:
         own = {
-            PROMPT: (ROOT / "harness/workspace/templates/mystery.md").read_bytes(),
+            PROMPT: suite_path("harness/workspace/templates/mystery.md").read_bytes(),
             "recipe.toml": case.for_kit(with_hints=assignment.hints).encode(),
             EXPERIMENT: case.broken_source().encode(),
         }
@@ -195,9 +196,9 @@ def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
 
 def _files_of_every_kit(readme: str) -> dict[str, bytes]:
     """Return the harness, the project, this README, the pages that it names, and what containers and GitHub need."""
-    harness = ROOT / "harness"
+    harness = suite_path("harness")
     files = {
-        path.relative_to(ROOT).as_posix(): path.read_bytes()
+        path.relative_to(PACKAGES).as_posix(): path.read_bytes()
         for path in sorted(harness.rglob("[!.]*"))
         if path.is_file() and path.parent.name != "__pycache__"
         if not path.relative_to(harness).as_posix().startswith(HIDDEN_FROM_STUDENTS)
@@ -211,7 +212,7 @@ def _files_of_every_kit(readme: str) -> dict[str, bytes]:
     files |= {name: (ROOT / name).read_bytes() for name in LEGAL}
     for name in ("Makefile", "pyproject.toml"):
         files[name] = _NOT_FOR_STUDENTS.sub("", (ROOT / name).read_text(encoding="utf-8")).encode()
-    files[CAUSES.relative_to(ROOT).as_posix()] = causes_file()
+    files[CAUSES.relative_to(PACKAGES).as_posix()] = causes_file()
     return files
 
 

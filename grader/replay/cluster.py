@@ -9,7 +9,6 @@ import dataclasses
 import json
 import logging
 import platform
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -32,7 +31,7 @@ from harness.doctor.report import examine_machine
 from harness.errors import UserError
 from harness.recipes.cases import Case, CaseTable
 from harness.recipes.catalogue import load_recipe
-from harness.recipes.recipe import ROOT
+from harness.recipes.suite import install_command
 from harness.run.settings import RunSettings
 
 CONNECT_SECONDS = 10
@@ -120,8 +119,7 @@ def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) ->
     Dask's own configuration decides about TLS. Raises `UserError` if Dask is not installed or no scheduler answers.
     """
     if find_spec("distributed") is None:
-        command = f"{sys.executable} -m pip install -e '{ROOT}[cluster]'"
-        raise UserError(f"--cluster needs Dask distributed, which is not installed: {command}")
+        raise UserError(f"--cluster needs Dask distributed, which is not installed: {install_command('cluster')}")
     from distributed import Client, Security
     from distributed.comm.core import connect
 

@@ -34,7 +34,7 @@ from grader.syntax.plain_edit import plain_edit
 from harness.canonical_setup import run_environment
 from harness.checks import mechanism_checks
 from harness.errors import UserError, naming
-from harness.recipes.recipe import ROOT
+from harness.recipes.suite import PACKAGES
 from harness.submission.check_run import shape_fault
 from harness.submission.limits import LOG_BYTES, MIB
 
@@ -200,7 +200,7 @@ def replay_environment() -> Mapping[str, str]:
 @cache
 def visible_folders() -> Sequence[Path]:
     """Return the folders that a process in the sandbox may read: Python, its packages, the harness, our scripts."""
-    return [Path(sys.base_prefix), Path(sys.prefix), ROOT / "harness", INSIDE]
+    return [Path(sys.base_prefix), Path(sys.prefix), PACKAGES / "harness", INSIDE]
 
 
 @cache

@@ -23,7 +23,8 @@ from harness.behaviour.settings import examined_settings
 from harness.checks import mechanism_checks
 from harness.data.datasets import EMBEDDED_FOLDER
 from harness.recipes.catalogue import load_recipe
-from harness.recipes.recipe import EXERCISES, ROOT, Recipe
+from harness.recipes.recipe import Recipe
+from harness.recipes.suite import suite_path
 from harness.run.provenance import ABOVE_CHECKS, harness_hash
 from harness.run.settings import RunSettings
 
@@ -230,8 +231,10 @@ def code_and_machine_hash() -> str:
 def code_hash() -> str:
     """Return the SHA-256 of programs, recipes and solutions, as the files are now. Templates are left out."""
     total = hashlib.sha256()
-    for folder in (ROOT / "grader", EXERCISES, ROOT / "harness", ROOT / "solutions"):
+    for name in ("grader", "exercises", "harness", "solutions"):
+        folder = suite_path(name)
         for path in sorted(folder.rglob("*")):
             if path.suffix in _SUFFIXES or _is_sums(path):
-                total.update(f"{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+                place = f"{name}/{path.relative_to(folder).as_posix()}"
+                total.update(f"{place}\0".encode() + path.read_bytes() + b"\0")
     return total.hexdigest()

@@ -101,9 +101,12 @@ def running_python() -> Path:
 
 def hidden_paths() -> tuple[Path, ...]:
     """Return the files and folders that a sandboxed process must not see, even inside a visible folder."""
-    names = ("exercises", "grader", "solutions", "submissions", "tests")
-    # The whole repository may lie inside a system folder (/usr/src), or a caller may show it.
-    paths = [_ROOT, *(_ROOT / name for name in names), *(_ROOT / "harness" / name for name in HIDDEN_FROM_STUDENTS)]
+    names = ("exercises", "grader", "solutions", "submissions", "tests", "trainwreck_suite")
+    paths = [*(_ROOT / name for name in names), *(_ROOT / "harness" / name for name in HIDDEN_FROM_STUDENTS)]
+    # The whole repository may lie inside a system folder (/usr/src), or a caller may show it. Of a wheel, this is the
+    # folder of installed packages, and a replay needs those of others.
+    if not (_ROOT / "trainwreck_suite").is_dir():
+        paths.append(_ROOT)
     with contextlib.suppress(RuntimeError):  # some users have no home
         paths.append(Path.home())
     return tuple(paths)

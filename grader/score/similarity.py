@@ -21,6 +21,7 @@ from grader.score.verdict import Flag, SubmissionScore
 from harness.errors import printable
 from harness.recipes.personal import login
 from harness.recipes.recipe import EXERCISES, ROOT
+from harness.recipes.suite import suite_path
 from harness.submission.document import count_words
 from harness.submission.report import body_of
 
@@ -289,7 +290,7 @@ def _sentences(heading: Sequence[str]) -> Sequence[str]:
 @cache
 def _our_prose() -> frozenset[int]:
     """Return the runs of what students read here: documentation, tasks, hints, sentences that commands print."""
-    paths = [path for name in ("*.py", "*.md") for path in (ROOT / "harness").rglob(name)]
+    paths = [path for name in ("*.py", "*.md") for path in suite_path("harness").rglob(name)]
     paths += [*(ROOT / "docs").glob("*.md"), *EXERCISES.glob("*/*.toml"), *EXERCISES.glob("*/*.md"), *ROOT.glob("*.md")]
     texts = (path.read_text(encoding="utf-8") for path in paths)
     return frozenset(run for text in texts for run in _Text(_REPORT, _SEAM.sub(" ", text), None).runs)

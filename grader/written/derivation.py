@@ -21,7 +21,7 @@ from grader.score.verdict import Flag
 from grader.syntax.program import Unparsable, parse_experiment
 from grader.written.judgement import Judgement, RunCommand, checks_of
 from harness.formats.toml_file import StrictModel
-from harness.recipes.recipe import ROOT
+from harness.recipes.suite import PACKAGES
 from harness.written.derivation import PROBLEMS, draw_cases, foreign_imports
 from harness.written.derivation_call import CallResult, Results
 from harness.written.derivation_judge import AnswerCheck, judge_answer
@@ -39,7 +39,7 @@ LIMITS = Limits(
     output_bytes=MIB,
     result_bytes=16 * MIB,
 )
-_SCRIPT = ROOT / "harness" / "written" / "derivation_call.py"
+_SCRIPT = PACKAGES / "harness" / "written" / "derivation_call.py"
 _OUR_FAULT = 3  # the exit status of the program that calls answers
 # Ways to other modules, to the frame or class behind an object, to files; complex numbers, whose steps differentiate.
 _UNUSUAL = re.compile(
@@ -161,7 +161,7 @@ def _interpreter() -> Interpreter:
     numpy = [path for path in (_packages() / "numpy", _packages() / "numpy.libs") if path.exists()]
     return Interpreter(
         words=(str(base_python()), "-S", "-P"),
-        environment={**replay_environment(), "PYTHONPATH": f"{_packages()}:{ROOT}"},
-        visible=[Path(sys.base_prefix), *numpy, ROOT / "harness"],
+        environment={**replay_environment(), "PYTHONPATH": f"{_packages()}:{PACKAGES}"},
+        visible=[Path(sys.base_prefix), *numpy, PACKAGES / "harness"],
         preload=_SCRIPT,
     )

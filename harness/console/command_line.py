@@ -17,6 +17,7 @@ import click
 
 from harness.console.terminal import folded, terminal_width
 from harness.errors import Stopped, UserError, from_os_error
+from harness.recipes.suite import as_typed
 from harness.run.settings import MOST_BATCH_SIZE, MOST_EPOCHS
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
@@ -31,7 +32,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
             # A terminal may lack the check mark, and a file name may not be text.
             stream.reconfigure(errors="replace")
     try:
-        command.main(prog_name=program, standalone_mode=False)
+        _run(command, program)
         sys.stdout.flush()  # a full disk shows here, while it can still be reported
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -57,6 +58,15 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         click.echo(f"{program}: {error}. Please report it.", err=True)
         sys.exit(3)
     sys.exit(0)
+
+
+def _run(command: click.Command, program: str) -> None:
+    try:
+        command.main(prog_name=program, standalone_mode=False)
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # for which rich exits with 1
+            raise error.__context__ from None
+        raise
 
 
 def _fail_of_system(error: OSError) -> NoReturn:
@@ -88,7 +98,7 @@ def _reopen_closed_streams() -> None:
 def _fail(message: str) -> NoReturn:
     with contextlib.suppress(OSError):  # standard error may be a file on the same full disk
         width = terminal_width(sys.stderr)
-        for line in f"Error: {message}".split("\n"):
+        for line in as_typed(f"Error: {message}").split("\n"):
             # An indented line is one of the user's program.
             click.echo(line if line.startswith(" ") else folded(line, width, hang=2), err=True)
     for stream in (sys.stdout, sys.stderr):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.canonical_setup import run_environment, usable_cores
+from harness.recipes.suite import as_typed
 
 
 def run_doctor() -> int:
@@ -88,4 +89,4 @@ def _as_text(found: dict[str, Any]) -> str:
         f"and these optimizers in their default form: {', '.join(optimizers)}.",
         "No exercise uses them: Adam and AdamW with fused=True give the same bytes.",
     ]
-    return "\n".join([*lines, "Next: make exercises"])
+    return "\n".join([*lines, as_typed("Next: make exercises")])

@@ -12,12 +12,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from harness.errors import UserError, suggestion
 from harness.formats.toml_file import StrictModel, read_record
+from harness.recipes import suite
 from harness.recipes.personal import personal_draw, personal_seed
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = suite.ROOT
 EXERCISES = ROOT / "exercises"
 SOLUTIONS = ROOT / "solutions"
-EXPERIMENTS = ROOT / "harness" / "experiments"
+EXPERIMENTS = suite.PACKAGES / "harness" / "experiments"
 # Marks the folder of an exercise that trains nothing (`harness.written.exercise`).
 FILE_EXERCISE = "exercise.toml"
 GOAL = "goal.toml"

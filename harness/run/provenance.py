@@ -11,12 +11,15 @@ from typing import Any
 
 import harness
 from harness.canonical_setup import Numerics
+from harness.recipes.suite import IS_WHEEL
 
 _HARNESS = Path(__file__).resolve().parent.parent
 
 
 def git_commit() -> str | None:
-    """Return the commit of the repository that holds the harness, or None without a repository."""
+    """Return the commit of the repository that holds the harness, or None without one and for an installed wheel."""
+    if IS_WHEEL:  # its environment may lie in somebody's repository
+        return None
     try:
         command = ["git", "-C", str(_HARNESS.parent), "rev-parse", "HEAD"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)

@@ -16,6 +16,7 @@ from harness.console.terminal import folded
 from harness.recipes.cases import MYSTERY, TITLE
 from harness.recipes.mysteries import is_mystery
 from harness.recipes.recipe import HEALTHY, LEVELS, NO_HINTS, SOLUTIONS, KitRecipe, Recipe, load_recipes
+from harness.recipes.suite import as_typed
 from harness.run.files import METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
 from harness.student.goal import UNLIKE_HEALTHY, wanted
@@ -109,7 +110,7 @@ def _show_findings(console: Console, folder: Path) -> None:
 def _show_next(console: Console, *lines: str) -> None:
     console.print("Next:", style="bold")
     for line in lines:
-        _show_folded(console, line, indent=2, hang=3)
+        _show_folded(console, as_typed(line), indent=2, hang=3)
 
 
 def _what_was_there(folder: Path, restored: Sequence[str]) -> str:

@@ -2,8 +2,6 @@
 
 import base64
 import io
-import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 from harness.errors import UserError, naming
 from harness.files import write_whole
 from harness.page.run_data import InputImage, read_images
-from harness.recipes.recipe import ROOT
+from harness.recipes.suite import install_command
 from harness.run.files import INPUT_SHEET, METRICS_LOG
 from harness.run.metrics_log import Record, numbers_of, read_metrics_log, read_object
 from harness.workspace.workspace import RUNS, Run, Workspace
@@ -67,7 +65,7 @@ def encode_events(records: Sequence[Record], images: Sequence[InputImage] = ()) 
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.record_writer import RecordWriter
     except ImportError:
-        install = shlex.join([sys.executable, "-m", "pip", "install", "-e", f"{ROOT}[tensorboard]"])
+        install = install_command("tensorboard")
         raise UserError(f"An export needs the package tensorboard: install it with {install}") from None
     file = io.BytesIO()
     writer = RecordWriter(file)

@@ -18,6 +18,7 @@ from harness.files import write_whole
 from harness.formats.toml_file import read_table
 from harness.recipes.catalogue import SUITE, Catalogue
 from harness.recipes.recipe import EXERCISES, Recipe
+from harness.recipes.suite import IS_WHEEL, as_typed
 from harness.run.files import CHECKPOINT, CHECKSUM, EXPERIMENT, INPUT_SHEET, META, METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.settings import RunSettings
 from harness.workspace.progress import progress_of
@@ -74,7 +75,7 @@ def prompt_text(exercise: str, file: str = "", work: Path | None = None) -> str:
     names = {"exercise": exercise, "file": file, "work": place, "option": place.replace("WORK=", "--work ")}
     for name, words in names.items():
         steps = steps.replace(f"{{{name}}}", words)
-    return story + steps
+    return as_typed(story + steps)
 
 
 def _triage(exercise: str) -> str:
@@ -181,9 +182,9 @@ def find_work() -> Path:
 
 
 def make_command(verb: str, folder: Path, more: str = "") -> str:
-    """Return the `make` command of a verb for a workspace, wherever that and the current folder lie."""
+    """Return the command of a verb for a workspace, wherever that and the current folder lie."""
     project, place = _place(folder.parent)
-    return f"make{project} {verb} BREAK={folder.name}{more}{place}"
+    return as_typed(f"make{project} {verb} BREAK={folder.name}{more}{place}")
 
 
 def _place(work: Path) -> tuple[str, str]:
@@ -193,6 +194,8 @@ def _place(work: Path) -> tuple[str, str]:
     whole = work.resolve()
     if not Path.cwd().is_relative_to(whole):
         return "", f" WORK={shlex.quote(str(work))}"
+    if IS_WHEEL:  # harness finds the folder around the current one
+        return "", ""
     if not (whole.parent / "Makefile").is_file():
         return "", f" WORK={shlex.quote(str(whole))}"
     place = "" if whole.name == str(WORK) else f" WORK={shlex.quote(whole.name)}"

@@ -1,0 +1,62 @@
+"""Where the suite lies, and what follows from it: in a clone, in a student's kit, or in an installed wheel."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from harness.errors import UserError
+
+# The folder that holds the packages: harness and, but for a kit, grader.
+PACKAGES = Path(__file__).resolve().parents[2]
+# A wheel has here what a clone and a kit have beside the packages. `setup.py` copies it.
+_OF_WHEEL = PACKAGES / "trainwreck_suite"
+IS_WHEEL = (_OF_WHEEL / "exercises").is_dir()
+# The folder of exercises, solutions and docs.
+ROOT = _OF_WHEEL if IS_WHEEL else PACKAGES
+
+_VERBS = (
+    "exercises", "exercise", "predict", "triage", "verify", "watch", "history", "hint", "check", "submit", "reveal",
+    "clean-work", "doctor",
+)  # fmt: skip
+_VALUE = r"(?:<[^>]*>|'[^']*'|[^\s`]*[^\s`.,;:)])"
+_MAKE = re.compile(rf"\bmake ({'|'.join(sorted(_VERBS, key=len, reverse=True))}|data)\b((?: [A-Z]+={_VALUE})*)")
+_ARGUMENT = re.compile(rf"([A-Z]+)=({_VALUE})")
+
+
+def suite_path(name: str) -> Path:
+    """Return where a file or folder of the suite lies, by its path in a clone, such as `docs/checks.md`."""
+    return (PACKAGES if name.partition("/")[0] in ("grader", "harness") else ROOT) / name
+
+
+def as_typed(text: str) -> str:
+    """Return a text with its commands as a person types them here: a wheel brings no Makefile.
+
+    There, `make verify BREAK=huge_lr WORK=mine` becomes `harness verify huge_lr --work mine`.
+    """
+    return without_make(text) if IS_WHEEL else text
+
+
+def without_make(text: str) -> str:
+    """Return a text with the commands of `harness` in place of those of `make`."""
+    text = text.replace(".venv/bin/harness", "harness").replace("`docs/", f"`{ROOT / 'docs'}/")
+    return _MAKE.sub(lambda found: _command(found[1], dict(_ARGUMENT.findall(found[2]))), text)
+
+
+def _command(verb: str, arguments: dict[str, str]) -> str:
+    first = arguments.pop("BREAK", "") if verb != "data" else arguments.pop("DATASET", "")
+    words = ["harness", "fetch" if verb == "data" else verb, first]
+    words += [f"--{name.lower()}" + f" {value}" * (name != "YES") for name, value in arguments.items()]
+    return " ".join(filter(None, words))
+
+
+def require_clone(command: str) -> None:
+    """Raise `UserError` in an installed wheel: this command changes files of the suite."""
+    if IS_WHEEL:
+        raise UserError(f"{command} changes files of the suite: use it in a clone of the repository, not in a wheel.")
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an optional part of this project, such as tensorboard."""
+    words = [f"trainwreck[{extra}]"] if IS_WHEEL else ["-e", f"{ROOT}[{extra}]"]
+    return shlex.join([sys.executable, "-m", "pip", "install", *words])

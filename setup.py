@@ -1,0 +1,33 @@
+"""Builds the wheel: it holds what lies beside the packages, too (`harness/recipes/suite.py` finds it)."""
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+HERE = Path(__file__).parent
+SUITE = "trainwreck_suite"
+FOLDERS = ("docs", "exercises", "solutions")
+# What kits and bundles of Gradescope are made of, and texts that every student may quote.
+FILES = ("LICENSE", "Makefile", "NOTICE", "pyproject.toml")
+
+
+class BuildWithSuite(build_py):
+    """Copies the suite into the wheel; an editable installation finds it where it is."""
+
+    def run(self) -> None:
+        """Build the packages, then copy the suite beside them."""
+        super().run()
+        if self.editable_mode:
+            return
+        suite = Path(self.build_lib, SUITE)
+        shutil.rmtree(suite, ignore_errors=True)
+        for name in FOLDERS:
+            unwanted = shutil.ignore_patterns("__pycache__", ".*", "work")
+            shutil.copytree(HERE / name, suite / name, ignore=unwanted)
+        for path in (*map(HERE.joinpath, FILES), *HERE.glob("*.md")):
+            shutil.copy2(path, suite / path.name)
+
+
+setup(cmdclass={"build_py": BuildWithSuite})
