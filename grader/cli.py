@@ -10,7 +10,7 @@ import click
 from harness import __version__
 from harness.canonical_setup import usable_cores
 from harness.console.command_line import HELP_OPTIONS, confirm, run_command, whole_number, work_option
-from harness.errors import UserError, naming
+from harness.errors import UserError, name_place
 from harness.recipes.suite import require_clone
 
 # Commands import what they need themselves, so that `grader --help` is instant.
@@ -91,7 +91,7 @@ def score(submissions: Path, **options: Any) -> None:
     asked = ScoreOptions(**options)
     if asked.cluster is not None and asked.trust_submissions:
         raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
-    with naming(asked.out):
+    with name_place(asked.out):
         sys.exit(score_folder(submissions, asked))
 
 
@@ -115,7 +115,7 @@ def review(reports: Path, who: str | None, anonymous: bool, requests: Path | Non
     from grader.course.review_page import serve
 
     if requests is not None:
-        with naming(requests):
+        with name_place(requests):
             new, known, without = take_in(reports, requests)
         click.echo(f"Regrade requests: {new} new, {known} known.")
         for name in without:
@@ -130,14 +130,14 @@ def log(reports: Path, every: bool) -> None:
     """Say who scored and exported REPORTS, when, with which suite and inputs, and what changed."""
     from datetime import UTC
 
-    from grader.course.log import log_path, read_log, told
+    from grader.course.log import format_log, log_path, read_log
     from grader.score.verdict import head_before
 
-    with naming(reports):
+    with name_place(reports):
         entries, scores = read_log(reports), head_before(reports)
     if not entries:
         raise UserError(f"There is no {log_path(reports)}: name the folder that grader score wrote.")
-    click.echo("\n".join(told(entries, scores.zone if scores else UTC, every=every)))
+    click.echo("\n".join(format_log(entries, scores.zone if scores else UTC, every=every)))
 
 
 @cli.command("forget")
@@ -157,7 +157,7 @@ def forget_(student: str, reports: tuple[Path, ...], yes: bool) -> None:
             "Nothing was deleted.",
         )
     for folder in reports:
-        with naming(folder):
+        with name_place(folder):
             click.echo("\n".join(forget(student, folder)))
     click.echo("\n".join(["Next:", *(f"  {line}" for line in places_left(student))]))
 
@@ -222,7 +222,7 @@ def practice(exercise: str, work: Path, yes: bool) -> None:
     """
     from grader.course.practice import practise, tells_too_early
 
-    with naming(work):
+    with name_place(work):
         if not yes and tells_too_early(exercise, work):
             question = (
                 f"{exercise} is not fixed yet, and its score tells the cause. Score it? A submission will say so."
@@ -321,7 +321,7 @@ def demo(out: Path, jobs: int) -> None:
     from grader.course.demo import run_demo
     from grader.grade import score_folder
 
-    with naming(out):
+    with name_place(out):
         sys.exit(run_demo(out, score_folder, jobs=jobs))
 
 
@@ -350,7 +350,7 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
             click.echo("It gives something away." if told else f"Nothing in it gives a case of {chosen.id} away.")
             sys.exit(1 if told else 0)
         out = out or Path(f"{chosen.id}.tar.gz")
-        with naming(out):
+        with name_place(out):
             built = build_kit(out, assignment_files(read, chosen))
         for line in note_kit(read, chosen):
             click.echo(line)
@@ -360,7 +360,7 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
     if inside is not None:
         raise UserError("Say which assignment's answers to search for: add --assignment, and --course if need be.")
     out = out or Path("kit.tar.gz")
-    with naming(out):
+    with name_place(out):
         files = build_kit(out)
     for problem in load_recipes()[1].values():
         click.echo(f"Left out: {problem}", err=True)
@@ -385,7 +385,7 @@ def new(file: Path) -> None:
     """Write a commented course file and, where there is none, a roster beside it."""
     from grader.course.new import write_course
 
-    with naming(file):
+    with name_place(file):
         roster = write_course(file)
     click.echo(
         f"Wrote {file}. The roster is {roster}.\n"

@@ -14,7 +14,7 @@ from grader.sandbox.engine import nested_problem
 from grader.sandbox.result import COUNTS_PROCESSES, kernel_release
 from grader.sandbox.seccomp import rules
 from harness.canonical_setup import usable_cores
-from harness.console.terminal import folded
+from harness.console.terminal import fold
 from harness.data.loading import default_cache, load_dataset
 from harness.doctor.report import examine_machine
 from harness.errors import UserError
@@ -28,7 +28,7 @@ def run_doctor() -> int:
         good = good and problem is None
         _line(console, what, problem or "works", "green" if problem is None else "bold red")
         if what == "sandbox" and problem is None:
-            for name, here, lost in enforced():
+            for name, here, lost in list_defences():
                 _line(console, "", f"{name:<23} {here}" + (f", so {lost}" if lost else ""), "")
     for name in ("mnist", "cifar10"):
         _line(console, name, _data_problem(name) or "there", "")
@@ -38,7 +38,7 @@ def run_doctor() -> int:
     return 0 if good else 1
 
 
-def enforced() -> Iterator[tuple[str, str, str]]:
+def list_defences() -> Iterator[tuple[str, str, str]]:
     """Yield what the sandbox builds on: its name, what this machine has of it, and what is lost here, or ""."""
     lost = "" if kernel_release() >= COUNTS_PROCESSES else "a run's processes are counted now and then only"
     yield "kernel", f"Linux {platform.release()}", lost
@@ -70,7 +70,7 @@ def _cgroup_limit() -> int | None:
 
 def _line(console: Console, what: str, text: str, style: str) -> None:
     start, width = f"{what:>9}{':' if what else ' '} ", console.width if console.is_terminal else None
-    line = folded(start + text, width, hang=len(start) + 2)
+    line = fold(start + text, width, hang=len(start) + 2)
     console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
 
 

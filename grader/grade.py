@@ -23,8 +23,8 @@ from grader.progress import shown_progress
 from grader.report.exhibits import KeptExhibits
 from grader.report.summary import print_summary
 from grader.report.write import write_reports
-from grader.score.identity import compared, settled
-from grader.score.similarity import Work, find_alike, flagged
+from grader.score.identity import compare_rows, settle_students
+from grader.score.similarity import Work, find_alike, flag_alike
 from grader.score.verdict import (
     DEFAULT_RUBRIC,
     Exhibits,
@@ -32,7 +32,7 @@ from grader.score.verdict import (
     SubmissionScore,
     head_before,
     load_weights,
-    scored_before,
+    read_rows_before,
 )
 from grader.session import (
     ScoreOptions,
@@ -43,7 +43,7 @@ from grader.session import (
     upgrade_between,
 )
 from grader.written.grade import solution
-from harness.errors import UserError, naming
+from harness.errors import UserError, name_place
 from harness.recipes.catalogue import Catalogue
 from harness.recipes.personal import login
 from harness.workspace.workspace import RUNS
@@ -93,17 +93,19 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
         closing(judge_files(found.files, grading, progress, course.handout.problem if course else None)) as judged,
     ):
         # Replay and score.
-        rows = settled(sorted(map(exhibits.keep, judged), key=attrgetter("submission")), students)
+        rows = settle_students(sorted(map(exhibits.keep, judged), key=attrgetter("submission")), students)
 
         # Compare. Missing work is added twice: a decision may be about it, or give a submission to its student.
         scores = replace(scores, submissions=course.with_missing(rows) if course else rows)
         scores = apply_decisions(scores, load_decisions(options.out))
         rows = scores.submissions
-        rows = course.compared(course.with_missing(rows), began) if course else compared(rows)
+        rows = course.compare_rows(course.with_missing(rows), began) if course else compare_rows(rows)
         likeness = find_alike(_works(rows, exhibits), partial(_programs_of, catalogue=catalogue))
-        scores = replace(scores, submissions=flagged(rows, likeness))
+        scores = replace(scores, submissions=flag_alike(rows, likeness))
         scores = replace(
-            scores, changes=changed_scores(scored_before(options.out), scores), upgrade=upgrade_between(before, scores)
+            scores,
+            changes=changed_scores(read_rows_before(options.out), scores),
+            upgrade=upgrade_between(before, scores),
         )
 
         # Report.
@@ -119,7 +121,7 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
             upgrade=scores.upgrade,
             changes=scores.changes,
         )
-    with naming(Path("standard output")):  # an error would name the reports, which are written
+    with name_place(Path("standard output")):  # an error would name the reports, which are written
         return print_summary(scores, found, options.out, decisions_path(options.out))
 
 

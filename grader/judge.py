@@ -10,7 +10,7 @@ from grader.intake.archive import Rejected
 from grader.intake.handed_in import HandedIn
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.private import without_folders
-from grader.progress import Progress
+from grader.progress import ProgressBar
 from grader.replay.replay import Replay
 from grader.replay.replays import Waiting, order_files
 from grader.replay.request import Request, Role, in_time, requests_of
@@ -18,7 +18,7 @@ from grader.score.canaries import canary_problem, canary_requests
 from grader.score.evidence import must_agree
 from grader.score.fix import further_requests
 from grader.score.identity import name_student
-from grader.score.scoring import Score, score_submission, unjudged, unscored
+from grader.score.scoring import Score, score_as_unjudged, score_as_unread, score_submission
 from grader.score.verdict import Flag
 from grader.score.work_limit import WorkLimitError, work_limit
 from grader.session import Grading
@@ -33,7 +33,7 @@ Refuse = Callable[[Submission | Answer], Flag | None]
 
 
 def judge_files(
-    files: Sequence[HandedIn], grading: Grading, progress: Progress, refuse: Refuse | None = None
+    files: Sequence[HandedIn], grading: Grading, progress: ProgressBar, refuse: Refuse | None = None
 ) -> Generator[Score, None, None]:
     """Read, replay and score these files; yield each score once it is known. Ctrl-C keeps finished replays.
 
@@ -48,7 +48,7 @@ def judge_files(
 
 
 def _scores(
-    files: Sequence[HandedIn], grading: Grading, progress: Progress, refuse: Refuse | None
+    files: Sequence[HandedIn], grading: Grading, progress: ProgressBar, refuse: Refuse | None
 ) -> Generator[Score, None, None]:
     answers: list[Answer] = []
     problems: dict[str, str] = {}
@@ -58,10 +58,10 @@ def _scores(
         if isinstance(read, Score):
             return read
         if refuse is not None and (flag := refuse(read)):
-            return unjudged(read, flag.message, flag)
+            return score_as_unjudged(read, flag.message, flag)
         if isinstance(read, Answer):
             return read
-        found = _judged(read, grading, problems)
+        found = _judge(read, grading, problems)
         return found if isinstance(found, Score) else Waiting(read, found)
 
     progress.begin("submissions", len(files))
@@ -89,16 +89,16 @@ def _read_one(file: HandedIn, catalogue: Catalogue) -> Submission | Answer | Sco
             _check_dataset(read, catalogue.find(read.recipe))
         except UserError as error:  # the recipe cannot be used
             print(error, file=sys.stderr)
-            return unjudged(read, without_folders(str(error)))
+            return score_as_unjudged(read, without_folders(str(error)))
         return read
     except Rejected as refusal:
         reason = f"{refusal.message} ({refusal.code})"
-        return unscored(name, reason, student=refusal.student, exercise=refusal.recipe, rejected=True)
+        return score_as_unread(name, reason, student=refusal.student, exercise=refusal.recipe, rejected=True)
     except WorkLimitError as error:
-        return unscored(name, str(error))
+        return score_as_unread(name, str(error))
     except Exception as error:
         traceback.print_exc()
-        return unscored(name, f"The grader failed on it: {type(error).__name__}.")
+        return score_as_unread(name, f"The grader failed on it: {type(error).__name__}.")
 
 
 def _check_dataset(submission: Submission, recipe: Recipe) -> None:
@@ -108,7 +108,7 @@ def _check_dataset(submission: Submission, recipe: Recipe) -> None:
         raise Rejected("dataset", message, submission.student, submission.recipe)
 
 
-def _judged(read: Submission, grading: Grading, problems: dict[str, str]) -> Score | list[Request]:
+def _judge(read: Submission, grading: Grading, problems: dict[str, str]) -> Score | list[Request]:
     """Return the score of a submission, or the replays that it waits for.
 
     No student's code runs before its recipe is checked. problems: what is wrong with each recipe that was, or "".
@@ -119,15 +119,15 @@ def _judged(read: Submission, grading: Grading, problems: dict[str, str]) -> Sco
             return found
         problems[read.recipe] = found
     if problem := problems[read.recipe]:
-        return unjudged(read, f"The exercise {read.recipe} cannot be graded here: {problem}")
+        return score_as_unjudged(read, f"The exercise {read.recipe} cannot be graded here: {problem}")
     try:
         with work_limit():
             return _score_or_missing(read, grading)
     except WorkLimitError as error:
-        return unjudged(read, str(error))
+        return score_as_unjudged(read, str(error))
     except Exception as error:
         traceback.print_exc()
-        return unjudged(read, f"The grader failed on it: {type(error).__name__}.")
+        return score_as_unjudged(read, f"The grader failed on it: {type(error).__name__}.")
 
 
 def _recipe_problem(recipe_id: str, grading: Grading) -> str | list[Request]:

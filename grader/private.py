@@ -20,7 +20,7 @@ def private_files() -> Iterator[None]:
         os.umask(before)
 
 
-def beside(reports: Path, name: str) -> Path:
+def path_beside(reports: Path, name: str) -> Path:
     """Return the path of a file beside a folder of reports, which is replaced as a whole: `<reports>.<name>`."""
     # A folder that is called by dots has no name of its own.
     whole = reports if reports.name not in ("", "..") else reports.resolve()

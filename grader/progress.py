@@ -9,7 +9,7 @@ from rich.console import Console
 _ESTIMATE_OVER = 300.0  # seconds
 
 
-class Progress(rich_progress.Progress):
+class ProgressBar(rich_progress.Progress):
     """Follows the stages of a grading, and shows one stage at a time; a bar that is not started shows nothing."""
 
     def begin(self, stage: str, total: int) -> None:
@@ -25,9 +25,9 @@ class Progress(rich_progress.Progress):
 
 
 @contextmanager
-def shown_progress(console: Console) -> Iterator[Progress]:
+def shown_progress(console: Console) -> Iterator[ProgressBar]:
     """Show a progress bar if the console is a terminal, and nothing otherwise; the bar goes when the block ends."""
-    columns = (*Progress.get_default_columns(), rich_progress.MofNCompleteColumn())
-    bar = Progress(*columns, console=console, transient=True, speed_estimate_period=_ESTIMATE_OVER)
+    columns = (*ProgressBar.get_default_columns(), rich_progress.MofNCompleteColumn())
+    bar = ProgressBar(*columns, console=console, transient=True, speed_estimate_period=_ESTIMATE_OVER)
     with bar if console.is_terminal else nullcontext():
         yield bar

@@ -112,7 +112,7 @@ def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
 
 
 @contextmanager
-def locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
+def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
     """Hold a lock on a folder, and yield whether it is held; without `wait`, another holder's lock is not waited for.
 
     The kernel releases it however its holder ends. A file system without locks admits everyone. Raises `OSError` if the
@@ -137,7 +137,7 @@ def hold_reports_folder(out: Path) -> Iterator[None]:
     """Hold the reports' folder. Raises `UserError`, before hours of replays, if reports cannot be written there."""
     with private_files():
         out.mkdir(parents=True, exist_ok=True)
-    with locked(out) as alone:
+    with lock_folder(out) as alone:
         if not alone:
             raise UserError(
                 f"Another grader writes its reports to {out} right now: wait until it has ended, or name another"

@@ -118,7 +118,7 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
     needed = portable_variables() if numerics == "portable" else {}
     if device.startswith("cuda"):
         needed = needed | {"CUBLAS_WORKSPACE_CONFIG": COMMON_VARIABLES["CUBLAS_WORKSPACE_CONFIG"]}
-    if missing := _missing(needed):
+    if missing := _missing_variables(needed):
         raise RuntimeError(
             f"{numerics} numerics on {device} needs the environment of run_environment(), but {missing} differ"
         )
@@ -172,10 +172,10 @@ def seed_worker(worker_id: int) -> None:
 
 def in_portable_environment() -> bool:
     """Return whether this process was started with the variables of `run_environment("portable")`."""
-    return not _missing(portable_variables())
+    return not _missing_variables(portable_variables())
 
 
-def _missing(variables: Mapping[str, str]) -> list[str]:
+def _missing_variables(variables: Mapping[str, str]) -> list[str]:
     return [name for name, value in variables.items() if os.environ.get(name) != value]
 
 

@@ -19,8 +19,8 @@ from harness.console.command_line import (
     whole_number,
     work_option,
 )
-from harness.console.terminal import folded, terminal_width
-from harness.errors import Stopped, UserError, naming
+from harness.console.terminal import fold, terminal_width
+from harness.errors import Stopped, UserError, name_place
 from harness.student.check_commands import add_check_commands
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
@@ -237,7 +237,7 @@ def causes() -> None:
     width, area = max(map(len, known)), max(len(cause.area) for cause in known.values())
     for name, cause in known.items():
         line = f"{name.ljust(width)}  {cause.area.ljust(area)}  {cause.says}"
-        click.echo(folded(line, terminal_width(), hang=width + area + 4))
+        click.echo(fold(line, terminal_width(), hang=width + area + 4))
     click.echo("Next: name one under diagnosis:, and rule out two others, in report.md.")
 
 
@@ -340,7 +340,7 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     student = student or noted_student(work)
     if student is None:
         raise UserError("Say who hands this in: add --student NAME (make submit: STUDENT=NAME).")
-    with naming(out):
+    with name_place(out):
         if isinstance(found, FileExercise):
             show_submission(pack(open_file_workspace(found, work), student, out))
         else:

@@ -40,7 +40,7 @@ def printable(text: object, limit: int = 80) -> str:
 
 
 @contextmanager
-def naming(place: Path) -> Iterator[None]:
+def name_place(place: Path) -> Iterator[None]:
     """Name `place` in an error of the file system that names no file, as a failed write does."""
     try:
         yield

@@ -11,6 +11,6 @@ if __name__ == "__main__":
 
     trainer_command()
 
-from harness.run.training import Training, train
+from harness.run.training import TrainingRun, train
 
-__all__ = ["Training", "train"]
+__all__ = ["TrainingRun", "train"]

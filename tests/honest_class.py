@@ -12,13 +12,13 @@ import pytest
 from grader.course.examples import broken_workspace, example_submission
 from grader.intake.handed_in import read_folder
 from grader.judge import judge_files
-from grader.progress import Progress
+from grader.progress import ProgressBar
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.sandbox import run_in_sandbox
 from grader.score.verdict import load_weights
-from grader.session import Grading, locked
+from grader.session import Grading, lock_folder
 from harness.recipes.catalogue import SUITE, load_recipe
 from harness.recipes.known_edits import known_fixes
 
@@ -94,7 +94,7 @@ def shared_class(factory: pytest.TempPathFactory) -> HonestClass:
     own = factory.getbasetemp()
     root = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     folder = root / "honest-class"
-    with locked(root, wait=True):
+    with lock_folder(root, wait=True):
         if not folder.exists():
             partial = factory.mktemp("honest-class")
             _make(partial)
@@ -111,7 +111,7 @@ def _make(folder: Path) -> None:
     replayer = Replayer(run_in_sandbox, folder / "no data")
     replays = Replays(local_executor(replayer, jobs=2), memory)
     grading = Grading(replays, replayer, SUITE, memory, load_weights(), jobs=2)
-    scores = judge_files(read_folder(folder / "submissions").files, grading, Progress())
+    scores = judge_files(read_folder(folder / "submissions").files, grading, ProgressBar())
     assert [score.row.status for score in scores] == ["graded"] * len(STUDENTS)
 
 

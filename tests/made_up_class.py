@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from grader.score.identity import compared
+from grader.score.identity import compare_rows
 from grader.score.verdict import (
-    Check,
     Exhibits,
     Flag,
     Measurement,
+    RubricItem,
     RuleVerdict,
     Scores,
     SubmissionScore,
@@ -95,7 +95,9 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def make_row(submission: str, student: str, recipe: str, changes: dict[str, Check], **more: object) -> SubmissionScore:
+def make_row(
+    submission: str, student: str, recipe: str, changes: dict[str, RubricItem], **more: object
+) -> SubmissionScore:
     """Return a row in which every check is earned but those in `changes`, by their address."""
     earned = {
         f"{name}.{id_}": full(id_, _title(f"{name}.{id_}"), most, "It agrees with the replay, byte for byte.")
@@ -121,10 +123,10 @@ def make_row(submission: str, student: str, recipe: str, changes: dict[str, Chec
 
 def scores_of(*rows: SubmissionScore) -> Scores:
     """Return the scores of a class of these rows, each compared with the others."""
-    return Scores(provenance={}, submissions=compared(rows))
+    return Scores(provenance={}, submissions=compare_rows(rows))
 
 
-def changed(address: str, judge: Callable[..., Check], *words: object, **more: object) -> dict[str, Check]:
+def changed(address: str, judge: Callable[..., RubricItem], *words: object, **more: object) -> dict[str, RubricItem]:
     """Return one entry of `changes`; `judge` is `lost` or `open_check`."""
     criterion, id_ = address.split(".")
     return {address: judge(id_, _title(address), RUBRIC[criterion][id_], *words, **more)}

@@ -15,7 +15,7 @@ from harness.run.experiment import Experiment, TensorData, TensorSplit, load_exp
 from harness.run.files import METRICS_LOG
 from harness.run.metrics_log import Record, batch_records, epoch_records, read_metrics_log
 from harness.run.settings import RunSettings
-from harness.run.training import Training, train
+from harness.run.training import TrainingRun, train
 
 MINI = '''\
 """Ten classes of 6x6 grey images, 40 to train on: five batches an epoch."""
@@ -176,7 +176,7 @@ class Run:
     """A finished run: what `train` returned, and the files it left."""
 
     folder: Path
-    result: Training
+    result: TrainingRun
     experiment: Experiment
 
     def bytes(self, name: str) -> bytes:

@@ -12,10 +12,10 @@ import pytest
 
 from grader.replay.replayer import ENGINES, Engine
 from grader.sandbox import (
-    Command,
     ForkingSandbox,
     Interpreter,
     Limits,
+    SandboxCommand,
     SandboxResult,
     StopSignal,
     base_python,
@@ -74,7 +74,7 @@ def sandboxed(
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
         preload = script(Path(folder), "")
         interpreter = Interpreter(PYTHON, environment or {}, (Path(folder), *visible), preload)
-        command = Command(script(Path(folder), code), interpreter, inputs or {}, limits)
+        command = SandboxCommand(script(Path(folder), code), interpreter, inputs or {}, limits)
         if _engine[-1] == "fresh":
             return run_in_sandbox(command, stop)
         with closing(ForkingSandbox(1)) as sandbox:
@@ -92,8 +92,8 @@ class Warm:
         self.interpreter = Interpreter((sys.executable, "-P"), {}, (Path(sys.prefix), folder), folder / "preload.py")
         self.sandbox = ForkingSandbox(jobs=2)
 
-    def command(self, code: str, limits: Limits = SMALL) -> Command:
-        return Command(script(self.folder, code), self.interpreter, {}, limits)
+    def command(self, code: str, limits: Limits = SMALL) -> SandboxCommand:
+        return SandboxCommand(script(self.folder, code), self.interpreter, {}, limits)
 
     def run(self, code: str, limits: Limits = SMALL, stop: StopSignal | None = None) -> SandboxResult:
         return self.sandbox(self.command(code, limits), stop)

@@ -26,8 +26,8 @@ from harness.behaviour.sound import (
     Break,
     Example,
     SoundPrograms,
+    aspects_of_break,
     compare,
-    edited_by,
     encode,
     places_of,
     read_sound_programs,
@@ -62,7 +62,7 @@ def stored(recipe: str) -> SoundPrograms:
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_break_changes_the_behaviour(recipe: str) -> None:
     broken, programs = measured(recipe, load_recipe(recipe).broken_source()), stored(recipe)
-    assert edited_by(broken, programs.reference)
+    assert aspects_of_break(broken, programs.reference)
     # No right fix does what the broken program does wherever that fix acts.
     assert compare(broken, programs).left
 
@@ -384,7 +384,7 @@ def test_known_masks_and_the_places_of_a_break_reach_the_comparison(name: str, a
 def test_sound_programs_are_read_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "behaviour.txt"
     programs = SoundPrograms(reference={"loss": {"x": [1.0, "nan"]}}, breaks=(RATE,))
-    path.write_bytes(encode(programs.shortened()))
+    path.write_bytes(encode(programs.shorten()))
     found = read_sound_programs(path)
     assert found is not None
     assert found.reference == programs.reference
@@ -405,7 +405,7 @@ def test_a_metric_that_was_not_broken_stays_a_right_one() -> None:
 
     broken = Break(id="x", edited=("loss",), changed=("loss",), broken=program(1.0, 9.0))
     programs = SoundPrograms(reference=program(1.0, 1.0), breaks=(broken,), sound=(program(2.0, 1.0),))
-    for one in (programs, programs.shortened()):
+    for one in (programs, programs.shorten()):
         assert judged(one, 3.0) == ("evaluation",)
         assert judged(one, 2.0) == ()
         assert judged(one, 1.0) == ()

@@ -3,18 +3,27 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import torch
 from click.testing import CliRunner
 from recorded_logs import log_bytes
 
-from benchmarks import bench
-from benchmarks.measure import HEADINGS, PAGE, Row, interleaved, markdown_table, ratio_row, this_machine, write_section
+from benchmarks import bench, bench_class, measure
+from benchmarks.measure import (
+    HEADINGS,
+    PAGE,
+    ROOT,
+    Row,
+    interleaved,
+    markdown_table,
+    ratio_row,
+    this_machine,
+    write_section,
+)
 from harness.canonical_setup import run_environment
 from harness.run.settings import RunSettings
 from harness.student.runs import launch, single_run_job
-
-FOLDER = Path(bench.__file__).parent
 
 SAVE_PLAIN = """
 import sys
@@ -28,24 +37,24 @@ torch.save({"model": model.state_dict(), "val": [val_loss, val_accuracy]}, sys.a
 LOG_FIRST_STEPS = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import loop
-experiment, data = loop.load(sys.argv[2])
-for log in (Path(sys.argv[3]), None):
-    assert loop.first_steps(experiment, data, log, loop.STEPS[sys.argv[2]]) > 0.0
+from benchmarks import loop
+experiment, data = loop.load(sys.argv[1])
+for log in (Path(sys.argv[2]), None):
+    assert loop.first_steps(experiment, data, log, loop.STEPS[sys.argv[1]]) > 0.0
 """
 
 
 def python(code: str, *arguments: str | Path) -> None:
     words = [sys.executable, "-c", code, *map(str, arguments)]
-    subprocess.run(words, env=run_environment("portable"), check=True, capture_output=True, timeout=120)
+    environment = run_environment("portable") | {"PYTHONPATH": str(ROOT)}
+    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=120)
 
 
 @pytest.mark.slow
 def test_the_plain_script_does_the_same_work_as_the_recipe(tmp_path: Path) -> None:
     settings = RunSettings(seed=42, dataset="digits")
     result = launch(single_run_job(bench.RECIPE, settings, tmp_path / "run"))
-    python(SAVE_PLAIN, FOLDER, tmp_path / "plain.pt")
+    python(SAVE_PLAIN, bench.PLAIN[0].parent, tmp_path / "plain.pt")
     paths = (tmp_path / "plain.pt", tmp_path / "run" / "checkpoint.pt")
     plain, checkpoint = (torch.load(path, weights_only=True) for path in paths)
     assert list(plain["model"]) == list(checkpoint["model"])
@@ -57,7 +66,7 @@ def test_the_plain_script_does_the_same_work_as_the_recipe(tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", ["digits_mlp", "shapes_cnn"])
 def test_the_recorded_loop_writes_what_a_run_writes(experiment: str, tmp_path: Path) -> None:
-    python(LOG_FIRST_STEPS, FOLDER, experiment, tmp_path / "first.log")
+    python(LOG_FIRST_STEPS, experiment, tmp_path / "first.log")
     logged = (tmp_path / "first.log").read_text(encoding="utf-8").splitlines()
     assert len(logged) == {"digits_mlp": 20, "shapes_cnn": 8}[experiment]
     assert log_bytes(experiment).decode().splitlines()[: len(logged)] == logged
@@ -72,6 +81,7 @@ def test_rounds_alternate_and_a_ratio_is_the_median_of_theirs() -> None:
 
     seconds = interleaved({"b": lambda: timed("b"), "a": lambda: timed("a")}, 3)
     assert order == ["a", "b", "b", "a", "a", "b", "b", "a"]  # the first round is thrown away
+    assert interleaved({"a": lambda: timed("c")}, 1, warm_up=2) == {"a": [11.0]}
     assert seconds == {"b": [3.0, 6.0, 7.0], "a": [4.0, 5.0, 8.0]}
     seconds = {"harness": [2.0, 9.0, 3.0], "plain": [1.0, 3.0, 2.0]}  # ratios 2, 3, 1.5
     row = ratio_row("harness / plain", 1.5, seconds, "harness", "plain")
@@ -95,7 +105,31 @@ def test_the_page_shows_every_row_and_the_machine_without_its_name(tmp_path: Pat
 
 @pytest.mark.parametrize(("target", "status"), [(1.0, 0), (0.0, 1)])
 def test_a_missed_target_exits_with_1(target: float, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(bench.BENCHMARKS, "triage", (lambda rounds: Row("t", rounds / 10, "s", target, ""), 20))
+    measured = bench.Benchmark(lambda rounds: Row("t", rounds / 10, "s", target, ""), 20)
+    monkeypatch.setitem(bench.BENCHMARKS, "triage", measured)
     done = CliRunner().invoke(bench.main, ["--only", "triage", "--rounds", "2"])
     assert done.exit_code == status
     assert "0.20 s" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "status"),
+    [(bench.main, [], 2), (bench.main, ["--only", "replay"], 2), (bench.main, ["--only", "triage"], 0),
+     (bench_class.main, [], 2)],
+)  # fmt: skip
+def test_without_a_sandbox_what_needs_one_ends_at_once(
+    command: click.Command, words: list[str], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "sandbox_problem", lambda: "The sandbox needs bubblewrap.")
+    measured: list[int] = []
+
+    def triage(rounds: int) -> Row:
+        measured.append(rounds)
+        return Row("t", 1.0, "s", 2.0, "")
+
+    for name, one in bench.BENCHMARKS.items():
+        monkeypatch.setitem(bench.BENCHMARKS, name, one._replace(measured=triage))
+    done = CliRunner().invoke(command, words)
+    assert done.exit_code == status
+    assert measured == ([] if status else [3])
+    assert done.stderr == "Error: The sandbox needs bubblewrap.\n" or not status

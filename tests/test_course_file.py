@@ -16,8 +16,8 @@ from grader.cli import cli
 from grader.course.course import check_course, read_course
 from grader.course.decisions import TOTAL, Decision, apply_decisions
 from grader.course.draw import draw_cases
-from grader.course.late import Rule, counting, with_lateness
-from grader.course.review import waiting
+from grader.course.late import AttemptRule, choose_attempt, with_lateness
+from grader.course.review import find_open_items
 from grader.intake.handed_in import Arrival, Sender
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import DEFAULT_RUBRIC, Lateness, RuleTotal, Scores, SubmissionScore
@@ -206,26 +206,32 @@ def attempt(name: str, hours: int | None, total: float | None, **more: Any) -> S
 
 def test_the_attempt_that_counts_follows_the_rule() -> None:
     one, two, three = attempt("a", 1, 80.0), attempt("b", 2, 90.0), attempt("c", 3, 70.0)
-    rules: tuple[Rule, ...] = ("latest", "best", "first")
-    assert {rule: counting([two, one, three], rule) for rule in rules} == {"latest": three, "best": two, "first": one}
-    assert counting([], "best") is None
+    rules: tuple[AttemptRule, ...] = ("latest", "best", "first")
+    assert {rule: choose_attempt([two, one, three], rule) for rule in rules} == {
+        "latest": three,
+        "best": two,
+        "first": one,
+    }
+    assert choose_attempt([], "best") is None
     unknown = attempt("a", None, 80.0)
-    assert counting([unknown], "latest") == unknown
-    assert counting([unknown, two], "latest") is None
-    assert counting([unknown, two], "best") == two
-    assert counting([one, attempt("b", 2, None)], "best") is None
-    assert counting([one, attempt("z", 9, 0.0, status="rejected")], "latest") == one, "a broken file takes no place"
+    assert choose_attempt([unknown], "latest") == unknown
+    assert choose_attempt([unknown, two], "latest") is None
+    assert choose_attempt([unknown, two], "best") == two
+    assert choose_attempt([one, attempt("b", 2, None)], "best") is None
+    assert choose_attempt([one, attempt("z", 9, 0.0, status="rejected")], "latest") == one, (
+        "a broken file takes no place"
+    )
     equal = [attempt(name, 1, 80.0) for name in ("x", "z", "y")]
-    assert {rule: counting(equal, rule) for rule in rules} == dict.fromkeys(rules, equal[1])
+    assert {rule: choose_attempt(equal, rule) for rule in rules} == dict.fromkeys(rules, equal[1])
 
 
 def test_of_two_files_with_one_time_none_counts_unless_the_points_are_equal() -> None:
     one, two = attempt("a", 20, 50.0), attempt("b", 20, 60.0)
-    assert counting([one, two], "latest") is None
-    assert counting([one, two], "first") is None
-    assert counting([one, two], "best") is two
+    assert choose_attempt([one, two], "latest") is None
+    assert choose_attempt([one, two], "first") is None
+    assert choose_attempt([one, two], "best") is two
     same = replace(two, total=50.0)
-    assert counting([one, same], "latest") is same
+    assert choose_attempt([one, same], "latest") is same
 
 
 def test_the_same_bytes_again_are_no_attempt() -> None:
@@ -233,11 +239,13 @@ def test_the_same_bytes_again_are_no_attempt() -> None:
         return attempt(name, hours, 80.0, provenance={"tarball_sha256": digest})
 
     first, again, other = sent("a", 1, "x"), sent("b", 30, "x"), sent("c", 20, "y")
-    assert counting([again, first], "latest") == first
-    assert counting([sent("a", None, "x"), sent("b", None, "x")], "latest") == sent("a", None, "x")
-    assert counting([sent("a", None, "x"), again], "latest") == again
-    assert counting([sent("a", None, "x"), other], "latest") is None
-    assert counting([first, other, again], "latest") == again, "who goes back to an earlier version sends it again"
+    assert choose_attempt([again, first], "latest") == first
+    assert choose_attempt([sent("a", None, "x"), sent("b", None, "x")], "latest") == sent("a", None, "x")
+    assert choose_attempt([sent("a", None, "x"), again], "latest") == again
+    assert choose_attempt([sent("a", None, "x"), other], "latest") is None
+    assert choose_attempt([first, other, again], "latest") == again, (
+        "who goes back to an earlier version sends it again"
+    )
 
 
 def test_lateness_is_taken_from_the_total_once_and_never_from_a_decision() -> None:
@@ -289,7 +297,7 @@ def test_an_unknown_time_waits_where_lateness_would_cost_points() -> None:
     assert (judged(decided).status, judged(decided).total) == ("graded", 90)
     (decided,) = apply_decisions(before, [of_check]).submissions
     assert "If it was in time, it has 96 of 100." in decided.reason
-    (item,) = waiting([decided])
+    (item,) = find_open_items([decided])
     assert (item.about, item.accepted) == (TOTAL, 96)
 
 

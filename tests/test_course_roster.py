@@ -16,7 +16,7 @@ from grader.intake.handed_in import Arrival, Sender
 from grader.report.gradebook import grade, is_excused, students_of
 from grader.report.platforms import fill_canvas
 from grader.report.standing import standings
-from grader.score.identity import OTHER_NAME, Student, compared, own_flags
+from grader.score.identity import OTHER_NAME, Student, compare_rows, own_flags
 from grader.score.verdict import Flag, Scores, SubmissionScore
 from harness.errors import UserError
 from harness.recipes.cases import Case
@@ -144,7 +144,7 @@ def test_strangers_and_other_students_seeds_are_flagged_and_cost_nothing(tmp_pat
         ("eve", ada): ["not on the roster", "other seed"],
     }
     rows = [row(student, "a1", provenance={"seed": seed}) for student, seed in made]
-    flagged = with_roster_flags(compared(rows), students, cases)
+    flagged = with_roster_flags(compare_rows(rows), students, cases)
     assert [[flag.id for flag in item.flags] for item in flagged] == list(made.values())
     assert f"have the seed {ada} of ada, not that of bob" in flagged[1].flags[0].message
     assert "of nobody on the roster" in flagged[2].flags[0].message

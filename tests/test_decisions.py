@@ -22,7 +22,7 @@ from grader.score.verdict import (
     full,
     lost,
     open_check,
-    scored_before,
+    read_rows_before,
     scores_json,
 )
 from harness.errors import UserError
@@ -247,11 +247,11 @@ def test_what_was_decided_of_another_tarball_does_not_hold_and_an_earlier_one_of
 
 
 def test_a_second_scoring_says_what_changed_and_why(tmp_path: Path) -> None:
-    assert [*scored_before(tmp_path)] == []
+    assert [*read_rows_before(tmp_path)] == []
     gone = make_row("zoe_huge_lr", "zoe", "huge_lr", {})
     before = Scores(provenance={}, submissions=(*SCORES.submissions, gone))
     (tmp_path / SCORES_FILE).write_bytes(b"".join(scores_json(before)))
-    earlier = [*scored_before(tmp_path)]
+    earlier = [*read_rows_before(tmp_path)]
     assert earlier == [*before.submissions]
     assert [one.submission for one in changed_scores(earlier, SCORES)] == ["zoe_huge_lr"]
     rows = applied(tmp_path, one('check = "fix.correct"\npoints = 12'))

@@ -10,7 +10,7 @@ from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.course.course import check_course, read_course
-from grader.course.demo import planned, retold, write_course
+from grader.course.demo import plan_case, retold, write_course
 from grader.course.examples import edits_of
 from grader.score.similarity import Work, find_alike
 from grader.score.verdict import read_scores
@@ -60,7 +60,7 @@ def test_its_course_and_its_plan_fit_together(tmp_path: Path) -> None:
     students = {student.login: student for student in course.students()}
     assert len(students) == 40
     assert sum(not student.name.isascii() for student in students.values()) > 20
-    plan = [item for case in CASES for item in planned(case)]
+    plan = [item for case in CASES for item in plan_case(case)]
     kinds = Counter(item.kind for item in plan)
     assert kinds.keys() == {"right", "masked", "wrong", "twice", "copy", "as", "zip", "broken", "script"}
     assert {item.of for item in plan} - {""} <= students.keys()

@@ -7,13 +7,13 @@ import pytest
 from deriving import known_answers, solution
 
 from harness.written.derivation import PROBLEMS, draw_cases, right_outputs
-from harness.written.derivation_call import CallResult, Results, call_cases
+from harness.written.derivation_call import CallResult, CallResults, call_cases
 from harness.written.derivation_judge import check_derivation
 
 MLP = PROBLEMS["mlp"]
 
 
-def called(source: str) -> Results:
+def called(source: str) -> CallResults:
     return call_cases(MLP, "backprop.py", source, {"small": draw_cases(MLP, "")["small"]})
 
 

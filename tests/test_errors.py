@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import from_os_error, naming
+from harness.errors import from_os_error, name_place
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EBADF, errno.EINVAL, None])
@@ -17,9 +17,9 @@ def test_what_a_person_can_fix_is_said_in_one_sentence(code: int | None) -> None
 
 
 def test_an_error_names_its_place(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No space left") as failed, naming(tmp_path):
+    with pytest.raises(OSError, match="No space left") as failed, name_place(tmp_path):
         os.write(os.open("/dev/full", os.O_WRONLY), b"more")
     assert failed.value.filename == str(tmp_path)
-    with pytest.raises(FileNotFoundError) as missing, naming(tmp_path):
+    with pytest.raises(FileNotFoundError) as missing, name_place(tmp_path):
         (tmp_path / "missing").read_bytes()
     assert missing.value.filename == str(tmp_path / "missing")

@@ -18,7 +18,7 @@ from grader.report.gradebook import export, gradebook
 from grader.report.write import write_reports
 from grader.score.identity import ABOUT_OTHERS
 from grader.score.verdict import Flag, Scores, open_check
-from grader.session import locked
+from grader.session import lock_folder
 from harness.errors import UserError
 
 _FLAG = Flag(id=ABOUT_OTHERS[0], message="ada_steep is one of 2 files: bob_steep counts.")
@@ -191,7 +191,7 @@ def test_an_option_that_a_format_does_not_use_is_refused(out: Path, words: tuple
 
 
 def test_reports_that_another_grader_writes_are_left_alone(out: Path) -> None:
-    with locked(out), pytest.raises(UserError, match="Another grader writes"):
+    with lock_folder(out), pytest.raises(UserError, match="Another grader writes"):
         run(out, "csv")
 
 

@@ -16,7 +16,7 @@ from sandbox_marks import needs_sandbox
 
 from grader.replay.inside import INSIDE
 from grader.replay.replayer import Sandbox, open_sandbox, replay_environment, visible_folders
-from grader.sandbox import Command, Interpreter, Limits
+from grader.sandbox import Interpreter, Limits, SandboxCommand
 from grader.syntax.plain_edit import plain_edit
 
 HERE = Path(__file__).parent / "plain_programs" / "inside"
@@ -39,7 +39,7 @@ def events_of(programs: list[str], sandbox: Sandbox) -> list[list[str]]:
     interpreter = Interpreter(words, replay_environment(), (*visible_folders(), HERE), INSIDE / "preload.py")
     limits = Limits(seconds=600, wall_seconds=3000)
     inputs = {"programs.json": json.dumps(programs).encode()}
-    result = sandbox(Command(HERE / "run_programs.py", interpreter, inputs, limits), None)
+    result = sandbox(SandboxCommand(HERE / "run_programs.py", interpreter, inputs, limits), None)
     assert result.status == "OK", (result.message, result.stderr[-3000:])
     return [item["events"] for item in json.loads(result.files["found.json"])]
 

@@ -15,14 +15,14 @@ from grader.score.gates import limits_of, with_gates
 from grader.score.release import seen_by_student
 from grader.score.verdict import (
     DEFAULT_RUBRIC,
-    Check,
     Gates,
+    RubricItem,
     SubmissionScore,
     load_weights,
     lost,
     open_check,
-    rescored,
     total_of,
+    with_criteria,
 )
 from harness.errors import UserError
 from harness.recipes.cases import CaseTable
@@ -36,13 +36,13 @@ OPEN_FIX = changed("fix.correct", open_check, "?") | changed("fix.minimal", open
 MASKED = changed("fix.correct", lost, "It is hidden.", "", points=4.0)
 
 
-def row(changes: dict[str, Check], recipe: Any = BROKEN, gates: Gates = RUBRIC.gates) -> SubmissionScore:
+def row(changes: dict[str, RubricItem], recipe: Any = BROKEN, gates: Gates = RUBRIC.gates) -> SubmissionScore:
     """Return a row with these checks, as scoring makes it."""
     plain = make_row("ada_steep", "ada", "steep", changes)
     checks = with_gates({name: score.checks for name, score in plain.criteria.items()}, gates)
     gated = {f"{name}.{check.id}": check for name, found in checks.items() for check in found}
     plain = make_row("ada_steep", "ada", "steep", gated, limits=tuple(limits_of(recipe, gates)))
-    return rescored(plain, plain.criteria)
+    return with_criteria(plain, plain.criteria)
 
 
 def points(of: SubmissionScore) -> dict[str, float | None]:

@@ -17,7 +17,7 @@ from harness.recipes.recipe import Goal, Recipe, load_recipes
 from harness.run.settings import RunSettings
 from harness.student import goal
 from harness.student.attempts import edit_of, find_attempt, keep_attempt, list_attempts, size_of
-from harness.student.goal import Criterion, OnThisMachine, wanted
+from harness.student.goal import GoalItem, OnThisMachine, describe_goal
 from harness.submission.log_values import load_causes
 from harness.workspace.workspace import Workspace, remove_workspace
 
@@ -49,7 +49,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, found: str) -> list[Any]:
     return asked
 
 
-def judge(recipe: Recipe, settings: RunSettings, log: Any, source: str) -> list[Criterion]:
+def judge(recipe: Recipe, settings: RunSettings, log: Any, source: str) -> list[GoalItem]:
     """Judge as `make verify` does."""
     return goal.judge(recipe, settings, log, OnThisMachine(recipe, settings, source))
 
@@ -142,11 +142,11 @@ def test_functions_are_compared_with_those_of_sound_programs(find: str, replace:
     ],
 )
 def test_a_missed_criterion_fits_into_a_line(says: str, found: str, by_check: bool, short: str) -> None:
-    assert Criterion(says=says, reached=False, found=found, by_check=by_check).short == short
+    assert GoalItem(says=says, reached=False, found=found, by_check=by_check).short == short
 
 
 def test_what_counts_as_fixed_is_said_before_without_the_name_of_a_check() -> None:
-    said = " ".join(wanted(RECIPE, "digits"))
+    said = " ".join(describe_goal(RECIPE, "digits"))
     assert "at least 77%" in said
     assert not any(symptom.says in said for symptom in RECIPE.symptoms)
     assert "learning" not in said
@@ -160,7 +160,7 @@ def test_a_kit_finds_the_symptoms_among_the_causes() -> None:
 
 
 def test_each_other_text_is_an_attempt(workspace: Workspace) -> None:
-    reached = Criterion(says="it learns", reached=True, found="yes")
+    reached = GoalItem(says="it learns", reached=True, found="yes")
     missed = reached.model_copy(update={"reached": False})
     assert keep_attempt(workspace, [missed]).number == 1
     again = keep_attempt(workspace, [reached])
@@ -191,7 +191,7 @@ def test_starting_over_moves_the_attempts_aside(workspace: Workspace, tmp_path: 
 def test_history_shows_attempts_and_edits(workspace: Workspace, tmp_path: Path) -> None:
     work = ("--work", str(tmp_path))
     assert "No attempt yet: edit " in succeed("history", "huge_lr", *work, cwd=tmp_path)
-    keep_attempt(workspace, [Criterion(says="it learns", reached=True, found="yes")])
+    keep_attempt(workspace, [GoalItem(says="it learns", reached=True, found="yes")])
     assert "fixed" in succeed("history", "huge_lr", *work, cwd=tmp_path)
     page = (workspace.folder / "history.html").read_text()
     assert "attempt 1" in page

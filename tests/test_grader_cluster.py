@@ -18,7 +18,7 @@ from intake_archives import taken
 from test_imports import loaded
 
 from grader.cli import cli
-from grader.progress import Progress
+from grader.progress import ProgressBar
 from grader.replay import cluster as module
 from grader.replay.cluster import open_cluster
 from grader.replay.data import DataFiles, ReplayData
@@ -67,7 +67,7 @@ class Class:
         try:
             with open_cluster(self._lab.address, Path("/nonexistent"), self.said.append) as executor:
                 self._replays = Replays(executor, self._cache)
-                self._replays.make("replays", self.requests, Progress())
+                self._replays.make("replays", self.requests, ProgressBar())
         except BaseException as error:
             self.error = error
 

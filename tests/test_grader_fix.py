@@ -9,7 +9,7 @@ from grader.replay.request import Request, Role
 from grader.score.evidence import Evidence
 from grader.score.fix import further_requests, judge_fix
 from grader.score.measured import measurements
-from grader.score.verdict import Check
+from grader.score.verdict import RubricItem
 from grader.selfcheck.runs import request_of
 from grader.syntax.plain_edit import Suspicion
 from harness.recipes.catalogue import load_recipe
@@ -22,7 +22,7 @@ BROKEN = load_recipe(RECIPE).broken_source()
 OTHER = edited(BROKEN, ("lr=10.0", "lr=0.05"))
 
 
-def correct(of: Evidence) -> Check:
+def correct(of: Evidence) -> RubricItem:
     return judge_fix(of)[0]
 
 

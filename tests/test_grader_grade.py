@@ -16,7 +16,7 @@ from grader.intake.archive import Rejected
 from grader.intake.handed_in import read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.judge import judge_files
-from grader.progress import Progress
+from grader.progress import ProgressBar
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
@@ -45,7 +45,7 @@ def graded(submissions: Path, cache: Path, replays: Replays | None = None) -> Ma
     replayer = Replayer(run_in_sandbox, cache / "no data")
     replays = replays or Replays(local_executor(replayer, jobs=1), cache)
     found = judge_files(
-        read_folder(submissions).files, Grading(replays, replayer, SUITE, cache, load_weights(), jobs=1), Progress()
+        read_folder(submissions).files, Grading(replays, replayer, SUITE, cache, load_weights(), jobs=1), ProgressBar()
     )
     return {item.row.submission: item for item in found}
 

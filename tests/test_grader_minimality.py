@@ -6,7 +6,7 @@ from mini_experiments import edited
 from sampling import every_recipe
 
 from grader.score.fix import judge_minimality
-from grader.score.verdict import Check
+from grader.score.verdict import RubricItem
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import known_fixes
 from harness.recipes.recipe import Recipe
@@ -18,11 +18,11 @@ RATE = ("lr=10.0", "lr=0.1")
 BACK = "    loss.backward()\n"
 
 
-def judged(recipe: Recipe, source: str) -> Check:
+def judged(recipe: Recipe, source: str) -> RubricItem:
     return judge_minimality(recipe.broken_source(), source, recipe.healthy_source())
 
 
-def huge_lr(*edits: tuple[str, str]) -> Check:
+def huge_lr(*edits: tuple[str, str]) -> RubricItem:
     recipe = load_recipe("huge_lr")
     return judged(recipe, edited(recipe.broken_source(), *edits))
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.progress import Progress
+from grader.progress import ProgressBar
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox
 from grader.replay.replays import Made, Replays, Waiting, local_executor
 from grader.replay.request import RUN_LIMITS, Request, in_time, trusted_requests
-from grader.sandbox import Command, SandboxResult, Status, StopSignal
+from grader.sandbox import RunStatus, SandboxCommand, SandboxResult, StopSignal
 from grader.syntax.program import tree_digest
 from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
@@ -60,7 +60,7 @@ def replayed(folder: Path, *sources: str, jobs: int = 1) -> tuple[list[str], dic
     """Return what was made, in its order, and what each source got."""
     stand = Stand()
     replays = Replays(local_executor(stand, jobs=jobs), folder)
-    replays.make("replays", [request(source) for source in sources], Progress())
+    replays.make("replays", [request(source) for source in sources], ProgressBar())
     return stand.asked, {source: replays.of(request(source)) for source in sources}
 
 
@@ -88,7 +88,7 @@ def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
         stand = Stand()
         replays = Replays(local_executor(stand, jobs=1), tmp_path)
         asked = request(SOUND, "mnist")
-        replays.make("replays", [asked, asked], Progress())
+        replays.make("replays", [asked, asked], ProgressBar())
         assert stand.asked == [SOUND]
         assert replays.of(asked) == Replay(status="XX", message="mnist is not here")
 
@@ -117,7 +117,7 @@ class LastFirst:
         self.submitted.append(request.source)
         self._open.append(request)
 
-    def finished(self) -> Made:
+    def wait_for_one(self) -> Made:
         return self._open.pop(), Replay(status="OK")
 
     def close(self) -> None:
@@ -153,11 +153,11 @@ def test_who_takes_no_more_stops_what_is_being_made(tmp_path: Path) -> None:
     assert executor.closed
 
 
-def ended(status: Status, seconds: float) -> tuple[list[float], Sandbox]:
+def ended(status: RunStatus, seconds: float) -> tuple[list[float], Sandbox]:
     """Return a sandbox in which every run ends so, and the seconds that it was given."""
     given: list[float] = []
 
-    def run(command: Command, stop: StopSignal | None) -> SandboxResult:
+    def run(command: SandboxCommand, stop: StopSignal | None) -> SandboxResult:
         given.append(command.limits.seconds)
         return SandboxResult(status, seconds=seconds)
 
@@ -175,13 +175,13 @@ LONG = replace(SETTINGS, epochs=1000)
     ("XX", False, SETTINGS, False), ("XX", True, LONG, False),
 ])  # fmt: skip
 def test_what_exceeds_a_limit_is_remembered_unless_the_machine_is_to_blame(
-    status: Status, trusted: bool, settings: RunSettings, remembered: bool, tmp_path: Path
+    status: RunStatus, trusted: bool, settings: RunSettings, remembered: bool, tmp_path: Path
 ) -> None:
     asked = Request(RECIPE, settings, SOUND, tree_digest(SOUND), trusted)
     for attempt in range(2):
         given, sandbox = ended(status, 200)
         replays = Replays(local_executor(Replayer(sandbox, tmp_path), jobs=1), tmp_path)
-        replays.make("replays", [asked], Progress())
+        replays.make("replays", [asked], ProgressBar())
         assert len(given) == (0 if attempt and remembered else 1)
         assert replays.of(asked).status == ("XX" if trusted else status)
 

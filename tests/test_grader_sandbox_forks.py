@@ -24,10 +24,10 @@ from grader.replay.inside import INSIDE
 from grader.replay.replayer import Sandbox, open_sandbox, replay_interpreter
 from grader.replay.request import RUN_LIMITS
 from grader.sandbox import (
-    Command,
     ForkingSandbox,
+    SandboxCommand,
     SandboxResult,
-    Stopped,
+    SandboxStopped,
     StopSignal,
     engine,
     run_in_sandbox,
@@ -279,10 +279,10 @@ def test_a_run_that_is_stopped_is_gone_at_once_and_the_next_is_not(tmp_path: Pat
         running = pool.submit(warm.run, "import time; time.sleep(60)", SMALL, stop)
         wait_until(warm.is_running, "the run", 60)
         stop.set()
-        with pytest.raises(Stopped):
+        with pytest.raises(SandboxStopped):
             running.result()
         assert warm.processes() == {}
-        with pytest.raises(Stopped):
+        with pytest.raises(SandboxStopped):
             warm.run("", SMALL, stop)
         assert warm.said("print('on')") == "on"
 
@@ -338,7 +338,7 @@ def test_a_replay_has_the_same_bytes_in_both_engines_whatever_ran_before() -> No
         settings = asdict(RunSettings(seed=42, dataset="digits", epochs=1))
         job = {"settings": settings, "checks": ["learning_rate"], "source": source, "platform": True}
         inputs = {"job.json": json.dumps(job).encode()}
-        made = sandbox(Command(INSIDE / "replay.py", replay_interpreter(), inputs, RUN_LIMITS), None)
+        made = sandbox(SandboxCommand(INSIDE / "replay.py", replay_interpreter(), inputs, RUN_LIMITS), None)
         return replace(made, seconds=0.0)
 
     healthy = load_recipe("huge_lr").healthy_source()

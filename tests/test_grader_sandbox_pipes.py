@@ -13,7 +13,15 @@ from commands import wait_until
 from sandbox_marks import needs_sandbox, require_sandbox
 from sandboxed import MIB, PYTHON, SMALL, running, script
 
-from grader.sandbox import Command, Interpreter, SandboxResult, Stopped, StopSignal, run_in_sandbox, run_unsandboxed
+from grader.sandbox import (
+    Interpreter,
+    SandboxCommand,
+    SandboxResult,
+    SandboxStopped,
+    StopSignal,
+    run_in_sandbox,
+    run_unsandboxed,
+)
 from grader.sandbox.engine import Worker
 from grader.sandbox.pipes import close_all, open_pipes, read_pipes
 
@@ -68,7 +76,7 @@ def test_time_in_which_this_process_is_stopped_does_not_count(stopped: int, monk
     assert (readings.content, readings.timed_out) == ({"one": b"x" * 300_000}, False)
 
 
-Run = Callable[[Command, StopSignal], SandboxResult]
+Run = Callable[[SandboxCommand, StopSignal], SandboxResult]
 # More than the test takes, on a machine with much else to do: nothing but the signal is to end these runs.
 LONG = replace(SMALL, seconds=120, wall_seconds=120)
 SLEEP = "import time; time.sleep(3600)"
@@ -77,7 +85,7 @@ SLEEP = "import time; time.sleep(3600)"
 def start(run: Run, folder: Path, code: str, stop: StopSignal) -> SandboxResult:
     """Run code from this folder; the commands of its processes hold the folder's name."""
     interpreter = Interpreter(PYTHON, {}, (folder,), script(folder, ""))
-    return run(Command(script(folder, code), interpreter, limits=LONG), stop)
+    return run(SandboxCommand(script(folder, code), interpreter, limits=LONG), stop)
 
 
 @pytest.mark.parametrize("run", [run_in_sandbox, run_unsandboxed])
@@ -100,7 +108,7 @@ def test_every_run_ends_at_once_whichever_thread_waits_for_it(
         finally:
             stop.set()
         for future in runs:
-            with pytest.raises(Stopped):
+            with pytest.raises(SandboxStopped):
                 future.result()
     assert running(name) == []
     assert list(temporary.iterdir()) == []
@@ -113,7 +121,7 @@ def test_nothing_starts_once_the_signal_is_set(run: Run, tmp_path: Path, monkeyp
     stop.set()
     assert stop.is_set()
     monkeypatch.setattr("subprocess.Popen", None)
-    with pytest.raises(Stopped):
+    with pytest.raises(SandboxStopped):
         start(run, tmp_path, "", stop)
 
 
@@ -126,7 +134,7 @@ def test_a_sandbox_that_is_stopped_while_it_is_built_leaves_nothing(
         stop = StopSignal()
         timer = threading.Timer(moment / 3000, stop.set)
         timer.start()
-        with pytest.raises(Stopped):
+        with pytest.raises(SandboxStopped):
             start(run_in_sandbox, tmp_path, SLEEP, stop)
         timer.join()
     # A killed process ends when it is scheduled.
@@ -135,9 +143,9 @@ def test_a_sandbox_that_is_stopped_while_it_is_built_leaves_nothing(
     # Before bubblewrap has reported its child, the child has no number to be killed by.
     def unknown(self: Worker, *_: object) -> None:
         self._status = b""
-        raise Stopped
+        raise SandboxStopped
 
     monkeypatch.setattr(Worker, "_hears", unknown)
-    with pytest.raises(Stopped):
+    with pytest.raises(SandboxStopped):
         start(run_in_sandbox, tmp_path, SLEEP, StopSignal())
     wait_until(lambda: running(str(tmp_path)) == [], "the end of the child")

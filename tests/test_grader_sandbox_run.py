@@ -18,7 +18,7 @@ from sandboxed import (
     sandboxed,
 )
 
-from grader.sandbox import Command, Interpreter, bubblewrap, run_in_sandbox, sandbox_problem
+from grader.sandbox import Interpreter, SandboxCommand, bubblewrap, run_in_sandbox, sandbox_problem
 from grader.sandbox import engine as engine_module
 from grader.sandbox.watch import memory_of, usage
 
@@ -52,7 +52,7 @@ def test_an_input_or_a_visible_path_that_is_not_plain_is_refused(name: str) -> N
 
 @needs_sandbox
 def test_what_cannot_be_started_is_our_fault(tmp_path: Path) -> None:
-    result = run_in_sandbox(Command(tmp_path, Interpreter(("/no/such/python",))))
+    result = run_in_sandbox(SandboxCommand(tmp_path, Interpreter(("/no/such/python",))))
     assert (result.status, "/no/such/python" in result.message) == ("XX", True)
     result = sandboxed("", visible=[tmp_path / "missing"])
     assert (result.status, "missing" in result.message) == ("XX", True)

@@ -12,7 +12,7 @@ from sandboxed import (
     sandboxed,
 )
 
-from grader.sandbox.seccomp import ARCHITECTURES, Rule, filter_program, rules
+from grader.sandbox.seccomp import ARCHITECTURES, CallRule, filter_program, rules
 
 ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 in_both_engines = pytest.mark.usefixtures("engine")
@@ -42,11 +42,11 @@ def verdict(machine: str, number: int, *arguments: int, architecture: int | None
             position += if_true if truth else if_false
 
 
-def arguments_of(rule: Rule, value: int) -> list[int]:
+def arguments_of(rule: CallRule, value: int) -> list[int]:
     return [*[0] * rule.argument, value]
 
 
-def refused_values(rule: Rule) -> list[int]:
+def refused_values(rule: CallRule) -> list[int]:
     """Return values that a rule refuses: those that it names, or all that differ from an allowed one in a bit."""
     near = {value ^ 1 << bit for value in rule.allowed for bit in range(32) if rule.mask >> bit & 1}
     return sorted(near - set(rule.allowed)) or list(rule.refused)

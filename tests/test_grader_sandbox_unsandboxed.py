@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sandboxed import running, script
 
-from grader.sandbox import Command, Interpreter, Limits, SandboxResult, run_unsandboxed
+from grader.sandbox import Interpreter, Limits, SandboxCommand, SandboxResult, run_unsandboxed
 
 SMALL = Limits(seconds=10, wall_seconds=20, file_bytes=2**20, output_bytes=10_000, result_bytes=2**20, scratch_files=50)
 
@@ -18,7 +18,7 @@ def trusted(
 ) -> SandboxResult:
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
         interpreter = Interpreter((sys.executable, "-I", "-S"), {"ONE": "1"})
-        return run_unsandboxed(Command(script(Path(folder), code), interpreter, inputs or {}, limits))
+        return run_unsandboxed(SandboxCommand(script(Path(folder), code), interpreter, inputs or {}, limits))
 
 
 def test_it_has_the_folders_and_the_environment_of_the_sandbox() -> None:

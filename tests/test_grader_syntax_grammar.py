@@ -18,7 +18,7 @@ from torch import nn
 
 from grader.syntax import grammar
 from grader.syntax.kinds import HARMLESS_ATTRIBUTES, HARMLESS_METHODS
-from grader.syntax.plain_edit import MODULE, _Judge, plain_edit
+from grader.syntax.plain_edit import MODULE, _StatementJudge, plain_edit
 from harness.recipes.recipe import experiment_source
 
 MLP, TAGGER, RESUME, LORA = map(experiment_source, ("digits_mlp", "marks_tagger", "digits_resume", "digits_lora"))
@@ -56,7 +56,7 @@ def test_every_class_and_field_of_pythons_syntax_has_an_entry() -> None:
 def test_a_field_that_a_check_looks_at_has_a_check() -> None:
     for name, rules in grammar.SYNTAX.items():
         if "check" in rules.values() and name != "alias" and name != "keyword":
-            assert hasattr(_Judge, f"_check_{name}"), name
+            assert hasattr(_StatementJudge, f"_check_{name}"), name
     # Of a statement, the blocks are the statements that are judged on their own.
     blocks = {field for rules in grammar.SYNTAX.values() for field, rule in rules.items() if rule == "block"}
     assert blocks == {"body", "orelse", "finalbody"}

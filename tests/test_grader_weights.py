@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.score.verdict import CRITERIA, DEFAULT_RUBRIC, full, load_weights, lost, open_check, weighted
+from grader.score.verdict import CRITERIA, DEFAULT_RUBRIC, full, load_weights, lost, open_check, scale_check
 from harness.errors import UserError
 
 
@@ -36,8 +36,8 @@ def test_a_rubric_that_cannot_be_used_is_refused(find: str, replace: str, said: 
 
 
 def test_other_weights_keep_the_share_that_was_earned() -> None:
-    assert weighted(full("a", "A", 8, ""), 4).points == 4
-    half = weighted(lost("a", "A", 12, "", "", points=4), 6)
+    assert scale_check(full("a", "A", 8, ""), 4).points == 4
+    half = scale_check(lost("a", "A", 12, "", "", points=4), 6)
     assert (half.points, half.max) == (2, 6)
-    assert weighted(open_check("a", "A", 8, ""), 4).points is None
-    assert weighted(lost("a", "A", 8, "", ""), 0).points == 0
+    assert scale_check(open_check("a", "A", 8, ""), 4).points is None
+    assert scale_check(lost("a", "A", 8, "", ""), 0).points == 0

@@ -16,7 +16,7 @@ from sandbox_marks import needs_sandbox
 from grader.grade import score_folder
 from grader.intake.archive import Rejected
 from grader.intake.submission import Answer, Submission, parse_submission
-from grader.progress import Progress
+from grader.progress import ProgressBar
 from grader.replay.replayer import Replayer
 from grader.report.gradebook import COLUMNS, gradebook
 from grader.report.pages import render_class_page, render_submission
@@ -101,7 +101,7 @@ def test_a_tarball_without_a_usable_answer_is_refused(
 
 def grade(answers: list[Answer], memory: Path, **options: bool) -> dict[str, SubmissionScore]:
     never = Replayer(run_in_sandbox, Path("nowhere"))
-    scores = AnswerGrader(never, memory, jobs=2, **options).grade(answers, Progress())
+    scores = AnswerGrader(never, memory, jobs=2, **options).grade(answers, ProgressBar())
     assert sorted(item.row.submission for item in scores) == sorted(answer.name for answer in answers)
     return {item.row.student: item.row for item in scores}
 

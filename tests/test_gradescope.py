@@ -20,7 +20,7 @@ from grader.course.examples import broken_workspace, example_submission
 from grader.course.export import ExportOptions, run_export
 from grader.course.gradescope import Settings, bundle, results, run
 from grader.report.write import write_zip
-from grader.score.identity import compared
+from grader.score.identity import compare_rows
 from grader.score.verdict import SubmissionScore, lost, open_check
 from harness.errors import UserError
 from harness.recipes.catalogue import Catalogue
@@ -102,7 +102,7 @@ def test_the_exercises_of_an_assignment_share_100_points() -> None:
     ],
 )
 def test_what_a_student_can_put_right_is_said_at_once(rows: list[SubmissionScore], said: str) -> None:
-    data = results(compared(rows), STEEP)
+    data = results(compare_rows(rows), STEEP)
     found = read_results(data)
     if said == "1_ada_steep":  # the file with the plain name counts
         assert data["score"] == 100.0

@@ -25,13 +25,13 @@ from sandbox_marks import needs_sandbox
 
 from grader.grade import score_folder
 from grader.intake.archive import Rejected
-from grader.intake.handed_in import Found, HandedIn, Sender, platform_of, read_folder
+from grader.intake.handed_in import FolderContent, HandedIn, Sender, platform_of, read_folder
 from grader.intake.submission import parse_submission
 from grader.intake.times import Times, read_times
 from grader.report.pages import arrival_words, render_class_page
 from grader.report.text import file_stem
-from grader.score.identity import OTHER_NAME, Student, compared, left_out, name_student, settled
-from grader.score.scoring import unscored
+from grader.score.identity import OTHER_NAME, Student, compare_rows, find_left_out, name_student, settle_students
+from grader.score.scoring import score_as_unread
 from grader.score.verdict import Scores, SubmissionScore, read_scores
 from grader.session import ScoreOptions
 from harness.errors import UserError
@@ -66,11 +66,11 @@ def zip_of(files: Files, form: int = zipfile.ZIP_DEFLATED) -> bytes:
     return buffer.getvalue()
 
 
-def found_in(place: Path, files: Files) -> Found:
+def found_in(place: Path, files: Files) -> FolderContent:
     return read_folder(folder_of(place, files))
 
 
-def only(found: Found) -> HandedIn:
+def only(found: FolderContent) -> HandedIn:
     [one] = found.files
     return one
 
@@ -529,9 +529,11 @@ def rows_of(tmp_path: Path, files: Files) -> list[SubmissionScore]:
     for file in found_in(tmp_path, files).files:
         try:
             read = parse_submission(file.name, file.read())
-            row = unscored(file.name, "", student=read.student, exercise=read.recipe).row
+            row = score_as_unread(file.name, "", student=read.student, exercise=read.recipe).row
         except Rejected as error:
-            row = unscored(file.name, error.code, student=error.student, exercise=error.recipe, rejected=True).row
+            row = score_as_unread(
+                file.name, error.code, student=error.student, exercise=error.recipe, rejected=True
+            ).row
         rows.append(replace(name_student(row, exercise_ids()), arrival=file.arrival))
     return rows
 
@@ -548,16 +550,16 @@ EVE = "smitheve_2_20_ada_huge_lr"
 def test_who_hands_in_under_another_students_name_takes_nothing_from_her(
     tmp_path: Path, roster: tuple[Student, ...]
 ) -> None:
-    rows = settled(rows_of(tmp_path, {f"{ADA}.tar.gz": GOOD, f"{EVE}.tar.gz": GOOD}), roster)
+    rows = settle_students(rows_of(tmp_path, {f"{ADA}.tar.gz": GOOD, f"{EVE}.tar.gz": GOOD}), roster)
     assert students(rows) == {ADA: ("ada", False), EVE: ("eve" if roster else "smitheve", True)}
-    assert left_out(compared(rows)).keys() == {EVE}
-    assert [row.not_counting == "" for row in compared(rows)] == [True, False]
+    assert find_left_out(compare_rows(rows)).keys() == {EVE}
+    assert [row.not_counting == "" for row in compare_rows(rows)] == [True, False]
 
 
 def test_without_a_roster_two_senders_of_one_login_that_fits_neither_both_wait(tmp_path: Path) -> None:
     names = {name: name.replace("_ada_", "_x17_") for name in (ADA, EVE)}
-    rows = settled(rows_of(tmp_path, {f"{name}.tar.gz": tarball("x17") for name in names.values()}))
-    assert left_out(compared(rows)).keys() == set(names.values())
+    rows = settle_students(rows_of(tmp_path, {f"{name}.tar.gz": tarball("x17") for name in names.values()}))
+    assert find_left_out(compare_rows(rows)).keys() == set(names.values())
 
 
 @pytest.mark.parametrize("roster", [(), ROSTER])
@@ -565,12 +567,12 @@ def test_without_a_roster_two_senders_of_one_login_that_fits_neither_both_wait(t
 def test_a_rejected_file_with_another_students_name_is_not_hers(
     tmp_path: Path, roster: tuple[Student, ...], data: bytes
 ) -> None:
-    rows = settled(
+    rows = settle_students(
         rows_of(tmp_path, {f"{ADA}.tar.gz": GOOD, f"{EVE}.tar.gz": data, f"x_9_{ADA[18:]}.tar.gz": data}), roster
     )
     found = students(rows)
     assert found[ADA] == ("ada", False) and found[EVE][0] == ("eve" if roster else "smitheve")
-    assert ADA not in left_out(compared(rows))
+    assert ADA not in find_left_out(compare_rows(rows))
 
 
 def test_one_sender_in_two_assignments_and_in_a_group_is_no_rival_of_himself(tmp_path: Path) -> None:
@@ -578,18 +580,18 @@ def test_one_sender_in_two_assignments_and_in_a_group_is_no_rival_of_himself(tmp
         "one/Ada Lovelace_1_assignsubmission_file_/x17_huge_lr.tar.gz": tarball("x17"),
         "two/Ada Lovelace_2_assignsubmission_file_/x17_huge_lr.tar.gz": tarball("x17"),
     }
-    assert set(students(settled(rows_of(tmp_path, files))).values()) == {("x17", False)}
+    assert set(students(settle_students(rows_of(tmp_path, files))).values()) == {("x17", False)}
 
 
 def test_a_broken_file_of_a_platform_is_its_senders(tmp_path: Path) -> None:
     files = {"Ada Lovelace_1_assignsubmission_file_/mine.tar.gz": b"broken", "x/bob_huge_lr.tar.gz": GOOD}
-    ada, _ = settled(rows_of(tmp_path, files), ROSTER)
+    ada, _ = settle_students(rows_of(tmp_path, files), ROSTER)
     assert (ada.student, ada.status) == ("ada", "rejected")
 
 
 def test_a_broken_attempt_takes_no_place_from_a_whole_one(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, {"ada_huge_lr-2.tar.gz": GOOD, "ada_huge_lr.tar.gz": GOOD[:-1], "ada_huge_lr.py": b""})
-    assert left_out(compared(rows)).keys() == {"ada_huge_lr", "ada_huge_lr.py"}
+    assert find_left_out(compare_rows(rows)).keys() == {"ada_huge_lr", "ada_huge_lr.py"}
 
 
 def test_moodle_takes_an_apostrophe_out_of_a_files_name(tmp_path: Path) -> None:
@@ -659,11 +661,11 @@ def test_names_and_lists_in_an_upload_are_not_the_platforms(tmp_path: Path, plat
 
 
 def test_a_forged_sender_is_flagged_and_takes_no_row(tmp_path: Path) -> None:
-    rows = settled(rows_of(tmp_path, {"ada_huge_lr.tar.gz": GOOD, "eve.zip": zip_of(FORGED)}), ROSTER)
+    rows = settle_students(rows_of(tmp_path, {"ada_huge_lr.tar.gz": GOOD, "eve.zip": zip_of(FORGED)}), ROSTER)
     flags = {row.submission: [flag.id for flag in row.flags] for row in rows}
     assert flags.pop("ada_huge_lr") == []
     assert flags[f"eve.zip/{MOODLE_ADA}/ada_huge_lr"] == ["odd name"]
-    assert "ada_huge_lr" not in left_out(compared(rows))
+    assert "ada_huge_lr" not in find_left_out(compare_rows(rows))
 
 
 def test_several_downloads_may_lie_in_one_place(tmp_path: Path) -> None:
@@ -714,7 +716,7 @@ def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
 
 
 def test_every_page_says_whether_the_submission_counts(tmp_path: Path) -> None:
-    rows = compared(rows_of(tmp_path, {"ada_huge_lr.tar.gz": GOOD, "ada_huge_lr-2.tar.gz": GOOD}))
+    rows = compare_rows(rows_of(tmp_path, {"ada_huge_lr.tar.gz": GOOD, "ada_huge_lr-2.tar.gz": GOOD}))
     words = {row.submission: arrival_words(row).partition("Nothing tells when it was handed in. ")[2] for row in rows}
     assert words["ada_huge_lr"] == "It counts."
     assert words["ada_huge_lr-2"].startswith("It does not count: ") and words["ada_huge_lr-2"].endswith(

@@ -11,12 +11,12 @@ from made_up_class import make_row, scores_of
 
 from grader.cli import cli
 from grader.course.decisions import Decision, apply_decisions, load_decisions
-from grader.course.review import decide, waiting
+from grader.course.review import decide, find_open_items
 from grader.intake.handed_in import read_folder
 from grader.report.gradebook import export
 from grader.report.pages import render_submission
-from grader.score.identity import compared, identify, is_unseen, left_out, name_student
-from grader.score.scoring import unscored
+from grader.score.identity import compare_rows, find_left_out, identify, is_unseen, name_student
+from grader.score.scoring import score_as_unread
 from grader.score.verdict import SCORES, SubmissionScore, read_scores, scores_json
 from harness.written.exercise import exercise_ids
 
@@ -30,13 +30,13 @@ def ids(name: str, student: str | None = "ada", exercise: str | None = "huge_lr"
 def row_of(name: str, student: str | None = None, exercise: str = "huge_lr") -> SubmissionScore:
     """Return the row of a graded submission with this manifest, or of an archive that cannot be read."""
     if student is None:
-        return name_student(unscored(name, "No archive.", rejected=True).row, EXERCISES)
+        return name_student(score_as_unread(name, "No archive.", rejected=True).row, EXERCISES)
     found, exercise, flags = identify(name, student, exercise, EXERCISES)
     return make_row(name, found, exercise, {}, flags=flags)
 
 
 def flags_of(*rows: SubmissionScore) -> dict[str, list[str]]:
-    return {row.submission: [flag.id for flag in row.flags] for row in compared(rows)}
+    return {row.submission: [flag.id for flag in row.flags] for row in compare_rows(rows)}
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_a_file_named_for_another_keeps_its_own_name_and_counts_nowhere(name: st
     assert identify(name, student, "huge_lr", EXERCISES)[0] == row
     assert "other name" in ids(name, student)
     ada, other = row_of("ada_huge_lr", "ada"), row_of(name, student)
-    assert left_out(compared([ada, other])).keys() == {name}
+    assert find_left_out(compare_rows([ada, other])).keys() == {name}
     assert export(scores_of(ada, other), "canvas") == export(scores_of(ada), "canvas")
 
 
 def test_names_are_compared_after_normalization() -> None:
     assert ids("zoe\u0308_huge_lr", "zo\u00eb") == []
     twice = row_of("zoe\u0308_huge_lr", "zo\u00eb"), row_of("zo\u00eb_huge_lr", "zo\u00eb")
-    assert left_out(compared(twice)).keys() == {row.submission for row in twice}
+    assert find_left_out(compare_rows(twice)).keys() == {row.submission for row in twice}
 
 
 @pytest.mark.parametrize(
@@ -128,17 +128,17 @@ def test_names_that_look_alike_are_flagged_on_both_rows(other: str) -> None:
 def test_one_student_twice_is_flagged_on_both_rows_and_the_plain_name_counts() -> None:
     plain, second = row_of("ada_huge_lr", "ada"), row_of("x_1_ada_huge_lr", "ada")
     assert flags_of(plain, second) == {row.submission: ["same student"] for row in (plain, second)}
-    assert left_out(compared([plain, second])).keys() == {second.submission}
+    assert find_left_out(compare_rows([plain, second])).keys() == {second.submission}
     third = row_of("ada_huge_lr-2", "ada")
-    assert left_out(compared([second, third])).keys() == {second.submission, third.submission}
+    assert find_left_out(compare_rows([second, third])).keys() == {second.submission, third.submission}
 
 
 def test_no_page_shows_who_else_is_in_the_class() -> None:
     ada = row_of("ada_huge_lr", "ada")
-    flagged, *_ = compared([ada, row_of("Ada_loss_sum", "Ada", "loss_sum"), row_of("x_1_ada_huge_lr", "ada")])
+    flagged, *_ = compare_rows([ada, row_of("Ada_loss_sum", "Ada", "loss_sum"), row_of("x_1_ada_huge_lr", "ada")])
     assert len(flagged.flags) == 2
     assert render_submission(flagged, None) == render_submission(ada, None)
-    assert compared([flagged]) == (ada,), "flags are made anew for each class"
+    assert compare_rows([flagged]) == (ada,), "flags are made anew for each class"
 
 
 def test_the_instructor_decides_whose_it_is() -> None:
@@ -146,7 +146,7 @@ def test_the_instructor_decides_whose_it_is() -> None:
     decision = Decision(submission="bob_huge_lr", student="ada", comment="He wrote from her account.")
     _, bob = rows = apply_decisions(scores, [decision]).submissions
     assert (bob.student, [flag.id for flag in bob.flags]) == ("ada", ["decided name"])
-    assert left_out(compared(rows)).keys() == {"ada_huge_lr"}
+    assert find_left_out(compare_rows(rows)).keys() == {"ada_huge_lr"}
 
 
 def test_files_that_differ_in_one_odd_byte_are_different_submissions(tmp_path: Path) -> None:
@@ -166,11 +166,11 @@ def test_files_that_differ_in_one_odd_byte_are_different_submissions(tmp_path: P
 @given(st.lists(st.text(st.characters(codec=None), max_size=8), min_size=1, max_size=4), st.text(max_size=5))
 def test_no_name_stops_a_class(names: list[str], student: str) -> None:
     rows = [row_of(f"{name}_huge_lr", student) for name in names] + [row_of(name) for name in names]
-    once = compared([*{row.submission: row for row in rows}.values()])
+    once = compare_rows([*{row.submission: row for row in rows}.values()])
     assert (
-        {row.submission for row in compared([*once])}
+        {row.submission for row in compare_rows([*once])}
         == {row.submission for row in once}
-        >= left_out(compared(once)).keys()
+        >= find_left_out(compare_rows(once)).keys()
     )
 
 
@@ -181,8 +181,8 @@ def test_any_submission_can_be_reviewed_and_exported(tmp_path: Path, name: str) 
     row = make_row(name, name, "huge_lr", {}, **more)
     (tmp_path / "reports" / SCORES).write_bytes(b"".join(scores_json(scores_of(row))))
     out = tmp_path / "reports"
-    [item] = waiting([row])
+    [item] = find_open_items([row])
     decide(out, item, "40", "by hand", "Prof. Ada")
-    assert waiting(apply_decisions(read_scores(out), load_decisions(out)).submissions) == []
+    assert find_open_items(apply_decisions(read_scores(out), load_decisions(out)).submissions) == []
     done = CliRunner().invoke(cli, ["export", "--format", "moodle", "--out", str(out)])
     assert done.exit_code == 0, done.output

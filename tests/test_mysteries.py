@@ -12,7 +12,7 @@ from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation, places_of_causes
 from grader.score.fix import judge_fix
 from grader.score.scoring import score_evidence
-from grader.score.verdict import DEFAULT_RUBRIC, Check, load_weights, total_of
+from grader.score.verdict import DEFAULT_RUBRIC, RubricItem, load_weights, total_of
 from harness.checks.core.outcomes import trips_of
 from harness.errors import UserError
 from harness.recipes import mysteries
@@ -86,7 +86,7 @@ def test_a_kit_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
         load_mystery("mystery-1-1")
 
 
-def points(found: tuple[Check, ...]) -> dict[str, float | None]:
+def points(found: tuple[RubricItem, ...]) -> dict[str, float | None]:
     return {check.id: check.points for check in found}
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 from grader.replay import request
 from grader.selfcheck import new_experiment
 from grader.selfcheck.new_experiment import read_pictures, read_table_file, split, write_experiment
-from harness.data import CLASS_NAMES, DATASETS, Form
+from harness.data import CLASS_NAMES, DATASETS, DataForm
 from harness.data.datasets import Dataset, read_embedded
 from harness.errors import UserError
 from harness.formats.toml_file import read_table
@@ -50,7 +50,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def loaded(folders: Path, name: str, monkeypatch: pytest.MonkeyPatch, *, heldout: bool = False) -> Any:
     """Return what load_data of the written experiment returns."""
     told = read_table(folders / "EMBEDDED_FOLDER" / f"{name}.toml")
-    monkeypatch.setitem(DATASETS, name, Form(told["kind"], tuple(told["shape"]), tuple(told["columns"])))
+    monkeypatch.setitem(DATASETS, name, DataForm(told["kind"], tuple(told["shape"]), tuple(told["columns"])))
     monkeypatch.setitem(CLASS_NAMES, name, tuple(told["classes"]))
     train, validation = read_embedded(name, ("train", "validation"), folders / "EMBEDDED_FOLDER")
     if heldout:

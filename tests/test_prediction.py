@@ -18,7 +18,7 @@ from harness.recipes.recipe import experiment_source
 from harness.run.experiment import load_experiment
 from harness.run.options import RunOptions
 from harness.student.exercise import make_workspace as make_empty
-from harness.student.prediction import QUESTIONS, compared, course_of, seal, with_half_rate
+from harness.student.prediction import QUESTIONS, compare_half_rate, course_of, seal, with_half_rate
 from harness.submission.archive import Manifest, build_submission
 from harness.workspace.progress import Prediction, progress_of
 
@@ -54,7 +54,7 @@ def test_the_course_of_a_loss_is_one_of_the_answers(losses: list[float], answer:
     ],
 )
 def test_the_run_with_half_the_rate_is_compared_at_its_end(whole: float, halved: float, answer: str) -> None:
-    assert compared(whole, halved) == answer
+    assert compare_half_rate(whole, halved) == answer
 
 
 def test_half_the_rate_holds_at_each_step_and_no_longer(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from grader.course.export import ExportOptions, Format, run_export
 from grader.course.gradescope import Settings, results
 from grader.report.write import write_reports
 from grader.score.release import as_students_see, seen_by_student
-from grader.score.schedule import LatePolicy, Level, Schedule
+from grader.score.schedule import LatePolicy, ReleaseLevel, Schedule
 from grader.score.verdict import (
     BY_RULE,
     Flag,
@@ -37,7 +37,7 @@ SCHEDULE = Schedule(
     solution=datetime(2026, 11, 10),
 )
 # Berlin is one hour ahead of UTC on these days.
-TIMES: dict[Level, datetime] = {
+TIMES: dict[ReleaseLevel, datetime] = {
     "score": datetime(2026, 10, 27, 22, 59, tzinfo=UTC),
     "feedback": datetime(2026, 11, 9, 22, 59, tzinfo=UTC),
     "solution": datetime(2026, 11, 9, 23, 0, tzinfo=UTC),

@@ -13,7 +13,7 @@ from made_up_class import HOSTILE, changed, make_row, scores_of
 
 from grader.cli import cli
 from grader.report.gradebook import (
-    Platform,
+    GradebookPlatform,
     csv_bytes,
     export,
     grade,
@@ -150,7 +150,7 @@ def test_a_grade_waits_while_a_file_of_the_student_is_unreadable_or_disputed(rec
 
 
 @PLATFORMS
-def test_a_rejected_archive_has_no_row_and_no_column_whatever_it_says(platform: Platform) -> None:
+def test_a_rejected_archive_has_no_row_and_no_column_whatever_it_says(platform: GradebookPlatform) -> None:
     # An empty column of that name would wipe the grades of another assignment; a 0 beside "bob" would be his; and
     # a name that Moodle does not know makes it refuse the whole file.
     evil = replace(rejected("bob", "steep"), submission="evil")
@@ -191,7 +191,7 @@ def test_moodle_feedback_is_text_where_it_is_shown_as_html() -> None:
 
 @PLATFORMS
 @pytest.mark.parametrize("student", ["Ada", " ada", "\uff41\uff44\uff41", "ADA\u00a0"])
-def test_what_a_platform_takes_for_one_is_left_out_and_named(platform: Platform, student: str) -> None:
+def test_what_a_platform_takes_for_one_is_left_out_and_named(platform: GradebookPlatform, student: str) -> None:
     bob = make_row("bob_steep", "bob", "steep", {})
     scores = scores_of(make_row("one", "ada", "steep", {}), make_row("other", student, "zigzag", {}), bob)
     assert export(scores, platform) == export(scores_of(bob), platform)
@@ -200,7 +200,7 @@ def test_what_a_platform_takes_for_one_is_left_out_and_named(platform: Platform,
 
 
 @PLATFORMS
-def test_a_second_tarball_takes_nobodys_place(platform: Platform) -> None:
+def test_a_second_tarball_takes_nobodys_place(platform: GradebookPlatform) -> None:
     # Of two tarballs the one with the plain name counts.
     second = make_row("ada_steep-1", "ada", "steep", {}, total=1.0)
     scores = scores_of(*CLASS.submissions, second)

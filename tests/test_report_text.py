@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from made_up_class import BROKEN, HOSTILE
 
 from grader.private import without_folders
-from grader.report.text import COLUMNS, LINES, MISSING, clipped, file_stem, plain_lines, points, source_diff, tenths
+from grader.report.text import COLUMNS, LINES, MISSING, clip, file_stem, plain_lines, points, source_diff, tenths
 from harness.recipes.recipe import ROOT
 
 
@@ -27,8 +27,8 @@ def test_a_message_names_no_folder_of_this_machine(text: str, shown: str) -> Non
 
 
 def test_texts_and_points_are_short() -> None:
-    assert clipped("a\nb", 3) == "a b"
-    assert clipped("x" * 100, 10) == "x" * 10 + "… (90 more characters)"
+    assert clip("a\nb", 3) == "a b"
+    assert clip("x" * 100, 10) == "x" * 10 + "… (90 more characters)"
     assert list(map(points, (None, 0.0, 6.5, 33.333))) == [MISSING, "0", "6.5", "33.33"]
     assert (tenths(None), tenths(87.946)) == (MISSING, "87.9")
 

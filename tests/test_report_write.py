@@ -15,7 +15,7 @@ from grader.report import write
 from grader.report.pages import render_class_page
 from grader.report.write import check_reports_folder, new_export, write_reports
 from grader.score.verdict import SCORES as SCORES_FILE
-from grader.score.verdict import Change, Scores, read_scores, scored_before, scores_json
+from grader.score.verdict import Change, Scores, read_rows_before, read_scores, scores_json
 from grader.session import upgrade_between
 from harness.errors import UserError
 
@@ -49,7 +49,7 @@ def test_scores_are_written_and_read_row_by_row_as_one_document(number: int, tmp
     content = b"".join(scores_json(scores))
     assert content == TypeAdapter(Scores).dump_json(scores, indent=1) + b"\n"
     (tmp_path / SCORES_FILE).write_bytes(content)
-    assert (*scored_before(tmp_path),) == scores.submissions
+    assert (*read_rows_before(tmp_path),) == scores.submissions
 
 
 def test_the_same_scores_give_the_same_bytes(out: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from reviewing import reviewing
 from grader.cli import cli
 from grader.course import review_page
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
-from grader.course.review import decide, waiting
+from grader.course.review import decide, find_open_items
 from grader.course.review_page import ReviewServer
 from grader.intake.handed_in import Arrival
 from grader.report.write import check_reports_folder, write_reports
@@ -33,7 +33,7 @@ from harness.errors import UserError
 
 def test_a_submission_without_checks_gets_a_total(tmp_path: Path) -> None:
     more: dict[str, object] = {"status": "not judged", "total": None, "reason": "It failed on it."}
-    [item] = waiting([make_row("bob_huge_lr", "bob", "huge_lr", {}, criteria={}, **more)])
+    [item] = find_open_items([make_row("bob_huge_lr", "bob", "huge_lr", {}, criteria={}, **more)])
     with pytest.raises(UserError, match="from 0 to 100"):
         decide(tmp_path / "reports", item, "101", "by hand", "Prof. Ada")
     decide(tmp_path / "reports", item, "40", "by hand", "Prof. Ada")
@@ -108,7 +108,7 @@ def test_a_browser_gets_the_name_of_a_private_file_and_no_secret(
     for screen, count in ((":0", 1), ("", 1)):
         monkeypatch.setenv("DISPLAY", screen)
         monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-        with review_page._opened(server.address, server.out):
+        with review_page._open_in_browser(server.address, server.out):
             check_reports_folder(server.out)
         assert len(opened) == count
     ((address, text, mode),) = opened

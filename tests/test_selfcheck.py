@@ -12,14 +12,14 @@ from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.replay.replay import Replay
-from grader.score.verdict import Check, full, lost, open_check
+from grader.score.verdict import RubricItem, full, lost, open_check
 from grader.selfcheck import seeds as trips
 from grader.selfcheck.calibration import Calibration, Quantity, calibration_page, calibration_path, load_calibration
 from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.fixes import problem_of
 from grader.selfcheck.guide import field_guide, interview_cards, matrix, parts_of
 from grader.selfcheck.new_recipe import propose, recipe_toml
-from grader.selfcheck.seeds import Measured, SeedRuns, band_of, entry, problems_of, quantity_of, sound_edits
+from grader.selfcheck.seeds import MeasuredOutcomes, SeedRuns, band_of, entry, problems_of, quantity_of, sound_edits
 from harness.checks.core.outcomes import outcomes_of, trips_of
 from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
@@ -66,25 +66,30 @@ BROKEN, HEALTHY = replayed(1e4, 0.1), replayed(2.3)
 def test_a_break_trips_what_all_seeds_agree_on(
     broken: list[dict[str, str]], healthy: list[dict[str, str]], expected: dict[str, str]
 ) -> None:
-    found = trips.measured(broken, healthy)
+    found = trips.summarize_outcomes(broken, healthy)
     assert found.trips == expected
     assert found.alarms == (["first_loss"] if healthy[-1] != SOUND else [])
 
 
 def test_what_was_measured_is_read_back(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    trips.measured_path("mine", tmp_path).write_text(trips.measured_toml(trips.measured([MIXED], [SOUND])))
+    trips.measured_path("mine", tmp_path).write_text(trips.measured_toml(trips.summarize_outcomes([MIXED], [SOUND])))
     assert trips_of("mine", tmp_path) == {"first_loss": "high"}
     assert outcomes_of("mine", tmp_path) == MIXED
 
 
 def test_recipes_are_told_apart_by_a_check_else_by_a_symptom() -> None:
     one, other = seed_runs(BROKEN, HEALTHY), seed_runs(HEALTHY, HEALTHY)
-    assert trips.differences(one, one, Measured(UNSOUND, {}), Measured({"overfit": "diverges"}, {})) == ["first_loss"]
-    alike = Measured(UNSOUND, {}), Measured(UNSOUND, {})
+    assert trips.differences(
+        one, one, MeasuredOutcomes(UNSOUND, {}), MeasuredOutcomes({"overfit": "diverges"}, {})
+    ) == ["first_loss"]
+    alike = MeasuredOutcomes(UNSOUND, {}), MeasuredOutcomes(UNSOUND, {})
     assert trips.differences(one, other, *alike) == ["max loss", "last val_accuracy"]
     assert trips.differences(one, one, *alike) == []
-    sound = Measured(UNSOUND, {"data": "sound", "decay": "slight"}), Measured(UNSOUND, {"decay": "no-decay"})
+    sound = (
+        MeasuredOutcomes(UNSOUND, {"data": "sound", "decay": "slight"}),
+        MeasuredOutcomes(UNSOUND, {"decay": "no-decay"}),
+    )
     assert trips.differences(one, one, *sound) == ["decay, sound"]
 
 
@@ -101,7 +106,7 @@ def test_a_run_that_is_not_as_declared_is_named() -> None:
 
 
 CORRECT, MINIMAL = ("correct", "", 12.0), ("minimal", "", 8.0)
-JUDGED: dict[str, tuple[Check, Check]] = {
+JUDGED: dict[str, tuple[RubricItem, RubricItem]] = {
     "right": (full(*CORRECT, ""), full(*MINIMAL, "")),
     "overreaching": (full(*CORRECT, ""), lost(*MINIMAL, "", "", points=2.0)),
     "masked": (lost(*CORRECT, "", "", points=4.0), lost(*MINIMAL, "", "")),
@@ -158,7 +163,9 @@ def test_one_recipe_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     (exercises / "unusable" / "recipe.toml").write_text("format_version = 2\n")
     recipe = exercises / RECIPE.id / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("above  = 50.0", "above  = 1e30"))
-    trips.measured_path(RECIPE.id, solutions).write_text(trips.measured_toml(trips.measured([UNSOUND], [SOUND])))
+    trips.measured_path(RECIPE.id, solutions).write_text(
+        trips.measured_toml(trips.summarize_outcomes([UNSOUND], [SOUND]))
+    )
     assert run_selfcheck(options) == 1
     out = capsys.readouterr().out
     assert "seed 100, broken run: max loss is" in out

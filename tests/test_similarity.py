@@ -21,7 +21,7 @@ from trial import LABELLED, labelled_fixes
 from grader.report.pages import render_class_page, render_similar_page, render_submission
 from grader.report.text import file_stem
 from grader.report.write import write_reports
-from grader.score.similarity import NOTHING_ALIKE, Likeness, Work, find_alike, flagged, groups_of
+from grader.score.similarity import NOTHING_ALIKE, Likeness, Work, find_alike, flag_alike, groups_of
 from grader.score.verdict import Scores
 from harness.recipes.catalogue import load_recipe
 from harness.workspace.workspace import report_template
@@ -248,7 +248,7 @@ def copied() -> tuple[Likeness, list[Work]]:
 
 def test_both_rows_have_a_flag_that_no_student_sees() -> None:
     likeness, works = copied()
-    rows = flagged([make_row(one.submission, one.student, "x", {}) for one in works], likeness)
+    rows = flag_alike([make_row(one.submission, one.student, "x", {}) for one in works], likeness)
     flags = {row.student: [flag.message for flag in row.flags] for row in rows}
     assert [student for student, found in flags.items() if found] == ["storyteller", "zed", "yan", HOSTILE]
     assert "storyteller_x" in flags["zed"][0]

@@ -11,7 +11,7 @@ from recorded_logs import LOGS, log_bytes
 
 from harness.recipes.recipe import load_recipes
 from harness.run.metrics_log import parse_log
-from harness.submission.log_values import Cause, LogValues, causes_file, contradicted, load_causes
+from harness.submission.log_values import Cause, LogValues, causes_file, find_contradicted, load_causes
 from harness.submission.report import Sign, parse_report
 
 RECORDED = sorted({path.name.removesuffix(".log.gz") for path in LOGS.iterdir()} & load_causes().keys())
@@ -42,7 +42,7 @@ def test_no_value_of_a_run_contradicts_its_own_cause(name: str) -> None:
         for place, value in log.of(signal).items():
             kind = "epoch" if signal.startswith(("val", "eval")) else "step"
             sign = Sign.model_validate({"signal": signal, kind: str(place), "value": repr(value)})
-            assert contradicted(sign, symptoms, records, log) is None
+            assert find_contradicted(sign, symptoms, records, log) is None
 
 
 def test_nested_signals_are_found_by_their_path_and_are_not_among_the_names() -> None:

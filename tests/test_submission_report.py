@@ -39,8 +39,8 @@ def test_a_whole_report_is_read() -> None:
     value, check = report.ruled_out
     assert (value.cause, value.signal, value.step, value.value) == ("label_permute", "loss", 2, "6,305.9")
     assert (check.check, check.outcome) == ("loss_form", "agrees")
-    assert [str(sign) for sign in report.cited("broken")] == ["loss at step 1"]
-    assert [sign.value for sign in report.cited("fixed")] == ["0.930"], "kept as written"
+    assert [str(sign) for sign in report.cited_signs("broken")] == ["loss at step 1"]
+    assert [sign.value for sign in report.cited_signs("fixed")] == ["0.930"], "kept as written"
     assert (report.body.words, report.body.prose_words) == (3, 2)
     assert parse_report("\ufeff" + REPORT.replace("\n", "\r\n")) == report
 

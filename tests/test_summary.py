@@ -6,7 +6,7 @@ import pytest
 from made_up_runs import change_json, make_workspace
 
 from harness.student.attempts import Attempt
-from harness.student.goal import AS_HEALTHY, UNLIKE_HEALTHY, Criterion
+from harness.student.goal import AS_HEALTHY, UNLIKE_HEALTHY, GoalItem
 from harness.student.hand_in import Tarball
 from harness.student.summary import (
     run_figures,
@@ -17,7 +17,7 @@ from harness.student.summary import (
     show_single_run,
     show_submission,
 )
-from harness.submission.check_run import could_not_judge, failed, passed
+from harness.submission.check_run import could_not_judge, failed_item, passed_item
 from harness.workspace.progress import note_progress
 from harness.workspace.workspace import Workspace
 
@@ -42,7 +42,7 @@ def test_the_worst_gradient_norm_is_the_one_that_is_no_number(workspace: Workspa
 
 def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, capsys: Capture) -> None:
     show_broken_run(workspace, made=False)
-    reached = Criterion(says="no symptom in loss any more", reached=True, found="max loss is 2.3")
+    reached = GoalItem(says="no symptom in loss any more", reached=True, found="max loss is 2.3")
     show_attempt(workspace, Attempt(1, tmp_path, (reached,)))
     show_attempt(workspace, None)
     said = capsys.readouterr().out
@@ -69,8 +69,8 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, 
 def test_an_attempt_that_is_not_fixed_says_what_is_missing(
     found: str, by_check: bool, said: str, workspace: Workspace, capsys: Capture
 ) -> None:
-    log = Criterion(says="no symptom in loss", reached=True, found="max loss is 2.3")
-    missed = Criterion(says=AS_HEALTHY, reached=False, found=found, by_check=by_check)
+    log = GoalItem(says="no symptom in loss", reached=True, found="max loss is 2.3")
+    missed = GoalItem(says=AS_HEALTHY, reached=False, found=found, by_check=by_check)
     show_attempt(workspace, Attempt(1, workspace.folder, (log, missed)))
     assert said in " ".join(capsys.readouterr().out.split())
 
@@ -97,8 +97,8 @@ def test_the_list_shows_every_state(workspace: Workspace, capsys: Capture) -> No
 
 
 def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) -> None:
-    wrong = failed("report: words", f"{workspace.report} has 501 words: leave some out.")
-    assert not show_checks([passed("broken: files", "all there."), wrong], workspace)
+    wrong = failed_item("report: words", f"{workspace.report} has 501 words: leave some out.")
+    assert not show_checks([passed_item("broken: files", "all there."), wrong], workspace)
     said = capsys.readouterr().out
     assert said.endswith(f"  make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n")
     assert "fix what failed" in said
@@ -106,20 +106,20 @@ def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) ->
     said = capsys.readouterr().out
     assert "fix what failed" not in said
     assert "or hand it in as it is: make submit BREAK=huge_lr STUDENT=<your login>" in said
-    assert show_checks([passed("broken: files", "all there.")], workspace)
+    assert show_checks([passed_item("broken: files", "all there.")], workspace)
     assert "  make submit BREAK=huge_lr STUDENT=<your login>" in capsys.readouterr().out
 
 
 def test_a_path_in_a_check_is_whole(workspace: Workspace, capsys: Capture) -> None:
     path = "/home/ada/courses/deep-learning/2026/autumn/exercises/work/missing_zero_grad/runs/broken/metrics.log"
-    show_checks([failed("broken: log", f"{path}, line 7: step 9 where step 6 belongs.")], workspace)
+    show_checks([failed_item("broken: log", f"{path}, line 7: step 9 where step 6 belongs.")], workspace)
     assert f"{path}," in capsys.readouterr().out
 
 
 def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "ada_huge_lr.tar.gz"
     path.write_bytes(b"x" * 2_000_000)
-    show_submission(Tarball(path, "ab" * 32, (failed("report: words", "too [many]."),)))
+    show_submission(Tarball(path, "ab" * 32, (failed_item("report: words", "too [many]."),)))
     assert capsys.readouterr().out == (
         f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
         "Warning, report: words: too [many].\nNext:\n  hand both files in\n  for the next exercise: make exercises\n"

@@ -1,13 +1,13 @@
 import pytest
 
 from harness.checks.core.finding import Table
-from harness.console.terminal import folded
+from harness.console.terminal import fold
 
 
 def test_a_sentence_is_wrapped_between_words_and_stays_one_line_where_there_is_no_terminal() -> None:
     text = "one two three four five"
-    assert folded(text, 12, indent=2, hang=1) == "  one two\n   three\n   four five"
-    assert folded(text, None, indent=2) == f"  {text}"
+    assert fold(text, 12, indent=2, hang=1) == "  one two\n   three\n   four five"
+    assert fold(text, None, indent=2) == f"  {text}"
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_a_sentence_is_wrapped_between_words_and_stays_one_line_where_there_is_n
     ],
 )
 def test_a_command_or_path_stays_whole(whole: str) -> None:
-    lines = folded(f"Fix that line, then {whole} and go on with the rest.", 30, hang=2).splitlines()
+    lines = fold(f"Fix that line, then {whole} and go on with the rest.", 30, hang=2).splitlines()
     assert lines[0] == "Fix that line, then"
     assert [line for line in lines if whole in line]
 

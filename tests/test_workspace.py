@@ -152,7 +152,7 @@ def test_settings_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> No
 
 def test_the_state_follows_the_student(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
-    assert workspace.edited()
+    assert workspace.is_edited()
     assert workspace.state() == "verified"
     workspace.experiment.write_text(FIXED + "# another idea\n")
     assert workspace.state() == "begun"
@@ -168,10 +168,10 @@ def test_an_experiment_that_is_gone_is_named(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     workspace.experiment.unlink()
     with pytest.raises(UserError, match=r"There is no .*experiment\.py"):
-        workspace.edited()
+        workspace.is_edited()
     workspace.experiment.write_bytes(b"\xff")
     with pytest.raises(UserError, match="is not UTF-8"):
-        workspace.edited()
+        workspace.is_edited()
 
 
 def test_starting_over_keeps_all_that_a_person_made(tmp_path: Path) -> None:

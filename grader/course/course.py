@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from grader.course.late import Rule
+from grader.course.late import AttemptRule
 from grader.course.roster import EVERY, read_roster
-from grader.report.text import counted
+from grader.report.text import count_noun
 from grader.score.identity import Student
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights
@@ -28,8 +28,8 @@ from harness.written.exercise import file_exercise_ids
 
 COURSE = Path("course.toml")
 _Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-_Text = Annotated[str, Field(min_length=1)]
-_Group = Annotated[tuple[str, ...], Field(min_length=2, strict=False)]
+_NonEmpty = Annotated[str, Field(min_length=1)]
+_GroupLogins = Annotated[tuple[str, ...], Field(min_length=2, strict=False)]
 _MOST_SHOWN = 50
 
 
@@ -57,7 +57,7 @@ class _CourseCase(CaseTable):
         return self
 
 
-class Results(StrictModel):
+class ResultDates(StrictModel):
     """From when students see more than their score; by default when nobody has time any more.
 
     feedback: what cost points, without anything that tells the cause. solution: everything.
@@ -79,13 +79,13 @@ class Assignment(StrictModel):
     """
 
     id: _Id
-    title: _Text
+    title: _NonEmpty
     opens: datetime
     due: datetime
     late: LatePolicy = LatePolicy()
-    results: Results = Results()
-    attempts: Rule = "latest"
-    rubric: _Text | None = None
+    results: ResultDates = ResultDates()
+    attempts: AttemptRule = "latest"
+    rubric: _NonEmpty | None = None
     hints: bool = False
     triage: Triage = "outcomes"
     predict: bool = False
@@ -139,19 +139,21 @@ class Assignment(StrictModel):
         if any(one.tzinfo is not None for one in self.dates()):
             raise ValueError("has a date with an offset: leave the offset out, the course has a time zone")
         if self.due <= self.opens:
-            raise ValueError(f"is due {_shown(self.due)}, not after it opens, {_shown(self.opens)}: change one")
+            raise ValueError(f"is due {_as_text(self.due)}, not after it opens, {_as_text(self.opens)}: change one")
         for student, until in self.late.extensions.items():
             if until < self.due:
-                raise ValueError(f"gives {printable(student)} less time, until {_shown(until)}: an extension is later")
-        feedback, solution = self.released()
+                raise ValueError(
+                    f"gives {printable(student)} less time, until {_as_text(until)}: an extension is later"
+                )
+        feedback, solution = self.release_dates()
         until = self.due + timedelta(minutes=self.late.grace_minutes)
         if solution < until:
             raise ValueError(
-                f"results.solution is {_shown(solution)}, and everybody has time until {_shown(until)}: choose a later"
-                " date"
+                f"results.solution is {_as_text(solution)}, and everybody has time until {_as_text(until)}:"
+                " choose a later date"
             )
         if solution < feedback:
-            raise ValueError(f"results.solution is before feedback, {_shown(feedback)}: change one")
+            raise ValueError(f"results.solution is before feedback, {_as_text(feedback)}: change one")
         return self
 
     @model_validator(mode="after")
@@ -181,7 +183,7 @@ class Assignment(StrictModel):
         """When nobody has time any more: after the last extension and the grace."""
         return max((self.due, *self.late.extensions.values())) + timedelta(minutes=self.late.grace_minutes)
 
-    def released(self) -> tuple[datetime, datetime]:
+    def release_dates(self) -> tuple[datetime, datetime]:
         """Return from when students see feedback, and the solution."""
         feedback = self.results.feedback or self.over
         return feedback, self.results.solution or max(feedback, self.over)
@@ -192,10 +194,10 @@ class Course(StrictModel):
 
     format_version: Literal[1]
     id: _Id
-    title: _Text
+    title: _NonEmpty
     time_zone: str
     secret: Annotated[str, Field(min_length=8)]
-    roster: _Text
+    roster: _NonEmpty
     personal_seeds: bool = True
     assignment: Annotated[tuple[Assignment, ...], Field(strict=False)] = ()
     folder: Annotated[Path, Field(exclude=True)] = Path()  # no key of the file
@@ -225,7 +227,7 @@ class Course(StrictModel):
                 aware = date.replace(tzinfo=self.zone)
                 if aware.astimezone(UTC).astimezone(self.zone).replace(tzinfo=None) != date:
                     problems.append(
-                        f"{one.id}: the clocks of {self.time_zone} skip {_shown(date)}: choose another time"
+                        f"{one.id}: the clocks of {self.time_zone} skip {_as_text(date)}: choose another time"
                     )
         if problems:
             raise ValueError("; ".join(problems))
@@ -269,7 +271,7 @@ class Course(StrictModel):
 
     def schedule(self, assignment: Assignment) -> Schedule:
         """Return the dates of an assignment, as its scores hold them."""
-        feedback, solution = assignment.released()
+        feedback, solution = assignment.release_dates()
         return Schedule(
             time_zone=self.time_zone, due=assignment.due, late=assignment.late, feedback=feedback, solution=solution
         )
@@ -310,15 +312,15 @@ def check_course(path: Path) -> list[str]:
                 ]
     problems = list(dict.fromkeys(item.removesuffix(".") for item in problems))
     if problems or course is None:
-        count = counted(len(problems), "correction")
+        count = count_noun(len(problems), "correction")
         shown = [f"  {item}" for item in problems[:_MOST_SHOWN]]
         more = [f"  and {len(problems) - _MOST_SHOWN} more"] if len(problems) > _MOST_SHOWN else []
         raise UserError("\n".join([f"{path} needs {count}:", *shown, *more]))
     sections = {one.section for one in students or ()}
     return [
         f"{course.id}: {course.title}",
-        f"{counted(len(students or ()), 'student')} in {counted(len(sections), 'section')}",
-        *(line for one in course.assignment for line in _described(course, one, students or ())),
+        f"{count_noun(len(students or ()), 'student')} in {count_noun(len(sections), 'section')}",
+        *(line for one in course.assignment for line in _describe_assignment(course, one, students or ())),
         *_across(course, students or ()),
     ]
 
@@ -333,15 +335,15 @@ def _roster(path: Path, course: Course | None, problems: list[str]) -> Sequence[
         return None
 
 
-def _described(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:
+def _describe_assignment(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:
     cases = course.cases(one)
     levels: dict[str, int] = {}
     for case in cases:
         kind = "healthy" if case.is_healthy else f"level {case.goal.level}" if case.goal else "of no level"
         levels[kind] = levels.get(kind, 0) + 1
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(levels.items()))
-    when = f"{_shown(one.opens)} to {_shown(one.due)} ({course.time_zone})"
-    yield f"{one.id}, {when}: {counted(len(cases), 'case')} ({kinds})"
+    when = f"{_as_text(one.opens)} to {_as_text(one.due)} ({course.time_zone})"
+    yield f"{one.id}, {when}: {count_noun(len(cases), 'case')} ({kinds})"
     yield from _particulars(course, one, students)
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
@@ -349,7 +351,7 @@ def _described(course: Course, one: Assignment, students: Sequence[Student]) -> 
     for name, date in (("feedback", one.results.feedback), ("solution", one.results.solution)):
         if date and date < one.over:
             yield (
-                f"  the {name} tells a right diagnosis, and somebody has time until {_shown(one.over)}: that student"
+                f"  the {name} tells a right diagnosis, and somebody has time until {_as_text(one.over)}: that student"
                 " sees it then, and may hear it before"
             )
     known = load_cases()
@@ -376,7 +378,7 @@ def _particulars(course: Course, one: Assignment, students: Sequence[Student]) -
     if one.predict:
         yield "  students predict each run before they make it"
     for student, until in one.late.extensions.items():
-        yield f"  {printable(student)} has time until {_shown(until)}"
+        yield f"  {printable(student)} has time until {_as_text(until)}"
     for student, names in one.excused.items():
         yield f"  {printable(student)} is excused from {', '.join(names)}"
     for group in one.groups:
@@ -395,5 +397,5 @@ def _across(course: Course, students: Sequence[Student]) -> Iterator[str]:
         yield f"{counts[email]} students have the address {printable(email)}: it does not tell who sent a file"
 
 
-def _shown(date: datetime) -> str:
+def _as_text(date: datetime) -> str:
     return f"{date:%Y-%m-%d %H:%M}"

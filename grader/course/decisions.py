@@ -15,28 +15,28 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from grader.private import beside, write_private
-from grader.report.text import clipped, points
+from grader.private import path_beside, write_private
+from grader.report.text import clip, points
 from grader.score.identity import decided_student
 from grader.score.verdict import (
     BY_RULE,
     Change,
-    Check,
     Decided,
+    RubricItem,
     RuleTotal,
     RuleVerdict,
     Scores,
     SubmissionScore,
     criterion_score,
-    rescored,
+    with_criteria,
 )
-from grader.session import locked
+from grader.session import lock_folder
 from harness.errors import UserError, printable, suggestion
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.personal import login
 
 TOTAL = "the total"
-_Text = Annotated[str, Field(min_length=1)]
+_Words = Annotated[str, Field(min_length=1)]
 _BEGINS = "# What you decided. Every `grader score` applies it. The last entry about a thing holds.\n"
 _FORMS = "needs `points`, `add` or `withdrawn` beside a `check`; without one, `total`, `add`, `withdrawn` or `student`"
 _REASONS = 4  # that a line about a change names
@@ -52,13 +52,13 @@ class Decision(StrictModel):
     """
 
     submission: str
-    check: _Text | None = None
+    check: _Words | None = None
     points: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     add: Annotated[float, Field(ge=-1000, le=1000)] | None = None
     total: Annotated[float, Field(ge=0, le=100)] | None = None
     withdrawn: Literal[True] | None = None
-    student: _Text | None = None
-    comment: _Text
+    student: _Words | None = None
+    comment: _Words
     who: str | None = None
     when: str | None = None
     sha256: str | None = None
@@ -101,7 +101,7 @@ def tarball_of(row: SubmissionScore) -> str:
 
 def decisions_path(out: Path) -> Path:
     """Return the file of the decisions: beside the reports, which are replaced as a whole."""
-    return beside(out, "decisions.toml")
+    return path_beside(out, "decisions.toml")
 
 
 def load_decisions(out: Path) -> tuple[Decision, ...]:
@@ -128,8 +128,8 @@ def keep_decision(out: Path, decision: Decision, *, after: int | None = None) ->
     # A string, a number or `true` of JSON is one of TOML, but for the delete character.
     entry = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
     entry = entry.replace("\x7f", "\\u007f")
-    with locked(path.parent, wait=True):
-        earlier = [one for one in load_decisions(out) if _thing(one) == _thing(decision)]
+    with lock_folder(path.parent, wait=True):
+        earlier = [one for one in load_decisions(out) if _target_of(one) == _target_of(decision)]
         if after is not None and len(earlier) != after:
             raise DecidedMeanwhile(_meanwhile(earlier))
         before = path.read_text(encoding="utf-8") if path.exists() else _BEGINS
@@ -141,7 +141,7 @@ def keep_decision(out: Path, decision: Decision, *, after: int | None = None) ->
         write_private(path, text.encode())
 
 
-def _thing(decision: Decision) -> tuple[str, str]:
+def _target_of(decision: Decision) -> tuple[str, str]:
     return decision.submission, decision.about
 
 
@@ -156,10 +156,10 @@ def _meanwhile(entries: Sequence[Decision]) -> str:
 
 def entries_about(decisions: Sequence[Decision], submission: str, about: str) -> int:
     """Return how many entries are about a thing, whatever has become of them."""
-    return sum(_thing(one) == (submission, about) for one in decisions)
+    return sum(_target_of(one) == (submission, about) for one in decisions)
 
 
-def standing(decisions: Sequence[Decision], row: SubmissionScore, about: str) -> list[Decision]:
+def decisions_about(decisions: Sequence[Decision], row: SubmissionScore, about: str) -> list[Decision]:
     """Return the decisions about a thing and this tarball, the one that holds last."""
     return [one for one in decisions if (one.submission, one.about) == (row.submission, about) and one.fits(row)]
 
@@ -184,11 +184,11 @@ def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
             problems[place] = ""
         except UserError as problem:
             problems[place] = str(problem)
-    noted = tuple(_noted(one, problems.get(place)) for place, one in enumerate(decisions))
+    noted = tuple(_note_decision(one, problems.get(place)) for place, one in enumerate(decisions))
     return replace(scores, submissions=tuple(rows.values()), decisions=noted)
 
 
-def _noted(decision: Decision, problem: str | None) -> Decided:
+def _note_decision(decision: Decision, problem: str | None) -> Decided:
     """Return the note of a decision; problem: "" if it is applied, None if a later one replaces it."""
     state: Literal["holds", "replaced", "withdrawn", "not applied"] = "withdrawn" if decision.withdrawn else "holds"
     if problem is None:
@@ -213,17 +213,17 @@ def _by_rule(row: SubmissionScore) -> SubmissionScore:
         row = replace(row, total=round(row.total + row.late.cost, 2), late=None)
     if row.rule is not None:
         row = replace(row, status=row.rule.status, total=row.rule.total, reason=row.rule.reason, rule=None)
-        row = rescored(row, row.criteria) if row.untimed else row
+        row = with_criteria(row, row.criteria) if row.untimed else row
     if not any(check.rule for criterion in row.criteria.values() for check in criterion.checks):
         return row
     criteria = {
         name: criterion_score(tuple(_check_by_rule(check) for check in criterion.checks))
         for name, criterion in row.criteria.items()
     }
-    return rescored(row, criteria)
+    return with_criteria(row, criteria)
 
 
-def _check_by_rule(check: Check) -> Check:
+def _check_by_rule(check: RubricItem) -> RubricItem:
     return replace(check, **asdict(check.rule), rule=None, comment="") if check.rule else check
 
 
@@ -250,11 +250,11 @@ def _with_check(row: SubmissionScore, name: str, decision: Decision) -> Submissi
         return row
     criterion, _, id = name.partition(".")
     checks = row.criteria[criterion].checks
-    decided = criterion_score(tuple(_decided(one, decision) if one.id == id else one for one in checks))
-    return rescored(row, {**row.criteria, criterion: decided})
+    decided = criterion_score(tuple(_apply_to_check(one, decision) if one.id == id else one for one in checks))
+    return with_criteria(row, {**row.criteria, criterion: decided})
 
 
-def _decided(check: Check, decision: Decision) -> Check:
+def _apply_to_check(check: RubricItem, decision: Decision) -> RubricItem:
     """Return the check with the instructor's points."""
     given, added = decision.points, ""
     if decision.add is not None:
@@ -304,7 +304,7 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
 
     Without scores before, nothing has changed. A file that only has another name now is no change.
     """
-    before = {row.submission: _noted_before(row) for row in earlier}
+    before = {row.submission: _snapshot_row(row) for row in earlier}
     now = {row.submission: row for row in scores.submissions}
     gone = {name: one for name, one in before.items() if name not in now and one.is_there}
     moved = {one.tarball: name for name, one in gone.items() if one.tarball}
@@ -326,7 +326,7 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
             figures = before[earlier_name].figures
             if figures[TOTAL][0] != total:
                 # What cannot be judged any more, or does not count, says why itself.
-                why = clipped(row.reason, _REASON) if row.total is None and row.reason else _why(figures, after)
+                why = clip(row.reason, _REASON) if row.total is None and row.reason else _why(figures, after)
                 note(name, figures[TOTAL][0], total, why)
         elif row.is_there:
             note(name, missed.get(_work_of(row), "new"), total, "handed in now")
@@ -351,7 +351,7 @@ class _NotedBefore:
     is_there: bool
 
 
-def _noted_before(row: SubmissionScore) -> _NotedBefore:
+def _snapshot_row(row: SubmissionScore) -> _NotedBefore:
     return _NotedBefore(_figures(row), tarball_of(row), _work_of(row), row.is_there)
 
 

@@ -105,7 +105,7 @@ def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: 
     say("\n".join(check_course(file)))
     course = read_course(file)
 
-    def scored(week: _Week) -> int:
+    def score_week(week: _Week) -> int:
         words = f"--course {file} --assignment {week.assignment.id} --times {week.times} --out {week.reports}"
         say(f"\n$ grader score {week.submissions} {words}")
         return score(
@@ -121,21 +121,21 @@ def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: 
         note_kit(course, week.assignment)
     say("Making what the first students hand in. Every run is really made ...")
     make_class(weeks[0], jobs, say, most=_FIRST)
-    scored(weeks[0])
+    score_week(weeks[0])
     say(f"\nYou can open {weeks[0].reports / INDEX} now: it shows the first submissions. Ctrl-C stops here.")
     shutil.rmtree(folder / "work")
     for week in weeks:
         say(f"\nMaking what {week.assignment.id} hands in ...")
         make_class(week, jobs, say)
     shutil.rmtree(folder / "work", ignore_errors=True)
-    status = max(scored(week) for week in weeks)
+    status = max(score_week(week) for week in weeks)
     first = weeks[0].reports
     rows = (row for row in read_scores(first).submissions if not row.not_counting)
     # Who cuts the demo short may have cut off this student.
     for row in (row for row in rows if (row.student, row.recipe) == (_STUDENT, _CASE) and row.status == "graded"):
         keep_decision(first, Decision(submission=row.submission, add=_ADDED, comment=_COMMENT, who="demo"))
         say(f"\nDecided: {_STUDENT} gets {_ADDED:g} points more for {_CASE}. {decisions_path(first)} holds it.")
-    scored(weeks[0])
+    score_week(weeks[0])
     for week in weeks:
         _export(week, file, say)
     pages = (str(week.reports / INDEX) for week in weeks)
@@ -168,7 +168,7 @@ def _students() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def planned(case: str) -> Iterator[Planned]:
+def plan_case(case: str) -> Iterator[Planned]:
     """Yield what the class hands in for a case."""
     for number, row in enumerate(_students()):
         if row[case]:
@@ -183,7 +183,7 @@ def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int |
     most: make no more submissions than this. Ctrl-C ends the making; what was made is handed in.
     """
     cases = {case.id: case for case in week.course.cases(week.assignment)}
-    plan = [item for case in cases for item in planned(case)]
+    plan = [item for case in cases for item in plan_case(case)]
     made: dict[tuple[str, str], Sequence[tuple[str, bytes]]] = {}
     own = [item for item in plan if item.kind != "copy"][:most]
     with ThreadPoolExecutor(jobs) as pool:
@@ -219,7 +219,7 @@ def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
     catalogue = Catalogue([case])
     template = broken_workspace(case.id, folder / "template", student=item.login, catalogue=catalogue)
 
-    def handed_in(kind: str) -> tuple[str, bytes]:
+    def make_file(kind: str) -> tuple[str, bytes]:
         name = item.of if item.kind == "as" else item.login
         report = partial(retold, number=item.number, mistaken=kind != "right")
         path = example_submission(
@@ -228,8 +228,8 @@ def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
         return path.name, path.read_bytes()
 
     if item.kind == "twice":
-        return [handed_in("wrong"), handed_in("right")]
-    name, data = handed_in(item.kind if item.kind in sources else "right")
+        return [make_file("wrong"), make_file("right")]
+    name, data = make_file(item.kind if item.kind in sources else "right")
     if item.kind == "broken":
         data = data[: len(data) // 2]
     elif item.kind == "zip":

@@ -12,7 +12,7 @@ from harness.errors import UserError
 from harness.recipes.cases import CaseTable, Twins, load_cases, sound_experiments
 from harness.recipes.recipe import LEVELS, load_recipes
 
-_Item = TypeVar("_Item")
+_ITEM = TypeVar("_ITEM")
 _PAIRS_FROM = 4  # the level from which a case may have two breaks
 
 
@@ -87,7 +87,9 @@ def _companions(
     """Return up to `count` cases: those that are most like the first one, and fit to all that are there."""
     found: list[_Drawn] = []
     alike = [one for one in every if count and _kind(one) == _kind(first)]
-    for one in sorted(alike, key=lambda one: abs(_found_by(one) - _found_by(first))):  # the order stays where equal
+    for one in sorted(
+        alike, key=lambda one: abs(_count_finding_checks(one) - _count_finding_checks(first))
+    ):  # the order stays where equal
         if len(found) < count and _fits(one, [first, *there, *found], twins):
             found.append(one)
     return found
@@ -99,7 +101,7 @@ def _kind(case: _Drawn) -> tuple[str, int]:
     return DATASETS[recipe.dataset].kind, len(case.breaks)
 
 
-def _found_by(case: _Drawn) -> int:
+def _count_finding_checks(case: _Drawn) -> int:
     """Return how many checks find the breaks of a case over all seeds (`solutions/<id>/measured.toml`)."""
     return sum(len(trips_of(name)) for name in case.breaks)
 
@@ -129,6 +131,6 @@ def _letter(ids: set[str], place: int) -> str:
     return wanted if wanted in free or not free else free[0]
 
 
-def _by_rank(words: str, items: Iterable[_Item]) -> list[_Item]:
+def _by_rank(words: str, items: Iterable[_ITEM]) -> list[_ITEM]:
     """Return items in an order that follows from these words; another item changes the order of no others."""
     return sorted(items, key=lambda item: hashlib.sha256(f"{words}\0{item!r}".encode()).digest())

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from grader.course import gradescope
 from grader.course.course import read_course
 from grader.course.log import note
-from grader.private import beside, private_files, write_private
+from grader.private import path_beside, private_files, write_private
 from grader.report import platforms
 from grader.report.excerpts import own_work
 from grader.report.gradebook import (
@@ -32,14 +32,14 @@ from grader.report.gradebook import (
 from grader.report.items import ITEM_COLUMNS, item_cells, items, matrix
 from grader.report.pages import render_student, render_submission
 from grader.report.standing import standings
-from grader.report.text import MARKER, clipped, file_stem
+from grader.report.text import MARKER, clip, file_stem
 from grader.report.write import EXPORTS, new_export, write_zip
-from grader.score.identity import left_out
+from grader.score.identity import find_left_out
 from grader.score.release import as_students_see, level_of
-from grader.score.schedule import Level
+from grader.score.schedule import ReleaseLevel
 from grader.score.verdict import Scores, SubmissionScore, read_scores
-from grader.session import locked
-from harness.errors import UserError, naming, printable
+from grader.session import lock_folder
+from harness.errors import UserError, name_place, printable
 from harness.recipes.personal import login
 
 Format = Literal["canvas", "moodle", "gradescope-autograder", "csv", "json", "pages"]
@@ -58,7 +58,7 @@ _Page = Callable[[SubmissionScore], str]
 # What a page says to the instructor. No text of it holds "<".
 _YOURS = re.compile(r'<(p|details) class="yours.*?</\1>\n', re.DOTALL)
 _FOR_YOU = ("csv", "json")  # these tell everything
-_SEEN: dict[Level, str] = {
+_SEEN: dict[ReleaseLevel, str] = {
     "score": "Students see their score in it, no feedback yet. Export again when that may be seen.",
     "feedback": "Students see feedback in it, nothing that tells a cause yet. Export again when that may be seen.",
     "solution": "Students see everything in it, the causes too.",
@@ -102,10 +102,10 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
     if scores is not None:
         options = _with_whole_pools(options, scores)
     now = now or datetime.now(UTC)
-    with naming(out):
+    with name_place(out):
         with private_files():
             out.mkdir(parents=True, exist_ok=True)
-        with locked(out) as alone:
+        with lock_folder(out) as alone:
             if not alone:
                 raise UserError(f"Another grader writes to {out} right now: wait until it has ended.")
             with new_export(folder, files) as scratch:
@@ -117,7 +117,7 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
     click.echo(f"Next: {following}.")
     if scores is not None:
         if scores.schedule and platform not in _FOR_YOU:
-            click.echo(_said_of_level(platform, scores, now, folder))
+            click.echo(_describe_level(platform, scores, now, folder))
         _say_what_is_missing(platform, scores, notes, out)
 
 
@@ -222,7 +222,7 @@ def people_of(course: Path | None) -> dict[str, tuple[str, str]]:
 
 def given_path(out: Path) -> Path:
     """Return the file that notes which grades exports gave: beside the reports, which are replaced as a whole."""
-    return beside(out, "exported.json")
+    return path_beside(out, "exported.json")
 
 
 def read_given(out: Path) -> dict[str, platforms.Given]:
@@ -239,7 +239,7 @@ def read_given(out: Path) -> dict[str, platforms.Given]:
         ) from None
 
 
-def _said_of_level(platform: Format, scores: Scores, now: datetime, folder: Path) -> str:
+def _describe_level(platform: Format, scores: Scores, now: datetime, folder: Path) -> str:
     """Return what students see in an export."""
     if platform == "canvas" and not (folder / "feedback.zip").is_file():
         return "Students see their totals in it, and nothing else."
@@ -273,10 +273,10 @@ def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str],
     if waiting := sum(row.status == "not judged" for row in scores.submissions):
         click.echo(f"{waiting} not judged, and without a grade in this export: grader review {out} shows why.")
     # Those for you hold rejected submissions, too.
-    if outside := left_out(scores.submissions) if platform in _FOR_YOU else not_exported(scores):
+    if outside := find_left_out(scores.submissions) if platform in _FOR_YOU else not_exported(scores):
         click.echo(f"{len(outside)} not in this export: decide them in grader review (docs/grading.md).", err=True)
         for name, why in outside.items():
-            click.echo(f"  {clipped(name, 80)}: {clipped(why, 200)}", err=True)
+            click.echo(f"  {clip(name, 80)}: {clip(why, 200)}", err=True)
 
 
 def _refuse_unused(platform: Format, options: ExportOptions) -> None:

@@ -16,7 +16,7 @@ from grader.report.platforms import Given
 from grader.report.write import EXPORTS, rewrite_class
 from grader.score.identity import ABOUT_OTHERS
 from grader.score.verdict import Scores, SubmissionScore, read_scores
-from grader.session import hold_reports_folder, locked
+from grader.session import hold_reports_folder, lock_folder
 from harness.errors import UserError, printable
 from harness.recipes.personal import login
 
@@ -44,7 +44,7 @@ def forget(student: str, out: Path) -> list[str]:
         kept = [one for one in asked if one.submission not in names]
         if kept != asked:
             write_private(requests_path(out), "".join(f"{one.model_dump_json()}\n" for one in kept).encode())
-        rewrite_class(_remaining(scores, names, student), out, without=names)
+        rewrite_class(_without_student(scores, names, student), out, without=names)
         note(out, "forget", "one student")
     return [
         f"{out}: deleted {len(gone)} rows with their pages, {EXPORTS}/ and similar.html.",
@@ -67,9 +67,9 @@ def _files_left(rows: Sequence[SubmissionScore], gone: Sequence[SubmissionScore]
             yield f"  delete this file from your submissions: {file}"
 
 
-def _remaining(scores: Scores, names: Collection[str], student: str) -> Scores:
+def _without_student(scores: Scores, names: Collection[str], student: str) -> Scores:
     """Return the scores without these submissions, and without what the rows of others say of them."""
-    rows = tuple(_unmentioned(row, names, student) for row in scores.submissions if row.submission not in names)
+    rows = tuple(_without_mentions(row, names, student) for row in scores.submissions if row.submission not in names)
     return replace(
         scores,
         submissions=rows,
@@ -78,7 +78,7 @@ def _remaining(scores: Scores, names: Collection[str], student: str) -> Scores:
     )
 
 
-def _unmentioned(row: SubmissionScore, names: Collection[str], student: str) -> SubmissionScore:
+def _without_mentions(row: SubmissionScore, names: Collection[str], student: str) -> SubmissionScore:
     words = "|".join(re.escape(printable(word)) for word in (student, *names))
     named = re.compile(rf"(?<!\w)({words})(?!\w)")  # "ada" is not named in "adam"
     flags = tuple(flag for flag in row.flags if flag.id not in ABOUT_OTHERS or not named.search(flag.message))
@@ -95,7 +95,7 @@ def _without(given: Mapping[str, Given], student: str) -> dict[str, Given]:
 def _rewrite_decisions(out: Path, names: Collection[str], student: str) -> None:
     """Take the decisions about these submissions out of their file; what else a person wrote there stays."""
     path = decisions_path(out)
-    with locked(path.parent, wait=True):
+    with lock_folder(path.parent, wait=True):
         entries = load_decisions(out)
         if not any(one.submission in names for one in entries):
             return

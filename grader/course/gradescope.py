@@ -20,10 +20,10 @@ from grader.course.lock import Handout, lock_path
 from grader.course.roster import with_roster_flags
 from grader.intake.handed_in import HandedIn, read_folder
 from grader.judge import Refuse, judge_files
-from grader.progress import Progress
+from grader.progress import ProgressBar
 from grader.report.gradebook import check_words, csv_bytes
-from grader.report.text import clipped
-from grader.score.identity import compared, left_out
+from grader.report.text import clip
+from grader.score.identity import compare_rows, find_left_out
 from grader.score.release import seen_by_student
 from grader.score.verdict import DEFAULT_RUBRIC, SubmissionScore, load_weights
 from grader.session import ScoreOptions, open_grading
@@ -123,10 +123,10 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
     """
     share = len(settings.exercises)
     tests: list[dict[str, Any]] = []
-    notes = [f"The file {clipped(row.submission, 200)} is of {clipped(row.student, 200)}." for row in rows]
-    notes += [f"{clipped(row.submission, 200)} counts nothing: its exercise is not of this assignment." for row in rows
+    notes = [f"The file {clip(row.submission, 200)} is of {clip(row.student, 200)}." for row in rows]
+    notes += [f"{clip(row.submission, 200)} counts nothing: its exercise is not of this assignment." for row in rows
               if row.recipe not in settings.exercises]  # fmt: skip
-    outside = left_out(rows)
+    outside = find_left_out(rows)
     for exercise in settings.exercises:
         found = [row for row in rows if row.recipe == exercise]
         counting = [row for row in found if row.submission not in outside and row.status != "rejected"]
@@ -165,7 +165,7 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
 def _test(name: str, output: str, visibility: Visibility, earned: float | None, most: float) -> dict[str, Any]:
     judged = {} if earned is None else {"score": round(earned, 4), "status": "passed" if earned == most else "failed"}
     return {
-        "name": clipped(name, 300),
+        "name": clip(name, 300),
         **judged,
         "max_score": round(most, 4),
         "output": visible(output),
@@ -182,28 +182,28 @@ def run(settings: Settings, folder: Path = AUTOGRADER) -> None:
         found = {"score": 0.0, "output": why, "stdout_visibility": "hidden", "tests": []}
     else:
         options = ScoreOptions(folder, usable_cores(), trust_submissions=settings.trust_submissions)
-        found = results(_scored(files, settings, options), settings)
+        found = results(_score_files(files, settings, options), settings)
     write_whole({folder / "results" / "results.json": json.dumps(found, indent=1, allow_nan=False).encode()})
 
 
-def _scored(files: Sequence[HandedIn], settings: Settings, options: ScoreOptions) -> Sequence[SubmissionScore]:
+def _score_files(files: Sequence[HandedIn], settings: Settings, options: ScoreOptions) -> Sequence[SubmissionScore]:
     """Return the rows of a submission; those of a course have the flags of its roster. Lateness is Gradescope's."""
     if settings.assignment is None:
-        return _compared(files, options, DEFAULT_RUBRIC, SUITE)
+        return _score_and_compare(files, options, DEFAULT_RUBRIC, SUITE)
     course = read_course(ROOT / _COURSE / COURSE)
     assignment = course.find(settings.assignment)
     cases = course.cases(assignment)
     refuse = Handout(course, assignment).problem
-    rows = _compared(files, options, course.rubric(assignment), Catalogue(cases), refuse)
+    rows = _score_and_compare(files, options, course.rubric(assignment), Catalogue(cases), refuse)
     return with_roster_flags(rows, course.students(), cases)
 
 
-def _compared(
+def _score_and_compare(
     files: Sequence[HandedIn], options: ScoreOptions, rubric: Path, catalogue: Catalogue, refuse: Refuse | None = None
 ) -> Sequence[SubmissionScore]:
     with open_grading(options, load_weights(rubric), Console(stderr=True), catalogue) as grading:
-        rows = [score.row for score in judge_files(files, grading, Progress(), refuse)]
-    return compared(sorted(rows, key=attrgetter("submission")))
+        rows = [score.row for score in judge_files(files, grading, ProgressBar(), refuse)]
+    return compare_rows(sorted(rows, key=attrgetter("submission")))
 
 
 def main() -> None:

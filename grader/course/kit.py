@@ -12,7 +12,7 @@ from pathlib import Path
 from zlib import error as ZlibError
 
 from grader.course.course import Assignment, Course
-from grader.report.text import counted
+from grader.report.text import count_noun
 from grader.sandbox import HIDDEN_FROM_STUDENTS
 from harness.errors import UserError
 from harness.files import write_with_sha256
@@ -131,7 +131,7 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
         if asks_first
         else "`make submit` needs your login on the course's platform: write it for `ada`.",
         "run": ", and its run once you have predicted it" if assignment.predict else " with its run",
-        "written": f"\n{_WRITTEN}\n\n{_listed(assignment.written)}\n" if assignment.written else "",
+        "written": f"\n{_WRITTEN}\n\n{_list_names(assignment.written)}\n" if assignment.written else "",
         "student": " STUDENT=ada" if asks_first else "",
         "submits": "" if asks_first else " STUDENT=ada",
         "predict": f"| `make predict BREAK={first}` | asks what the run will do, before it is made |\n"
@@ -173,7 +173,7 @@ def _listed_cases(assignment: Assignment) -> Iterator[str]:
             yield f"- one of {listed}: `make exercise BREAK={name} STUDENT=ada` starts it, or says which one is yours"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     return "\n".join(f"- `{name}`" for name in names)
 
 
@@ -302,4 +302,4 @@ def describe_kit(files: Mapping[str, bytes]) -> str:
     """Return what `grader kit` prints: how much is inside, and the exercises."""
     exercises = sorted({name.split("/")[1] for name in files if name.startswith("exercises/")})
     size = sum(map(len, files.values())) / 1e6
-    return f"{len(files)} files, {size:.1f} MB, {counted(len(exercises), 'exercise')}: {', '.join(exercises)}"
+    return f"{len(files)} files, {size:.1f} MB, {count_noun(len(exercises), 'exercise')}: {', '.join(exercises)}"

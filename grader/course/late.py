@@ -10,9 +10,9 @@ from itertools import groupby
 from typing import Any, Literal
 
 from grader.score.schedule import Schedule
-from grader.score.verdict import Lateness, SubmissionScore, rescored
+from grader.score.verdict import Lateness, SubmissionScore, with_criteria
 
-Rule = Literal["latest", "best", "first"]
+AttemptRule = Literal["latest", "best", "first"]
 
 
 def with_lateness(
@@ -31,7 +31,7 @@ def with_lateness(
             return row
         moment = row.arrival.submitted_at if row.arrival else None
         if moment is None and now is not None and not _is_in_time(row, schedule, now):
-            return rescored(replace(row, untimed=True), row.criteria)
+            return with_criteria(replace(row, untimed=True), row.criteria)
         days = schedule.late.days_late(moment, schedule.deadline(row.student))
         if not days:
             return row
@@ -50,7 +50,7 @@ def _is_in_time(row: SubmissionScore, schedule: Schedule, now: datetime) -> bool
     return never_costs or is_unmarked or not schedule.late.days_late(now, schedule.deadline(row.student))
 
 
-def counting(attempts: Sequence[SubmissionScore], rule: Rule) -> SubmissionScore | None:
+def choose_attempt(attempts: Sequence[SubmissionScore], rule: AttemptRule) -> SubmissionScore | None:
     """Return the attempt that counts, or None if that cannot be told.
 
     That is so if a time is unknown, if the best waits for points, or if two have one time and different points. What

@@ -116,7 +116,7 @@ def note_kit(course: Course, assignment: Assignment) -> list[str]:
     )
     new = Lock(course=course.id, assignment=assignment.id, editions=(*(lock.editions if lock else ()), edition))
     write_private(path, (new.model_dump_json(indent=1) + "\n").encode())
-    changed = _changed(before, cases) if before else {}
+    changed = _find_changes(before, cases) if before else {}
     said = [f"{path} notes the version of each case: keep it beside the course file."]
     return said + [
         f"{id} has changed since the kit of {local_time(before.made, course.zone)} ({why}): submissions that were made"
@@ -126,7 +126,7 @@ def note_kit(course: Course, assignment: Assignment) -> list[str]:
     ]
 
 
-def _changed(before: Edition, cases: Mapping[str, CaseVersion]) -> dict[str, str]:
+def _find_changes(before: Edition, cases: Mapping[str, CaseVersion]) -> dict[str, str]:
     """Return, by id, how the cases of an edition differ from the present ones; equal cases are left out."""
     found = {id: old.differences(cases[id]) if id in cases else "it is gone" for id, old in before.cases.items()}
     return {id: why for id, why in found.items() if why}
@@ -152,7 +152,7 @@ class Handout:
                 " grader kit writes that file."
             ]
         last = self._lock.editions[-1]
-        found = [f"{id}: {self._was_changed(last, why)}" for id, why in _changed(last, self._now).items()]
+        found = [f"{id}: {self._was_changed(last, why)}" for id, why in _find_changes(last, self._now).items()]
         if last.suite != harness.__version__:
             found.append(
                 f"The kit of {self._assignment} is of version {last.suite} of the suite, and this is"

@@ -13,8 +13,8 @@ from pydantic import Field, ValidationError
 
 import harness
 from grader.course.decisions import decisions_path
-from grader.private import beside, private_files
-from grader.report.text import clipped
+from grader.private import path_beside, private_files
+from grader.report.text import clip
 from grader.score.identity import Student
 from grader.score.schedule import local_time
 from grader.score.verdict import Change, SubmissionScore
@@ -26,7 +26,7 @@ from harness.run.provenance import harness_hash
 _SHOWN = 10  # changes of one scoring
 
 
-class Entry(StrictModel):
+class LogEntry(StrictModel):
     """One line of the log.
 
     did: in a few words. suite: its version, harness_sha256: that of its harness. inputs: SHA-256 by what it is of.
@@ -47,7 +47,7 @@ class Entry(StrictModel):
 
 def log_path(out: Path) -> Path:
     """Return the file of the log: beside the reports, which are replaced as a whole."""
-    return beside(out, "log.jsonl")
+    return path_beside(out, "log.jsonl")
 
 
 def note(
@@ -61,7 +61,7 @@ def note(
     changes: Sequence[Change] = (),
 ) -> None:
     """Add a line to the log of these reports; it is on the disk when this returns."""
-    entry = Entry(
+    entry = LogEntry(
         when=datetime.now(UTC).replace(microsecond=0),
         who=_user(),
         did=did,
@@ -87,7 +87,7 @@ def _user() -> str:
         return f"user {os.getuid()}"
 
 
-def read_log(out: Path) -> list[Entry]:
+def read_log(out: Path) -> list[LogEntry]:
     """Return the lines of the log, the latest last; none without a log. Raises `UserError` that names a wrong line."""
     path = log_path(out)
     if not path.is_file():
@@ -95,7 +95,7 @@ def read_log(out: Path) -> list[Entry]:
     found = []
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
-            found.append(Entry.model_validate_json(line))
+            found.append(LogEntry.model_validate_json(line))
         except ValidationError:
             raise UserError(
                 f"{path}, line {number} is not a valid entry of the log: restore the file from your backup."
@@ -108,22 +108,22 @@ def digest(lines: Sequence[Sequence[str]]) -> str:
     return hashlib.sha256(json.dumps(sorted(map(list, lines))).encode()).hexdigest()
 
 
-def told(entries: Sequence[Entry], zone: tzinfo = UTC, *, every: bool = False) -> Iterator[str]:
+def format_log(entries: Sequence[LogEntry], zone: tzinfo = UTC, *, every: bool = False) -> Iterator[str]:
     """Yield the log as lines for a terminal; every: all changes of each scoring."""
     for entry in entries:
         yield (
-            f"{local_time(entry.when, zone)}  {clipped(entry.who, 40)}: {entry.did}"
-            f"{entry.about and ' '}{clipped(entry.about, 200)}  (version {clipped(entry.suite, 40)}, harness"
+            f"{local_time(entry.when, zone)}  {clip(entry.who, 40)}: {entry.did}"
+            f"{entry.about and ' '}{clip(entry.about, 200)}  (version {clip(entry.suite, 40)}, harness"
             f" {entry.harness_sha256[:8]})"
         )
-        counts = ", ".join(f"{count} {clipped(name, 40)}" for name, count in entry.counts.items())
-        inputs = ", ".join(f"{clipped(name, 40)} {value[:8]}" for name, value in entry.inputs.items())
+        counts = ", ".join(f"{count} {clip(name, 40)}" for name, count in entry.counts.items())
+        inputs = ", ".join(f"{clip(name, 40)} {value[:8]}" for name, value in entry.inputs.items())
         yield from (f"  {line}" for line in (counts, inputs) if line)
         if entry.upgrade:
-            yield f"  changed in suite or rubric: {clipped(entry.upgrade, 300)}"
+            yield f"  changed in suite or rubric: {clip(entry.upgrade, 300)}"
         shown = entry.changes if every else entry.changes[:_SHOWN]
         for one in shown:
-            yield f"  {clipped(one.submission, 80)}: {one.before} -> {one.after} ({clipped(one.why, 200)})"
+            yield f"  {clip(one.submission, 80)}: {one.before} -> {one.after} ({clip(one.why, 200)})"
         if len(shown) < len(entry.changes):
             yield f"  and {len(entry.changes) - len(shown)} more changes: --all shows them"
 

@@ -16,7 +16,7 @@ from grader.progress import shown_progress
 from grader.report.text import file_stem
 from grader.report.write import write_reports
 from grader.sandbox import sandbox_problem
-from grader.score.verdict import DEFAULT_RUBRIC, Check, Scores, SubmissionScore, load_weights
+from grader.score.verdict import DEFAULT_RUBRIC, RubricItem, Scores, SubmissionScore, load_weights
 from grader.session import ScoreOptions, open_grading, provenance_of
 from harness.student.attempts import list_attempts
 from harness.student.hand_in import submit
@@ -80,7 +80,7 @@ def _show(console: Console, row: SubmissionScore) -> None:
         least = sum(check.points or 0.0 for one in row.criteria.values() for check in one.checks)
         total = f"{least:g} to {least + sum(check.max for check in open_checks):g} of 100"
     console.print(f"{row.recipe}: {total}{f' ({row.reason})' if row.reason else ''}", style="bold")
-    checks: list[Check] = []
+    checks: list[RubricItem] = []
     for name, criterion in row.criteria.items():
         points = "open" if criterion.points is None else f"{criterion.points:g}"
         console.print(f"  {name:<16} {points:>5} of {criterion.max:g}")

@@ -13,10 +13,10 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from grader.course.decisions import TOTAL, Decision, tarball_of
-from grader.private import beside, write_private
+from grader.private import path_beside, write_private
 from grader.report.pages import REQUEST_BEGINS, REQUEST_ENDS
 from grader.score.verdict import SubmissionScore
-from grader.session import locked
+from grader.session import lock_folder
 from harness.errors import UserError
 from harness.files import read_text
 from harness.formats.toml_file import StrictModel
@@ -45,7 +45,7 @@ class RegradeRequest(StrictModel):
         """Return whether it is about the file that was scored."""
         return self.submission == row.submission and tarball_of(row).startswith(self.file)
 
-    def placed(self, row: SubmissionScore, abouts: Collection[str]) -> "RegradeRequest":
+    def place_at_row(self, row: SubmissionScore, abouts: Collection[str]) -> "RegradeRequest":
         """Return it as the review shows it: about the total, if it names no check of the row, or another file."""
         if self.about in abouts and self.fits(row):
             return self
@@ -70,7 +70,7 @@ def _later(when: str | None, received: datetime) -> bool:
 
 def requests_path(out: Path) -> Path:
     """Return the file of the requests: beside the reports, which are replaced as a whole."""
-    return beside(out, "requests.jsonl")
+    return path_beside(out, "requests.jsonl")
 
 
 def read_requests(out: Path) -> list[RegradeRequest]:
@@ -101,7 +101,7 @@ def take_in(out: Path, place: Path) -> tuple[int, int, list[Path]]:
     asked = [one for every in found.values() for one in every]
     if not asked:
         raise UserError(f"{place} holds no regrade request: the form is on each student's page.")
-    with locked(out.resolve().parent, wait=True):
+    with lock_folder(out.resolve().parent, wait=True):
         known = read_requests(out)
         keys = {_key(one) for one in known}
         new = [one for one in asked if _key(one) not in keys]

@@ -14,24 +14,24 @@ from grader.course.decisions import (
     TOTAL,
     Decision,
     apply_decisions,
+    decisions_about,
     entries_about,
     keep_decision,
     load_decisions,
-    standing,
     tarball_of,
 )
 from grader.report.text import points
-from grader.score.verdict import Check, Scores, SubmissionScore, rescored
+from grader.score.verdict import RubricItem, Scores, SubmissionScore, with_criteria
 from harness.errors import UserError
 
 
 @dataclass(frozen=True)
-class Item:
+class OpenItem:
     """One thing to decide: a check, by its address in the rubric, or the total of a submission (`check` is None)."""
 
     row: SubmissionScore
     about: str
-    check: Check | None = None
+    check: RubricItem | None = None
 
     @property
     def most(self) -> float:
@@ -43,7 +43,7 @@ class Item:
         """The points that accepting it gives; None if there is nothing to accept."""
         if self.check is not None:
             return self.check.max
-        return rescored(replace(self.row, untimed=False), self.row.criteria).total if self.row.untimed else None
+        return with_criteria(replace(self.row, untimed=False), self.row.criteria).total if self.row.untimed else None
 
     @property
     def waits(self) -> bool:
@@ -71,20 +71,22 @@ def row_key(row: SubmissionScore) -> str:
     return hashlib.sha256(row.submission.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def items_of(row: SubmissionScore) -> list[Item]:
+def items_of(row: SubmissionScore) -> list[OpenItem]:
     """Return everything that can be decided about a submission: its total, and each check."""
-    return [Item(row, TOTAL)] + [
-        Item(row, f"{name}.{check.id}", check) for name, criterion in row.criteria.items() for check in criterion.checks
+    return [OpenItem(row, TOTAL)] + [
+        OpenItem(row, f"{name}.{check.id}", check)
+        for name, criterion in row.criteria.items()
+        for check in criterion.checks
     ]
 
 
-def waiting(rows: Sequence[SubmissionScore]) -> list[Item]:
+def find_open_items(rows: Sequence[SubmissionScore]) -> list[OpenItem]:
     """Return what is open: checks, and the totals of submissions that have none."""
     every = (item for row in rows if row.status == "not judged" for item in items_of(row))
     return [item for item in every if item.waits]
 
 
-def read_points(item: Item, words: str) -> tuple[str, float]:
+def read_points(item: OpenItem, words: str) -> tuple[str, float]:
     """Return the key of a decision and its value: `add` for a number with a sign, else `points` or `total`.
 
     Raises `UserError` if the words are no number, or more points than the item is worth.
@@ -102,12 +104,12 @@ def read_points(item: Item, words: str) -> tuple[str, float]:
     return "add" if adds else "total" if item.check is None else "points", given
 
 
-def seen_of(out: Path, item: Item) -> str:
+def seen_of(out: Path, item: OpenItem) -> str:
     """Return what a form about an item carries: which tarball and how many decisions its reader has seen."""
     return f"{entries_about(load_decisions(out), item.row.submission, item.about)}.{tarball_of(item.row)[:16]}"
 
 
-def _entries_seen(seen: str | None, item: Item) -> int | None:
+def _entries_seen(seen: str | None, item: OpenItem) -> int | None:
     """Return how many decisions a form's reader has seen. Raises `UserError` if it was about another tarball."""
     if seen is None:
         return None
@@ -117,7 +119,7 @@ def _entries_seen(seen: str | None, item: Item) -> int | None:
     return int(count)
 
 
-def decide(out: Path, item: Item, words: str, comment: str, who: str, seen: str | None = None) -> None:
+def decide(out: Path, item: OpenItem, words: str, comment: str, who: str, seen: str | None = None) -> None:
     """Keep a decision about an item; `words` as `read_points` reads them. It is on the disk when this returns.
 
     seen: what `seen_of` returned when the item was shown. Raises `UserError` as `read_points` does, and if the comment
@@ -136,14 +138,14 @@ def decide(out: Path, item: Item, words: str, comment: str, who: str, seen: str 
     keep_decision(out, decision, after=after)
 
 
-def undo(out: Path, item: Item, who: str, seen: str | None = None) -> None:
+def undo(out: Path, item: OpenItem, who: str, seen: str | None = None) -> None:
     """Keep a decision that brings back what was decided before the last one, or gives the item back to the rules.
 
     So the second undo is a redo. seen: as for `decide`. Raises `UserError` if nothing is decided about the item, or if
     somebody else has decided meanwhile.
     """
     after = _entries_seen(seen, item)
-    entries = standing(load_decisions(out), item.row, item.about)
+    entries = decisions_about(load_decisions(out), item.row, item.about)
     if not entries:
         raise UserError("There is nothing to undo here.")
     again = _withdrawal(item, who, "Undone.")
@@ -152,7 +154,7 @@ def undo(out: Path, item: Item, who: str, seen: str | None = None) -> None:
     keep_decision(out, again, after=after)
 
 
-def _withdrawal(item: Item, who: str, comment: str) -> Decision:
+def _withdrawal(item: OpenItem, who: str, comment: str) -> Decision:
     """Return the withdrawal of what is decided about an item, from now."""
     return Decision(
         submission=item.row.submission,

@@ -24,10 +24,10 @@ import click
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.course.late import with_lateness
 from grader.course.requests import RegradeRequest, read_requests
-from grader.course.review import Item, decide, items_of, row_key, seen_of, undo, waiting
+from grader.course.review import OpenItem, decide, find_open_items, items_of, row_key, seen_of, undo
 from grader.private import write_private
 from grader.report.excerpts import excerpts
-from grader.report.pages import decided_at
+from grader.report.pages import format_decision_time
 from grader.report.text import MARKER, file_stem, points, render
 from grader.score.schedule import local_time
 from grader.score.verdict import SCORES, Decided, Scores, SubmissionScore, read_scores
@@ -53,7 +53,7 @@ def serve(out: Path, who: str, *, anonymous: bool = False) -> None:
     """
     with ReviewServer(out, who, anonymous=anonymous) as server:
         click.echo(f"Review at {server.address}\nOnly this machine can open it. Ctrl-C ends it.")
-        with _opened(server.address, out), suppress(KeyboardInterrupt):
+        with _open_in_browser(server.address, out), suppress(KeyboardInterrupt):
             server.serve_forever()
     if (path := decisions_path(out)).is_file():
         click.echo(f"\nYour decisions are in {path}. Next: the same grader score as before applies them.")
@@ -62,7 +62,7 @@ def serve(out: Path, who: str, *, anonymous: bool = False) -> None:
 
 
 @contextmanager
-def _opened(address: str, out: Path) -> Iterator[None]:
+def _open_in_browser(address: str, out: Path) -> Iterator[None]:
     """Open an address in a browser, if there is a screen, for the time of the block.
 
     Everybody on this machine can read the arguments of a browser. So it gets the name of a file that only its owner
@@ -101,7 +101,9 @@ class ReviewServer(ThreadingHTTPServer):
         scores = _read(self.out, stat and (stat.st_mtime_ns, stat.st_ino))
         decisions = load_decisions(self.out)
         abouts = {row.submission: (row, {item.about for item in items_of(row)}) for row in scores.submissions}
-        asked = [one.placed(*abouts[one.submission]) for one in read_requests(self.out) if one.submission in abouts]
+        asked = [
+            one.place_at_row(*abouts[one.submission]) for one in read_requests(self.out) if one.submission in abouts
+        ]
         asked = [one for one in asked if one.waits(decisions)]
         return _Desk(scores, apply_decisions(scores, decisions), asked, everything, self.anonymous)
 
@@ -120,7 +122,7 @@ class _Desk:
     ) -> None:
         self.everything, self.anonymous, self.zone = everything, anonymous, now.zone
         self.now = {row.submission: row for row in now.submissions}
-        self.decided = [replace(one, when=decided_at(one.when, now.zone)) for one in now.decisions]
+        self.decided = [replace(one, when=format_decision_time(one.when, now.zone)) for one in now.decisions]
         counted = with_lateness(now.submissions, now.schedule) if now.schedule else ()
         self.late = {row.submission: row.total for row in counted if row.late}
         self.rows = {row_key(row): row for row in rule.submissions}
@@ -132,25 +134,25 @@ class _Desk:
             for item in items_of(row) if row else ():
                 if item.about == one.about:
                     self.asked.setdefault(item.key, []).append(one)
-        self.items = [items_of(row)[0] for row in rows] if everything else waiting(rows)
+        self.items = [items_of(row)[0] for row in rows] if everything else find_open_items(rows)
         known = {item.key for item in self.items}
         self.items += [
             item for row in rows for item in items_of(row) if item.key in self.asked and item.key not in known
         ]
-        self.open = {item.key for item in waiting(now.submissions)} | self.asked.keys()
+        self.open = {item.key for item in find_open_items(now.submissions)} | self.asked.keys()
 
-    def find(self, key: str) -> Item | None:
+    def find(self, key: str) -> OpenItem | None:
         """Return the item of an address, in the queue or not."""
         row = self.rows.get(key.partition("/")[0])
         return next((item for item in items_of(row) if item.key == key), None) if row else None
 
-    def place(self, item: Item) -> int | None:
+    def place(self, item: OpenItem) -> int | None:
         """Return where the item, or else its submission, stands in the queue."""
         keys = [one.key for one in self.items]
         same = [place for place, one in enumerate(self.items) if one.row is item.row]
         return keys.index(item.key) if item.key in keys else next(iter(same), None)
 
-    def next_open(self, item: Item) -> Item | None:
+    def next_open(self, item: OpenItem) -> OpenItem | None:
         """Return the first item behind this one, or else before it, that is not decided."""
         place = self.place(item) or 0
         return next((one for one in self.items[place:] + self.items[:place] if one.key in self.open), None)
@@ -159,7 +161,7 @@ class _Desk:
         """Return what the pages call a submission."""
         return f"Submission {row_key(row)[:6]}" if self.anonymous else row.student
 
-    def state(self, item: Item) -> str:
+    def state(self, item: OpenItem) -> str:
         """Return how an item stands, in a few words."""
         now = self.points(item)
         if now is None:
@@ -169,7 +171,7 @@ class _Desk:
         late = "" if after is None else f", {points(after)} after lateness"
         return f"{points(now)} of {points(item.most)}{late}{', decided' if by_hand else ''}"
 
-    def points(self, item: Item) -> float | None:
+    def points(self, item: OpenItem) -> float | None:
         """Return the points of an item as they stand now."""
         row = self.now[item.row.submission]
         return next(
@@ -177,7 +179,7 @@ class _Desk:
             None,
         )
 
-    def history(self, item: Item) -> list[Decided]:
+    def history(self, item: OpenItem) -> list[Decided]:
         """Return all decisions about an item, the latest last."""
         return [one for one in self.decided if (one.submission, one.about) == (item.row.submission, item.about)]
 
@@ -240,7 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
         known = all(secrets.compare_digest(token.encode("utf-8", "replace"), secret) for token in tokens)
         return host in _HOSTS and from_here and known
 
-    def _keep(self, desk: "_Desk", item: Item, form: Mapping[str, str]) -> None:
+    def _keep(self, desk: "_Desk", item: OpenItem, form: Mapping[str, str]) -> None:
         """Keep what a form says; what does not fit is shown again, with what was typed."""
         words, comment, act = (form.get(name, "").strip() for name in ("points", "comment", "act"))
         out, who, seen = self.server.out, self.server.who, form.get("seen")
@@ -271,7 +273,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _base(self) -> str:
         return f"/{self.server.token}/"
 
-    def _page(self, desk: "_Desk", item: Item | None, done: Item | None, given: Mapping[str, str], problem: str) -> str:
+    def _page(
+        self, desk: "_Desk", item: OpenItem | None, done: OpenItem | None, given: Mapping[str, str], problem: str
+    ) -> str:
         """Return the page of an item, or of the queue; done: the item that was decided just now."""
         undoing = done or (item if item and desk.history(item) else None)
         context: dict[str, Any] = {
@@ -334,14 +338,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _comment(item: Item, act: str) -> str:
+def _comment(item: OpenItem, act: str) -> str:
     """Return the comment of a decision that was made by one key."""
     if item.check is None:
         return "Your instructor counts it as in time." if act == "accept" else "Your instructor counts it as too late."
     return _COMMENTS["accept" if act == "accept" else "reject"]
 
 
-def _matter_key(item: Item) -> str:
+def _matter_key(item: OpenItem) -> str:
     """Return the key of the front matter that a check reads, or ""."""
     criterion, _, check = item.about.partition(".")
     return {"diagnostics": "evidence", "explanation": check}.get(criterion, "")

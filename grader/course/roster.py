@@ -13,7 +13,7 @@ import click
 
 from grader.intake.handed_in import Sender
 from grader.score.identity import OTHER_NAME, OTHER_SEED, STRANGER, Student, fits, letters_of, look
-from grader.score.verdict import Flag, Status, SubmissionScore
+from grader.score.verdict import Flag, RowStatus, SubmissionScore
 from harness.errors import UserError, printable
 from harness.files import read_text
 from harness.recipes.cases import Case
@@ -28,7 +28,7 @@ _LIMIT = 16 * 1024 * 1024
 _LOGINS = ("login", "sis login id", "username", "email", "email address", "e-mail", "sid", "id number")
 _IDS = ("id", "sis user id", "sis login id", "username", "sid", "id number", "identifier")
 _NAMES = ("name", "full name", "student")
-_WHY_ABSENT: dict[Status, str] = {
+_WHY_ABSENT: dict[RowStatus, str] = {
     "missing": "Nothing was handed in.",
     "excused": "Excused: it does not count.",
     "not drawn": "Another case of the pool takes its place.",
@@ -155,7 +155,7 @@ def with_missing(
     from_ = {login(name): given for name, given in (excused or {}).items()}
     pools = {case.id: case for case in cases if case.pool}
 
-    def status_of(key: str, exercise: str, row: SubmissionScore | None) -> Status:
+    def status_of(key: str, exercise: str, row: SubmissionScore | None) -> RowStatus:
         pool = pools[exercise].pool if exercise in pools else (exercise,)
         if not {EVERY, *pool}.isdisjoint(from_.get(key, ())):
             return "excused"

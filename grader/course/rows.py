@@ -6,10 +6,10 @@ from datetime import datetime
 from functools import partial
 
 from grader.course.course import Assignment, Course
-from grader.course.late import counting, with_lateness
+from grader.course.late import choose_attempt, with_lateness
 from grader.course.lock import Handout
 from grader.course.roster import with_groups, with_missing, with_roster_flags
-from grader.score.identity import Student, compared
+from grader.score.identity import Student, compare_rows
 from grader.score.schedule import Schedule
 from grader.score.verdict import SubmissionScore
 from harness.recipes.cases import Case
@@ -35,8 +35,8 @@ class CourseRows:
         own = self.assignment
         return tuple(with_missing(with_groups(rows, own.groups), self.students, own.exercises, own.excused, self.cases))
 
-    def compared(self, rows: Sequence[SubmissionScore], now: datetime) -> tuple[SubmissionScore, ...]:
+    def compare_rows(self, rows: Sequence[SubmissionScore], now: datetime) -> tuple[SubmissionScore, ...]:
         """Return the rows with what lateness costs, which attempt counts, and the flags of the roster."""
         rows = with_lateness(rows, self.schedule, now)
-        rows = compared(rows, partial(counting, rule=self.assignment.attempts))
+        rows = compare_rows(rows, partial(choose_attempt, rule=self.assignment.attempts))
         return tuple(with_roster_flags(rows, self.students, self.cases))

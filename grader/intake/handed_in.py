@@ -33,7 +33,7 @@ from typing import IO, NamedTuple
 import yaml
 
 from grader.intake.archive import REMEDY, Rejected, open_regular, read_tarball
-from grader.intake.submission import escaped
+from grader.intake.submission import escape_name
 from grader.intake.times import Times
 from grader.intake.zip_archive import read_zip
 from harness.errors import UserError, printable
@@ -110,7 +110,7 @@ class HandedIn:
 
 
 @dataclass(frozen=True)
-class Found:
+class FolderContent:
     """Everything in a folder: what has a row, sorted by name; and how many files were ignored, by kind.
 
     unused: the names in the table of times that no file has.
@@ -121,7 +121,7 @@ class Found:
     unused: tuple[str, ...] = ()
 
 
-class Platform(NamedTuple):
+class PlatformName(NamedTuple):
     """What the platform's part of a path says, and the name that the student gave the file, without its ending."""
 
     sender: Sender | None
@@ -130,7 +130,7 @@ class Platform(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _File:
     """A file of a folder or a zip. A path that ends with / is an empty folder. `files`: how many it stands for."""
 
     path: str
@@ -141,7 +141,7 @@ class _Entry:
     files: int = 1
 
 
-def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = False) -> Found:
+def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = False) -> FolderContent:
     """Find everything in a folder or a zip of submissions.
 
     times: when submissions were handed in, by file, by student or by id, where the platform does not say it.
@@ -149,9 +149,9 @@ def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = 
     `UserError` if there is no such folder, or no archive in it.
     """
     if place.is_dir():
-        found = list(_expanded(_walked(place)))
+        found = list(_expand_zips(_walk(place)))
     elif place.is_file() and place.suffix.lower() == ".zip":
-        found = list(_members(_Entry("", partial(open_regular, place))))
+        found = list(_members(_File("", partial(open_regular, place))))
         if found and not found[0].path:
             raise UserError(f"{place} cannot be read: {found[0].problem}")
     else:
@@ -159,7 +159,7 @@ def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = 
     ignored: Counter[str] = Counter()
     entries = []
     for entry in found:
-        if kind := _ignored_as(entry.path):
+        if kind := _reason_to_ignore(entry.path):
             ignored[kind] += 1
         else:
             entries.append(entry)
@@ -174,27 +174,27 @@ def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = 
     ignored += Counter({"lists of the platform": len(listings)} if listings else {})
     told = times or Times()
     rows = []
-    for name, entry in _named(_folded([entry for entry in entries if entry.path not in listings])):
+    for name, entry in _give_names(_fold_folders([entry for entry in entries if entry.path not in listings])):
         problem = entry.problem or (None if _is_archive(entry.path) else _no_archive(entry))
-        arrival = _timed(_arrival(entry, known, downloads), entry, told, trust_dates=trust_dates)
+        arrival = _add_time(_arrival(entry, known, downloads), entry, told, trust_dates=trust_dates)
         rows.append(HandedIn(name, arrival, problem, entry.files, entry.open))
     files = tuple(sorted(rows, key=lambda row: row.name))
-    return Found(files, dict(sorted(ignored.items())), tuple(told.unused))
+    return FolderContent(files, dict(sorted(ignored.items())), tuple(told.unused))
 
 
-def platform_of(path: str) -> Platform:
+def platform_of(path: str) -> PlatformName:
     """Return what a path claims, by its outermost part in the form of a platform.
 
     It proves nothing about the sender: `read_folder` says which part a platform made.
     """
     parts = path.split("/")
     for index, part in enumerate(parts):
-        if found := _marked(part, is_file=index == len(parts) - 1):
+        if found := _parse_platform(part, is_file=index == len(parts) - 1):
             return found if index == len(parts) - 1 else found._replace(stem=_stem(parts[-1]))
-    return Platform(None, False, _stem(parts[-1]))
+    return PlatformName(None, False, _stem(parts[-1]))
 
 
-def _marked(part: str, *, is_file: bool) -> Platform | None:
+def _parse_platform(part: str, *, is_file: bool) -> PlatformName | None:
     """Return what a part of a path says, or None if it has no platform's form."""
     moodle = _MOODLE.fullmatch(part)
     # Not for folders: only files have such names.
@@ -203,12 +203,12 @@ def _marked(part: str, *, is_file: bool) -> Platform | None:
     if canvas and not (moodle and _MOODLES in part[: canvas.start("file") if canvas["file"] else None]):
         name, file = (part[slice(*canvas.span(group))] if canvas[group] else "" for group in ("name", "file"))
         sender = Sender(platform="Canvas", name=name, id=canvas["id"] or canvas["anon"])
-        return Platform(sender, bool(canvas["late"] or canvas["named_late"]), _stem(file))
+        return PlatformName(sender, bool(canvas["late"] or canvas["named_late"]), _stem(file))
     if moodle:
         sender = Sender(platform="Moodle", name=moodle["name"], id=moodle["id"] or "")
-        return Platform(sender, False, _stem(moodle["file"] or ""))
+        return PlatformName(sender, False, _stem(moodle["file"] or ""))
     if not is_file and _GRADESCOPE.fullmatch(part):
-        return Platform(None, False, "")  # its list says from whom
+        return PlatformName(None, False, "")  # its list says from whom
     return None
 
 
@@ -224,7 +224,7 @@ def _downloads(paths: Sequence[str]) -> frozenset[str]:
         marked, filled, plain = set(), set(), False
         for parts in here:
             above, is_file = "".join(f"{part}/" for part in parts[:depth]), len(parts) == depth + 1
-            if _marked(parts[depth], is_file=is_file):
+            if _parse_platform(parts[depth], is_file=is_file):
                 marked.add(above)
             if _is_archive(parts[-1]):
                 filled.add(above)
@@ -247,7 +247,7 @@ def _is_archive(path: str) -> bool:
     return _ARCHIVE.fullmatch(path) is not None
 
 
-def _ignored_as(path: str) -> str:
+def _reason_to_ignore(path: str) -> str:
     """Return as what a file is ignored, or "" for one that somebody may have handed in."""
     parts = path.split("/")
     if path.endswith("/"):
@@ -261,7 +261,7 @@ def _ignored_as(path: str) -> str:
     return ""
 
 
-def _no_archive(entry: _Entry) -> Rejected:
+def _no_archive(entry: _File) -> Rejected:
     if entry.path.endswith(".html") and platform_of(entry.path).sender is not None:
         return Rejected(NO_ARCHIVE, f"This was typed into the platform, and is no archive: {REMEDY}.")
     if entry.files > 1:
@@ -269,10 +269,10 @@ def _no_archive(entry: _Entry) -> Rejected:
     return Rejected(NO_ARCHIVE, f"This is no archive of a submission: {REMEDY}.")
 
 
-def _folded(entries: Sequence[_Entry]) -> Iterator[_Entry]:
+def _fold_folders(entries: Sequence[_File]) -> Iterator[_File]:
     """Yield the entries, with one for each outermost folder that holds several files and no archive."""
     with_archive = {above for entry in entries if _is_archive(entry.path) for above in _above(entry.path)}
-    folders: dict[str, list[_Entry]] = {}
+    folders: dict[str, list[_File]] = {}
     for entry in entries:
         outermost = next((above for above in _above(entry.path) if above not in with_archive), None)
         if outermost is None:
@@ -289,7 +289,7 @@ def _above(path: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
-def _named(entries: Iterable[_Entry]) -> Iterator[tuple[str, _Entry]]:
+def _give_names(entries: Iterable[_File]) -> Iterator[tuple[str, _File]]:
     """Yield each entry with a name of its own: its path, without `.tar.gz`. Tarballs choose first."""
     taken = set()
     for entry in sorted(entries, key=lambda entry: (not entry.path.endswith(SUFFIX), entry.path)):
@@ -305,22 +305,22 @@ def _named(entries: Iterable[_Entry]) -> Iterator[tuple[str, _Entry]]:
 # --- Folders and zips ---
 
 
-def _walked(folder: Path, inside: str = "") -> Iterator[_Entry]:
+def _walk(folder: Path, inside: str = "") -> Iterator[_File]:
     """Yield every file below a folder, sorted by name. Links are not followed."""
     with os.scandir(folder) as found:
         items = sorted(found, key=lambda item: os.fsencode(item.name))
     if not items and inside:
-        yield _Entry(inside, io.BytesIO)
+        yield _File(inside, io.BytesIO)
     for item in items:
-        path, opened = f"{inside}{escaped(item.name)}", partial(open_regular, Path(item.path))
+        path, opened = f"{inside}{escape_name(item.name)}", partial(open_regular, Path(item.path))
         if not item.is_dir(follow_symlinks=False):
-            yield _Entry(path, opened, _date(item.stat(follow_symlinks=False).st_mtime))
+            yield _File(path, opened, _date(item.stat(follow_symlinks=False).st_mtime))
         elif path.count("/") >= _DEPTH:
-            yield _Entry(path, opened, problem=Rejected("too deep", f"This folder lies too deep: {REMEDY}."))
+            yield _File(path, opened, problem=Rejected("too deep", f"This folder lies too deep: {REMEDY}."))
         elif _is_archive(path):  # opening it says what is wrong
-            yield _Entry(path, opened, files=len(list(_walked(Path(item.path), f"{path}/"))))
+            yield _File(path, opened, files=len(list(_walk(Path(item.path), f"{path}/"))))
         else:
-            yield from _walked(Path(item.path), f"{path}/")
+            yield from _walk(Path(item.path), f"{path}/")
 
 
 def _date(moment: float) -> datetime | None:
@@ -330,10 +330,10 @@ def _date(moment: float) -> datetime | None:
         return None
 
 
-def _expanded(entries: Iterable[_Entry], depth: int = 0) -> Iterator[_Entry]:
+def _expand_zips(entries: Iterable[_File], depth: int = 0) -> Iterator[_File]:
     """Yield the entries, with the members of a zip in its place. A zip in a student's zip is not opened."""
     for entry in entries:
-        if not entry.path.lower().endswith(".zip") or _ignored_as(entry.path) or entry.problem is not None:
+        if not entry.path.lower().endswith(".zip") or _reason_to_ignore(entry.path) or entry.problem is not None:
             yield entry
         elif depth > 1:
             yield replace(entry, problem=Rejected("zip in a zip", f"This is a zip in a zip: {REMEDY}."))
@@ -341,7 +341,7 @@ def _expanded(entries: Iterable[_Entry], depth: int = 0) -> Iterator[_Entry]:
             yield from _members(entry, depth)
 
 
-def _members(archive: _Entry, depth: int = 0) -> Iterator[_Entry]:
+def _members(archive: _File, depth: int = 0) -> Iterator[_File]:
     """Yield the members of a zip; or the zip itself with its problem."""
     of_student = depth > 0 or platform_of(archive.path).sender is not None
     inside = f"{archive.path}/" if archive.path else ""
@@ -355,7 +355,7 @@ def _members(archive: _Entry, depth: int = 0) -> Iterator[_Entry]:
         return
     above = {f"{folder}/" for member in found for folder in _above(member.name)}
     members = [
-        _Entry(
+        _File(
             inside + member.name.replace("\\", "\\\\"),
             member.open,
             archive.date if archive.path else member.date,
@@ -367,13 +367,13 @@ def _members(archive: _Entry, depth: int = 0) -> Iterator[_Entry]:
     ]
     if not members:
         yield replace(archive, problem=Rejected(NO_ARCHIVE, f"This zip is empty: {REMEDY}."))
-    yield from _expanded(members, depth + 2 if of_student else depth + 1)
+    yield from _expand_zips(members, depth + 2 if of_student else depth + 1)
 
 
 # --- Senders and times ---
 
 
-def _arrival(entry: _Entry, known: Mapping[str, Arrival], downloads: Iterable[str]) -> Arrival:
+def _arrival(entry: _File, known: Mapping[str, Arrival], downloads: Iterable[str]) -> Arrival:
     """Return what the platform says of a file; `known` is what Gradescope says of files and folders."""
     listed = next((known[path] for path in _above(entry.path) if path in known), None)
     if listed is not None:
@@ -381,13 +381,13 @@ def _arrival(entry: _Entry, known: Mapping[str, Arrival], downloads: Iterable[st
     for download in downloads:
         if entry.path.startswith(download):
             first, below, _ = entry.path.removeprefix(download).partition("/")
-            platform = _marked(first, is_file=not below)
+            platform = _parse_platform(first, is_file=not below)
             if platform and platform.sender:
                 return Arrival(file=entry.path, senders=(platform.sender,), late=platform.late)
     return Arrival(file=entry.path)
 
 
-def _timed(arrival: Arrival, entry: _Entry, told: Times, *, trust_dates: bool) -> Arrival:
+def _add_time(arrival: Arrival, entry: _File, told: Times, *, trust_dates: bool) -> Arrival:
     """Return the arrival with the best time that is known.
 
     Canvas and Moodle date the files of their zips at the moment of the download, so such a date tells nothing.
@@ -421,7 +421,7 @@ def _logins(stem: str, exercises: Sequence[str]) -> Iterator[str]:
             yield login
 
 
-def _gradescope(entries: Sequence[_Entry], downloads: Set[str]) -> tuple[Mapping[str, Arrival], set[str]]:
+def _gradescope(entries: Sequence[_File], downloads: Set[str]) -> tuple[Mapping[str, Arrival], set[str]]:
     """Return what Gradescope's lists say, by the path of a folder, and the paths of these lists.
 
     A list anywhere but in a download itself is a student's file. One that cannot be read stays a file like others.
@@ -445,16 +445,16 @@ def _gradescope(entries: Sequence[_Entry], downloads: Set[str]) -> tuple[Mapping
     return known, listings
 
 
-_People = dict[int, dict[str, str]]
+_Owners = dict[int, dict[str, str]]
 
 
-def _facts(data: bytes) -> Mapping[str, tuple[_People, datetime | None]]:
+def _facts(data: bytes) -> Mapping[str, tuple[_Owners, datetime | None]]:
     """Return submitters and time by submission.
 
     From the events of the parser: building objects would follow aliases and nesting as deep as a file has them.
     """
     fields = {":name": "name", ":sid": "id", ":email": "email"}
-    people: dict[str, _People] = {}
+    people: dict[str, _Owners] = {}
     moments: dict[str, datetime] = {}
     place: list[str | int | None] = []  # the key or index in each open collection; None: a key comes next
     for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):

@@ -143,7 +143,7 @@ class Answer:
         return self.exercise.id
 
 
-def escaped(name: str) -> str:
+def escape_name(name: str) -> str:
     """Return a file's name as text: a byte that is not UTF-8 becomes `\\xff`, and a backslash two.
 
     So no two files of a folder share a name.
@@ -183,8 +183,8 @@ def parse_manifest(data: bytes) -> Manifest | FileManifest:
         raise Rejected("manifest", f"{MANIFEST} is not strict JSON: {_REMEDY}.") from None
     recipe = value.get("recipe") if isinstance(value, dict) else None
     if isinstance(recipe, str) and recipe in _written_exercises():
-        return _validated(value, FileManifest)
-    return _validated(value, Manifest)
+        return _validate(value, FileManifest)
+    return _validate(value, Manifest)
 
 
 @cache
@@ -192,7 +192,7 @@ def _written_exercises() -> frozenset[str]:
     return frozenset(file_exercise_ids())
 
 
-def _validated(value: Any, form: type[_AnyManifest]) -> _AnyManifest:
+def _validate(value: Any, form: type[_AnyManifest]) -> _AnyManifest:
     version = value.get("format_version") if isinstance(value, dict) else None
     if isinstance(version, int) and not isinstance(version, bool) and version != FORMAT_VERSION:
         message = f"{MANIFEST} has another format version: hand in with the current suite."

@@ -170,7 +170,7 @@ class _Cluster:
         except UserError as error:  # the data set is not on this machine
             self._unsent.append((request, Replay(status="XX", message=str(error))))
 
-    def finished(self) -> Made:
+    def wait_for_one(self) -> Made:
         """Wait until a replay is finished. Raises `UserError` if the cluster is gone or has an unfit worker."""
         from distributed import wait
 
@@ -180,7 +180,7 @@ class _Cluster:
             with suppress(TimeoutError, CancelledError):
                 wait(list(self._sent), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
             self._wait_for_a_worker()
-        return self._sent.pop(done[0]), self._received(done[0])
+        return self._sent.pop(done[0]), self._receive(done[0])
 
     def close(self) -> None:
         """Take back what is not finished."""
@@ -218,7 +218,7 @@ class _Cluster:
         }  # fmt: skip
         return self._client.submit(replay, json.dumps(job).encode(), *self._files.get(dataset, ()), pure=False)
 
-    def _received(self, future: Any) -> Replay:
+    def _receive(self, future: Any) -> Replay:
         """Return the replay that a worker made. Raises `UserError` if it could not make any."""
         from distributed import KilledWorker
 

@@ -5,11 +5,11 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from grader.sandbox import Status
+from grader.sandbox import RunStatus
 from harness.formats.toml_file import StrictModel
 from harness.run.metrics_log import Record, parse_log
 
-Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
+JsonNumber = float | Literal["NaN", "Infinity", "-Infinity"] | None
 
 
 class CheckResult(StrictModel):
@@ -17,15 +17,15 @@ class CheckResult(StrictModel):
 
     check: str
     outcome: str = ""
-    figures: Mapping[str, Number | str | bool] = Field(default_factory=dict)
+    figures: Mapping[str, JsonNumber | str | bool] = Field(default_factory=dict)
     problem: str = ""
 
 
 class SplitFigures(StrictModel):
     """Loss and accuracy on one split; the accuracy of a regression is None."""
 
-    loss: Number
-    accuracy: Number
+    loss: JsonNumber
+    accuracy: JsonNumber
 
 
 class Evaluation(StrictModel):
@@ -44,7 +44,7 @@ class Replay(StrictModel):
     that another attempt would end alike. `seconds` is what all its runs used of the time of a submission.
     """
 
-    status: Status
+    status: RunStatus
     message: str = ""
     log: str = ""
     log_sha256: str | None = None

@@ -20,12 +20,12 @@ from grader.replay.inside import INSIDE
 from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.replay.request import RUN_LIMITS, Request
 from grader.sandbox import (
-    Command,
     ForkingSandbox,
     Interpreter,
     Limits,
+    SandboxCommand,
     SandboxResult,
-    Stopped,
+    SandboxStopped,
     StopSignal,
     run_in_sandbox,
     running_python,
@@ -33,12 +33,12 @@ from grader.sandbox import (
 from grader.syntax.plain_edit import plain_edit
 from harness.canonical_setup import run_environment
 from harness.checks import mechanism_checks
-from harness.errors import UserError, naming
+from harness.errors import UserError, name_place
 from harness.recipes.suite import PACKAGES
 from harness.submission.check_run import shape_fault
 from harness.submission.limits import LOG_BYTES, MIB
 
-Sandbox = Callable[[Command, StopSignal | None], SandboxResult]
+Sandbox = Callable[[SandboxCommand, StopSignal | None], SandboxResult]
 Engine = Literal["warm", "fresh"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
@@ -61,13 +61,13 @@ class Replayer:
         self._stop = StopSignal()
 
     def stop(self) -> None:
-        """End the replays that any thread is making, with `Stopped`. No more can be made afterwards."""
+        """End the replays that any thread is making, with `SandboxStopped`. No more can be made afterwards."""
         self._stop.set()
 
     def replay(self, request: Request) -> Replay:
         """Make a replay; a failure that is not the experiment's own becomes the status XX.
 
-        Raises `Stopped`, and `OSError` for a disk that is full or read-only.
+        Raises `SandboxStopped`, and `OSError` for a disk that is full or read-only.
         """
         replay = self._replay(request)
         if (message := without_folders(replay.message)) != replay.message:  # students' pages show it
@@ -77,13 +77,13 @@ class Replayer:
     def _replay(self, request: Request) -> Replay:
         try:
             replay = self.make(request)
-        except Stopped:
+        except SandboxStopped:
             raise
         except UserError as error:  # the data set is not on this machine
             return Replay(status="XX", message=str(error))
         except Exception as error:
             if isinstance(error, OSError) and error.errno in _NO_DISK:
-                with naming(Path(tempfile.gettempdir())):  # where a run without a sandbox writes
+                with name_place(Path(tempfile.gettempdir())):  # where a run without a sandbox writes
                     raise
             traceback.print_exc()
             return Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
@@ -97,13 +97,13 @@ class Replayer:
 
         Raises `UserError` if the data set is not on this machine.
         """
-        runs = _Runs(request, self)
+        runs = _RequestRuns(request, self)
         replay = runs.make()
         if replay.status in ("XX", "SG") and not replay.lasting and runs.left > 0:
             replay = runs.make()
         return replay.model_copy(update={"seconds": round(request.seconds - runs.left, 2)})
 
-    def run(self, command: Command) -> SandboxResult:
+    def run(self, command: SandboxCommand) -> SandboxResult:
         """Run a script in the sandbox until `stop`; see `grader.sandbox.run_in_sandbox`."""
         return self._sandbox(command, self._stop)
 
@@ -112,7 +112,7 @@ class _TimeUp(Exception):
     """The runs of a request used up its time."""
 
 
-class _Runs:
+class _RequestRuns:
     """All runs that one request needs; they share its time, of which `left` seconds are left."""
 
     def __init__(self, request: Request, replayer: Replayer) -> None:
@@ -142,7 +142,7 @@ class _Runs:
         result = self._run(script, {"job.json": json.dumps(job).encode()})
         if result.status != "OK":
             ours = request.trusted or request.source == request.recipe.healthy_source()
-            replay = _unfinished(result, ours=ours)
+            replay = _failed_replay(result, ours=ours)
             # Under these settings our own code needs more than there is.
             lasting = replay.status == "XX" and result.status in ("TO", "ML", "OL") and not request.is_ours
             return replay.model_copy(update={"lasting": lasting})
@@ -186,7 +186,7 @@ class _Runs:
             raise _TimeUp
         inputs = {**inputs, **self._replayer.data.inputs(self._dataset)}
         limits = replace(self._replayer.limits, seconds=self.left)
-        result = self._replayer.run(Command(INSIDE / script, replay_interpreter(), inputs, limits))
+        result = self._replayer.run(SandboxCommand(INSIDE / script, replay_interpreter(), inputs, limits))
         self.left -= result.seconds
         return result
 
@@ -253,7 +253,7 @@ def _read_behaviour(result: SandboxResult) -> Replay:
         return Replay(status="RE", message=f"the probes left no whole result ({type(error).__name__})")
 
 
-def _unfinished(result: SandboxResult, *, ours: bool) -> Replay:
+def _failed_replay(result: SandboxResult, *, ours: bool) -> Replay:
     message = result.files.get("error.txt", b"").decode("utf-8", "replace") or result.message
     if ours:  # the suite's own code never fails by itself
         last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]

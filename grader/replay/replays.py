@@ -22,11 +22,11 @@ from pydantic import ValidationError
 
 from grader.intake.handed_in import HandedIn
 from grader.intake.submission import Submission
-from grader.progress import Progress
+from grader.progress import ProgressBar
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.request import Request
-from harness.errors import naming
+from harness.errors import name_place
 from harness.files import cache_folder, write_whole
 from harness.formats.toml_file import StrictModel
 
@@ -41,8 +41,8 @@ KEPT_DAYS = 60.0
 _QUEUED = 4  # replays for each local worker: it finds the next one while the grader reads and scores
 _WAITING = 2  # items for each queued replay; a submission takes 0.4 MB
 _IN_MEMORY = 64  # replays that were used last: 5 MB
-Record = TypeVar("Record", bound=StrictModel)
-Item = TypeVar("Item")
+CacheRecord = TypeVar("CacheRecord", bound=StrictModel)
+Queued = TypeVar("Queued")
 Result = TypeVar("Result")
 
 
@@ -57,7 +57,7 @@ class Executor(Protocol):
     def submit(self, request: Request) -> None:
         """Make a replay as soon as a worker is free."""
 
-    def finished(self) -> Made:
+    def wait_for_one(self) -> Made:
         """Wait until one of the submitted replays is finished, and return it."""
         ...
 
@@ -66,10 +66,10 @@ class Executor(Protocol):
 
 
 @dataclass(frozen=True)
-class Waiting(Generic[Item]):
+class Waiting(Generic[Queued]):
     """An item that cannot go on before these replays are made. There is at least one."""
 
-    item: Item
+    item: Queued
     requests: Sequence[Request]
 
 
@@ -93,7 +93,7 @@ class Replays:
         """Return whether the replay of a request is known."""
         return self._find(request) is not None
 
-    def make(self, stage: str, wanted: Iterable[Request], progress: Progress) -> None:
+    def make(self, stage: str, wanted: Iterable[Request], progress: ProgressBar) -> None:
         """Make the replays that are missing, as a stage of the progress.
 
         Raises what stopped it (Ctrl-C, a full disk); finished replays are kept.
@@ -108,7 +108,7 @@ class Replays:
             progress.done()
 
     def as_ready(
-        self, items: Iterable[Item], attempt: Callable[[Item], Result | Waiting[Item]]
+        self, items: Iterable[Queued], attempt: Callable[[Queued], Result | Waiting[Queued]]
     ) -> Generator[Result, None, None]:
         """Yield what `attempt` returns for each item; if it returns `Waiting`, make the replays and attempt it again.
 
@@ -116,10 +116,10 @@ class Replays:
         disk); finished replays are kept.
         """
         to_do = deque(items)
-        waiting: list[Waiting[Item]] = []
+        waiting: list[Waiting[Queued]] = []
         asked: set[str] = set()
 
-        def blocked(one: Waiting[Item]) -> bool:
+        def blocked(one: Waiting[Queued]) -> bool:
             return any(request.key in asked for request in one.requests)
 
         with closing(self._executor()) as executor:
@@ -137,7 +137,7 @@ class Replays:
                             asked.add(request.key)
                             executor.submit(request)
                 if waiting:
-                    request, replay = executor.finished()
+                    request, replay = executor.wait_for_one()
                     self._keep(request, replay)
                     asked.remove(request.key)
                     to_do.extendleft(one.item for one in reversed(waiting) if not blocked(one))
@@ -178,7 +178,7 @@ class LocalExecutor:
         """Make a replay as soon as a thread is free."""
         self._running[self._pool.submit(self._replayer.replay, request)] = request
 
-    def finished(self) -> Made:
+    def wait_for_one(self) -> Made:
         """Wait until one of the replays is finished, and return it."""
         future = next(as_completed(self._running))
         return self._running.pop(future), future.result()
@@ -200,17 +200,17 @@ def default_folder() -> Path:
     return cache_folder("TRAINWRECK_REPLAYS", "replays")
 
 
-class Cache(Generic[Record]):
+class Cache(Generic[CacheRecord]):
     """Records of one kind in a folder, each under the SHA-256 of everything that determines it.
 
     A damaged entry counts as missing. Any number of processes may share the folder.
     """
 
-    def __init__(self, folder: Path, kind: type[Record]) -> None:
+    def __init__(self, folder: Path, kind: type[CacheRecord]) -> None:
         self._folder = folder
         self._kind = kind
 
-    def get(self, key: str) -> Record | None:
+    def get(self, key: str) -> CacheRecord | None:
         """Return the record of a key, or None if it is missing or damaged."""
         path = self._path(key)
         try:
@@ -225,14 +225,14 @@ class Cache(Generic[Record]):
                 os.utime(path)  # the time of the last use decides when it is deleted
         return record
 
-    def put(self, key: str, record: Record) -> None:
+    def put(self, key: str, record: CacheRecord) -> None:
         """Keep a record. Raises `OSError`, which names the place, if the folder cannot be written to."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():  # replacing it would raise an error that names another file
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         body = record.model_dump_json().encode()
-        with naming(self._folder):
+        with name_place(self._folder):
             write_whole({path: hashlib.sha256(body).hexdigest().encode() + b"\n" + body}, durable=False)
 
     def _path(self, key: str) -> Path:

@@ -56,7 +56,7 @@ behaviours.
 """
 
 OWN: tuple[Role, Role, Role] = ("own broken", "own reference", "own fixed")
-Kind = Literal["run", "checks", "behaviour"]
+ReplayKind = Literal["run", "checks", "behaviour"]
 
 _loaded = cache(load_recipe)
 _CPUINFO = Path("/proc/cpuinfo")
@@ -80,7 +80,7 @@ class Request:
     tree: str
     trusted: bool
     repetition: int = 0
-    kind: Kind = "run"
+    kind: ReplayKind = "run"
     seconds: float = RUN_LIMITS.seconds
 
     @property
@@ -116,7 +116,7 @@ class Request:
 
 
 @cache
-def _environment(kind: Kind) -> str:
+def _environment(kind: ReplayKind) -> str:
     """Return what all replays on this machine depend on: harness, scripts, held-out data, limits, versions.
 
     The sources of the experiment are in the request, a run makes no check, no replay prints one, and none compares.
@@ -157,7 +157,7 @@ def own_settings(recipe: Recipe, dataset: str) -> RunSettings:
     return RunSettings(seed=recipe.seed, dataset=dataset)
 
 
-def check_request(request: Request, kind: Kind = "checks") -> Request:
+def check_request(request: Request, kind: ReplayKind = "checks") -> Request:
     """Return the request for the checks, or for the behaviour, of a source at the recipe's own settings.
 
     So neither depends on a seed, a number of epochs or a batch size that a student chose in place of editing them.

@@ -30,7 +30,7 @@ def excerpts(page: str, reason: str, key: str = "") -> list[tuple[str, str, Mark
     lines = set(map(int, _LINE.findall(reason)))
     found = _sections(page)
     return [
-        (name, heading, Markup(_marked(_with_lines(found[name], lines), words)))
+        (name, heading, Markup(_mark_words(_with_lines(found[name], lines), words)))
         for name, heading in _PARTS.items()
         if name in found
     ]
@@ -61,7 +61,7 @@ def _sections(page: str) -> dict[str, str]:
     return found
 
 
-def _marked(html: str, words: Iterable[str]) -> str:
+def _mark_words(html: str, words: Iterable[str]) -> str:
     if not words:
         return html
     ordered = sorted((str(escape(word)) for word in words), key=lambda word: (-len(word), word))

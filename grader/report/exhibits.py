@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from grader.score.scoring import Score
 from grader.score.verdict import Criteria, Criterion, CriterionScore, Exhibits, SubmissionScore
-from harness.errors import naming
+from harness.errors import name_place
 
 _CRITERIA = TypeAdapter(dict[Criterion, CriterionScore])
 
@@ -35,7 +35,7 @@ class KeptExhibits(Mapping[str, Exhibits]):
 
         Raises `OSError` that names the folder if its disk is full.
         """
-        with naming(Path(tempfile.gettempdir())):
+        with name_place(Path(tempfile.gettempdir())):
             start = self._file.seek(0, os.SEEK_END)
             size = self._file.write(_CRITERIA.dump_json({**score.row.criteria}))
             pickle.dump(score.exhibits, self._file)

@@ -12,13 +12,13 @@ from typing import Literal
 
 from pydantic_core import to_json
 
-from grader.report.text import clipped, late_words, points
-from grader.score.identity import left_out, same_name
-from grader.score.verdict import UNCOUNTED, Check, Flag, Scores, SubmissionScore, criteria_in
+from grader.report.text import clip, late_words, points
+from grader.score.identity import find_left_out, same_name
+from grader.score.verdict import UNCOUNTED, Flag, RubricItem, Scores, SubmissionScore, criteria_in
 from harness.recipes.personal import login
 from harness.submission.document import visible
 
-Platform = Literal["canvas", "moodle"]
+GradebookPlatform = Literal["canvas", "moodle"]
 GRADEBOOK = "gradebook.csv"
 COLUMNS = ("student", "recipe", "submission", "status", "total")  # then the criteria and what else decides
 _FEEDBACK_LIMIT = 4000  # characters
@@ -32,13 +32,13 @@ _FORMULA = re.compile(r"""(^|[;\t\n])(?=(?:[^\S\t\n]|["'])*[=+\-@\uff1d\uff0b\uf
 def gradebook(scores: Scores) -> bytes:
     """Return `gradebook.csv`: one row a submission, RFC 4180, UTF-8 with the byte order mark that Excel needs.
 
-    It leaves out the submissions of `left_out`. Open points are an empty cell, never 0. The total is the sum of the
+    Submissions of `find_left_out` are not in it. Open points are an empty cell, never 0. The total is the sum of the
     criteria less `limit` (what a limit of the rubric keeps back) and lateness, unless `decided` says something else.
     Text that a spreadsheet would compute is defused; see `cell`.
     """
     criteria = criteria_in(scores.submissions)
     rows = []
-    for row in _counting(scores):
+    for row in _counting_rows(scores):
         earned = [row.criteria[name].points if name in row.criteria else None for name in criteria]
         flags = " | ".join(f"{flag.id}: {flag.message}" for flag in row.flags)
         texts = map(cell, (row.student, row.recipe, row.submission, row.status))
@@ -59,7 +59,7 @@ def gradebook_json(scores: Scores) -> bytes:
             "decided": row.reason if row.rule else "",
             "flags": [asdict(flag) for flag in row.flags],
         }
-        for row in _counting(scores)
+        for row in _counting_rows(scores)
     ]
     return to_json(rows, indent=1, inf_nan_mode="null") + b"\n"
 
@@ -93,8 +93,8 @@ def pseudonymous(scores: Scores, secret: str) -> Scores:
     return replace(scores, submissions=tuple(sorted(rows, key=lambda row: row.submission)), decisions=(), changes=())
 
 
-def _counting(scores: Scores) -> list[SubmissionScore]:
-    outside = left_out(scores.submissions)
+def _counting_rows(scores: Scores) -> list[SubmissionScore]:
+    outside = find_left_out(scores.submissions)
     return [row for row in scores.submissions if row.submission not in outside and row.status != "not drawn"]
 
 
@@ -145,7 +145,7 @@ def is_excused(found: Mapping[str, SubmissionScore | None], exercises: Sequence[
     return bool(rows) and all(row is not None and row.status == "excused" for row in rows)
 
 
-def export(scores: Scores, platform: Platform) -> bytes:
+def export(scores: Scores, platform: GradebookPlatform) -> bytes:
     """Return the table that a platform imports: one row a student, one column a recipe.
 
     A student's name stands where the platform looks for the login. Open points are no grade, never 0. The submissions
@@ -162,7 +162,7 @@ def not_exported(scores: Scores) -> dict[str, str]:
     one cell, neither gets it. Of a rejected archive only the sender says whose it is; Moodle refuses a whole file for a
     login that it does not know.
     """
-    found = left_out(scores.submissions)
+    found = find_left_out(scores.submissions)
     rows = [row for row in scores.submissions if row.submission not in found]
     found |= {row.submission: row.reason for row in rows if row.status == "rejected" or not row.recipe}
     rows = [row for row in rows if row.submission not in found]
@@ -241,10 +241,10 @@ def feedback(row: SubmissionScore) -> str:
         if check.outcome != "passed" or check.comment
     ]
     words = " ".join(filter(None, [late_words(row.late), row.reason, *lost])) or "Every check passed."
-    return html.escape(clipped(words, _FEEDBACK_LIMIT), quote=False)
+    return html.escape(clip(words, _FEEDBACK_LIMIT), quote=False)
 
 
-def check_words(check: Check) -> str:
+def check_words(check: RubricItem) -> str:
     """Return why a check earned what it did, how to earn the rest, and the instructor's comment, as one text."""
     parts = (check.reason, check.remedy, check.comment and f"Your instructor: {check.comment}")
     return visible(" ".join(part for part in parts if part))

@@ -31,7 +31,7 @@ People = Mapping[str, tuple[str, str]]  # name and section by login
 
 
 @dataclass(frozen=True)
-class Item:
+class ExerciseFigures:
     """The figures of one exercise; None where there are too few submissions.
 
     graded: how many count. discrimination: from -1 to 1. attempts: files per student. hours: the median
@@ -73,7 +73,7 @@ def matrix(scores: Scores, people: People) -> tuple[list[str], list[list[str]], 
     return ["Student", "Name", "Section", *exercises, "Grade"], lines, means
 
 
-def items(scores: Scores) -> list[Item]:
+def items(scores: Scores) -> list[ExerciseFigures]:
     """Return the figures of each exercise that somebody handed in, sorted."""
     students = students_of(scores)
     exercises = exercises_of(students)
@@ -85,7 +85,7 @@ def items(scores: Scores) -> list[Item]:
     return [_item(name, place, totals, attempts[name]) for place, name in enumerate(exercises)]
 
 
-def item_cells(item: Item) -> list[str]:
+def item_cells(item: ExerciseFigures) -> list[str]:
     """Return the figures of an exercise as text, in the order of `ITEM_COLUMNS`."""
 
     def interval(pair: Interval | None, digits: int) -> str:
@@ -106,7 +106,7 @@ def item_cells(item: Item) -> list[str]:
 
 def _item(
     name: str, place: int, totals: Sequence[Sequence[float | None]], attempts: Sequence[Sequence[datetime | None]]
-) -> Item:
+) -> ExerciseFigures:
     own = [row[place] for row in totals]
     graded = [total for total in own if total is not None]
     rest = [[one for at, one in enumerate(row) if at != place and one is not None] for row in totals]
@@ -117,7 +117,7 @@ def _item(
         for moments in attempts
         for before, after in pairwise(sorted(filter(None, moments)))
     ]
-    return Item(
+    return ExerciseFigures(
         exercise=name,
         graded=len(graded),
         mean=fmean(graded) if graded else None,

@@ -10,7 +10,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
-from grader.report.text import clipped
+from grader.report.text import clip
 from harness.errors import UserError
 from harness.submission.document import EMBEDDED, visible
 from harness.submission.report import body_of, split_report
@@ -72,20 +72,20 @@ class _Renderer(RendererHTML):
     """Renders headings and pictures as a page needs them; each method is for the tokens of its name."""
 
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f"<{_lowered(tokens[idx])}>"
+        return f"<{_heading_tag(tokens[idx])}>"
 
     def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f"</{_lowered(tokens[idx])}>\n"
+        return f"</{_heading_tag(tokens[idx])}>\n"
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         address = str(tokens[idx].attrs["src"])
         if not EMBEDDED.fullmatch(address):
-            return str(escape(f"[picture: {clipped(address, 80)}]"))
+            return str(escape(f"[picture: {clip(address, 80)}]"))
         alternative = self.renderInlineAsText(tokens[idx].children or [], options, env)
-        described = escape(clipped(alternative or "a picture of the report", 300))
+        described = escape(clip(alternative or "a picture of the report", 300))
         return f'<img alt="{described}" src="{address}">'
 
 
-def _lowered(token: Token) -> str:
+def _heading_tag(token: Token) -> str:
     """Return the tag of a heading: the report stands under one of level 2."""
     return f"h{min(6, int(token.tag[1]) + 2)}"

@@ -10,13 +10,13 @@ from typing import get_args
 
 from markupsafe import Markup
 
-from grader.replay.replay import Number
+from grader.replay.replay import JsonNumber
 from grader.report.items import ITEM_COLUMNS, People, item_cells, items, matrix
 from grader.report.markdown import shown_report
 from grader.report.standing import StudentStanding
 from grader.report.text import (
     MISSING,
-    clipped,
+    clip,
     file_stem,
     late_words,
     pill,
@@ -30,7 +30,7 @@ from grader.report.text import (
 from grader.score.identity import SAME_STUDENT, own_flags
 from grader.score.schedule import Schedule, local_time
 from grader.score.similarity import NOTHING_ALIKE, Likeness, groups_of
-from grader.score.verdict import ABSENT, Check, Exhibits, Scores, Status, SubmissionScore, criteria_in
+from grader.score.verdict import ABSENT, Exhibits, RowStatus, RubricItem, Scores, SubmissionScore, criteria_in
 from harness.page.charts import WIDE, ChartSource, DrawnLine, LineChart, Mark, make_axis
 from harness.page.run_data import number
 from harness.recipes.personal import login
@@ -48,7 +48,7 @@ Facts = Mapping[str, str | int | float | bool | None]
 
 
 @dataclass(frozen=True)
-class Row:
+class PageRow:
     """A line of the table: a score, its page, and the points of the criteria (None: open, or not in its rubric).
 
     name: the student's, beside the login, if a roster tells it. arrival: when it came in, and whether it counts.
@@ -76,10 +76,10 @@ def render_class_page(
     shown = [row for row in scores.submissions if row.status != "not drawn"]
     by_name = sorted(shown, key=lambda row: (row.student or row.submission, row.recipe, row.submission))
     rows = [
-        Row(
+        PageRow(
             score=row,
             name=people.get(login(row.student or ""), ("", ""))[0],
-            recipe=clipped(row.recipe, _NAME_LIMIT),
+            recipe=clip(row.recipe, _NAME_LIMIT),
             page=f"{file_stem(row.submission)}.html",
             criteria=tuple(row.criteria[name].points if name in row.criteria else None for name in criteria),
             arrival=_shortly(row, scores.zone),
@@ -96,7 +96,7 @@ def render_class_page(
             "rows": rows,
             "criteria": criteria,
             "counts": {
-                status: statuses[status] for status in get_args(Status) if statuses[status] or status not in ABSENT
+                status: statuses[status] for status in get_args(RowStatus) if statuses[status] or status not in ABSENT
             },
             "mean": fmean(totals) if totals else None,
             "median": median(totals) if totals else None,
@@ -110,20 +110,20 @@ def render_class_page(
             "items": _cells(map(item_cells, items(scores)), 60),
             "plot_height": _PLOT_HEIGHT,
             "mean_columns": ["Exercise", "n", "Total", *(name.capitalize() for name in every)],
-            "means": [
-                (clipped(recipe, 60), graded, *map(tenths, figures)) for recipe, graded, figures in means(counting)
-            ],
+            "means": [(clip(recipe, 60), graded, *map(tenths, figures)) for recipe, graded, figures in means(counting)],
             "lost": lost_checks(counting),
             "groups": list(_groups(rows)),
             "recipes": sorted({row.recipe for row in rows if row.recipe}),
-            "changes": [_shown(one.submission, f"{one.before} → {one.after}", one.why) for one in scores.changes],
-            "upgrade": clipped(scores.upgrade, _REASON_LIMIT),
+            "changes": [_wait_notes(one.submission, f"{one.before} → {one.after}", one.why) for one in scores.changes],
+            "upgrade": clip(scores.upgrade, _REASON_LIMIT),
             "unfit": [one for one in scores.decisions if one.state == "not applied"],
             "decisions": [
-                _shown(
+                _wait_notes(
                     one.submission,
                     f"{one.about}: {one.says}. {one.comment}",
-                    " · ".join(word for word in (one.who, decided_at(one.when, scores.zone), one.state) if word),
+                    " · ".join(
+                        word for word in (one.who, format_decision_time(one.when, scores.zone), one.state) if word
+                    ),
                 )
                 for one in scores.decisions
             ],
@@ -140,7 +140,7 @@ def _by_student(scores: Scores, people: People) -> dict[str, object]:
     """Return the matrix of students and exercises, and the mean of each section, as the page shows them."""
     columns, lines, sections = matrix(scores, people)
     return {
-        "matrix_columns": [clipped(name, 40) for name in columns],
+        "matrix_columns": [clip(name, 40) for name in columns],
         "matrix": _cells(lines, 80),
         "sections": _cells(sections, 40) if len(sections) > 1 else [],
     }
@@ -200,7 +200,7 @@ def lost_checks(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, in
         judged = [points for points in every if points is not None]
         lost = sum(points > 0 for points in judged)
         mean, share = (fmean(judged), lost / len(judged)) if judged else (0.0, 0.0)
-        name = f"{clipped(titles[address], 200)} ({address})"
+        name = f"{clip(titles[address], 200)} ({address})"
         line = (name, f"{lost} of {len(judged)}", tenths(mean), len(every) - len(judged))
         ranked.append(((-share, -mean), line))
     return [line for _, line in sorted(ranked, key=lambda item: item[0])]
@@ -217,7 +217,7 @@ def hardest(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, str, str]]:
         middle, share = median(totals) if totals else None, fmean(judged) if judged else None
         fixed = f"{sum(judged)} of {len(judged)}" if judged else MISSING
         order = (101.0 if middle is None else middle, 1.0 if share is None else share)
-        ranked.append((order, (clipped(recipe, 60), len(found), tenths(middle), fixed)))
+        ranked.append((order, (clip(recipe, 60), len(found), tenths(middle), fixed)))
     return [line for _, line in sorted(ranked, key=lambda item: item[0])]
 
 
@@ -294,7 +294,7 @@ def arrival_words(row: SubmissionScore, zone: tzinfo = UTC) -> str:
     return " ".join(filter(None, words))
 
 
-def decided_at(when: str, zone: tzinfo) -> str:
+def format_decision_time(when: str, zone: tzinfo) -> str:
     """Return when something was decided, as pages show it; what somebody typed in another form stays as it is."""
     try:
         moment = datetime.fromisoformat(when)
@@ -303,7 +303,7 @@ def decided_at(when: str, zone: tzinfo) -> str:
     return local_time(moment, zone) if moment.tzinfo else when
 
 
-def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
+def _groups(rows: Sequence[PageRow]) -> Iterator[tuple[str, list[tuple[PageRow, str]]]]:
     """Yield what an instructor looks at, each with a title and its rows: open checks, rejected, flags, decisions."""
     checks = [
         (row, f"{name}.{check.id}", check)
@@ -324,7 +324,7 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
         if row.score.status == "not judged" and row.score.submission not in named
     ]
     rejected = [(row, row.score.reason) for row in rows if row.score.status == "rejected"]
-    flags: dict[str, list[tuple[Row, str]]] = {}
+    flags: dict[str, list[tuple[PageRow, str]]] = {}
     for row in rows:
         for flag in row.score.flags:
             flags.setdefault(flag.id, []).append((row, flag.message))
@@ -337,11 +337,11 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
     for title, lines in (
         ("Waits for you: decide with grader review, then score again", waiting),
         ("Rejected: the grader cannot read the archive", rejected),
-        *((f"Flag: {clipped(id, 100).replace('_', ' ')}", flagged) for id, flagged in sorted(flags.items())),
+        *((f"Flag: {clip(id, 100).replace('_', ' ')}", flagged) for id, flagged in sorted(flags.items())),
         ("Decided by an instructor", decided),
     ):
         if lines:
-            yield title, [(row, clipped(words, _REASON_LIMIT)) for row, words in lines]
+            yield title, [(row, clip(words, _REASON_LIMIT)) for row, words in lines]
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -383,7 +383,7 @@ def render_submission(
             "warning": facts.get("warning"),
             "exhibits": exhibits,
             "findings": [
-                (clipped(one.caption, 200), _cells([one.columns], 60)[0], _cells(one.rows[:200], 400))
+                (clip(one.caption, 200), _cells([one.columns], 60)[0], _cells(one.rows[:200], 400))
                 for one in exhibits.findings
             ],
             "lost": lost_points(row),
@@ -395,7 +395,7 @@ def render_submission(
             "source": [] if compared else plain_lines(fixed or ""),
             "measurements": [
                 (
-                    clipped(one.name, 300), measured(one.value), clipped(one.wanted, 200),
+                    clip(one.name, 300), format_measurement(one.value), clip(one.wanted, 200),
                     pill("met", "good") if one.good else pill("not met", "bad"),
                 )
                 for one in exhibits.measurements
@@ -414,10 +414,10 @@ def _request_form(row: SubmissionScore) -> str:
     return "\n".join((*lines, REQUEST_ENDS))
 
 
-def lost_points(row: SubmissionScore) -> list[tuple[str, Check | None]]:
+def lost_points(row: SubmissionScore) -> list[tuple[str, RubricItem | None]]:
     """Return what cost points, the most first: checks, each with its criterion, "limit" and "late" without a check."""
     every = ((name, check) for name, criterion in row.criteria.items() for check in criterion.checks)
-    lost: list[tuple[float, str, Check | None]] = [
+    lost: list[tuple[float, str, RubricItem | None]] = [
         (check.max - (check.points or 0.0), name, check)
         for name, check in every
         if check.points is None or check.points < check.max
@@ -450,22 +450,21 @@ def render_student(student: StudentStanding, page: Callable[[SubmissionScore], s
 def fact_rows(facts: Facts) -> list[tuple[str, str]]:
     """Return the rows of a table of provenance, sorted by name."""
     return [
-        (clipped(name, 200), MISSING if value is None else clipped(str(value), 2000))
-        for name, value in sorted(facts.items())
+        (clip(name, 200), MISSING if value is None else clip(str(value), 2000)) for name, value in sorted(facts.items())
     ]
 
 
-def measured(value: Number | str) -> str:
+def format_measurement(value: JsonNumber | str) -> str:
     """Return an outcome as it is, a number with six digits, its name if it is not finite, a dash for None."""
     if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
-        return clipped(value, 100)
+        return clip(value, 100)
     figure = number(value)
     return MISSING if figure is None else number_text(figure)
 
 
-def _shown(*cells: str) -> list[str]:
-    return [clipped(cell, _REASON_LIMIT) for cell in cells]
+def _wait_notes(*cells: str) -> list[str]:
+    return [clip(cell, _REASON_LIMIT) for cell in cells]
 
 
 def _cells(rows: Iterable[Iterable[str]], limit: int) -> list[list[str]]:
-    return [[clipped(cell, limit) for cell in row] for row in rows]
+    return [[clip(cell, limit) for cell in row] for row in rows]

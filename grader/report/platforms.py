@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.report.gradebook import Students, canvas_name, cell, csv_bytes, exercises_of, feedback, grade, is_excused
-from grader.report.text import clipped, file_stem, points
+from grader.report.text import clip, file_stem, points
 from grader.score.verdict import SubmissionScore
 from harness.errors import UserError, printable
 from harness.files import read_text
@@ -70,8 +70,8 @@ class _Cells:
         for name, text in ours.items():
             self.given.setdefault(name, {})[login(student)] = text
             if not _same(row[name], text):
-                before = clipped(row[name].strip(), 60) or "nothing"
-                self.changes.append(f"{printable(student)}, {printable(name)}: {before} -> {clipped(text, 60)}")
+                before = clip(row[name].strip(), 60) or "nothing"
+                self.changes.append(f"{printable(student)}, {printable(name)}: {before} -> {clip(text, 60)}")
         return True
 
     def _may_fill(self, student: str, column: str, there: str, ours: str) -> bool:
@@ -83,8 +83,7 @@ class _Cells:
         if there in ("", "-") or _same(there, ours) or self._overwrite or (own is not None and _same(there, own)):
             return True
         self.kept.append(
-            f"{who}: kept {clipped(there, 60)}, because no export wrote it. --overwrite replaces it with"
-            f" {clipped(ours, 60)}."
+            f"{who}: kept {clip(there, 60)}, because no export wrote it. --overwrite replaces it with {clip(ours, 60)}."
         )
         return False
 
@@ -120,7 +119,7 @@ def fill_canvas(
     most: _ROW = next((row for row in rows if "Points Possible" in row[header[0]]), {})
     person = header[: header.index("Section") + 1]
     columns = _columns(path, header[len(person) :], most, students, column, exercises)
-    found, notes = _matched(path, [row for row in rows if row["ID"].strip().isdigit()], students, names or {})
+    found, notes = _match_students(path, [row for row in rows if row["ID"].strip().isdigit()], students, names or {})
     filling = {one for counting in columns.values() for one in counting}
     notes += [
         f"{printable(one)} is in no column: name it with --exercise."
@@ -168,8 +167,8 @@ def fill_moodle(
     ceiling = next((name for name in header if name.casefold() == "maximum grade"), None)
     if ceiling is None:
         raise UserError(f"{path} has no column Maximum grade: give the assignment points, not a scale, and {how}.")
-    counting = _counting(students, exercises)
-    found, notes = _matched(
+    counting = _counting_exercises(students, exercises)
+    found, notes = _match_students(
         path, [row for row in rows if _PARTICIPANT.fullmatch(row["Identifier"])], students, names or {}
     )
     filled, places, cells = [], {}, _Cells(given or {}, overwrite=overwrite)
@@ -179,7 +178,7 @@ def fill_moodle(
             continue
         graded = [one for name in counting if (one := students[student].get(name)) is not None]
         words = [feedback(one) if len(counting) == 1 else f"{one.recipe}: {feedback(one)}" for one in graded]
-        changed = {"Grade": _scaled(value, row[ceiling]), "Feedback comments": cell(" | ".join(words))}
+        changed = {"Grade": _scale_grade(value, row[ceiling]), "Feedback comments": cell(" | ".join(words))}
         if not cells.fill(student, row, {name: text for name, text in changed.items() if name in header}):
             continue
         places[student] = row
@@ -248,10 +247,10 @@ def _columns(
         fit = "no column fits" if not fits else f"{len(fits)} columns fit"
         listed = ", ".join(map(printable, titles)) or "none"
         raise UserError(f"{path}: {fit}: name the one to fill with --column. There are: {listed}.")
-    return {fits[0]: _counting(students, exercises)}
+    return {fits[0]: _counting_exercises(students, exercises)}
 
 
-def _counting(students: Students, exercises: Sequence[str]) -> list[str]:
+def _counting_exercises(students: Students, exercises: Sequence[str]) -> list[str]:
     """Return the exercises that count. What one student hands in beside them must not change another's mean."""
     known = exercises_of(students)
     for one in exercises:
@@ -264,7 +263,9 @@ def _counting(students: Students, exercises: Sequence[str]) -> list[str]:
     return list(exercises or known)
 
 
-def _matched(path: Path, rows: Sequence[_ROW], students: Students, names: Names) -> tuple[dict[str, _ROW], list[str]]:
+def _match_students(
+    path: Path, rows: Sequence[_ROW], students: Students, names: Names
+) -> tuple[dict[str, _ROW], list[str]]:
     """Return each student's row, and a sentence about each student who has none. Nothing is guessed."""
     index = defaultdict(set)
     for place, row in enumerate(rows):
@@ -288,10 +289,10 @@ def _matched(path: Path, rows: Sequence[_ROW], students: Students, names: Names)
 
 def _canvas_grade(found: Mapping[str, SubmissionScore | None], counting: Sequence[str], most: str) -> str:
     """Return a student's cell: EX, which the import takes for excused, a grade, or ""."""
-    return "EX" if is_excused(found, counting) else _scaled(grade(found, counting), most)
+    return "EX" if is_excused(found, counting) else _scale_grade(grade(found, counting), most)
 
 
-def _scaled(value: float | None, most: str) -> str:
+def _scale_grade(value: float | None, most: str) -> str:
     """Return a grade of 100 as a cell of a column with this maximum; a maximum of 0 or "" scales nothing."""
     if value is None:
         return ""

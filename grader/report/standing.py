@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.report.gradebook import students_of
-from grader.report.text import clipped, points
+from grader.report.text import clip, points
 from grader.score.identity import STRANGER, same_name
 from grader.score.verdict import Scores, SubmissionScore
 from harness.recipes.personal import login
@@ -53,7 +53,7 @@ def standings(scores: Scores) -> Mapping[str, StudentStanding]:
         student: StudentStanding(
             names[student],
             {
-                name: _standing(rows, counting.get((student, name)))
+                name: _standing_of(rows, counting.get((student, name)))
                 for name, rows in sorted(found.items(), key=lambda item: by_exercise(item[0]))
             },
         )
@@ -72,7 +72,7 @@ def by_exercise(name: str) -> tuple[bool, str]:
     return name == NO_EXERCISE, name
 
 
-def _standing(rows: Sequence[SubmissionScore], counting: SubmissionScore | None) -> Standing:
+def _standing_of(rows: Sequence[SubmissionScore], counting: SubmissionScore | None) -> Standing:
     unread = [row for row in rows if row.status == "rejected"]
     others = [row for row in rows if row is not counting and row.is_there and row.status != "rejected"]
     if counting is not None and counting.is_there:
@@ -84,7 +84,7 @@ def _standing(rows: Sequence[SubmissionScore], counting: SubmissionScore | None)
         waits = "Your instructor decides whose file this is, or which of several files counts."
         return Standing("waits", f"waits. {waits}")
     if unread:
-        why = clipped(unread[-1].reason, 600)
+        why = clip(unread[-1].reason, 600)
         return Standing("unread", f"your file cannot be read. {why}")
     if any(row.status == "excused" for row in rows):
         return Standing("excused", "excused: it does not count")

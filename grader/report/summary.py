@@ -7,12 +7,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.intake.handed_in import NO_ARCHIVE, Found
+from grader.intake.handed_in import NO_ARCHIVE, FolderContent
 from grader.report.gradebook import GRADEBOOK
 from grader.report.write import INDEX
-from grader.score.identity import STRANGER, left_out
+from grader.score.identity import STRANGER, find_left_out
 from grader.score.verdict import ABSENT, Scores
-from harness.console.terminal import folded
+from harness.console.terminal import fold
 from harness.errors import printable
 
 _LISTED = 20  # lines of one kind at the end of the command
@@ -31,15 +31,15 @@ def _count_all(statuses: Mapping[str, int], others: int, ignored: Mapping[str, i
     return f"In all: {', '.join(parts)}."
 
 
-def print_summary(scores: Scores, found: Found, out: Path, decisions: Path) -> int:
+def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Path) -> int:
     """Print what was scored, what needs a person, and what to do next; return 1 if a submission waits, else 0."""
     console = Console()
     width = console.width if console.is_terminal else None
 
     def say(line: str) -> None:
-        console.print(folded(line, width, hang=4), markup=False, highlight=False, soft_wrap=True)
+        console.print(fold(line, width, hang=4), markup=False, highlight=False, soft_wrap=True)
 
-    def listed(title: str, lines: Sequence[str]) -> None:
+    def say_list(title: str, lines: Sequence[str]) -> None:
         if lines:
             say(title)
         for line in lines[:_LISTED]:
@@ -47,7 +47,7 @@ def print_summary(scores: Scores, found: Found, out: Path, decisions: Path) -> i
         if len(lines) > _LISTED:
             say(f"  and {len(lines) - _LISTED} more: the class page lists all")
 
-    listed(
+    say_list(
         f"Not applied, and kept in {decisions}:",
         [
             f"{printable(one.submission)}: your decision about {printable(one.about)} ({one.says}). {one.why}"
@@ -63,16 +63,16 @@ def print_summary(scores: Scores, found: Found, out: Path, decisions: Path) -> i
         if row.status == "not judged":
             say(f"  {printable(row.submission)}: {printable(row.reason, 600)}")
     rejected = [row for row in scores.submissions if row.status == "rejected" and row.submission not in others]
-    listed("Rejected:", [f"{printable(row.submission)}: {printable(row.reason, 200)}" for row in rejected])
+    say_list("Rejected:", [f"{printable(row.submission)}: {printable(row.reason, 200)}" for row in rejected])
     if scores.assignment and len(rejected) > sum(row.is_there for row in scores.submissions) / 2:
         say(f"Most files are rejected: are they those of {printable(scores.assignment)}?")
-    for name, why in left_out(scores.submissions).items():
+    for name, why in find_left_out(scores.submissions).items():
         say(f"  {printable(name)}: not in {GRADEBOOK} nor in an export. {printable(why, 600)}")
-    listed("No submission:", [f"{printable(name)}: {why}" for name, why in others.items()])
+    say_list("No submission:", [f"{printable(name)}: {why}" for name, why in others.items()])
     handed_in = [row for row in scores.submissions if row.arrival and row.submission not in others]
     flags = [(row.submission, flag.message) for row in handed_in for flag in row.flags if flag.id == STRANGER]
-    listed("Not on the roster:", [f"{printable(name)}: {printable(why)}" for name, why in flags])
-    listed("Names in the table of --times that no file has:", [printable(name) for name in found.unused])
+    say_list("Not on the roster:", [f"{printable(name)}: {printable(why)}" for name, why in flags])
+    say_list("Names in the table of --times that no file has:", [printable(name) for name in found.unused])
     arrivals = [row.arrival for row in handed_in if row.arrival]
     if scores.schedule and (timeless := [one for one in arrivals if one.submitted_at is None]):
         waits = sum(row.untimed for row in handed_in)
@@ -83,7 +83,7 @@ def print_summary(scores: Scores, found: Found, out: Path, decisions: Path) -> i
         )
     if scores.upgrade:
         say(f"The suite or the rubric has changed since the last scoring: {printable(scores.upgrade)}.")
-    listed(
+    say_list(
         "Changed since the last scoring:",
         [
             f"{printable(one.submission)}: {one.before} -> {one.after} ({printable(one.why, 300)})"

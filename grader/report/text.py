@@ -33,14 +33,14 @@ TEMPLATES = Path(__file__).parent / "templates"
 MARKER = '<meta name="generator" content="trainwreck grader">'
 
 
-def clipped(text: str, limit: int) -> str:
+def clip(text: str, limit: int) -> str:
     """Return at most `limit` characters of `visible(text)` on one line, with a note of how many are left out."""
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text) - limit} more characters)"
     return visible(text).replace("\n", " ").replace("\t", " ")
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """Return "1 case" or "2 cases"."""
     return f"{number} {noun}{'s' * (number != 1)}"
 
@@ -109,7 +109,7 @@ def render_pieces(
     code = _source(script, TEMPLATES) if script else ""
     policy = content_policy(style, code, pictures=pictures, forms=bool(forms))
     environment = page_environment(TEMPLATES, RUN_TEMPLATES, finalize=_finalize)
-    environment.filters |= {"points": points, "tenths": tenths, "clipped": clipped}
+    environment.filters |= {"points": points, "tenths": tenths, "clipped": clip}
     # Safe to insert unescaped: these files are ours and hold no closing tag.
     own = {"style": Markup(style), "script": Markup(code), "marker": Markup(MARKER), "missing": MISSING}
     pieces = environment.get_template(template).stream({**context, **own, "policy": policy})

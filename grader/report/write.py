@@ -10,14 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from grader.private import private_files, set_rights
-from grader.progress import Progress
+from grader.progress import ProgressBar
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
 from grader.report.items import People
 from grader.report.pages import render_class_page, render_similar_page, render_submission
 from grader.report.text import MARKER, file_stem
 from grader.score.similarity import NOTHING_ALIKE, Likeness
 from grader.score.verdict import SCORES, Exhibits, Scores, scores_json
-from harness.errors import UserError, naming, printable
+from harness.errors import UserError, name_place, printable
 from harness.files import scratch_path
 
 INDEX, SIMILAR_PAGE = "index.html", "similar.html"
@@ -35,7 +35,7 @@ def write_reports(
     titles: Mapping[str, str] | None = None,
     people: People | None = None,
     likeness: Likeness = NOTHING_ALIKE,
-    progress: Progress | None = None,
+    progress: ProgressBar | None = None,
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
@@ -44,14 +44,14 @@ def write_reports(
     The same input gives the same bytes. Whatever stops this leaves the earlier reports as they were. Raises
     `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
     """
-    progress, titles = progress or Progress(), titles or {}
+    progress, titles = progress or ProgressBar(), titles or {}
     check_reports_folder(out)
     folder = out.resolve()
     similar = [SIMILAR_PAGE] if likeness != NOTHING_ALIKE else []
     files = [INDEX, *similar, *(f"{file_stem(row.submission)}.html" for row in scores.submissions), GRADEBOOK, SCORES]
     scratch = scratch_path(folder)
     try:
-        with naming(out), private_files():
+        with name_place(out), private_files():
             scratch.mkdir(parents=True)
             progress.begin("pages", len(scores.submissions))
             for row in scores.submissions:
@@ -84,7 +84,7 @@ def rewrite_class(scores: Scores, out: Path, *, without: Collection[str]) -> Non
     scratch = scratch_path(folder)
     lost = {f"{file_stem(name)}.html" for name in without} | {SIMILAR_PAGE}
     try:
-        with naming(out), private_files():
+        with name_place(out), private_files():
             scratch.mkdir()
             for path in folder.glob("*.html"):
                 if path.name not in lost:
@@ -170,7 +170,7 @@ def _foreign_files(folder: Path, names: Collection[str] = ()) -> Iterator[Path]:
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if (path.name == EXPORTS and path.is_dir()) or (path.name in names and path.is_file()):
             continue
-        begins = _beginning(path)
+        begins = _read_beginning(path)
         own = _BEGINNINGS.get(path.name)
         ours = path.suffix == ".html" and MARKER.encode() in begins if own is None else begins.startswith(own)
         empty = path.suffix == ".html" or own is not None
@@ -179,7 +179,7 @@ def _foreign_files(folder: Path, names: Collection[str] = ()) -> Iterator[Path]:
             yield path
 
 
-def _beginning(path: Path) -> bytes:
+def _read_beginning(path: Path) -> bytes:
     """Return the first kilobyte of a file; a question mark for a folder, a link, a pipe or an unreadable file."""
     if path.is_symlink() or not path.is_file():
         return b"?"

@@ -2,22 +2,22 @@
 
 from grader.sandbox.bubblewrap import HIDDEN_FROM_STUDENTS, base_python, running_python
 from grader.sandbox.engine import ForkingSandbox, run_in_sandbox, sandbox_problem
-from grader.sandbox.pipes import Stopped, StopSignal
-from grader.sandbox.result import MIB, Command, Interpreter, Limits, SandboxResult
+from grader.sandbox.pipes import SandboxStopped, StopSignal
+from grader.sandbox.result import MIB, Interpreter, Limits, SandboxCommand, SandboxResult
 from grader.sandbox.unsandboxed import run_unsandboxed
-from grader.sandbox.watch import Status
+from grader.sandbox.watch import RunStatus
 
 __all__ = [
     "HIDDEN_FROM_STUDENTS",
     "MIB",
-    "Command",
     "ForkingSandbox",
     "Interpreter",
     "Limits",
+    "RunStatus",
+    "SandboxCommand",
     "SandboxResult",
-    "Status",
+    "SandboxStopped",
     "StopSignal",
-    "Stopped",
     "base_python",
     "run_in_sandbox",
     "run_unsandboxed",

@@ -25,13 +25,13 @@ from grader.sandbox.bubblewrap import (
     bwrap_version,
     plain_path,
 )
-from grader.sandbox.pipes import MemoryFiles, Readings, Stopped, StopSignal, open_pipes, passed_on, read_pipes
+from grader.sandbox.pipes import MemoryFiles, Readings, SandboxStopped, StopSignal, open_pipes, pass_on, read_pipes
 from grader.sandbox.result import (
     MIB,
     BrokenReport,
-    Command,
     Interpreter,
     Limits,
+    SandboxCommand,
     SandboxResult,
     has_ended,
     has_started,
@@ -40,7 +40,7 @@ from grader.sandbox.result import (
     pipe_rooms,
 )
 from grader.sandbox.seccomp import ARCHITECTURES, filter_program
-from grader.sandbox.watch import SCRATCH, WRITABLE, Status
+from grader.sandbox.watch import SCRATCH, WRITABLE, RunStatus
 
 _HERE = Path(__file__).parent
 _SOURCES = ("worker.py", "watch.py")
@@ -63,11 +63,11 @@ class NotStarted(Exception):
     """A worker does not start on this machine."""
 
 
-def run_in_sandbox(command: Command, stop: StopSignal | None = None) -> SandboxResult:
+def run_in_sandbox(command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
     """Run a script in a worker of its own. When this function returns, every process of the run is dead.
 
     The script itself never makes this raise. Raises `ValueError` for a visible path that is not absolute, and
-    `Stopped` as soon as any thread sets `stop`.
+    `SandboxStopped` as soon as any thread sets `stop`.
     """
     try:
         worker = Worker(command.interpreter, once=command, stop=stop)
@@ -91,7 +91,7 @@ class ForkingSandbox:
         # A sandbox dies with the thread that started it; these threads live until `close`.
         self._starters = ThreadPoolExecutor(max_workers=jobs)
 
-    def __call__(self, command: Command, stop: StopSignal | None = None) -> SandboxResult:
+    def __call__(self, command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
         """Run a script; see `run_in_sandbox`."""
         worker = self._worker(command.interpreter, stop)
         if worker is None:
@@ -136,13 +136,15 @@ class ForkingSandbox:
 class Worker:
     """A worker in its sandbox (`worker.py`): it forks for each run, or makes the one run `once`.
 
-    `is_ready` says that it waits for a run. Raises `NotStarted`, `Stopped`, and `ValueError` for a visible path that is
-    not absolute.
+    `is_ready` says that it waits for a run. Raises `NotStarted`, `SandboxStopped`, and `ValueError` for a visible path
+    that is not absolute.
     """
 
-    def __init__(self, interpreter: Interpreter, once: Command | None = None, stop: StopSignal | None = None) -> None:
+    def __init__(
+        self, interpreter: Interpreter, once: SandboxCommand | None = None, stop: StopSignal | None = None
+    ) -> None:
         if stop is not None and stop.is_set():
-            raise Stopped
+            raise SandboxStopped
         self.interpreter = interpreter
         self.is_ready = False
         self._once = once
@@ -152,7 +154,7 @@ class Worker:
             try:
                 begun = self._hears(_START_SECONDS, stop)
                 # A first, empty run shows whether one namespace may be created inside another.
-                first = None if once or not begun else self.run(Command(_EMPTY_SCRIPT, interpreter))
+                first = None if once or not begun else self.run(SandboxCommand(_EMPTY_SCRIPT, interpreter))
                 if not self.is_ready or (first is not None and first.status != "OK"):
                     output.seek(0)
                     last_words = output.read().decode("utf-8", "replace").strip()[-500:]
@@ -185,7 +187,7 @@ class Worker:
             words += ["-c", _BOOT, str(theirs.fileno()), str(interpreter.preload or "")]
             # With a process group of its own it does not receive Ctrl-C from the terminal. The grader's main thread
             # does, and the other threads learn of it through `stop`.
-            with passed_on(reading, writing):
+            with pass_on(reading, writing):
                 self._process = subprocess.Popen(
                     [*_KILLED_FIRST, *words, "forks" if once is None else "once"],
                     stdin=subprocess.DEVNULL,
@@ -199,7 +201,7 @@ class Worker:
             with os.fdopen(reading["status"], "rb") as status:
                 self._status = status.readline()
 
-    def run(self, command: Command, stop: StopSignal | None = None) -> SandboxResult:
+    def run(self, command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
         """Make a run; if it is cut short, this worker is not ready any more."""
         limits = command.limits
         job = launcher_limits(limits) | {
@@ -215,7 +217,7 @@ class Worker:
             sent = files.keep(described, *command.inputs.values())
             reading, writing = open_pipes("stdout", "stderr", "results")
             # If the worker has died since its last run, the results are empty, which says so.
-            with passed_on(reading, writing), contextlib.suppress(ConnectionError):
+            with pass_on(reading, writing), contextlib.suppress(ConnectionError):
                 socket.send_fds(self._control, [b"%d" % len(described)], [sent, *writing.values()])
         readings = read_pipes(reading, pipe_rooms(limits), limits.wall_seconds, stop)
         # Otherwise processes of the run may be left, and `close` ends them.
@@ -235,14 +237,14 @@ class Worker:
         return self._process.poll() is None
 
     def _hears(self, seconds: float, stop: StopSignal | None = None) -> bool:
-        """Wait until the worker says that it is ready; return whether it is. Raises `Stopped`."""
+        """Wait until the worker says that it is ready; return whether it is. Raises `SandboxStopped`."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             if stop is not None:
                 selector.register(stop, selectors.EVENT_READ)
             ready = [key.fileobj for key, _ in selector.select(seconds)]
         if stop in ready and stop is not None:
-            raise Stopped
+            raise SandboxStopped
         with contextlib.suppress(OSError):  # it is dead
             self.is_ready = ready != [] and self._control.recv(1) != b""
         return self.is_ready
@@ -266,30 +268,30 @@ class Worker:
 
 
 def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
-    """Return how a run ended, from what its pipes brought. Raises `Stopped` if the reading was stopped."""
+    """Return how a run ended, from what its pipes brought. Raises `SandboxStopped` if the reading was stopped."""
     if readings.stopped:
-        raise Stopped
+        raise SandboxStopped
     stdout, stderr = readings.content["stdout"], readings.content["stderr"]
 
-    def ended(status: Status, message: str, number: int | None = None) -> SandboxResult:
+    def result_of(status: RunStatus, message: str, number: int | None = None) -> SandboxResult:
         return SandboxResult(status, None, number, message, stdout, stderr)
 
     if readings.overflowed in ("stdout", "stderr"):
-        return ended("OL", f"it wrote more than {limits.output_bytes} bytes of output")
+        return result_of("OL", f"it wrote more than {limits.output_bytes} bytes of output")
     try:
         report = parse_report(readings.content["results"], limits.result_bytes)
     except BrokenReport as error:
-        return ended("XX", f"the launcher sent a broken report: {error}")
+        return result_of("XX", f"the launcher sent a broken report: {error}")
     if report is not None:
         return replace(report, stdout=stdout, stderr=stderr)
     if not has_started(readings.content["results"]):
         last_words = stderr.decode("utf-8", "replace").strip()[-500:]
-        return ended("XX", f"the sandbox did not start: {last_words}")
+        return result_of("XX", f"the sandbox did not start: {last_words}")
     if readings.timed_out:
         # It did not use up its time, so it waited for the machine.
-        return ended("XX", f"this machine is too busy: the run did not end within {limits.wall_seconds:g} seconds")
+        return result_of("XX", f"this machine is too busy: the run did not end within {limits.wall_seconds:g} seconds")
     # Our launcher does not die by itself: the run used up the memory or the processes.
-    return ended("SG", "the whole sandbox was killed", signal.SIGKILL)
+    return result_of("SG", "the whole sandbox was killed", signal.SIGKILL)
 
 
 def sandbox_problem() -> str | None:
@@ -308,7 +310,7 @@ def sandbox_problem() -> str | None:
         found, needed = (".".join(map(str, numbers)) for numbers in (installed, OLDEST_BWRAP))
         return f"The sandbox needs bubblewrap {needed} or later, and this is {found}: {_INSTALL}"
     plain = Interpreter((str(base_python()), "-I", "-S"))
-    result = run_in_sandbox(Command(_EMPTY_SCRIPT, plain, limits=_TRIAL_LIMITS))
+    result = run_in_sandbox(SandboxCommand(_EMPTY_SCRIPT, plain, limits=_TRIAL_LIMITS))
     if result.status == "OK":
         return None
     message = f"bubblewrap is installed, but a sandbox does not start here ({result.message}): "

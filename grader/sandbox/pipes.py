@@ -13,12 +13,12 @@ _CHUNK = 1 << 18
 _LOOK_SECONDS = 1.0
 
 
-class Stopped(Exception):
+class SandboxStopped(Exception):
     """A `StopSignal` ended a run; nothing of the run is left."""
 
 
 class StopSignal:
-    """A flag that any thread or signal handler may set once; every run that has it then raises `Stopped`.
+    """A flag that any thread or signal handler may set once; every run that has it then raises `SandboxStopped`.
 
     It is a pipe that becomes readable when it is set, so that a thread can wait for it and for other pipes at once.
     Many threads may share one signal.
@@ -88,7 +88,7 @@ def close_all(descriptors: Mapping[str, int]) -> None:
 
 
 @contextlib.contextmanager
-def passed_on(reading: Mapping[str, int], writing: Mapping[str, int]) -> Iterator[None]:
+def pass_on(reading: Mapping[str, int], writing: Mapping[str, int]) -> Iterator[None]:
     """Close our writing ends after the block has given them to a process; on an error close the reading ends too."""
     try:
         yield

@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, ValidationError
 
-from grader.sandbox.watch import Status
+from grader.sandbox.watch import RunStatus
 
 MIB = 1024 * 1024
 # What a report holds besides the contents of files.
@@ -67,7 +67,7 @@ class Interpreter:
 
 
 @dataclass(frozen=True)
-class Command:
+class SandboxCommand:
     """A script to run in the sandbox.
 
     It works in a scratch folder, finds the `inputs` by their names in `../input/`, and returns the files that it writes
@@ -93,7 +93,7 @@ class SandboxResult:
     only a script that ended by itself (OK, RE, SG) leaves any. `stdout` and `stderr` are cut at `Limits.output_bytes`.
     """
 
-    status: Status
+    status: RunStatus
     exit_code: int | None = None
     signal: int | None = None
     message: str = ""
@@ -154,7 +154,7 @@ class BrokenReport(Exception):
 class _Head(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    status: Status
+    status: RunStatus
     exit_code: int | None
     signal: int | None
     message: str

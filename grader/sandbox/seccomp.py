@@ -60,7 +60,7 @@ _ALLOWED: dict[str, dict[str, tuple[int | None, int | None]]] = {
 
 
 @dataclass(frozen=True)
-class Rule:
+class CallRule:
     """Allow a call, always or by the lower half of one argument, masked.
 
     `allowed` lists the only values to allow, or else `refused` the only ones to refuse; without both, every call is
@@ -78,39 +78,39 @@ class Rule:
 # Calls of which a run needs a part only.
 _RULES = (
     # A new thread (pthread_create), and two ways to fork. No namespaces, and no vfork: a run starts no programs.
-    Rule("clone", (56, 220), allowed=(0x003D0F00, 0x01200011, 0x11)),
+    CallRule("clone", (56, 220), allowed=(0x003D0F00, 0x01200011, 0x11)),
     # No MAP_SHARED with MAP_ANONYMOUS, which stays when it is unmapped, and no MAP_HUGETLB: no limit counts them.
-    Rule("mmap", (9, 222), 3, mask=0x01 | 0x20 | 0x40000, allowed=(0, 0x01, 0x20)),
+    CallRule("mmap", (9, 222), 3, mask=0x01 | 0x20 | 0x40000, allowed=(0, 0x01, 0x20)),
     # MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE: allocators give memory back, or get large pages.
-    Rule("madvise", (28, 233), 2, allowed=(4, 8, 14, 15)),
+    CallRule("madvise", (28, 233), 2, allowed=(4, 8, 14, 15)),
     # FUTEX_PRIVATE_FLAG. Other futexes wait on a file's page: two runs that see one library could wake each other.
-    Rule("futex", (202, 98), 1, mask=0x80, allowed=(0x80,)),
+    CallRule("futex", (202, 98), 1, mask=0x80, allowed=(0x80,)),
     # No O_DIRECT, which goes past the page cache to the disk.
-    Rule("open", (2, None), 1, mask=0x4000, allowed=(0,)),
-    Rule("openat", (257, None), 2, mask=0x4000, allowed=(0,)),
-    Rule("openat", (None, 56), 2, mask=0x10000, allowed=(0,)),
+    CallRule("open", (2, None), 1, mask=0x4000, allowed=(0,)),
+    CallRule("openat", (257, None), 2, mask=0x4000, allowed=(0,)),
+    CallRule("openat", (None, 56), 2, mask=0x10000, allowed=(0,)),
     # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC. No leases, locks, owners, notices, seals or pipe sizes.
-    Rule("fcntl", (72, 25), 1, allowed=(0, 1, 2, 3, 1030)),
+    CallRule("fcntl", (72, 25), 1, allowed=(0, 1, 2, 3, 1030)),
     # TCGETS and TCGETS2 ask whether a file is a terminal; FIOCLEX and FIONCLEX are for `open`.
-    Rule("ioctl", (16, 29), 1, allowed=(0x5401, 0x802C542A, 0x5451, 0x5450)),
+    CallRule("ioctl", (16, 29), 1, allowed=(0x5401, 0x802C542A, 0x5451, 0x5450)),
     # PR_SET_NAME and PR_GET_NAME name a thread; PR_SVE_GET_VL asks for the size of an Arm processor's registers.
-    Rule("prctl", (157, 167), allowed=(15, 16, 51)),
+    CallRule("prctl", (157, 167), allowed=(15, 16, 51)),
     # ARCH_GET_XCOMP_SUPP, ARCH_GET_XCOMP_PERM, ARCH_REQ_XCOMP_PERM: oneDNN asks for the matrix registers (AMX).
-    Rule("arch_prctl", (158, None), allowed=(0x1021, 0x1022, 0x1023)),
+    CallRule("arch_prctl", (158, None), allowed=(0x1021, 0x1022, 0x1023)),
     # A run must not change the limits of another process, such as the launcher.
-    Rule("prlimit64", (302, 261), allowed=(0,)),
+    CallRule("prlimit64", (302, 261), allowed=(0,)),
     # Not SIGCHLD. A process that ignores it makes its children vanish with their processor time; the handler is in
     # memory, where a filter cannot read it.
-    Rule("rt_sigaction", (13, 134), refused=(17,)),
+    CallRule("rt_sigaction", (13, 134), refused=(17,)),
 )
 
 
-def rules(machine: str) -> dict[int, Rule]:
+def rules(machine: str) -> dict[int, CallRule]:
     """Return the rules for x86_64 or aarch64 by the numbers of their calls. Raises `KeyError` for others."""
     if machine not in ARCHITECTURES:
         raise KeyError(machine)
     column = list(ARCHITECTURES).index(machine)
-    whole = (Rule(name, numbers) for calls in _ALLOWED.values() for name, numbers in calls.items())
+    whole = (CallRule(name, numbers) for calls in _ALLOWED.values() for name, numbers in calls.items())
     return {number: rule for rule in (*whole, *_RULES) if (number := rule.numbers[column]) is not None}
 
 
@@ -144,7 +144,7 @@ def filter_program(machine: str) -> bytes:
     return b"".join([*parts, _instruction(_RETURN, _REFUSE | errno.ENOSYS)])
 
 
-def _rule(number: int, rule: Rule) -> bytes:
+def _rule(number: int, rule: CallRule) -> bytes:
     allow, refuse = _instruction(_RETURN, _ALLOW), _instruction(_RETURN, _REFUSE | errno.EPERM)
     if not (rule.allowed or rule.refused):
         return _instruction(_JUMP_EQUAL, number, if_false=1) + allow

@@ -9,12 +9,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from grader.sandbox.pipes import Stopped, StopSignal, open_pipes, passed_on, read_pipes
-from grader.sandbox.result import Command, SandboxResult, launcher_limits, pipe_rooms, rlimits
-from grader.sandbox.watch import Ending, collect_if_ended, ending_of
+from grader.sandbox.pipes import SandboxStopped, StopSignal, open_pipes, pass_on, read_pipes
+from grader.sandbox.result import SandboxCommand, SandboxResult, launcher_limits, pipe_rooms, rlimits
+from grader.sandbox.watch import Ending, collect_if_ended, ending_of_code
 
 
-def run_unsandboxed(command: Command, stop: StopSignal | None = None) -> SandboxResult:
+def run_unsandboxed(command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
     """Run a script as `run_in_sandbox` does, but without a sandbox: only for authors that you trust.
 
     The script sees the whole machine (`visible` has no effect), and can leave processes behind if it wants to.
@@ -22,7 +22,7 @@ def run_unsandboxed(command: Command, stop: StopSignal | None = None) -> Sandbox
     the clock.
     """
     if stop is not None and stop.is_set():
-        raise Stopped
+        raise SandboxStopped
     limits, job, begun = command.limits, launcher_limits(command.limits), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True) as name:
         scratch = Path(name, "scratch")
@@ -33,7 +33,7 @@ def run_unsandboxed(command: Command, stop: StopSignal | None = None) -> Sandbox
             place.write_bytes(content)
         # The last pipe stays open until the process ends, whatever becomes of its output.
         reading, writing = open_pipes("stdout", "stderr", "results")
-        with passed_on(reading, writing):
+        with pass_on(reading, writing):
             process = subprocess.Popen(
                 [*command.interpreter.words, command.script],
                 cwd=scratch,
@@ -53,8 +53,8 @@ def run_unsandboxed(command: Command, stop: StopSignal | None = None) -> Sandbox
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         if readings.stopped:
-            raise Stopped
-        ending: Ending = ending_of(code)
+            raise SandboxStopped
+        ending: Ending = ending_of_code(code)
         if readings.overflowed:
             ending = ("OL", None, None, f"it wrote more than {limits.output_bytes} bytes of output")
         if readings.timed_out:
@@ -64,7 +64,7 @@ def run_unsandboxed(command: Command, stop: StopSignal | None = None) -> Sandbox
         return SandboxResult(*ending, *output, dict(files), time.monotonic() - begun)
 
 
-def _limit(pid: int, command: Command) -> None:
+def _limit(pid: int, command: SandboxCommand) -> None:
     """Limit a process that has just started; only Linux can do that from outside."""
     with contextlib.suppress(OSError, AttributeError):
         for name, soft, hard in rlimits(command.limits):

@@ -10,9 +10,9 @@ import time
 from collections.abc import Collection
 from typing import Any, Literal
 
-Status = Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
+RunStatus = Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
 # A status, the exit status, the signal, and a sentence.
-Ending = tuple[Status, int | None, int | None, str]
+Ending = tuple[RunStatus, int | None, int | None, str]
 
 SCRATCH = "/scratch"
 # The folders that a run may write: the scratch folder, and two small folders that libraries expect.
@@ -132,7 +132,7 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def ending_of(code: int) -> Ending:
+def ending_of_code(code: int) -> Ending:
     """Return how a run ended by its exit status, negative for a signal."""
     if code == -signal.SIGXCPU:
         return "TO", None, -code, "it used up its processor time"

@@ -12,7 +12,7 @@ from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, check_request
 from grader.syntax.program import tree_digest
 from harness.behaviour.compare import Behaviour, differences, roots
-from harness.behaviour.sound import Break, Comparison, Example, SoundPrograms, compare, edited_by, places_of
+from harness.behaviour.sound import Break, Comparison, Example, SoundPrograms, aspects_of_break, compare, places_of
 from harness.recipes.cases import Case
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import load_ranges, load_shared_edits, load_variants
@@ -37,15 +37,15 @@ def break_requests(reference: Request) -> dict[Role, Request]:
     """Return the behaviours of the reference fix and of each single break."""
     wanted = {REFERENCE_BEHAVIOUR: check_request(reference, "behaviour")}
     breaks = {} if reference.recipe.is_healthy else {part.id: part.broken_source() for part in _parts(reference.recipe)}
-    return wanted | {_BROKEN + cause: _ours(reference, source) for cause, source in breaks.items()}
+    return wanted | {_BROKEN + cause: _own_request(reference, source) for cause, source in breaks.items()}
 
 
 def sound_requests(reference: Request) -> dict[Role, Request]:
     """Return the behaviours of the other sound programs."""
-    return {role: _ours(reference, source) for role, source in _sound_programs(reference.recipe).items()}
+    return {role: _own_request(reference, source) for role, source in _sound_programs(reference.recipe).items()}
 
 
-def _ours(reference: Request, source: str) -> Request:
+def _own_request(reference: Request, source: str) -> Request:
     return check_request(replace(reference, source=source, tree=tree_digest(source), trusted=True), "behaviour")
 
 
@@ -107,7 +107,7 @@ def _break(id: str, broken: Behaviour, reference: Behaviour, found: Mapping[Role
         if role.startswith((f"{_RIGHT}{id} ", f"{_MASKED}{id} ")):
             # What a variant does otherwise than the broken program counts, too: it may fix the cause where this only
             # rests on what was broken, in the steps of a network that stays as it is.
-            aspects = dict.fromkeys((*edited, *edited_by(one, reference), *edited_by(one, broken)))
+            aspects = dict.fromkeys((*edited, *aspects_of_break(one, reference), *aspects_of_break(one, broken)))
             places = places_of(broken, [reference, one], [*aspects])
             example = Example(aspects=tuple(aspects), behaviour=one, places=places)
             (right if role.startswith(_RIGHT) else masked).append(example)

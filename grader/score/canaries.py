@@ -22,7 +22,7 @@ from grader.score.scoring import score_evidence
 from grader.score.verdict import Weights, total_of
 from grader.syntax.plain_edit import plain_edit
 from harness.behaviour.compare import Behaviour
-from harness.behaviour.sound import edited_by
+from harness.behaviour.sound import aspects_of_break
 from harness.checks import load_check
 from harness.checks.core.outcomes import mechanisms_of, outcomes_of, rival_outcome, suggests, trips_of
 from harness.errors import UserError
@@ -32,7 +32,7 @@ from harness.run.signals import place_of
 from harness.submission.log_values import LogValues, first_departure, load_causes, log_values
 from harness.submission.report import AREAS, RIVALS
 
-Place = tuple[str, int]  # a signal, and a step or an epoch
+SignalPlace = tuple[str, int]  # a signal, and a step or an epoch
 _PREFERRED = ("val_accuracy", "val_loss", "loss")
 _CANARIES = ("The broken run", "The reference run", "The repeated reference run", "The checks")
 
@@ -99,7 +99,7 @@ def _behaviour_problem(recipe_id: str, behaviours: Sequence[Behaviour]) -> str:
     reference, *broken = behaviours
     if failed := next((aspect for aspect, figures in reference.items() if "raises" in figures), ""):
         return f"The {failed} of the reference solution of {recipe_id} cannot be measured here."
-    if not all(edited_by(one, reference) for one in broken):
+    if not all(aspects_of_break(one, reference) for one in broken):
         return f"The break of {recipe_id} does not change what any function does here."
     return ""
 
@@ -135,9 +135,9 @@ def reference_report(recipe: Recipe, broken_log: str, fixed_log: str, solutions:
     sign = first_departure(broken, fixed) or ("loss", 0)
     cited = _value(broken, *sign)
     diagnosis, where = _diagnosis(recipe, cited if first_departure(broken, fixed) else "", solutions)
-    lines = islice(_ruled_out(recipe, solutions), AREAS if recipe.is_healthy else RIVALS)
+    lines = islice(_list_rivals(recipe, solutions), AREAS if recipe.is_healthy else RIVALS)
     rivals = "".join(f"  - {{{line}}}\n" for line in lines) or "  []\n"
-    recovered = _recovered(broken, fixed) or ("loss", 0)
+    recovered = _find_recovery(broken, fixed) or ("loss", 0)
     matter = (
         f"---\ndiagnosis:\n{diagnosis}"
         f"ruled_out:\n{rivals}"
@@ -160,7 +160,9 @@ def _diagnosis(recipe: Recipe, first_wrong: str, solutions: Path) -> tuple[str, 
     return "".join(lines), places[0]
 
 
-def _text(recipe: Recipe, where: str, broken: LogValues, sign: Place, fixed: LogValues, recovered: Place) -> str:
+def _text(
+    recipe: Recipe, where: str, broken: LogValues, sign: SignalPlace, fixed: LogValues, recovered: SignalPlace
+) -> str:
     known, place = sign
     kind = place_of(known)
     signal, at = recovered
@@ -192,7 +194,7 @@ def _value(log: LogValues, signal: str, place: int) -> str:
     return f"signal: {signal}, {place_of(signal)}: {place}, value: {log.of(signal)[place]:.6g}"
 
 
-def _ruled_out(recipe: Recipe, solutions: Path) -> Iterator[str]:
+def _list_rivals(recipe: Recipe, solutions: Path) -> Iterator[str]:
     """Yield a line for each other cause that the run suggests and the outcome of a check contradicts.
 
     If nothing is broken, it is a line for each area.
@@ -210,7 +212,7 @@ def _ruled_out(recipe: Recipe, solutions: Path) -> Iterator[str]:
                     break
 
 
-def _recovered(broken: LogValues, fixed: LogValues) -> Place | None:
+def _find_recovery(broken: LogValues, fixed: LogValues) -> SignalPlace | None:
     """Return a signal and the last place at which the fixed run departs from the broken one."""
     for signal in (*_PREFERRED, *fixed.names()):
         if places := list(fixed.departures(signal, broken)):

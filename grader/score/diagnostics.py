@@ -8,7 +8,7 @@ from itertools import product
 from grader.replay.replay import Replay
 from grader.score.evidence import Evidence, nothing_was_edited, sound_logs
 from grader.score.reproducibility import FIX_FIRST
-from grader.score.verdict import Check, Row, full, lost, open_check
+from grader.score.verdict import RubricItem, ShownRow, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, parse_log
 from harness.submission.check_run import diagnostic_fault
@@ -24,7 +24,7 @@ _SHOWN = ("shown", "A plot or a snippet of the log shows the symptom", 2.0)
 _CITE = "Cite a value of the {run} run as its metrics.log has it, rounded as you like."
 
 
-def judge_diagnostics(evidence: Evidence, accepted: bool | None) -> tuple[Check, ...]:
+def judge_diagnostics(evidence: Evidence, accepted: bool | None) -> tuple[RubricItem, ...]:
     """Return the six checks of the criterion. Cited values are compared with the replay, never with the claim.
 
     accepted: whether the fix was judged right; None if the instructor has to decide that.
@@ -38,10 +38,15 @@ def judge_diagnostics(evidence: Evidence, accepted: bool | None) -> tuple[Check,
     else:
         cited = [_broken_cited(evidence, report), _key_signal(evidence, report, accepted)]
         cited.append(_recovery(evidence, report, accepted))
-    return _complete(evidence, "broken", 8.0), _complete(evidence, "fixed", 4.0), *cited, _shown(evidence, accepted)
+    return (
+        _complete(evidence, "broken", 8.0),
+        _complete(evidence, "fixed", 4.0),
+        *cited,
+        _judge_shown(evidence, accepted),
+    )
 
 
-def _complete(evidence: Evidence, run: Run, maximum: float) -> Check:
+def _complete(evidence: Evidence, run: Run, maximum: float) -> RubricItem:
     row = (f"{run}_complete", f"The {run} log is complete for every batch", maximum)
     log, replay, name = evidence.claims[run].log, evidence.replay(run), f"runs/{run}/metrics.log"
     if run == "fixed" and nothing_was_edited(evidence):
@@ -75,14 +80,14 @@ def _first_fault(log: bytes, name: str) -> tuple[str, int]:
         return f"{name} holds records of another form", batches
 
 
-def _cited(
-    row: Row, evidence: Evidence, report: Report, run: Run, others: Mapping[str, Replay], within: int = 0
-) -> list[tuple[Sign, int]] | Check:
+def _find_cited(
+    row: ShownRow, evidence: Evidence, report: Report, run: Run, others: Mapping[str, Replay], within: int = 0
+) -> list[tuple[Sign, int]] | RubricItem:
     """Return the cited values that the replay's log holds, each with its place there, or the verdict if there are none.
 
     others: the runs to compare them with, by name. within: by how many steps or epochs a citation may be off.
     """
-    remedy, replay, signs = _CITE.format(run=run), evidence.replay(run), report.cited(run)
+    remedy, replay, signs = _CITE.format(run=run), evidence.replay(run), report.cited_signs(run)
     if not signs:
         return lost(*row, f"The report cites no value of the {run} run.", remedy)
     if replay.status == "XX":
@@ -99,18 +104,18 @@ def _cited(
     return true or lost(*row, f"You cite {signs[0]} of the {run} run, but {log.untrue(signs[0])}", remedy)
 
 
-def _broken_cited(evidence: Evidence, report: Report) -> Check:
-    found = _cited(_BROKEN_CITED, evidence, report, "broken", {})
-    if isinstance(found, Check):
+def _broken_cited(evidence: Evidence, report: Report) -> RubricItem:
+    found = _find_cited(_BROKEN_CITED, evidence, report, "broken", {})
+    if isinstance(found, RubricItem):
         return found
     sign, _ = found[0]
     return full(*_BROKEN_CITED, f"{sign} is {sign.value} in the replay, too.")
 
 
-def _key_signal(evidence: Evidence, report: Report, accepted: bool | None) -> Check:
+def _key_signal(evidence: Evidence, report: Report, accepted: bool | None) -> RubricItem:
     # A step that is off by one has cost the points of broken_cited already.
-    found = _cited(_KEY_SIGNAL, evidence, report, "broken", {"healthy": evidence.reference}, OFF_BY)
-    if isinstance(found, Check):
+    found = _find_cited(_KEY_SIGNAL, evidence, report, "broken", {"healthy": evidence.reference}, OFF_BY)
+    if isinstance(found, RubricItem):
         return found
     broken = log_values(evidence.broken.log)
     for (sign, place), healthy in product(found, sound_logs(evidence, accepted)):
@@ -125,13 +130,13 @@ def _key_signal(evidence: Evidence, report: Report, accepted: bool | None) -> Ch
     return lost(*_KEY_SIGNAL, reason, remedy)
 
 
-def _recovery(evidence: Evidence, report: Report, accepted: bool | None) -> Check:
+def _recovery(evidence: Evidence, report: Report, accepted: bool | None) -> RubricItem:
     # Without a right fix nothing has recovered, and code that only hides the fault may have written the value.
     if accepted is False:
         return lost(*_RECOVERY, "The fix is not right, so no value shows recovery.", FIX_FIRST)
     others = {"broken": evidence.broken, "healthy": evidence.reference}
-    found = _cited(_RECOVERY, evidence, report, "fixed", others)
-    if isinstance(found, Check):
+    found = _find_cited(_RECOVERY, evidence, report, "fixed", others)
+    if isinstance(found, RubricItem):
         return found
     replays = (evidence.broken, evidence.fixed, evidence.reference)
     broken, fixed, healthy = (log_values(replay.log) for replay in replays)
@@ -162,7 +167,7 @@ def _has_recovered(signal: str, place: int, fixed: LogValues, healthy: LogValues
     return within or (place in sound and not fixed.departs(signal, place, healthy))
 
 
-def _shown(evidence: Evidence, accepted: bool | None) -> Check:
+def _judge_shown(evidence: Evidence, accepted: bool | None) -> RubricItem:
     remedy = "Paste the lines of the broken log that show the fault into a code block, or a plot as a data: picture."
     if evidence.report is None:
         return lost(*_SHOWN, "There is no report.md.", remedy)

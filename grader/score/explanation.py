@@ -7,7 +7,7 @@ from the front matter; of the text only its length and its parts count.
 from collections.abc import Iterator, Mapping, Sequence
 
 from grader.score.evidence import Evidence, sound_logs
-from grader.score.verdict import Check, Row, full, lost, open_check
+from grader.score.verdict import RubricItem, ShownRow, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from grader.syntax.program import Unparsable
 from harness.checks.core.outcomes import check_of_value, outcomes_of, rival_outcome, suggests, trips_of
@@ -16,7 +16,14 @@ from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import HEALTHY, Recipe
 from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
-from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values, no_first_sign
+from harness.submission.log_values import (
+    OFF_BY,
+    find_contradicted,
+    first_departure,
+    load_causes,
+    log_values,
+    no_first_sign,
+)
 from harness.submission.places import place_named, places_of
 from harness.submission.report import (
     AREAS,
@@ -40,7 +47,7 @@ _FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 3.0)
 _RIVALS_READ, _AREAS_READ = 4, 6  # only the first entries are read: a list of guesses is no argument
 
 
-def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check, ...]:
+def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[RubricItem, ...]:
     """Return the five checks of the criterion.
 
     accepted: whether the fix was judged right; None if the instructor has to decide that.
@@ -61,7 +68,7 @@ def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check,
     return *data, _judge_form(evidence.body)
 
 
-def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
+def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> RubricItem:
     recipe, known = evidence.recipe, load_causes()
     right = f"It was {' and '.join(recipe.causes)}: {recipe.cause}."
     named = {entry.cause: None for entry in diagnosis}
@@ -77,7 +84,7 @@ def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
     return lost(*_CAUSE, f"You name {listed}.{wrong}", right, points=points)
 
 
-def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> Check:
+def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> RubricItem:
     recipe = evidence.recipe
     if recipe.is_healthy:
         if [entry.cause for entry in diagnosis] == [HEALTHY]:
@@ -119,7 +126,7 @@ def functions_edited(evidence: Evidence) -> frozenset[str]:
         return frozenset()
 
 
-def _not_compared(check: Row, evidence: Evidence) -> Check | None:
+def _not_compared(check: ShownRow, evidence: Evidence) -> RubricItem | None:
     """Return the verdict if there are no logs to compare with."""
     for name, replay in (("broken", evidence.broken), ("reference", evidence.reference)):
         if replay.status != "OK":
@@ -127,7 +134,7 @@ def _not_compared(check: Row, evidence: Evidence) -> Check | None:
     return None
 
 
-def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> Check:
+def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> RubricItem:
     remedy = "Cite the first value of the broken log that a healthy run would not show."
     if not diagnosis:
         return lost(*_FIRST_WRONG, "There is no diagnosis.", remedy)
@@ -143,7 +150,7 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis], accep
     return max(judged, key=lambda check: 0.5 if check.points is None else check.points)
 
 
-def _judge_sign(evidence: Evidence, sign: Sign, accepted: bool | None, remedy: str) -> Check:
+def _judge_sign(evidence: Evidence, sign: Sign, accepted: bool | None, remedy: str) -> RubricItem:
     broken, healthy = log_values(evidence.broken.log), log_values(evidence.reference.log)
     earliest = first_departure(broken, healthy)
     if earliest is not None:
@@ -164,7 +171,7 @@ def _judge_sign(evidence: Evidence, sign: Sign, accepted: bool | None, remedy: s
     return lost(*_FIRST_WRONG, f"{sign} is {value:.4g}, which is not the first sign: {problems[0]}.", remedy)
 
 
-def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, remedy: str) -> Check:
+def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, remedy: str) -> RubricItem:
     if shown_by_log:
         reason = f"You cite the {sign}, but the log shows the fault: a check stands in only if no signal does."
         return lost(*_FIRST_WRONG, reason, remedy)
@@ -175,7 +182,7 @@ def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, re
     return lost(*_FIRST_WRONG, f"The {sign} does not find {printable(sign.outcome)}.", unsound)
 
 
-def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
+def _judge_ruled_out(evidence: Evidence, report: Report) -> RubricItem:
     healthy = evidence.recipe.is_healthy
     needed, read = (AREAS, _AREAS_READ) if healthy else (RIVALS, _RIVALS_READ)
     remedy = "Rule out two causes that could explain what you saw, each with a fact of the broken run that it cannot."
@@ -214,10 +221,10 @@ def _rivals(evidence: Evidence, entries: Sequence[RuledOut]) -> Iterator[tuple[R
     for entry in entries:
         first.setdefault(entry.cause, entry)
     for entry in first.values():
-        yield entry, *_ruled_out(evidence, entry)
+        yield entry, *_judge_rival(evidence, entry)
 
 
-def _ruled_out(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
+def _judge_rival(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     name = printable(entry.cause)
     if entry.cause not in load_causes() or entry.cause == HEALTHY:
         return False, f"{name} is no cause that could be ruled out."
@@ -246,7 +253,7 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     symptoms = load_causes()[entry.cause].on(evidence.settings.dataset)
     # Where nothing is broken, any log contradicts most symptoms of other experiments: they say nothing about this one.
     foreign = evidence.recipe.is_healthy and load_recipe(entry.cause).experiment != evidence.recipe.experiment
-    symptom = None if foreign else contradicted(entry, symptoms, evidence.broken.records(), log)
+    symptom = None if foreign else find_contradicted(entry, symptoms, evidence.broken.records(), log)
     if symptom is None:
         check = check_of_value(entry.signal, entry.step)
         excluded, why = _by_check(evidence, entry.cause, check) if check else (False, "")
@@ -280,7 +287,7 @@ def _untrue_outcome(evidence: Evidence, entry: RuledOut) -> str:
     return "" if found == entry.outcome else f"The {entry} finds {found} here, not {printable(entry.outcome)}."
 
 
-def _judge_form(body: Body) -> Check:
+def _judge_form(body: Body) -> RubricItem:
     if not body.prose_words:
         return lost(*_FORM, "The report has no text.", "Write what you found.")
     if body.cut:

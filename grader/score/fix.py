@@ -27,10 +27,10 @@ from grader.replay.request import OWN, Request, Role, check_request, own_setting
 from grader.score.behaviour import OWN_BEHAVIOUR, behaviour_requests, comparison_of, sound_requests
 from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
-from grader.score.verdict import Check, Measurement, full, lost, open_check
+from grader.score.verdict import Measurement, RubricItem, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
 from grader.syntax.program import Unparsable, parse_experiment, program_digest, tree_digest
-from harness.behaviour.sound import Cause, Comparison
+from harness.behaviour.sound import BreakState, Comparison
 from harness.checks.core.outcomes import mechanisms_of
 from harness.recipes.recipe import Recipe, Symptom
 
@@ -45,7 +45,7 @@ _OF_LOSS = frozenset({"loss", "val_loss"})
 _REMEDY = "Fix the cause and nothing else; make verify shows both runs side by side."
 
 
-def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
+def judge_fix(evidence: Evidence) -> tuple[RubricItem, ...]:
     """Return the two checks of the criterion; only a correct fix can be minimal."""
     correct = _judge_correct(evidence.judged)
     if correct.outcome == "could not judge":
@@ -58,7 +58,7 @@ def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
     return correct, judge_minimality(recipe.broken_source(), evidence.source, recipe.healthy_source())
 
 
-def _judge_untouched(evidence: Evidence) -> Check:
+def _judge_untouched(evidence: Evidence) -> RubricItem:
     """Judge the edit of an experiment in which nothing was broken."""
     try:
         sizes = edit_sizes(evidence.recipe.broken_source(), evidence.source)
@@ -66,7 +66,7 @@ def _judge_untouched(evidence: Evidence) -> Check:
         return open_check(*_MINIMAL, f"Your experiment cannot be compared with ours: {error}.")
     if not sizes:
         return full(*_MINIMAL, "Nothing was broken, and you changed nothing that the training depends on.")
-    reason = f"Nothing was broken, and you changed {_described(sizes, ' of the syntax tree')}."
+    reason = f"Nothing was broken, and you changed {_describe_sizes(sizes, ' of the syntax tree')}."
     return lost(*_MINIMAL, reason, "Leave a healthy experiment as it is.")
 
 
@@ -136,7 +136,7 @@ def _differ_clearly(recipe: Recipe, dataset: str, broken: Replay, reference: Rep
     return has_learnt(reference, dataset) and bool(_bad(symptoms(recipe, dataset, broken, reference)))
 
 
-def _judge_correct(evidence: Evidence) -> Check:
+def _judge_correct(evidence: Evidence) -> RubricItem:
     fixed, broken = evidence.fixed, evidence.broken
     if fixed.status == "XX":
         return _open(f"Your experiment could not be replayed, through no fault of yours: {fixed.message}")
@@ -169,20 +169,20 @@ def _judge_correct(evidence: Evidence) -> Check:
 
 def _judge_without_symptom(
     evidence: Evidence, bad_checks: Sequence[Measurement], bad_evaluations: Sequence[Measurement]
-) -> Check:
+) -> RubricItem:
     """Judge a run whose log shows no symptom, by what is not sound in it."""
     comparison = evidence.comparison
     assert comparison is not None
     if bad_checks:
         return _judge_unsound(evidence, comparison, bad_checks, bad_evaluations)
     for cause in comparison.left:
-        if why := _masking(evidence, cause):
-            return _masked(evidence, f"{why}: {cause.left}.")
+        if why := _reason_for_masking(evidence, cause):
+            return _masked_check(evidence, f"{why}: {cause.left}.")
     if comparison.lost:
         lost_ones = ", ".join(comparison.lost)
-        return _masked(evidence, f"The fix disables features of the experiment: {lost_ones}.")
+        return _masked_check(evidence, f"The fix disables features of the experiment: {lost_ones}.")
     if comparison.spoilt:
-        return _masked(evidence, f"The fix breaks something that was right: {comparison.spoilt[0]}.")
+        return _masked_check(evidence, f"The fix breaks something that was right: {comparison.spoilt[0]}.")
     if bad_evaluations:
         return _judge_unhealthy(evidence, comparison, bad_evaluations[0])
     if comparison.left:
@@ -207,7 +207,7 @@ def _judge_unsound(
     comparison: Comparison,
     bad_checks: Sequence[Measurement],
     bad_evaluations: Sequence[Measurement],
-) -> Check:
+) -> RubricItem:
     """Judge a run whose log shows no symptom, and in which a check finds something."""
     figure = _figure(bad_checks[0])
     if bad_evaluations:
@@ -224,10 +224,10 @@ def _judge_unsound(
             "The symptom is gone, and the loss differs from the reference fix's. A check of usual losses rejects it:"
             f" {figure}. The instructor decides."
         )
-    return _masked(evidence, f"The symptom is gone, but something is still wrong: {figure}.")
+    return _masked_check(evidence, f"The symptom is gone, but something is still wrong: {figure}.")
 
 
-def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measurement) -> Check:
+def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measurement) -> RubricItem:
     """Judge a fix whose checks are sound, and whose weights are not healthy as the trusted evaluator sees them."""
     if comparison.is_right and (comparison.other_data or comparison.other_network) and not doubt(evidence):
         # The evaluator knows the reference fix's network and data alone.
@@ -245,7 +245,7 @@ def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measuremen
             "The symptom is gone and every check is sound, but load_data prepares the data in another way than the"
             f" reference fix, so the trusted evaluator cannot judge it ({_figure(bad)}). The instructor decides."
         )
-    return _masked(evidence, f"The symptom is gone, but the network is not healthy: {_figure(bad)}.")
+    return _masked_check(evidence, f"The symptom is gone, but the network is not healthy: {_figure(bad)}.")
 
 
 def _has_a_loss_of_its_own(evidence: Evidence, comparison: Comparison, bad_checks: Sequence[Measurement]) -> bool:
@@ -255,12 +255,12 @@ def _has_a_loss_of_its_own(evidence: Evidence, comparison: Comparison, bad_check
     return (
         bool(replaced)
         and len(replaced) == len(comparison.left)
-        and not any(_masking(evidence, cause) for cause in replaced)
+        and not any(_reason_for_masking(evidence, cause) for cause in replaced)
         and not any(tripped.get(item.name) == item.value for item in bad_checks)
     )
 
 
-def _masking(evidence: Evidence, cause: Cause) -> str:
+def _reason_for_masking(evidence: Evidence, cause: BreakState) -> str:
     """Return why a fix without an alarm leaves a cause, as the start of a sentence, or "" if nothing says so."""
     if cause.doubtful:
         return ""
@@ -280,7 +280,7 @@ def _not_measured(comparison: Comparison) -> str:
     return f"no measurement executes `{comparison.not_executed[0][:80]}`" if comparison.not_executed else ""
 
 
-def _judge_half(evidence: Evidence, comparison: Comparison) -> Check:
+def _judge_half(evidence: Evidence, comparison: Comparison) -> RubricItem:
     """Judge a fix of one of two causes."""
     left = comparison.left[0]
     if why := doubt(evidence):
@@ -311,7 +311,7 @@ def _changes_a_number(evidence: Evidence) -> bool:
     return ast.dump(ours) == ast.dump(theirs)
 
 
-def _masked(evidence: Evidence, reason: str) -> Check:
+def _masked_check(evidence: Evidence, reason: str) -> RubricItem:
     """Give the points of a masked cause, if the network has learnt, which the trusted evaluator says."""
     if not has_learnt(evidence.fixed, evidence.settings.dataset):
         return _lost(f"{reason} The network is not clearly better than a guess.")
@@ -331,11 +331,11 @@ def _bad(found: Sequence[Measurement]) -> list[Measurement]:
     return [item for item in found if not item.good]
 
 
-def _lost(reason: str) -> Check:
+def _lost(reason: str) -> RubricItem:
     return lost(*_CORRECT, reason, _REMEDY)
 
 
-def _open(reason: str) -> Check:
+def _open(reason: str) -> RubricItem:
     return open_check(*_CORRECT, reason)
 
 
@@ -345,7 +345,7 @@ def _figure(item: Measurement) -> str:
 
 
 @lru_cache(maxsize=256)
-def judge_minimality(broken: str, student: str, reference: str) -> Check:
+def judge_minimality(broken: str, student: str, reference: str) -> RubricItem:
     """Judge the size of a correct fix by the sources. Raises `Unparsable` if a source of ours does not parse."""
     # A fix that only moves statements or arguments has no size, and belongs somewhere all the same.
     needed = edit_sizes(broken, reference) or dict.fromkeys(functions_changed(broken, reference), 0)
@@ -356,8 +356,8 @@ def judge_minimality(broken: str, student: str, reference: str) -> Check:
     except Unparsable as error:
         return open_check(*_MINIMAL, f"Your experiment cannot be compared with ours: {error}.")
     reason = (
-        f"Your edit changes {_described(sizes, ' of the syntax tree')}; the reference edit changes"
-        f" {_described(needed)}."
+        f"Your edit changes {_describe_sizes(sizes, ' of the syntax tree')}; the reference edit changes"
+        f" {_describe_sizes(needed)}."
     )
     size, limit = sum(sizes.values()), sum(needed.values())
     limit = max(limit + _MORE_NODES, limit * _MORE_TIMES)
@@ -368,23 +368,23 @@ def judge_minimality(broken: str, student: str, reference: str) -> Check:
     foreign = [_short(name) for name in sizes if name not in needed and (name in ours or not name)]
     if foreign:
         share *= _ONE_PLACE if len(foreign) == 1 else _MORE_PLACES
-        places = _listed(foreign)
+        places = _list_items(foreign)
         reason += f" It touches {places}, which {'was' if len(foreign) == 1 else 'were'} not broken."
-        remedies.append(f"Fix {_listed([_short(name) for name in needed])} and leave {places} alone.")
+        remedies.append(f"Fix {_list_items([_short(name) for name in needed])} and leave {places} alone.")
     if share == 1.0:
         return full(*_MINIMAL, reason)
     points = math.floor(MINIMAL * share / _STEP) * _STEP
     return lost(*_MINIMAL, reason, " ".join(remedies), points=points)
 
 
-def _described(sizes: Mapping[str, int], of: str = "") -> str:
+def _describe_sizes(sizes: Mapping[str, int], of: str = "") -> str:
     """Return "4 nodes of the syntax tree (3 in build_optimizer, 1 in AMP)", the largest first."""
     if not sizes:
         return "nothing"
     parts = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
     total = sum(sizes.values())
     if not total:
-        return f"an order in {_listed([_short(name) for name in sizes])}"
+        return f"an order in {_list_items([_short(name) for name in sizes])}"
     nodes = f"{total} node{'s' if total > 1 else ''}{of}"
     if len(parts) == 1:
         return f"{nodes} in {_short(parts[0][0])}"
@@ -397,5 +397,5 @@ def _short(name: str) -> str:
     return (name if len(name) <= 40 else name[:37] + "...") or "statements at the top of the file"
 
 
-def _listed(items: Sequence[str]) -> str:
+def _list_items(items: Sequence[str]) -> str:
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from grader.score.reproducibility import FIX_FIRST
-from grader.score.verdict import Check, Criterion, Gates, Limit
+from grader.score.verdict import Criterion, Gate, Gates, RubricItem
 from harness.recipes.recipe import HEALTHY, Recipe
 
-Judged = Mapping[Criterion, tuple[Check, ...]]
+JudgedItems = Mapping[Criterion, tuple[RubricItem, ...]]
 
 # What a run of an edit earns that fixes nothing, and what a diagnosis earns whose cause is wrong: nothing.
 _FIXED_RUN = ("reproducibility.fixed_log", "reproducibility.fixed_checkpoint", "diagnostics.fixed_complete")
@@ -21,7 +21,7 @@ _CAUSE, _FIX, _RULED_OUT = "explanation.cause", "fix.correct", "explanation.rule
 _HALF = 0.5
 
 
-def with_gates(judged: Judged, gates: Gates) -> Judged:
+def with_gates(judged: JudgedItems, gates: Gates) -> JudgedItems:
     """Return the checks, without the points that the gates take from them."""
     checks = {f"{name}.{check.id}": check for name, found in judged.items() for check in found}
     closed: dict[str, tuple[str, str]] = {}
@@ -32,19 +32,19 @@ def with_gates(judged: Judged, gates: Gates) -> Judged:
         reason = "The diagnosis does not name the cause, so this says nothing about it."
         closed |= dict.fromkeys(_OF_THE_CAUSE, (reason, "Find the cause first."))
     return {
-        name: tuple(_closed(check, *closed.get(f"{name}.{check.id}", ("", ""))) for check in found)
+        name: tuple(_close_check(check, *closed.get(f"{name}.{check.id}", ("", ""))) for check in found)
         for name, found in judged.items()
     }
 
 
-def _closed(check: Check, reason: str, remedy: str) -> Check:
+def _close_check(check: RubricItem, reason: str, remedy: str) -> RubricItem:
     """Return a check without its points; one that earns nothing by itself keeps its reason."""
     if not reason or check.points == 0:
         return check
     return replace(check, outcome="failed", points=0.0, reason=reason, remedy=remedy)
 
 
-def limits_of(recipe: Recipe, gates: Gates) -> Iterator[Limit]:
+def limits_of(recipe: Recipe, gates: Gates) -> Iterator[Gate]:
     """Yield what bounds the total of a submission of this recipe."""
     if not recipe.is_healthy:
         why = "Neither the cause nor the fix is right."
@@ -56,6 +56,6 @@ def limits_of(recipe: Recipe, gates: Gates) -> Iterator[Limit]:
     yield from _limit("healthy_unproved", gates.healthy_unproved, {_RULED_OUT: 1.0}, why)
 
 
-def _limit(id: str, most: float | bool, opens: dict[str, float], why: str) -> Iterator[Limit]:
+def _limit(id: str, most: float | bool, opens: dict[str, float], why: str) -> Iterator[Gate]:
     if most is not False:
-        yield Limit(id=id, most=float(most), opens=opens, why=why)
+        yield Gate(id=id, most=float(most), opens=opens, why=why)

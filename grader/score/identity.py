@@ -60,7 +60,7 @@ def identify(
         flags.append(Flag(id=OTHER_NAME, message=message))
         student = None
     odd = ((text, _oddity(text)) for text in (name, student or ""))
-    flags += [Flag(id=ODD_NAME, message=f"{_spelled(text)} {why}.") for text, why in odd if why][:1]
+    flags += [Flag(id=ODD_NAME, message=f"{_spell_name(text)} {why}.") for text, why in odd if why][:1]
     return student or named, exercise or known, tuple(flags)
 
 
@@ -89,7 +89,7 @@ class Student:
 _Senders = tuple[Sender, ...]
 
 
-def settled(rows: Sequence[SubmissionScore], roster: Iterable[Student] = ()) -> tuple[SubmissionScore, ...]:
+def settle_students(rows: Sequence[SubmissionScore], roster: Iterable[Student] = ()) -> tuple[SubmissionScore, ...]:
     """Return the rows, each with the student whom the platform names, too.
 
     The roster says who a sender is. Without it, a sender is who most of his files say, and if two senders are one
@@ -101,11 +101,11 @@ def settled(rows: Sequence[SubmissionScore], roster: Iterable[Student] = ()) -> 
     for row in rows:
         if _senders(row) and row.status != "rejected" and all(flag.id != OTHER_NAME for flag in row.flags):
             claims[_senders(row)][login(row.student)] += 1
-    owned = _owned({_senders(row): claims[_senders(row)] for row in rows if _senders(row)}, tuple(roster))
-    return tuple(_settle(row, owned[_senders(row)]) if _senders(row) else _doubted(row) for row in rows)
+    owned = _assign_logins({_senders(row): claims[_senders(row)] for row in rows if _senders(row)}, tuple(roster))
+    return tuple(_settle(row, owned[_senders(row)]) if _senders(row) else _doubt_sender(row) for row in rows)
 
 
-def _doubted(row: SubmissionScore) -> SubmissionScore:
+def _doubt_sender(row: SubmissionScore) -> SubmissionScore:
     """Return a row without a sender, with a flag if a name in its path claims one."""
     claimed = row.arrival and platform_of(row.arrival.file).sender
     if not claimed or any(flag.id == ODD_NAME for flag in row.flags):
@@ -136,7 +136,7 @@ def _senders(row: SubmissionScore) -> _Senders:
     return row.arrival.senders if row.arrival else ()
 
 
-def _owned(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Student]) -> dict[_Senders, set[str]]:
+def _assign_logins(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Student]) -> dict[_Senders, set[str]]:
     """Return whose logins each sender has; `claims` counts the logins that are on his files."""
     people: dict[str, set[str]] = defaultdict(set)
     for student in roster:
@@ -185,7 +185,7 @@ def letters_of(name: str) -> str:
     return "".join(sorted(filter(str.isalpha, login(name))))
 
 
-def compared(rows: Sequence[SubmissionScore], choose: Choose | None = None) -> tuple[SubmissionScore, ...]:
+def compare_rows(rows: Sequence[SubmissionScore], choose: Choose | None = None) -> tuple[SubmissionScore, ...]:
     """Return the rows of a class with what follows from each other: which attempt counts, names that look alike.
 
     choose: which of a student's attempts counts, by default the one whose file is named just `student_exercise`; a
@@ -193,7 +193,7 @@ def compared(rows: Sequence[SubmissionScore], choose: Choose | None = None) -> t
     """
     found: dict[str, list[Flag]] = defaultdict(list)
     outside = {row.submission: flag.message for row in rows for flag in row.flags if flag.id == OTHER_NAME}
-    for name, (why, counts) in _same_student(rows, choose or _named_best).items():
+    for name, (why, counts) in _same_student(rows, choose or _best_named).items():
         found[name].append(Flag(id=SAME_STUDENT, message=why))
         if not counts:
             outside[name] = why
@@ -212,10 +212,10 @@ def own_flags(row: SubmissionScore) -> tuple[Flag, ...]:
     return tuple(flag for flag in row.flags if flag.id not in ABOUT_OTHERS)
 
 
-def left_out(rows: Iterable[SubmissionScore]) -> dict[str, str]:
+def find_left_out(rows: Iterable[SubmissionScore]) -> dict[str, str]:
     """Return which submissions have no place in gradebook and exports until the instructor decides, and why.
 
-    `compared` has found that out.
+    `compare_rows` has found that out.
     """
     return {row.submission: row.not_counting for row in rows if row.not_counting}
 
@@ -255,7 +255,7 @@ def _oddity(name: str) -> str:
     return ""
 
 
-def _spelled(name: str) -> str:
+def _spell_name(name: str) -> str:
     """Return a name for a message, with codes for the characters that cannot be seen."""
     return printable("".join(ascii(char)[1:-1] if is_unseen(char) else char for char in name[:80]))
 
@@ -288,7 +288,7 @@ def _same_student(rows: Iterable[SubmissionScore], choose: Choose) -> dict[str, 
     return found
 
 
-def _named_best(group: Sequence[SubmissionScore]) -> SubmissionScore | None:
+def _best_named(group: Sequence[SubmissionScore]) -> SubmissionScore | None:
     """Return the attempt whose file is named just `student_exercise`. What was rejected takes no place."""
     name = f"{same_name(group[0].student)}_{group[0].recipe}"
     whole = [row for row in group if row.status != "rejected"] or group

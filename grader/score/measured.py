@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from grader.replay.replay import Evaluation, Number, Replay, SplitFigures
+from grader.replay.replay import Evaluation, JsonNumber, Replay, SplitFigures
 from grader.score.evidence import Evidence
 from grader.score.verdict import Measurement
 from harness.behaviour.compare import Difference
@@ -38,7 +38,7 @@ def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
     if evidence.fixed.status != "OK" or not has_reference(evidence):
         return ()
     shown = symptoms(evidence.recipe, evidence.settings.dataset, evidence.fixed, evidence.reference)
-    return (*evaluations(evidence), *shown, *compared(evidence), *checks(evidence))
+    return (*evaluations(evidence), *shown, *compare_behaviour(evidence), *checks(evidence))
 
 
 def has_reference(evidence: Evidence) -> bool:
@@ -67,31 +67,31 @@ def symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> li
         good = not result.present or judge_symptom(reference.records(), symptom).present
         bounds = {"above": symptom.above, "below": symptom.below}
         wanted = " and ".join(f"{side} {bound:g}" for side, bound in bounds.items() if bound is not None)
-        found.append(_measured(f"symptom: {symptom.says}", result.value, f"not {wanted}", good))
+        found.append(_make_measurement(f"symptom: {symptom.says}", result.value, f"not {wanted}", good))
     return found
 
 
-def compared(evidence: Evidence) -> list[Measurement]:
+def compare_behaviour(evidence: Evidence) -> list[Measurement]:
     """Say whether the program does what a right one does where each break acts, and in which figures it differs."""
     comparison, found = evidence.comparison, []
     for cause in comparison.causes if comparison else ():
         if cause.left is None:
             found.append(
-                _measured("behaviour where the fault was", "as in a right program", "that of a right one", True)
+                _make_measurement("behaviour where the fault was", "as in a right program", "that of a right one", True)
             )
         else:
             found.append(_differs(cause.left, "behaviour where the fault was", good=False))
     for other in comparison.other if comparison else ():
         found.append(_differs(other, "behaviour elsewhere", good=True))
     for feature in comparison.lost if comparison else ():
-        found.append(_measured(f"feature: {feature}", "does not act", "acts", False))
+        found.append(_make_measurement(f"feature: {feature}", "does not act", "acts", False))
     return found
 
 
 def _differs(difference: Difference, where: str, *, good: bool) -> Measurement:
     name = f"{where}: {difference.aspect} ({difference.figure})"
     wanted = f"{difference.other:.4g}" if isinstance(difference.other, float) else str(difference.other)
-    return _measured(name, difference.own if difference.own is not None else "nothing", wanted, good)
+    return _make_measurement(name, difference.own if difference.own is not None else "nothing", wanted, good)
 
 
 def checks(evidence: Evidence) -> list[Measurement]:
@@ -113,14 +113,16 @@ def checks(evidence: Evidence) -> list[Measurement]:
             continue
         judged = [one.id for one in sound if one.judged or one.id == reference[name].outcome]
         wanted = judged if name in tripped else [one.id for one in sound]
-        found.append(_measured(f"check {name.replace('_', '-')}", outcome, " or ".join(wanted), outcome in wanted))
+        found.append(
+            _make_measurement(f"check {name.replace('_', '-')}", outcome, " or ".join(wanted), outcome in wanted)
+        )
         if name in tripped and (limit := check.outcome(tripped[name]).in_log) is not None:
             # The check sees only the first steps.
             values = [item for _, item in signal_values(evidence.fixed.records(), limit.signal)]
             if values:
                 largest = reduce_values(values, "max")
                 what, bound = f"the largest {limit.signal} in the log", f"below {limit.below:g}"
-                found.append(_measured(what, largest, bound, largest < limit.below))
+                found.append(_make_measurement(what, largest, bound, largest < limit.below))
     return found
 
 
@@ -142,17 +144,17 @@ def evaluations(evidence: Evidence) -> list[Measurement]:
     assert reference is not None
     assert reference.heldout is not None
     what = "loss" if band.accuracy_below is None else "accuracy"
-    name, wanted = f"held-out {what} by the trusted evaluator", band.wanted(reference.heldout)
+    name, wanted = f"held-out {what} by the trusted evaluator", band.describe(reference.heldout)
     if fixed is None or fixed.heldout is None:
         problem = fixed.problem if fixed is not None else "no weights"
         name = f"the weights do not fit the recipe's own network ({problem}); {name}"
-        return [_measured(name, None, wanted, False)]
+        return [_make_measurement(name, None, wanted, False)]
     healthy = band.holds(fixed.heldout, reference.heldout)
-    figures = [_measured(name, band.figure(fixed.heldout), wanted, healthy), *_claimed(evidence, fixed)]
-    return [*figures, *_served(evidence, band)]
+    figures = [_make_measurement(name, band.figure(fixed.heldout), wanted, healthy), *_compare_claims(evidence, fixed)]
+    return [*figures, *_compare_served(evidence, band)]
 
 
-def _served(evidence: Evidence, band: "Band") -> list[Measurement]:
+def _compare_served(evidence: Evidence, band: "Band") -> list[Measurement]:
     """Compare what is served at the end of the run with what the reference fix serves, on the validation examples."""
     logs = (evidence.fixed.records(), evidence.reference.records())
     own, reference = (epoch_records(log)[-1].get("val_accuracy_served") for log in logs)
@@ -160,10 +162,10 @@ def _served(evidence: Evidence, band: "Band") -> list[Measurement]:
         return []
     least = reference - band.accuracy_below
     good = isinstance(own, int | float) and own >= least
-    return [_measured("accuracy of what is served at the end", own, f"at least {least:.4g}", good)]
+    return [_make_measurement("accuracy of what is served at the end", own, f"at least {least:.4g}", good)]
 
 
-def _claimed(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:
+def _compare_claims(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:
     """Compare the log's last validation with the evaluator's figure on the same examples."""
     epochs, own = epoch_records(evidence.fixed.records()), evaluation.validation
     if not epochs or own is None:
@@ -175,10 +177,10 @@ def _claimed(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:
         wanted = f"the evaluator's {found:.4g} on the same examples"
         apart = _LOSS_APART * abs(found) if by_loss else _ACCURACY_APART
         good = isinstance(claimed, int | float) and abs(claimed - found) <= apart
-    return [_measured("the log's last validation", claimed, wanted, good)]
+    return [_make_measurement("the log's last validation", claimed, wanted, good)]
 
 
-def _measured(name: str, value: Any, wanted: str, good: bool) -> Measurement:
+def _make_measurement(name: str, value: Any, wanted: str, good: bool) -> Measurement:
     return Measurement(name=name, value=to_strict(value), wanted=wanted, good=good)
 
 
@@ -203,22 +205,22 @@ class Band(StrictModel):
         worst = self.reference[0 if self.accuracy_below is not None else 1]
         return self._reaches(self.figure(reference), self._limit(worst))
 
-    def wanted(self, reference: SplitFigures) -> str:
+    def describe(self, reference: SplitFigures) -> str:
         """Return the band in words."""
         side = "at most" if self.accuracy_below is None else "at least"
         return f"{side} {self._limit(self.figure(reference)):.4g}"
 
-    def figure(self, figures: SplitFigures) -> Number:
+    def figure(self, figures: SplitFigures) -> JsonNumber:
         """Return the figure that the band is about."""
         return figures.accuracy if self.accuracy_below is not None else figures.loss
 
-    def _limit(self, reference: Number) -> float:
+    def _limit(self, reference: JsonNumber) -> float:
         value = float(reference) if isinstance(reference, int | float) else math.nan
         if self.accuracy_below is not None:
             return value - self.accuracy_below
         return value * (self.loss_times or 1.0)
 
-    def _reaches(self, value: Number, limit: float) -> bool:
+    def _reaches(self, value: JsonNumber, limit: float) -> bool:
         if not isinstance(value, int | float):
             return False
         return value >= limit if self.accuracy_below is not None else value <= limit

@@ -15,7 +15,7 @@ from harness.errors import UserError
 from harness.recipes.recipe import Recipe
 from harness.run.metrics_log import Record, batch_records
 from harness.run.signals import number_text
-from harness.student.prediction import QUESTIONS, course_of, told
+from harness.student.prediction import QUESTIONS, answers_of, course_of
 
 _SHOWN_PLACES = 4
 
@@ -37,9 +37,9 @@ def _questions(evidence: Evidence) -> Iterator[Question]:
     if later:
         one, two = later[chosen % len(later)]
         yield Question(
-            asks=f"At step {one['step']} the loss of your broken run is {_shown(one['loss'])}. About how large is it in"
-            " your fixed run, and why?",
-            answer=f"{_shown(two['loss'])}. {_cause(evidence)}",
+            asks=f"At step {one['step']} the loss of your broken run is {_shorten(one['loss'])}. About how large is it"
+            " in your fixed run, and why?",
+            answer=f"{_shorten(two['loss'])}. {_cause(evidence)}",
         )
     if edited := functions_edited(evidence):
         yield Question(
@@ -88,7 +88,7 @@ def _about_prediction(evidence: Evidence) -> Iterator[Question]:
     losses = [float(record["loss"]) for record in batch_records(evidence.broken.records())]
     happened = QUESTIONS["loss"][1][course_of(losses)]
     listed = ", ".join(f"{name.replace('_', '-')} ({outcome})" for name, outcome in _trips(evidence).items())
-    words = "; ".join(f"{asks[:1].lower()}{asks[1:]} {answer}" for _, asks, answer in told(said))
+    words = "; ".join(f"{asks[:1].lower()}{asks[1:]} {answer}" for _, asks, answer in answers_of(said))
     yield Question(
         asks=f'Before the run you said: {words}. Your reason: "{said.why}". Which of it was wrong, and why?',
         answer=f"The loss is {happened}. Checks that find the fault: {listed or 'none'}.",
@@ -101,9 +101,9 @@ def _about_gradients(records: Sequence[Record]) -> Iterator[Question]:
         yield Question(
             asks="Is the gradient norm of your fixed run larger at its first or at its last step?"
             " How large is it at the end, within a factor of ten?",
-            answer=f"{_shown(norms[0])} at first, {_shown(norms[-1])} at the end.",
+            answer=f"{_shorten(norms[0])} at first, {_shorten(norms[-1])} at the end.",
         )
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     return number_text(value) if isinstance(value, float | int) else str(value)

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
-from grader.score.schedule import Level
-from grader.score.verdict import BY_RULE, Check, Criterion, Scores, SubmissionScore
+from grader.score.schedule import ReleaseLevel
+from grader.score.verdict import BY_RULE, Criterion, RubricItem, Scores, SubmissionScore
 
 # The checks whose sentences are about what was handed in alone. All others may tell the cause, the reference fix or a
 # value of the healthy run. So may a check that is not listed.
@@ -16,7 +16,7 @@ _ABOUT_THE_WORK = {
 _LATER = "Why is told with the solution."
 
 
-def level_of(scores: Scores, now: datetime, student: str | None = None) -> Level:
+def level_of(scores: Scores, now: datetime, student: str | None = None) -> ReleaseLevel:
     """Return what a student, or one without an extension, may see at an aware time.
 
     That is everything, if no course says otherwise.
@@ -38,7 +38,7 @@ def as_students_see(scores: Scores, now: datetime) -> Scores:
     return replace(scores, submissions=tuple(rows))
 
 
-def seen_by_student(row: SubmissionScore, level: Level, more: str = "") -> SubmissionScore:
+def seen_by_student(row: SubmissionScore, level: ReleaseLevel, more: str = "") -> SubmissionScore:
     """Return a row without what its student may not see yet; its reason says when there is `more`.
 
     score: the total, and what lateness costs. feedback: also the checks and flags, with every sentence that is about
@@ -61,7 +61,7 @@ def seen_by_student(row: SubmissionScore, level: Level, more: str = "") -> Submi
     return replace(row, criteria=criteria, limits=limits, rule=None, reason=f"{reason} {more}".strip())
 
 
-def _without_answer(criterion: Criterion, check: Check) -> Check:
+def _without_answer(criterion: Criterion, check: RubricItem) -> RubricItem:
     if check.id in _ABOUT_THE_WORK.get(criterion, ()):
         return check
     if check.rule is not None:  # then the reason is that the instructor decided

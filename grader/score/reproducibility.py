@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from grader.score.evidence import Evidence, nothing_was_edited, same_bytes
-from grader.score.verdict import Check, Row, full, lost, open_check
+from grader.score.verdict import RubricItem, ShownRow, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import Record, batch_records, epoch_records, log_difference, parse_log
 from harness.run.symptoms import judge_symptom
@@ -41,12 +41,12 @@ _ACCURACIES = ("val_accuracy", "val_accuracy_eval_mode", "val_accuracy_served")
 _EARLY_ACCURACY, _LAST_ACCURACY, _LAST_LOSS = 0.01, 0.05, 0.2
 
 
-def judge_reproducibility(evidence: Evidence) -> tuple[Check, ...]:
+def judge_reproducibility(evidence: Evidence) -> tuple[RubricItem, ...]:
     """Return the five checks of the criterion."""
     return (_archive(evidence), *(_repeats(evidence, run, file) for run, file in _POINTS))
 
 
-def _archive(evidence: Evidence) -> Check:
+def _archive(evidence: Evidence) -> RubricItem:
     row = ("archive", "The archive is whole, and the commands are recorded", 3.0)
     remedy = "Hand in what make submit packs, unchanged."
     if evidence.missing:
@@ -56,7 +56,7 @@ def _archive(evidence: Evidence) -> Check:
     return full(*row, "Every file is there, and command.txt has the commands of both runs.")
 
 
-def _repeats(evidence: Evidence, run: Run, file: str) -> Check:
+def _repeats(evidence: Evidence, run: Run, file: str) -> RubricItem:
     """Judge whether a file of a run came out again, byte for byte."""
     row = (f"{run}_{file}", f"The {run} run repeats: {_FILES[file]}", _POINTS[run, file])
     claim, replay = evidence.claims[run], evidence.replay(run)
@@ -99,7 +99,7 @@ def trusted_log(evidence: Evidence, run: Run) -> str:
     return claimed.decode("utf-8")
 
 
-def _across_classes(row: Row, evidence: Evidence, run: Run) -> Check:
+def _across_classes(row: ShownRow, evidence: Evidence, run: Run) -> RubricItem:
     """Judge a run of another platform class: here it must repeat, and its figures must be near the claimed ones."""
     replay, again = evidence.replay(run), evidence.again.get(run)
     if again is None or again.status == "XX":

@@ -10,9 +10,9 @@ from pydantic import Field, model_validator
 from harness.formats.toml_file import StrictModel
 from harness.recipes.personal import login
 
-Level = Literal["score", "feedback", "solution"]
+ReleaseLevel = Literal["score", "feedback", "solution"]
 _A_DAY = timedelta(days=1)
-_Share = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+_Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
 def local_time(moment: datetime, zone: tzinfo, *, seconds: bool = False) -> str:
@@ -27,8 +27,8 @@ class LatePolicy(StrictModel):
     students, by login, another due date: a local time of the course.
     """
 
-    points_per_day: _Share | None = None
-    percent_per_day: _Share | None = None
+    points_per_day: _Percent | None = None
+    percent_per_day: _Percent | None = None
     grace_minutes: Annotated[int, Field(ge=0)] = 0
     most_days: Annotated[int, Field(ge=0)] | None = None
     extensions: dict[str, datetime] = Field(default_factory=dict)
@@ -84,7 +84,7 @@ class Schedule(StrictModel):
         own = {login(name): date for name, date in self.late.extensions.items()}
         return own.get(login(student), self.due).replace(tzinfo=self.zone)
 
-    def level(self, now: datetime, student: str | None = None) -> Level:
+    def level(self, now: datetime, student: str | None = None) -> ReleaseLevel:
         """Return what a student, or one without an extension, may see at an aware time."""
         if now >= self._begins("solution", student):
             return "solution"

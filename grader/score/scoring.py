@@ -17,17 +17,17 @@ from grader.score.oral import oral_card
 from grader.score.reproducibility import judge_reproducibility, trusted_log
 from grader.score.verdict import (
     CRITERIA,
-    Check,
     Criterion,
     CriterionScore,
     Exhibits,
     Flag,
-    Limit,
+    Gate,
+    RubricItem,
     SubmissionScore,
     Weights,
     criterion_score,
-    rescored,
-    weighted,
+    scale_check,
+    with_criteria,
 )
 from harness.recipes.recipe import Recipe
 from harness.run.files import METRICS_LOG
@@ -37,7 +37,7 @@ from harness.workspace.workspace import RUNS
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 _IGNORED_NAMES = 10
 
-Fact = str | int | float | bool | None
+ProvenanceFact = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def score_submission(
     evidence = evidence_of(submission, recipe, replays)
     hints = submission.manifest.hints
     flags = [*flags_of(evidence), *ignored_flags(submission.ignored)]
-    facts: dict[str, Fact] = {
+    facts: dict[str, ProvenanceFact] = {
         "seed": submission.settings.seed,
         "dataset": submission.settings.dataset,
         "same_platform_class": evidence.same_class,
@@ -85,31 +85,31 @@ def scored_row(
     sha256: str,
     criteria: dict[Criterion, CriterionScore],
     flags: Sequence[Flag],
-    facts: Mapping[str, Fact],
+    facts: Mapping[str, ProvenanceFact],
     *,
     sandboxed: bool,
-    limits: tuple[Limit, ...] = (),
+    limits: tuple[Gate, ...] = (),
 ) -> SubmissionScore:
     """Return the row of a submission with these criteria; `facts` go into its provenance, `limits` bound its total.
 
     student, exercise: what the manifest says.
     """
-    row = unscored(name, "", student=student, exercise=exercise).row
+    row = score_as_unread(name, "", student=student, exercise=exercise).row
     warning = {} if sandboxed else {"warning": WITHOUT_SANDBOX}
     no_sandbox = () if sandboxed else (Flag(id="no sandbox", message=WITHOUT_SANDBOX),)
     provenance = {**warning, "tarball_sha256": sha256, "sandbox": sandboxed, **facts}
     row = replace(row, flags=(*no_sandbox, *flags, *row.flags), provenance=provenance, limits=limits)
-    return rescored(row, criteria)
+    return with_criteria(row, criteria)
 
 
-def unjudged(read: Submission | Answer, reason: str, *flags: Flag) -> Score:
+def score_as_unjudged(read: Submission | Answer, reason: str, *flags: Flag) -> Score:
     """Return the score of a submission that the grader has read and could not judge: no total."""
-    score = unscored(read.name, reason, student=read.student, exercise=read.recipe)
+    score = score_as_unread(read.name, reason, student=read.student, exercise=read.recipe)
     row = replace(score.row, flags=(*flags, *score.row.flags), provenance={"tarball_sha256": read.sha256})
     return replace(score, row=row)
 
 
-def unscored(
+def score_as_unread(
     name: str, reason: str, *, student: str | None = None, exercise: str | None = None, rejected: bool = False
 ) -> Score:
     """Return the score of a tarball that was rejected (total 0), or on which the grader failed (no total).
@@ -143,7 +143,7 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
     fix = judge_fix(evidence)
     accepted = None if fix[0].outcome == "could not judge" else fix[0].outcome == "passed"
     cited = _as_cited(evidence)
-    by_criterion: Mapping[Criterion, tuple[Check, ...]] = {
+    by_criterion: Mapping[Criterion, tuple[RubricItem, ...]] = {
         "reproducibility": judge_reproducibility(evidence),
         "diagnostics": judge_diagnostics(cited, accepted),
         "fix": fix,
@@ -151,7 +151,9 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
     }
     judged = with_gates(by_criterion, weights.gates)
     return {
-        criterion: criterion_score(tuple(weighted(check, weights[criterion][check.id]) for check in judged[criterion]))
+        criterion: criterion_score(
+            tuple(scale_check(check, weights[criterion][check.id]) for check in judged[criterion])
+        )
         for criterion in CRITERIA
     }
 

@@ -58,7 +58,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class AlikePair:
     """Two works that are alike, without their texts: how strongly, the reasons as sentences, and sides to compare."""
 
     one: Work
@@ -81,7 +81,7 @@ class Common:
 class Likeness:
     """What was found in a class: pairs, the most alike first, and passages that many have."""
 
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[AlikePair, ...] = ()
     common: tuple[Common, ...] = ()
 
 
@@ -89,7 +89,7 @@ NOTHING_ALIKE = Likeness()
 
 
 @dataclass(frozen=True)
-class Group:
+class AlikeGroup:
     """Works of one exercise that are alike, directly or through others.
 
     pairs: the strongest ones that connect all members, the most alike first. more: how many other pairs there are.
@@ -97,31 +97,31 @@ class Group:
 
     exercise: str
     members: tuple[Work, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[AlikePair, ...]
     more: int = 0
 
 
-def groups_of(pairs: Iterable[Pair]) -> list[Group]:
+def groups_of(pairs: Iterable[AlikePair]) -> list[AlikeGroup]:
     """Return the groups that these pairs make, the most alike first. The pairs come in that order."""
     # Kruskal's algorithm: a pair that connects nothing new is not needed to see how a group hangs together.
-    groups: dict[tuple[str, str], Group] = {}
+    groups: dict[tuple[str, str], AlikeGroup] = {}
     for pair in pairs:
         one, other = (
-            groups.setdefault((work.exercise, work.submission), Group(work.exercise, (work,), ()))
+            groups.setdefault((work.exercise, work.submission), AlikeGroup(work.exercise, (work,), ()))
             for work in (pair.one, pair.other)
         )
         if one is other:
             joined = replace(one, more=one.more + 1)
         else:
             members = (*one.members, *other.members)
-            joined = Group(one.exercise, members, (*one.pairs, *other.pairs, pair), one.more + other.more)
+            joined = AlikeGroup(one.exercise, members, (*one.pairs, *other.pairs, pair), one.more + other.more)
         groups |= dict.fromkeys([(work.exercise, work.submission) for work in joined.members], joined)
     found = {id(group): replace(group, pairs=tuple(sorted(group.pairs, key=_rank))) for group in groups.values()}
     return sorted(found.values(), key=lambda group: _rank(group.pairs[0]))
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _TextKind:
     """A text to compare by runs of `run` words.
 
     Two are alike if they share at least `least` words, and if these are `share` of the own words of one of them.
@@ -135,9 +135,9 @@ class _Kind:
 
 
 _OF = "{share:.0%} of what {whose} wrote"
-_REPORT = _Kind("report", 3, 24, 0.25, f"Both reports share {{count}} words, in runs of three or more: {_OF}.")
-_COMMENTS = _Kind("comments", 3, 16, 0.5, f"Comments in both programs share {{count}} words: {_OF}.")
-_CODE = _Kind(
+_REPORT = _TextKind("report", 3, 24, 0.25, f"Both reports share {{count}} words, in runs of three or more: {_OF}.")
+_COMMENTS = _TextKind("comments", 3, 16, 0.5, f"Comments in both programs share {{count}} words: {_OF}.")
+_CODE = _TextKind(
     "code",
     5,
     64,
@@ -163,7 +163,7 @@ def find_alike(works: Iterable[Work], given: Callable[[str], Collection[str]]) -
     return Likeness(tuple(pairs), tuple(passage for one in found for passage in one.common))
 
 
-def _rank(pair: Pair) -> tuple[object, ...]:
+def _rank(pair: AlikePair) -> tuple[object, ...]:
     return -pair.strength, pair.one.exercise, pair.one.submission, pair.other.submission
 
 
@@ -233,17 +233,17 @@ def _code_tokens(program: str) -> Iterator[_Token]:
 
 
 _looks = lru_cache(maxsize=2**15)(look)
-_TOKENS: Mapping[_Kind, Callable[[str], Iterator[_Token]]] = {
+_TOKENS: Mapping[_TextKind, Callable[[str], Iterator[_Token]]] = {
     _REPORT: _words,
     _COMMENTS: _comment_words,
     _CODE: _code_tokens,
 }
 
 
-class _Text:
+class _Shingles:
     """The first words of a text, as the hashes of the runs that begin at each of them."""
 
-    def __init__(self, kind: _Kind, text: str, limit: int | None = _LIMIT) -> None:
+    def __init__(self, kind: _TextKind, text: str, limit: int | None = _LIMIT) -> None:
         words = [word for word, _, _ in islice(_TOKENS[kind](text), limit)]
         self.kind, self.text = kind, text
         self.letters = "".join(words) if kind is _REPORT else ""
@@ -253,7 +253,7 @@ class _Text:
         """Return where each word begins and ends."""
         return [(start, end) for _, start, end in islice(_TOKENS[self.kind](self.text), _LIMIT)]
 
-    def covered(self, holds: Callable[[int], bool]) -> list[int]:
+    def words_covered(self, holds: Callable[[int], bool]) -> list[int]:
         """Return which words are in the runs for which this holds, by number."""
         found: list[int] = []
         end = 0
@@ -293,12 +293,12 @@ def _our_prose() -> frozenset[int]:
     paths = [path for name in ("*.py", "*.md") for path in suite_path("harness").rglob(name)]
     paths += [*(ROOT / "docs").glob("*.md"), *EXERCISES.glob("*/*.toml"), *EXERCISES.glob("*/*.md"), *ROOT.glob("*.md")]
     texts = (path.read_text(encoding="utf-8") for path in paths)
-    return frozenset(run for text in texts for run in _Text(_REPORT, _SEAM.sub(" ", text), None).runs)
+    return frozenset(run for text in texts for run in _Shingles(_REPORT, _SEAM.sub(" ", text), None).runs)
 
 
 # --- Compare ---
 
-_Students = tuple[int, int]  # by number, the smaller one first
+_TwoStudents = tuple[int, int]  # by number, the smaller one first
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,18 +311,18 @@ class _Reason:
     other: int
 
 
-class _Index:
+class _TextIndex:
     """The texts of one kind in a class, and who holds each run that is not ours and that several students have.
 
     Most runs are one student's own. The index leaves them out, so that it stays small.
     """
 
-    def __init__(self, kind: _Kind, works: Sequence[Work], numbers: Sequence[int], ours: Set[int]) -> None:
+    def __init__(self, kind: _TextKind, works: Sequence[Work], numbers: Sequence[int], ours: Set[int]) -> None:
         import numpy as np  # pages, which show likeness, do without it
 
         self.kind = kind
         self._ours = ours
-        self.texts = [_Text(kind, _prose(work.report) if kind is _REPORT else work.program) for work in works]
+        self.texts = [_Shingles(kind, _prose(work.report) if kind is _REPORT else work.program) for work in works]
         own = [array("q", filter(self.is_own, text.runs)) for text in self.texts]
         runs, students = np.concatenate(own), np.repeat(numbers, [*map(len, own)])
         order = np.lexsort((students, runs))
@@ -334,18 +334,18 @@ class _Index:
             if students[start] != students[end - 1]
         }
         self._many = min(max(_FEW, len(set(numbers)) // 10), _MANY)
-        self._own = [len(text.covered(self.is_own)) for text in self.texts]
+        self._own = [len(text.words_covered(self.is_own)) for text in self.texts]
 
     def is_own(self, run: int) -> bool:
         """Return whether a run is in nothing that students read here, and in no program that is handed out."""
         return run not in self._ours
 
-    def candidates(self) -> list[_Students]:
+    def candidates(self) -> list[_TwoStudents]:
         """Return the students who may share enough."""
         shared = Counter(pair for held in self.holders.values() for pair in _pairs(held))
         return [pair for pair, runs in shared.items() if runs * self.kind.run >= self.kind.least]
 
-    def shared(self, one: int, other: int) -> Set[int]:
+    def runs_shared(self, one: int, other: int) -> Set[int]:
         """Return the runs that two works share, without ours."""
         return {*filter(self.is_own, {*self.texts[one].runs}.intersection(self.texts[other].runs))}
 
@@ -354,10 +354,10 @@ class _Index:
 
         Zeros if it is not enough.
         """
-        shared = self.shared(one, other)
+        shared = self.runs_shared(one, other)
         if len(shared) * self.kind.run < self.kind.least:
             return 0.0, 0, one
-        counts = [len(self.texts[work].covered(shared.__contains__)) for work in (one, other)]
+        counts = [len(self.texts[work].words_covered(shared.__contains__)) for work in (one, other)]
         share, work = max((count / self._own[work], work) for count, work in zip(counts, (one, other), strict=True))
         enough = min(counts) >= self.kind.least and share >= self.kind.share
         return (share, min(counts), work) if enough else (0.0, 0, one)
@@ -377,7 +377,7 @@ class _Index:
                     yield text.text[start:end], min((self.holders[run] for run in new), key=len)
 
 
-def _pairs(held: Sequence[int]) -> Iterable[_Students]:
+def _pairs(held: Sequence[int]) -> Iterable[_TwoStudents]:
     """Return the pairs of these students; of many, each with the first."""
     return combinations(held, 2) if len(held) <= _MANY else ((held[0], other) for other in held[1:])
 
@@ -391,12 +391,12 @@ def _compare(works: Sequence[Work], given: Collection[str], printed: frozenset[i
     for work, number in enumerate(numbers):
         of_student[number].append(work)
     ours = {
-        _REPORT: printed.union(*(_Text(_REPORT, program).runs for program in given)),
-        _COMMENTS: printed.union(*(_Text(_COMMENTS, program).runs for program in given)),
-        _CODE: frozenset().union(*(_Text(_CODE, program).runs for program in given)),
+        _REPORT: printed.union(*(_Shingles(_REPORT, program).runs for program in given)),
+        _COMMENTS: printed.union(*(_Shingles(_COMMENTS, program).runs for program in given)),
+        _CODE: frozenset().union(*(_Shingles(_CODE, program).runs for program in given)),
     }
-    indexes = [_Index(kind, works, numbers, ours[kind]) for kind in _KINDS]
-    found: dict[_Students, dict[str, _Reason]] = defaultdict(dict)
+    indexes = [_TextIndex(kind, works, numbers, ours[kind]) for kind in _KINDS]
+    found: dict[_TwoStudents, dict[str, _Reason]] = defaultdict(dict)
     for index in indexes:
         for pair in index.candidates():
             (share, count, whose), one, other = max(
@@ -425,21 +425,21 @@ def _compare(works: Sequence[Work], given: Collection[str], printed: frozenset[i
     return Likeness(tuple(pairs), tuple(common[:_MOST_COMMON]))
 
 
-def _pair(works: Sequence[Work], reasons: Sequence[_Reason]) -> tuple[Pair, tuple[int, int]]:
+def _pair(works: Sequence[Work], reasons: Sequence[_Reason]) -> tuple[AlikePair, tuple[int, int]]:
     """Return the pair of two students, and the numbers of the two works that are the most alike."""
     ranked = sorted(reasons, key=lambda reason: (-reason.strength, reason.says))
     one, other = sorted((ranked[0].one, ranked[0].other))
     strength = sum(reason.strength for reason in ranked)
     left, right = (replace(works[number], report="", program="", answer="") for number in (one, other))
-    return Pair(left, right, strength, tuple(reason.says for reason in ranked)), (one, other)
+    return AlikePair(left, right, strength, tuple(reason.says for reason in ranked)), (one, other)
 
 
-def _equal_texts(works: Sequence[Work], reports: _Index, given: Collection[str]) -> Iterator[tuple[str, _Reason]]:
+def _equal_texts(works: Sequence[Work], reports: _TextIndex, given: Collection[str]) -> Iterator[tuple[str, _Reason]]:
     """Yield for each text that several students hand in its first work with each other one, however many they are."""
     groups: dict[object, list[int]] = defaultdict(list)
     long = set()
     for number, (work, text) in enumerate(zip(works, reports.texts, strict=True)):
-        if len(text.covered(reports.is_own)) >= _LEAST_EQUAL:
+        if len(text.words_covered(reports.is_own)) >= _LEAST_EQUAL:
             long.add(number)
             groups[array("q", filter(reports.is_own, text.runs)).tobytes()].append(number)
         # Other words of the same letters: somebody moved the blanks.
@@ -473,7 +473,7 @@ def _equal_logs(works: Sequence[Work]) -> Iterator[tuple[str, _Reason]]:
 # --- Show ---
 
 
-def flagged(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[SubmissionScore, ...]:
+def flag_alike(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[SubmissionScore, ...]:
     """Return the rows, each with a flag if it is one of a pair."""
     others: dict[str, list[str]] = defaultdict(list)
     for pair in likeness.pairs:
@@ -489,7 +489,7 @@ def flagged(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[Submis
     return tuple(map(with_flag, rows))
 
 
-def _sides(indexes: Sequence[_Index], one: int, other: int) -> tuple[Side, ...]:
+def _sides(indexes: Sequence[_TextIndex], one: int, other: int) -> tuple[Side, ...]:
     """Return the texts of two works, with the words marked that they share; a program's without its other lines."""
     prose, *programs = indexes
     sides = []
@@ -503,13 +503,13 @@ def _sides(indexes: Sequence[_Index], one: int, other: int) -> tuple[Side, ...]:
     return tuple(sides)
 
 
-def _marks(indexes: Sequence[_Index], work: int, one: int, other: int) -> bytearray:
+def _marks(indexes: Sequence[_TextIndex], work: int, one: int, other: int) -> bytearray:
     """Return for each character of a work's text whether a shared word, or the space between two, holds it."""
     marks = bytearray(len(indexes[0].texts[work].text))
     for index in indexes:
         text, before = index.texts[work], -2
         places = text.places()
-        for at in text.covered(index.shared(one, other).__contains__):
+        for at in text.words_covered(index.runs_shared(one, other).__contains__):
             start, end = places[at]
             if at == before + 1 and not any(map(str.isalnum, text.text[places[before][1] : start])):
                 start = places[before][1]

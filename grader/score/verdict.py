@@ -23,17 +23,17 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from grader.intake.handed_in import Arrival
-from grader.replay.replay import Number
+from grader.replay.replay import JsonNumber
 from grader.score.schedule import Schedule
 from harness.errors import UserError
 from harness.formats.toml_file import StrictModel, read_record
 
 SCORES = "scores.json"
-Outcome = Literal["passed", "failed", "could not judge"]
-Status = Literal["graded", "rejected", "not judged", "missing", "excused", "not drawn"]
-ABSENT: tuple[Status, ...] = ("missing", "excused", "not drawn")  # nothing was handed in
-UNCOUNTED: tuple[Status, ...] = ("excused", "not drawn")  # and that costs nothing
-Row = tuple[str, str, float]  # a check to judge: its id, its title, its points
+ItemOutcome = Literal["passed", "failed", "could not judge"]
+RowStatus = Literal["graded", "rejected", "not judged", "missing", "excused", "not drawn"]
+ABSENT: tuple[RowStatus, ...] = ("missing", "excused", "not drawn")  # nothing was handed in
+UNCOUNTED: tuple[RowStatus, ...] = ("excused", "not drawn")  # and that costs nothing
+ShownRow = tuple[str, str, float]  # a check to judge: its id, its title, its points
 # A written exercise has criteria of its own, in its `rubric.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
@@ -49,13 +49,13 @@ _Most = _Points | Literal[False]
 class RuleVerdict:
     """The rule's verdict on a check that the instructor has overridden."""
 
-    outcome: Outcome
+    outcome: ItemOutcome
     points: float | None
     reason: str
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
-class Check:
+class RubricItem:
     """One row of the rubric, judged.
 
     `passed` has all its points, `failed` fewer (perhaps some), `could not judge` none yet: None, never 0.
@@ -65,7 +65,7 @@ class Check:
 
     id: str
     title: str
-    outcome: Outcome
+    outcome: ItemOutcome
     points: float | None
     max: float
     reason: str
@@ -80,13 +80,13 @@ class CriterionScore:
 
     points: float | None
     max: float
-    checks: tuple[Check, ...]
+    checks: tuple[RubricItem, ...]
 
 
 Criteria = Mapping[Criterion, CriterionScore]
 
 
-def _checked_if_read(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+def _check_if_read(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
     """Check criteria that come from JSON. Those that the grader made have their type, and may wait on the disk."""
     return check(value) if info.mode == "json" else value
 
@@ -100,7 +100,7 @@ class Flag:
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
-class Limit:
+class Gate:
     """A gate that bounds a total by `most` until one of some checks is earned.
 
     opens: the share of a check's points that opens it, by the check's address. `why` is a sentence for the student.
@@ -117,7 +117,7 @@ class Limit:
         return not any(_is_earned(checks[name], share) for name, share in self.opens.items() if name in checks)
 
 
-def _is_earned(check: Check, share: float) -> bool:
+def _is_earned(check: RubricItem, share: float) -> bool:
     return check.outcome == "passed" or 0 < (check.points or 0.0) >= share * check.max
 
 
@@ -128,7 +128,7 @@ class RuleTotal:
     added: the points that the decision adds; None if it sets the total.
     """
 
-    status: Status
+    status: RowStatus
     total: float | None
     reason: str
     added: float | None = None
@@ -159,12 +159,12 @@ class SubmissionScore:
     submission: str
     student: str
     recipe: str
-    status: Status
+    status: RowStatus
     reason: str = ""
     total: float | None
-    criteria: Annotated[Criteria, WrapValidator(_checked_if_read)]
+    criteria: Annotated[Criteria, WrapValidator(_check_if_read)]
     flags: tuple[Flag, ...] = ()
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[Gate, ...] = ()
     provenance: dict[str, str | int | float | bool | None]
     arrival: Arrival | None = None
     not_counting: str = ""
@@ -185,7 +185,7 @@ class SubmissionScore:
         return self.status not in ABSENT
 
     @property
-    def limit(self) -> Limit | None:
+    def limit(self) -> Gate | None:
         """The limit that lowers its total, or None."""
         total = total_of(self.criteria) if self.criteria else None
         if total is None:
@@ -254,22 +254,22 @@ _NO_ROWS = b'"submissions": []'
 _ROWS = b' "submissions": [\n'  # the line before the rows
 
 
-def full(id: str, title: str, maximum: float, reason: str) -> Check:
+def full(id: str, title: str, maximum: float, reason: str) -> RubricItem:
     """Return a check with all its points."""
-    return Check(id=id, title=title, outcome="passed", points=maximum, max=maximum, reason=reason)
+    return RubricItem(id=id, title=title, outcome="passed", points=maximum, max=maximum, reason=reason)
 
 
-def lost(id: str, title: str, maximum: float, reason: str, remedy: str, *, points: float = 0.0) -> Check:
+def lost(id: str, title: str, maximum: float, reason: str, remedy: str, *, points: float = 0.0) -> RubricItem:
     """Return a check with `points`, fewer than all."""
-    return Check(id=id, title=title, outcome="failed", points=points, max=maximum, reason=reason, remedy=remedy)
+    return RubricItem(id=id, title=title, outcome="failed", points=points, max=maximum, reason=reason, remedy=remedy)
 
 
-def open_check(id: str, title: str, maximum: float, reason: str) -> Check:
+def open_check(id: str, title: str, maximum: float, reason: str) -> RubricItem:
     """Return a check that the instructor has to decide."""
-    return Check(id=id, title=title, outcome="could not judge", points=None, max=maximum, reason=reason)
+    return RubricItem(id=id, title=title, outcome="could not judge", points=None, max=maximum, reason=reason)
 
 
-def criterion_score(checks: tuple[Check, ...]) -> CriterionScore:
+def criterion_score(checks: tuple[RubricItem, ...]) -> CriterionScore:
     """Add up the checks of a criterion."""
     points = _sum(check.points for check in checks)
     return CriterionScore(points=points, max=sum(check.max for check in checks), checks=checks)
@@ -298,16 +298,16 @@ def _sum(points: Iterable[float | None]) -> float | None:
     return round(total, 2)
 
 
-def _waiting(criteria: Criteria) -> str:
+def _waiting_reason(criteria: Criteria) -> str:
     open_checks = [check.title for score in criteria.values() for check in score.checks if check.points is None]
     return f"It waits for the instructor: {'; '.join(open_checks)}."
 
 
-def rescored(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
+def with_criteria(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
     """Return the row with these criteria and their sum, or the limit of that: graded if none is open."""
     total = total_of(criteria)
     if total is None:
-        return replace(row, criteria=criteria, status="not judged", total=None, reason=_waiting(criteria))
+        return replace(row, criteria=criteria, status="not judged", total=None, reason=_waiting_reason(criteria))
     row = replace(row, criteria=criteria, status="graded", total=total, reason="")
     if row.limit is not None:
         reason = f"The total is {row.limit.most:g}, not {total:g}. {row.limit.why}"
@@ -323,13 +323,13 @@ class Measurement:
     """One figure that decided about the fix: a check's outcome, a symptom, or the trusted evaluator's."""
 
     name: str
-    value: Number | str
+    value: JsonNumber | str
     wanted: str  # "below 1.0", "not above 50"
     good: bool
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
-class Table:
+class AnswerTable:
     """A table of what was found in an answer that is one file: a caption, headings, and rows of as many cells."""
 
     caption: str
@@ -358,7 +358,7 @@ class Exhibits:
     fixed_source: str | None = None
     report: str | None = None
     answer_file: str = ""
-    findings: tuple[Table, ...] = ()
+    findings: tuple[AnswerTable, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     symptom: str = ""  # what the broken run shows, in the recipe's words
     questions: tuple[Question, ...] = ()  # to ask in person
@@ -380,18 +380,18 @@ def head_before(out: Path) -> Scores | None:
 
     Raises `UserError` if they cannot be read.
     """
-    with _reading(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
+    with _explain_bad_scores(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
         head = b"".join(takewhile(lambda line: line != _ROWS, file))
         return _SCORES.validate_json(head + b" " + _NO_ROWS + b"}") if head.strip(b"\0") else None
     return None
 
 
-def scored_before(out: Path) -> Iterator[SubmissionScore]:
+def read_rows_before(out: Path) -> Iterator[SubmissionScore]:
     """Yield the rows of the scores in a folder of reports, one in memory at a time; none without scores.
 
     It reads what `scores_json` writes. Raises `UserError` if they cannot be read.
     """
-    with _reading(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
+    with _explain_bad_scores(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
         lines = dropwhile(lambda line: line != _ROWS, file)
         row = b""
         for line in takewhile(lambda line: line != b" ],\n", islice(lines, 1, None)):
@@ -405,7 +405,7 @@ def read_scores(out: Path) -> Scores:
     """Return the scores in a folder of reports. Raises `UserError` if it holds none that can be read."""
     path = out / SCORES
     try:
-        with _reading(out):
+        with _explain_bad_scores(out):
             return _SCORES.validate_json(path.read_bytes())
     except FileNotFoundError:
         below = ", ".join(str(one.parent) for one in sorted(out.glob(f"*/{SCORES}")))
@@ -414,7 +414,7 @@ def read_scores(out: Path) -> Scores:
 
 
 @contextmanager
-def _reading(out: Path) -> Iterator[None]:
+def _explain_bad_scores(out: Path) -> Iterator[None]:
     """Raise `UserError` for scores that have another form."""
     try:
         yield
@@ -482,7 +482,7 @@ def read_weights(path: Path) -> Weights:
     return weights
 
 
-def weighted(check: Check, maximum: float) -> Check:
+def scale_check(check: RubricItem, maximum: float) -> RubricItem:
     """Return the check scaled to another maximum."""
     if check.max == maximum:
         return check

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader.score.measured import has_learnt
 from grader.selfcheck.guide import MADE, SILENT, parts_of
-from grader.selfcheck.runs import Runs, Subject, request_of
+from grader.selfcheck.runs import Runs, SubjectChecks, request_of
 from grader.selfcheck.seeds import MORE_SEEDS
 from harness.checks import check_names, load_check
 from harness.recipes.cases import Cases, Decoy, case_of
@@ -55,7 +55,7 @@ def silence_problems(silent: Mapping[str, str], trips: Mapping[str, Mapping[str,
 def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
     """Yield what is wrong with a decoy: it does not look ill, does not learn, or raises an alarm."""
     subjects = {
-        (decoy.id, seed): Subject(decoy.source(), RunSettings(seed=seed, dataset=decoy.dataset), check_names())
+        (decoy.id, seed): SubjectChecks(decoy.source(), RunSettings(seed=seed, dataset=decoy.dataset), check_names())
         for decoy in decoys
         for seed in (_SEED, *MORE_SEEDS)
     }

@@ -19,7 +19,7 @@ from grader.selfcheck.fixes import fix_problems
 from grader.selfcheck.goals import behaviour_files, goal_of, goal_toml
 from grader.selfcheck.runs import Runs, open_runs
 from grader.selfcheck.seeds import (
-    Measured,
+    MeasuredOutcomes,
     SeedRuns,
     measure,
     measured_path,
@@ -143,7 +143,7 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
     return sections
 
 
-def _plan(recipe: Recipe, measured: Measured | None, options: SelfcheckOptions) -> _Plan:
+def _plan(recipe: Recipe, measured: MeasuredOutcomes | None, options: SelfcheckOptions) -> _Plan:
     """Return what to check, after writing `measured.toml` if asked. Raises an error if something is missing."""
     if measured is None:
         raise UserError(f"{recipe.id}: the checks fail on its experiment; harness triage says why.")
@@ -193,7 +193,7 @@ def _calibration(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], un
     )
 
 
-def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, Measured]) -> Section:
+def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, MeasuredOutcomes]) -> Section:
     pairs = pair_differences(seed_runs, measured)
     close = [(*pair, found[0]) for pair, found in pairs.items() if len(found) == 1]
     alike = [f"nothing tells {one} and {two} apart" for (one, two), found in pairs.items() if not found]

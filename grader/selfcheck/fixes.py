@@ -8,7 +8,7 @@ from grader.replay.request import Request, Role, own_settings
 from grader.score.behaviour import OWN_BEHAVIOUR, comparison_of, sound_programs
 from grader.score.canaries import own_evidence
 from grader.score.fix import CORRECT, MASKED, MINIMAL, checks_requests, further_requests, judge_fix
-from grader.score.verdict import Check
+from grader.score.verdict import RubricItem
 from grader.selfcheck.runs import Runs, request_of
 from harness.behaviour.compare import Behaviour
 from harness.behaviour.sound import SoundPrograms
@@ -28,7 +28,7 @@ EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
 }
 
 
-def problem_of(fix: KnownFix, checks: Sequence[Check]) -> str:
+def problem_of(fix: KnownFix, checks: Sequence[RubricItem]) -> str:
     """Return what is wrong with the points that a known fix got, or ""."""
     for check, (low, high) in zip(checks, EXPECTED[fix.verdict], strict=True):
         # Another network, sound or not, may wait for the instructor, and so may another change of what was broken.
@@ -56,7 +56,7 @@ def fix_problems(fixes: Sequence[KnownFix], runs: Runs) -> Mapping[KnownFix, str
     return found
 
 
-def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFix, Sequence[Check]]]:
+def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFix, Sequence[RubricItem]]]:
     """Replay the fixes, and yield each with its checks `correct` and `minimal`."""
     for fix, replays in replay_fixes(fixes, runs):
         yield fix, judge_known(fix, replays)
@@ -95,7 +95,7 @@ def replay_fixes(
         yield fix, {role: made[request] for role, request in wanted.items()}
 
 
-def judge_known(fix: KnownFix, replays: Mapping[Role, Replay]) -> Sequence[Check]:
+def judge_known(fix: KnownFix, replays: Mapping[Role, Replay]) -> Sequence[RubricItem]:
     """Return the checks `correct` and `minimal` of a fix."""
     evidence = own_evidence(fix.recipe, fix.source, replays["broken"], replays["reference"], replays["fixed"])
     comparison = comparison_of(replays)
@@ -116,7 +116,7 @@ class _Replayed:
     @property
     def programs(self) -> SoundPrograms | None:
         programs = sound_programs(self._replays)
-        return None if programs is None else programs.shortened()
+        return None if programs is None else programs.shorten()
 
     def behaviour(self) -> Behaviour:
         behaviour = self._replays[OWN_BEHAVIOUR].behaviour
@@ -128,7 +128,7 @@ class _Replayed:
         return {name: made[name] for name in names if name in made}
 
 
-def verify_problem(fix: KnownFix, replays: Mapping[Role, Replay], correct: Check) -> str:
+def verify_problem(fix: KnownFix, replays: Mapping[Role, Replay], correct: RubricItem) -> str:
     """Return where `make verify` and the grader disagree about a fix, or ""; neither judges one that waits."""
     fixed = replays["fixed"]
     own = replays.get(OWN_BEHAVIOUR)

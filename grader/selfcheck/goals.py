@@ -55,7 +55,7 @@ def behaviour_files(recipes: Sequence[Recipe], runs: Runs) -> Mapping[Recipe, by
     found = {
         recipe: sound_programs({role: made[one] for role, one in roles.items()}) for recipe, roles in wanted.items()
     }
-    return {recipe: encode(programs.shortened()) for recipe, programs in found.items() if programs is not None}
+    return {recipe: encode(programs.shorten()) for recipe, programs in found.items() if programs is not None}
 
 
 def goal_toml(goal: Goal) -> str:

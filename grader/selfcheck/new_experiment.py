@@ -30,9 +30,9 @@ from grader.replay.replay import Replay
 from grader.sandbox import sandbox_problem
 from grader.score.evidence import same_bytes
 from grader.score.measured import has_learnt
-from grader.selfcheck.runs import Subject, open_runs, request_of
+from grader.selfcheck.runs import SubjectChecks, open_runs, request_of
 from harness.checks import check_names, load_check
-from harness.data import DATASETS, Form
+from harness.data import DATASETS, DataForm
 from harness.data.datasets import EMBEDDED_FOLDER
 from harness.errors import UserError, printable
 from harness.files import read_text, write_whole
@@ -88,7 +88,7 @@ def write_experiment(name: str, data: Path, *, target: str | None, group: str | 
         )
     splits = split(examples)
     kind: Literal["table", "images"] = "table" if table else "images"
-    form = Form(kind, examples.inputs.shape[1:], examples.columns)
+    form = DataForm(kind, examples.inputs.shape[1:], examples.columns)
     parts = {part: (examples.inputs[rows], examples.labels[rows]) for part, rows in splits.items()}
     files = _data_files(name, parts, kind)
     files[EMBEDDED_FOLDER / f"{name}.toml"] = _description(form, examples.classes).encode()
@@ -279,14 +279,14 @@ def _data_files(name: str, parts: Mapping[str, tuple[NDArray[Any], NDArray[Any]]
     return files
 
 
-def _description(form: Form, classes: Sequence[str]) -> str:
+def _description(form: DataForm, classes: Sequence[str]) -> str:
     """Return the file that `harness.data` reads; a list of JSON is one of TOML, too."""
     pairs = {"kind": form.kind, "shape": list(form.shape), "columns": list(form.columns), "classes": list(classes)}
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in pairs.items()]
     return "\n".join(["# Written by grader new-experiment; harness/data/__init__.py reads it.", *lines, ""])
 
 
-def experiment_text(form: Form, classes: Sequence[str]) -> str:
+def experiment_text(form: DataForm, classes: Sequence[str]) -> str:
     """Return the source of a healthy experiment on data of this form; no classes: the target is a measurement."""
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)  # not HTML
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
@@ -313,9 +313,9 @@ def check_experiment(name: str, *, seeds: int, jobs: int) -> int:
     with open_runs(jobs=jobs) as runs:
         wanted = [request_of(subject, source, one, repetition=again) for one in settings for again in (0, 1)]
         made = runs.replays(f"{seeds} seeds, each twice", wanted)
-        subjects = [Subject(source, one, names) for one in settings]
+        subjects = [SubjectChecks(source, one, names) for one in settings]
         edits = {edit.id: edit.source(source) for edit in load_shared_edits(name) if edit.verdict == "sound"}
-        sound = {id: Subject(text, settings[0], names) for id, text in edits.items()}
+        sound = {id: SubjectChecks(text, settings[0], names) for id, text in edits.items()}
         found = runs.outcomes(f"{len(names)} checks on each seed and sound edit", [*subjects, *sound.values()])
     problems = []
     for one, own in zip(settings, subjects, strict=True):

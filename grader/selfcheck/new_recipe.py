@@ -16,7 +16,7 @@ from grader.selfcheck.seeds import SeedRuns, measure, measured_path, measured_to
 from grader.syntax.edit_size import changed_areas
 from grader.syntax.program import Unparsable
 from harness.data import DATASETS
-from harness.errors import UserError, printable
+from harness.errors import UserError, printable, suggestion
 from harness.files import write_whole
 from harness.recipes.recipe import (
     EXERCISES,
@@ -28,7 +28,6 @@ from harness.recipes.recipe import (
     Symptom,
     experiment_source,
     load_recipes,
-    suggestion,
 )
 from harness.run.metrics_log import Record
 from harness.run.symptoms import judge_symptom

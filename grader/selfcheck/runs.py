@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from grader.progress import Progress, shown_progress
+from grader.progress import ProgressBar, shown_progress
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Cache, Replays, default_folder, local_executor, trim
@@ -32,7 +32,7 @@ from harness.run.settings import RunSettings
 _TOGETHER = 10
 
 
-class Subject(NamedTuple):
+class SubjectChecks(NamedTuple):
     """A source under settings, and the checks to make of it."""
 
     source: str
@@ -40,7 +40,7 @@ class Subject(NamedTuple):
     checks: tuple[str, ...]
 
 
-class Outcomes(StrictModel):
+class OutcomesByCheck(StrictModel):
     """What the checks found of one experiment: {check: outcome}."""
 
     outcomes: dict[str, str]
@@ -49,11 +49,11 @@ class Outcomes(StrictModel):
 class Runs:
     """Makes the replays and checks that are not in the cache, `jobs` at a time."""
 
-    def __init__(self, replayer: Replayer, folder: Path, progress: Progress, *, jobs: int) -> None:
+    def __init__(self, replayer: Replayer, folder: Path, progress: ProgressBar, *, jobs: int) -> None:
         self.replayer = replayer
         self.jobs = jobs
         self._replays = Replays(local_executor(replayer, jobs), folder)
-        self._outcomes = Cache(folder / "checks", Outcomes)
+        self._outcomes = Cache(folder / "checks", OutcomesByCheck)
         self._progress = progress
 
     def replays(self, label: str, requests: Iterable[Request]) -> Mapping[Request, Replay]:
@@ -62,14 +62,14 @@ class Runs:
         self._replays.make(label, list(wanted), self._progress)
         return {request: self._replays.of(request) for request in wanted}
 
-    def outcomes(self, label: str, subjects: Sequence[Subject]) -> Mapping[Subject, Mapping[str, str]]:
+    def outcomes(self, label: str, subjects: Sequence[SubjectChecks]) -> Mapping[SubjectChecks, Mapping[str, str]]:
         """Return what the checks find of each subject, {check: outcome}; leave out a subject that fails."""
         keys = {subject: _key(subject) for subject in dict.fromkeys(subjects)}
         known = {subject: self._outcomes.get(key) for subject, key in keys.items()}
         found = {subject: kept.outcomes for subject, kept in known.items() if kept is not None}
         missing = sorted((subject for subject in keys if subject not in found), key=attrgetter("checks"))
         groups = [
-            part for _, alike in groupby(missing, attrgetter("checks")) for part in _shared_out([*alike], self.jobs)
+            part for _, alike in groupby(missing, attrgetter("checks")) for part in _split_evenly([*alike], self.jobs)
         ]
         self._progress.begin(label, len(groups))
         with ThreadPoolExecutor(self.jobs) as pool:
@@ -77,17 +77,17 @@ class Runs:
                 self._progress.done()
                 for subject, outcomes in made.items():
                     found[subject] = outcomes
-                    self._outcomes.put(keys[subject], Outcomes(outcomes=outcomes))
+                    self._outcomes.put(keys[subject], OutcomesByCheck(outcomes=outcomes))
         return found
 
 
-def _shared_out(alike: Sequence[Subject], jobs: int) -> list[Sequence[Subject]]:
+def _split_evenly(alike: Sequence[SubjectChecks], jobs: int) -> list[Sequence[SubjectChecks]]:
     """Return groups of about equal size, as many for each of the `jobs`: none waits long for the last group."""
     count = min(jobs * math.ceil(len(alike) / (jobs * _TOGETHER)), len(alike))
     return [alike[first::count] for first in range(count)]
 
 
-def _outcomes(group: Sequence[Subject]) -> dict[Subject, dict[str, str]]:
+def _outcomes(group: Sequence[SubjectChecks]) -> dict[SubjectChecks, dict[str, str]]:
     try:
         findings = start([(one.source, one.settings) for one in group], group[0].checks)
     except UserError:  # its replay says what is wrong with it
@@ -112,7 +112,7 @@ def request_of(
     return Request(recipe, settings, source, tree_digest(source), trusted=trusted, repetition=repetition)
 
 
-def _key(subject: Subject) -> str:
+def _key(subject: SubjectChecks) -> str:
     settings = asdict(subject.settings)
     parts = [
         program_digest(subject.source),

@@ -19,7 +19,7 @@ from grader.replay.request import Request
 from grader.score.evidence import same_bytes
 from grader.score.measured import BANDS, Band, load_bands
 from grader.selfcheck.calibration import Quantity, trip_differences
-from grader.selfcheck.runs import Runs, Subject, request_of
+from grader.selfcheck.runs import Runs, SubjectChecks, request_of
 from grader.syntax.edit_size import changed_areas
 from harness.checks import check_names, load_check
 from harness.checks.core.outcomes import MEASURED
@@ -154,13 +154,13 @@ def write_bands(seed_runs: Sequence[SeedRuns], runs: Runs, path: Path = BANDS) -
     # All recipes of an experiment share its healthy runs.
     for item in {(item.recipe.experiment, item.dataset): item for item in seed_runs}.values():
         healthy = {seed: first for seed, (first, _) in item.healthy.items()}
-        band = _measured(item.recipe, item.dataset, healthy, runs)
+        band = _measure_band(item.recipe, item.dataset, healthy, runs)
         bands[band.experiment, band.dataset] = band
     path.write_text(_HEAD + "".join(map(entry, bands.values())), encoding="utf-8")
     load_bands.cache_clear()
 
 
-def _measured(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], runs: Runs) -> Band:
+def _measure_band(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], runs: Runs) -> Band:
     quantity = "loss" if _figure(next(iter(healthy.values())), "accuracy") is None else "accuracy"
     reference = {seed: _figure(replay, quantity) for seed, replay in healthy.items()}
     # Known edits are judged with the recipe's own seed.
@@ -225,7 +225,7 @@ def _figure(replay: Replay, quantity: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-class Measured(NamedTuple):
+class MeasuredOutcomes(NamedTuple):
     """What the checks find of a broken experiment, {check: outcome}: those that the break trips, and the others.
 
     `alarms` names the checks that are unsound on the healthy experiment.
@@ -236,15 +236,15 @@ class Measured(NamedTuple):
     alarms: Sequence[str] = ()
 
 
-def measure(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> dict[str, Measured]:
+def measure(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> dict[str, MeasuredOutcomes]:
     """Run the checks on the broken and the healthy experiment of each recipe; return what was found by recipe.
 
     A break trips a check if all seeds agree: `seeds` of them, three at least. A recipe whose checks fail is left out.
     """
     more = range(FIRST_SEED, FIRST_SEED + seeds - len(MORE_SEEDS) - 1)
 
-    def subjects(recipe: Recipe, source: str, own: Iterable[int], names: Sequence[str]) -> list[Subject]:
-        return [Subject(source, RunSettings(seed=seed, dataset=recipe.dataset), tuple(names)) for seed in own]
+    def subjects(recipe: Recipe, source: str, own: Iterable[int], names: Sequence[str]) -> list[SubjectChecks]:
+        return [SubjectChecks(source, RunSettings(seed=seed, dataset=recipe.dataset), tuple(names)) for seed in own]
 
     broken, healthy = {}, {}
     for recipe in recipes:
@@ -255,46 +255,48 @@ def measure(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> dict[str, Meas
     for recipe in recipes:
         if all(one in found for one in broken[recipe.id]):
             unsound = [
-                name for name, one in _agreed([found[one] for one in broken[recipe.id]]).items() if _bad(name, one)
+                name
+                for name, one in _agreed_outcomes([found[one] for one in broken[recipe.id]]).items()
+                if _bad(name, one)
             ]
             broken[recipe.id] += subjects(recipe, recipe.broken_source(), more if unsound else (), unsound)
     found |= runs.outcomes("checks that trip", [*chain(*broken.values())])
     return {
-        id: measured([found[one] for one in broken[id]], [found[one] for one in healthy[id]])
+        id: summarize_outcomes([found[one] for one in broken[id]], [found[one] for one in healthy[id]])
         for id in broken
         if all(one in found for one in (*broken[id], *healthy[id]))
     }
 
 
-def measured(broken: Sequence[Mapping[str, str]], healthy: Sequence[Mapping[str, str]]) -> Measured:
+def summarize_outcomes(broken: Sequence[Mapping[str, str]], healthy: Sequence[Mapping[str, str]]) -> MeasuredOutcomes:
     """Return the outcomes of the broken experiment on which all seeds agree; both lists hold {check: outcome} by seed.
 
     A break trips a check whose outcome is unsound then, and which is sound on the healthy experiment with every seed.
     """
-    found = _agreed(broken)
+    found = _agreed_outcomes(broken)
     alarms = {name for one in healthy for name, outcome in one.items() if _bad(name, outcome)}
     tripped = {name for name in found if _bad(name, found[name])} - alarms
     trips = {name: one for name, one in found.items() if name in tripped}
-    return Measured(trips, {name: one for name, one in found.items() if name not in tripped}, sorted(alarms))
+    return MeasuredOutcomes(trips, {name: one for name, one in found.items() if name not in tripped}, sorted(alarms))
 
 
 def _bad(name: str, outcome: str) -> bool:
     return not load_check(name).outcome(outcome).sound
 
 
-def _agreed(outcomes: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def _agreed_outcomes(outcomes: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Return the outcomes of the first seed that no other seed contradicts."""
     first, *others = outcomes
     return {name: one for name, one in first.items() if all(other.get(name, one) == one for other in others)}
 
 
-def measured_toml(found: Measured) -> str:
+def measured_toml(found: MeasuredOutcomes) -> str:
     """Return the text of `measured.toml`."""
     lines = [f'{name} = "{one}"\n' for name, one in sorted(found.trips.items())]
-    return f"{_TRIPS_HEAD}format_version = 1\noutcomes = {_listed(found.others)}\n\n[trips]\n" + "".join(lines)
+    return f"{_TRIPS_HEAD}format_version = 1\noutcomes = {_list_outcomes(found.others)}\n\n[trips]\n" + "".join(lines)
 
 
-def _listed(outcomes: Mapping[str, str]) -> str:
+def _list_outcomes(outcomes: Mapping[str, str]) -> str:
     """Return a list of TOML with an entry "check outcome" for each."""
     # A line break never falls between a check and its outcome.
     words = " ".join(f'"{name}\0{one}",' for name, one in sorted(outcomes.items()))
@@ -309,17 +311,17 @@ def write_sound(experiments: Sequence[Sound], path: Path, runs: Runs, *, whole: 
     """
     known = {} if whole else {name: dict(map(str.split, one)) for name, one in read_table(path)["outcomes"].items()}
     found = {**known, **_sound_outcomes([one for one in experiments if one.name not in known], runs)}
-    lines = [f"{name} = {_listed(one)}\n" for name, one in sorted(found.items())]
+    lines = [f"{name} = {_list_outcomes(one)}\n" for name, one in sorted(found.items())]
     path.write_text(_SOUND_HEAD + "".join(lines), encoding="utf-8")
 
 
 def _sound_outcomes(experiments: Sequence[Sound], runs: Runs) -> dict[str, Mapping[str, str]]:
     subjects = {
-        one.name: [Subject(one.source(), RunSettings(seed, one.dataset), tuple(check_names())) for seed in SEEDS]
+        one.name: [SubjectChecks(one.source(), RunSettings(seed, one.dataset), tuple(check_names())) for seed in SEEDS]
         for one in experiments
     }
     found = runs.outcomes("sound experiments", [*chain(*subjects.values())])
-    return {name: _agreed([found[one] for one in own]) for name, own in subjects.items()}
+    return {name: _agreed_outcomes([found[one] for one in own]) for name, own in subjects.items()}
 
 
 def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
@@ -327,7 +329,9 @@ def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
     return solutions / recipe_id / MEASURED
 
 
-def differences(mine: SeedRuns, others: SeedRuns, my_checks: Measured, their_checks: Measured) -> list[str]:
+def differences(
+    mine: SeedRuns, others: SeedRuns, my_checks: MeasuredOutcomes, their_checks: MeasuredOutcomes
+) -> list[str]:
     """Return what tells two recipes apart.
 
     That is checks that only one trips, or with another outcome; else symptoms of only one of them; else checks that
@@ -345,7 +349,9 @@ def differences(mine: SeedRuns, others: SeedRuns, my_checks: Measured, their_che
     return checks or list(symptoms) or sorted(sound)
 
 
-def pair_differences(runs: Sequence[SeedRuns], measured: Mapping[str, Measured]) -> dict[tuple[str, str], list[str]]:
+def pair_differences(
+    runs: Sequence[SeedRuns], measured: Mapping[str, MeasuredOutcomes]
+) -> dict[tuple[str, str], list[str]]:
     """Return for each pair of recipes, on their own data sets, what tells them apart."""
     own = [item for item in runs if item.dataset == item.recipe.dataset]
     return {

@@ -148,7 +148,7 @@ def _parts(source: str) -> dict[str, _Part]:
     acting = _acting_helpers([item for item in ast.walk(tree) if isinstance(item, ast.FunctionDef)], containers)
     parts = {}
     for name, statements in grouped.items():
-        kept = [item for statement in statements for item in _needed(statement, containers, acting)]
+        kept = [item for statement in statements for item in _needed_parts(statement, containers, acting)]
         if not kept:
             continue
         block = ast.Module(kept, [])
@@ -183,7 +183,7 @@ def _name(statement: ast.stmt) -> str:
     return ""
 
 
-def _bound(tree: ast.AST) -> Iterator[str]:
+def _bound_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             yield node.arg
@@ -206,7 +206,7 @@ def _makes_container(statement: ast.stmt) -> bool:
     """Return whether a statement sets a name to a new container or to a plain value."""
     value = getattr(statement, "value", None)
     if isinstance(value, ast.Call):
-        return _called(value) in _CONTAINERS
+        return _called_name(value) in _CONTAINERS
     return isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp | ast.Constant)
 
 
@@ -253,15 +253,15 @@ def _slice_of(function: ast.FunctionDef, containers: set[str], acting: set[str])
     return _Slice((made | containers) - given, acting)
 
 
-def _needed(statement: ast.stmt, containers: set[str], acting: set[str]) -> list[ast.stmt]:
+def _needed_parts(statement: ast.stmt, containers: set[str], acting: set[str]) -> list[ast.stmt]:
     """Return what of a statement at the top of a file the training depends on."""
     if isinstance(statement, ast.ClassDef):
         fields = {**dict(ast.iter_fields(statement)), "body": []}
         for item in statement.body:
-            fields["body"] += [] if does_nothing(item) else _needed(item, containers, acting)
+            fields["body"] += [] if does_nothing(item) else _needed_parts(item, containers, acting)
         return [ast.ClassDef(**fields)]
     if not isinstance(statement, ast.FunctionDef):
-        return _Slice(containers, acting, {*_bound(statement)}).statement(statement)
+        return _Slice(containers, acting, {*_bound_names(statement)}).statement(statement)
     kept = _slice_of(statement, containers, acting)
     while True:
         body = kept.block(statement.body)
@@ -347,7 +347,7 @@ class _Slice:
         return any(self._call_acts(node) for node in ast.walk(value) if isinstance(node, ast.Call))
 
     def _call_acts(self, call: ast.Call) -> bool:
-        name, root = _called(call), root_of(call.func)
+        name, root = _called_name(call), root_of(call.func)
         if isinstance(call.func, ast.Attribute) and root in self._containers and name in _FILLING:
             return root in self.read
         return (
@@ -369,7 +369,7 @@ def _looks_for_non_finite(test: ast.expr) -> bool:
         case ast.Call(func=ast.Attribute(value=owner, attr="all" | "any" | "item"), args=[]):
             return _looks_for_non_finite(owner)
         case ast.Call():
-            return _called(test) in _FINITE
+            return _called_name(test) in _FINITE
     return False
 
 
@@ -382,7 +382,7 @@ def _own_metrics(value: ast.expr) -> ast.expr:
     return ast.Dict([value.keys[i] for i in kept], [value.values[i] for i in kept])
 
 
-def _called(call: ast.Call) -> str:
+def _called_name(call: ast.Call) -> str:
     """Return the last part of the name of what is called, or ""."""
     return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
 
@@ -398,7 +398,7 @@ def _labels(
         yield path
         return
     if isinstance(node, ast.FunctionDef):
-        local = local | {*_bound(node)}
+        local = local | {*_bound_names(node)}
         literals = {name: value for name, value in literals.items() if name not in local}
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         node = literals.get(node.id, node)

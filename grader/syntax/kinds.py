@@ -15,20 +15,20 @@ from grader.syntax.grammar import ERRORS, FUNCTIONS, LAMBDA_SCHEDULES, MANAGER, 
 from grader.syntax.program import path_of
 
 # "" is a kind that is not known yet.
-Kind = str | tuple["Kind", ...]
+ObjectKind = str | tuple["ObjectKind", ...]
 _DEEPEST = 4  # containers in containers
 # An iterator that something keeps would count calls. An optimizer's group is a table that may hold anything.
 _OPAQUE = ("group", "iterator")
-PARAMETERS: Kind = ("iterator", "parameter")
+PARAMETERS: ObjectKind = ("iterator", "parameter")
 
 
-def _each(kind: Kind, names: str) -> dict[str, Kind]:
+def _each(kind: ObjectKind, names: str) -> dict[str, ObjectKind]:
     return dict.fromkeys(names.split(), kind)
 
 
 # Attributes and methods that are harmless on any object which plain code can reach: tensors, networks and containers
 # have them, and nothing has them that leads to a frame, a module or a file. With the kind that they give.
-HARMLESS_ATTRIBUTES: dict[str, Kind] = {
+HARMLESS_ATTRIBUTES: dict[str, ObjectKind] = {
     **_each("tensor", "T mT data grad values indices running_mean running_var"),
     **_each("parameter", "weight bias weight_ih weight_hh bias_ih bias_hh weight_ih_l0 weight_hh_l0 bias_ih_l0"),
     **_each("parameter", "bias_hh_l0 in_proj_weight in_proj_bias"),
@@ -40,7 +40,7 @@ HARMLESS_ATTRIBUTES: dict[str, Kind] = {
     **_each("thing", "momentum p eps"),
     **_each("text", "name type"),
 }
-HARMLESS_METHODS: dict[str, Kind] = {
+HARMLESS_METHODS: dict[str, ObjectKind] = {
     **_each(
         "tensor",
         """
@@ -85,7 +85,7 @@ HARMLESS_METHODS: dict[str, Kind] = {
     **_each("", "to cpu type copy get items keys values split"),
 }
 # What only an object of this kind may be asked for besides: attributes, and methods with "()".
-KINDS: dict[str, dict[str, Kind]] = {
+KINDS: dict[str, dict[str, ObjectKind]] = {
     "network": {
         "apply()": "network",
         "state_dict()": ("dict", "tensor", "text"),
@@ -134,10 +134,10 @@ BARE = words("group iterator logger class function manager super error path buil
 # What nothing can be asked for that is not covered: it may be put anywhere.
 TAME = words("number text none tensor parameter")
 # The keys of an optimizer's group, and what they hold.
-GROUP_KEYS: dict[object, Kind] = {"params": ("kept", "parameter"), "lr": "number"}
+GROUP_KEYS: dict[object, ObjectKind] = {"params": ("kept", "parameter"), "lr": "number"}
 
 # The arguments of an experiment's functions, as the harness passes them.
-PROTOCOL: dict[str, Sequence[Kind]] = {
+PROTOCOL: dict[str, Sequence[ObjectKind]] = {
     "load_data": ["data"],
     "build_model": [],
     "build_optimizer": ["network"],
@@ -154,7 +154,7 @@ PROTOCOL: dict[str, Sequence[Kind]] = {
 }
 # What a call of a library gives: by its path, or by the longest module ("torch.") that it belongs to. What may be
 # a view of an argument, or the argument itself, is no new tensor.
-_GIVES: dict[str, Kind] = {
+_GIVES: dict[str, ObjectKind] = {
     "torch.": "new tensor", "torch.nn.functional.": "new tensor", "torch.nn.init.": "tensor",
     "torch.linalg.": "tensor", "torch.fft.": "tensor",
     "torch.nn.": "new network", "torch.nn.Parameter": "parameter", "torch.nn.parameter.": "parameter",
@@ -182,7 +182,7 @@ _GIVES: dict[str, Kind] = {
         )),
     )},
 }  # fmt: skip
-_BUILTINS: dict[str, Kind] = {
+_BUILTINS: dict[str, ObjectKind] = {
     **_each("number", "len int float abs round any all isinstance hasattr pow bool divmod id"),
     **_each("text", "str repr"),
     **_each(("list", "number"), "range"),
@@ -190,7 +190,7 @@ _BUILTINS: dict[str, Kind] = {
     "slice": "slice",
     "super": "super",
 }
-_ITEMS: dict[str, Kind] = {
+_ITEMS: dict[str, ObjectKind] = {
     "": "", "text": "text", "tensor": "tensor", "new tensor": "tensor", "parameter": "tensor", "packed": "tensor",
     "network": "network", "new network": "network", "group": "group", "iterator": "iterator",
 }  # fmt: skip
@@ -208,17 +208,17 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _PARTS = words("network optimizer scheduler part")
 
 
-def base(kind: Kind) -> str:
+def base(kind: ObjectKind) -> str:
     """Return the word of a kind: "list" for a list of anything."""
     return kind if isinstance(kind, str) else base(kind[0])
 
 
-def holds(kind: Kind, word: str) -> bool:
+def holds(kind: ObjectKind, word: str) -> bool:
     """Return whether a kind is, or contains, this one."""
     return kind == word if isinstance(kind, str) else any(holds(part, word) for part in kind)
 
 
-def join(first: Kind, second: Kind) -> Kind:
+def join(first: ObjectKind, second: ObjectKind) -> ObjectKind:
     """Return the kind of an object that has one of two kinds."""
     if first == second or not second:
         return first
@@ -230,7 +230,7 @@ def join(first: Kind, second: Kind) -> Kind:
         return (first[0], *(join(a, b) for a, b in zip(first[1:], second[1:], strict=True)))
     if "iterator" in (base(first), base(second)) and isinstance(first, tuple) and isinstance(second, tuple):
         # An iterator over what either gives: of an iterator, less is covered than of any container.
-        return _nested("iterator", join(item_of(first), item_of(second)))
+        return _nest("iterator", join(item_of(first), item_of(second)))
     for word in _OPAQUE:
         if holds(first, word) or holds(second, word):
             return word
@@ -245,37 +245,37 @@ def join(first: Kind, second: Kind) -> Kind:
     return "unknown"
 
 
-def join_all(kinds: Iterable[Kind]) -> Kind:
+def join_all(kinds: Iterable[ObjectKind]) -> ObjectKind:
     """Return the kind of an object that has one of these kinds."""
-    found: Kind = ""
+    found: ObjectKind = ""
     for kind in kinds:
         found = join(found, kind)
     return found
 
 
-def item_of(kind: Kind) -> Kind:
+def item_of(kind: ObjectKind) -> ObjectKind:
     """Return what iterating over an object of this kind gives."""
     if isinstance(kind, tuple):
         return join_all(kind[1:])
     return _ITEMS.get(kind, "unknown")
 
 
-def is_tame(kind: Kind) -> bool:
+def is_tame(kind: ObjectKind) -> bool:
     """Return whether a kind is tame, or a container of tame objects alone."""
     if isinstance(kind, tuple):
         return base(kind) in ("list", "kept", "pair", "set", "dict", "table") and all(map(is_tame, kind[1:]))
     return kind.removeprefix("new ") in TAME
 
 
-def _nested(word: str, *parts: Kind) -> Kind:
+def _nest(word: str, *parts: ObjectKind) -> ObjectKind:
     """Return a container's kind, no deeper than `_DEEPEST`."""
-    kind: Kind = (word, *parts)
+    kind: ObjectKind = (word, *parts)
     if _depth(kind) <= _DEEPEST:
         return kind
     return next((opaque for opaque in _OPAQUE if holds(kind, opaque)), "unknown")
 
 
-def _depth(kind: Kind) -> int:
+def _depth(kind: ObjectKind) -> int:
     return 0 if isinstance(kind, str) else 1 + max(map(_depth, kind))
 
 
@@ -289,7 +289,7 @@ class Kinds:
         walked = list(self._walk(tree, None))
         nodes = [node for node in walked if isinstance(node, _BINDING)]
         # Every name with each scope that binds it, and how often.
-        self._bound = Counter((self._scopes[id(node)], name) for node in walked for name in bound_by(node))
+        self._bound = Counter((self._scopes[id(node)], name) for node in walked for name in names_bound_by(node))
         self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self._managers = {node for node in self._functions.values() if self._is_manager(node)}
         # Functions in functions, by the scope that they are defined in.
@@ -300,7 +300,7 @@ class Kinds:
         }
         self._classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         self._methods: dict[str, list[ast.FunctionDef]] = {}
-        self._owners: dict[ast.FunctionDef, Kind] = {}
+        self._owners: dict[ast.FunctionDef, ObjectKind] = {}
         self._fields: dict[str, list[str]] = {}
         for name, node in self._classes.items():
             self._fields[name] = []
@@ -310,12 +310,12 @@ class Kinds:
                     self._owners[part] = self._instance(name)
                 elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                     self._fields[name].append(part.target.id)
-        self._names: dict[tuple[_Scope, str], Kind] = {}
+        self._names: dict[tuple[_Scope, str], ObjectKind] = {}
         # Attributes of own classes, by "network" or "own" and name; what functions and methods return.
-        self.attributes: dict[tuple[str, str], Kind] = {}
-        self._returns: dict[ast.FunctionDef, Kind] = {}
-        self._yields: dict[ast.FunctionDef, Kind] = {}
-        self._found: dict[int, Kind] = {}
+        self.attributes: dict[tuple[str, str], ObjectKind] = {}
+        self._returns: dict[ast.FunctionDef, ObjectKind] = {}
+        self._yields: dict[ast.FunctionDef, ObjectKind] = {}
+        self._found: dict[int, ObjectKind] = {}
         # Names that may stand for a container which another name stands for, too.
         self._aliases: set[tuple[_Scope, str]] = set()
         # Names that may stand for a network of which some other object has a part.
@@ -479,13 +479,13 @@ class Kinds:
 
     # --- What binds names ---
 
-    def _put(self, store: dict, key: object, kind: Kind) -> None:  # type: ignore[type-arg]
+    def _put(self, store: dict, key: object, kind: ObjectKind) -> None:  # type: ignore[type-arg]
         joined = join(store.get(key, ""), kind)
         if key not in store or joined != store[key]:
             store[key] = joined
             self._changed = True
 
-    def _bind(self, target: ast.AST | None, kind: Kind, value: ast.AST | None = None) -> None:
+    def _bind(self, target: ast.AST | None, kind: ObjectKind, value: ast.AST | None = None) -> None:
         match target:
             case ast.Name(id=name):
                 scope = self._scopes[id(target)]
@@ -493,12 +493,12 @@ class Kinds:
                     self._aliases.add((scope, name))
                 if not self._makes_whole(value):
                     self._shared.add((scope, name))
-                self._put(self._names, (scope, name), kind if scope else _kept(kind))
+                self._put(self._names, (scope, name), kind if scope else _keep(kind))
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 exact = isinstance(kind, tuple) and kind[0] == "pair" and len(kind) == len(parts) + 1
                 for number, part in enumerate(parts):
                     if isinstance(part, ast.Starred):
-                        self._bind(part.value, _nested("list", item_of(kind)))
+                        self._bind(part.value, _nest("list", item_of(kind)))
                     else:
                         self._bind(part, kind[number + 1] if exact else item_of(kind))
             case ast.Subscript(value=owner, slice=place) if self._is_slice(place):
@@ -506,7 +506,7 @@ class Kinds:
             case ast.Subscript(value=owner, slice=key):
                 self._fill(owner, kind, self.of(key))
             case ast.Attribute(value=ast.Name(id="self") as owner, attr=name):
-                self._put(self.attributes, (base(self.of(owner)), name), _kept(kind))
+                self._put(self.attributes, (base(self.of(owner)), name), _keep(kind))
 
     def _learn(self, node: ast.AST) -> None:
         match node:
@@ -517,7 +517,7 @@ class Kinds:
                 kind = self.of(value) if value else ""
                 self._bind(target, kind, value)
                 if any(name in fields for fields in self._fields.values()):
-                    self._put(self.attributes, ("own", name), _kept(kind))
+                    self._put(self.attributes, ("own", name), _keep(kind))
             case ast.AnnAssign(target=target, value=value) if value:
                 self._bind(target, self.of(value))
             case ast.NamedExpr(target=target, value=value):
@@ -581,10 +581,10 @@ class Kinds:
             for method in self._methods.get("__init__", []):
                 if method in self._classes[name].body:
                     self._pass(node, method, 1)
-            positional, named, spread = self._given(node)
+            positional, named, spread = self._arguments_of(node)
             for place, field in enumerate(self._fields[name]):
                 given = positional[place] if place < len(positional) else named.get(field, "")
-                self._put(self.attributes, ("own", field), _kept(given if spread is None else spread))
+                self._put(self.attributes, ("own", field), _keep(given if spread is None else spread))
         elif isinstance(node.func, ast.Attribute) and not path_of(node.func, self._paths):
             for method in self._methods.get(node.func.attr, []):
                 self._pass(node, method, 1)
@@ -614,28 +614,28 @@ class Kinds:
                     else join_all(map(item_of, kinds)),
                 )
 
-    def _fill(self, owner: ast.expr, value: Kind, key: Kind = "") -> None:
+    def _fill(self, owner: ast.expr, value: ObjectKind, key: ObjectKind = "") -> None:
         """Note what is put into a container which a name stands for."""
         found, place = self.of(owner), self._place(owner)
         if place in self._names and base(found) in ("list", "set"):
-            self._put(self._names, place, _nested(base(found), value))
+            self._put(self._names, place, _nest(base(found), value))
         elif place in self._names and base(found) == "dict":
-            self._put(self._names, place, _nested("dict", value, key or value))
+            self._put(self._names, place, _nest("dict", value, key or value))
 
     def _pass(self, node: ast.Call, function: ast.FunctionDef, first: int) -> None:
         """Give the arguments of a call to the parameters of a function, from its parameter number `first` on."""
-        positional, named, spread = self._given(node)
+        positional, named, spread = self._arguments_of(node)
         if spread is not None:
             for argument in (*_positional(function)[first:], *function.args.kwonlyargs):
                 self._put(self._names, (function, argument.arg), spread)
             positional = [spread] * (len(_positional(function)) + 1)
-        nothing: list[Kind] = [""] * first
+        nothing: list[ObjectKind] = [""] * first
         self._give(function, nothing + positional)
         for argument in (*_positional(function), *function.args.kwonlyargs):
             if argument.arg in named:
                 self._put(self._names, (function, argument.arg), named[argument.arg])
 
-    def _given(self, node: ast.Call) -> tuple[list[Kind], dict[str | None, Kind], Kind | None]:
+    def _arguments_of(self, node: ast.Call) -> tuple[list[ObjectKind], dict[str | None, ObjectKind], ObjectKind | None]:
         """Return the positional and the named arguments of a call; if it has `*` or `**`, also what each may be."""
         positional = [self.of(item) for item in node.args]
         named = {item.arg: self.of(item.value) for item in node.keywords}
@@ -647,21 +647,21 @@ class Kinds:
             join_all(part for kind in (*positional, *named.values()) for part in (kind, item_of(kind))),
         )
 
-    def _give(self, function: ast.FunctionDef, kinds: Sequence[Kind]) -> None:
+    def _give(self, function: ast.FunctionDef, kinds: Sequence[ObjectKind]) -> None:
         for argument, kind in zip(_positional(function), kinds, strict=False):
             self._put(self._names, (function, argument.arg), kind)
         if function.args.vararg:
             for kind in kinds[len(_positional(function)) :]:
-                self._put(self._names, (function, function.args.vararg.arg), _nested("list", kind))
+                self._put(self._names, (function, function.args.vararg.arg), _nest("list", kind))
 
-    def _instance(self, name: str) -> Kind:
+    def _instance(self, name: str) -> ObjectKind:
         """Return the kind of the instances of a class of the file: a network if it is derived from anything else."""
         bases = [path_of(item, self._paths) for item in self._classes[name].bases]
         return "own" if all(path == "typing.NamedTuple" for path in bases) else "network"
 
     # --- Expressions ---
 
-    def of(self, node: ast.AST | None) -> Kind:
+    def of(self, node: ast.AST | None) -> ObjectKind:
         """Return the kind of an expression."""
         if not self._settled:
             return self._kind(node)
@@ -669,7 +669,7 @@ class Kinds:
             self._found[id(node)] = self._kind(node) or "unknown"
         return self._found[id(node)]
 
-    def _kind(self, node: ast.AST | None) -> Kind:
+    def _kind(self, node: ast.AST | None) -> ObjectKind:
         match node:
             case None:
                 return "none"
@@ -689,7 +689,7 @@ class Kinds:
                 return "function"
         return self._operation(node)
 
-    def _operation(self, node: ast.AST) -> Kind:
+    def _operation(self, node: ast.AST) -> ObjectKind:
         match node:
             case ast.BinOp(left=left, right=right):
                 return self._arithmetic(self.of(left), self.of(right))
@@ -701,52 +701,52 @@ class Kinds:
                     return ""
                 return "new tensor" if any(base(kind) not in _SCALARS for kind in kinds) else "number"
             case ast.BoolOp(values=values):
-                return self._joined(values)
+                return self._join(values)
             case ast.IfExp(body=first, orelse=second):
-                return self._joined([first, second])
+                return self._join([first, second])
             case ast.NamedExpr(value=value) | ast.Starred(value=value):
                 return self.of(value)
         return self._display(node)
 
-    def _display(self, node: ast.AST) -> Kind:
+    def _display(self, node: ast.AST) -> ObjectKind:
         match node:
             case ast.List(elts=parts):
-                return _nested("list", self._elements(parts))
+                return _nest("list", self._elements(parts))
             case ast.Set(elts=parts):
-                return _nested("set", self._elements(parts))
+                return _nest("set", self._elements(parts))
             case ast.Tuple(elts=parts):
                 if any(isinstance(part, ast.Starred) for part in parts):
-                    return _nested("list", self._elements(parts))
-                return _nested("pair", *map(self.of, parts))
+                    return _nest("list", self._elements(parts))
+                return _nest("pair", *map(self.of, parts))
             case ast.Dict(keys=keys, values=values):
                 pairs = [(self.of(key), self.of(value)) for key, value in zip(keys, values, strict=True) if key]
                 tables = [item_of(self.of(value)) for key, value in zip(keys, values, strict=True) if not key]
-                return _nested(
+                return _nest(
                     "dict",
                     join_all([*(value for _, value in pairs), *tables]),
                     join_all([*(key for key, _ in pairs), *tables]),
                 )
             case ast.ListComp(elt=element):
-                return _nested("list", self.of(element))
+                return _nest("list", self.of(element))
             case ast.SetComp(elt=element):
-                return _nested("set", self.of(element))
+                return _nest("set", self.of(element))
             case ast.GeneratorExp(elt=element):
-                return _nested("iterator", self.of(element))
+                return _nest("iterator", self.of(element))
             case ast.DictComp(key=key, value=value):
-                return _nested("dict", self.of(value), self.of(key))
+                return _nest("dict", self.of(value), self.of(key))
         return "unknown"
 
-    def _arithmetic(self, first: Kind, second: Kind) -> Kind:
+    def _arithmetic(self, first: ObjectKind, second: ObjectKind) -> ObjectKind:
         return "" if self._waits and not (first and second) else _arithmetic(first, second)
 
-    def _joined(self, nodes: Sequence[ast.expr]) -> Kind:
+    def _join(self, nodes: Sequence[ast.expr]) -> ObjectKind:
         return join_all([self.of(node) for node in nodes])
 
-    def _elements(self, nodes: Sequence[ast.expr]) -> Kind:
+    def _elements(self, nodes: Sequence[ast.expr]) -> ObjectKind:
         kinds = [item_of(self.of(node)) if isinstance(node, ast.Starred) else self.of(node) for node in nodes]
         return join_all(kinds)
 
-    def _name(self, node: ast.Name, name: str) -> Kind:
+    def _name(self, node: ast.Name, name: str) -> ObjectKind:
         if name in self._paths:
             return "thing"
         if (place := self._place(node)) in self._names:
@@ -759,7 +759,7 @@ class Kinds:
             return "builtin"
         return "text" if name == "__name__" else ""
 
-    def _attribute(self, kind: Kind, name: str) -> Kind:
+    def _attribute(self, kind: ObjectKind, name: str) -> ObjectKind:
         if not kind:
             return ""
         word = base(kind).removeprefix("new ")
@@ -768,7 +768,7 @@ class Kinds:
         own = join_all([found for (_, other), found in self.attributes.items() if other == name])
         return own if word in ("own", "network") and own else join(own, HARMLESS_ATTRIBUTES.get(name, "unknown"))
 
-    def _entry(self, kind: Kind, place: ast.expr) -> Kind:
+    def _entry(self, kind: ObjectKind, place: ast.expr) -> ObjectKind:
         if kind == "group":
             return GROUP_KEYS.get(place.value, "group") if isinstance(place, ast.Constant) else "group"
         if isinstance(kind, tuple) and kind[0] in ("dict", "table"):
@@ -782,13 +782,13 @@ class Kinds:
     def _is_slice(self, place: ast.expr) -> bool:
         return isinstance(place, ast.Slice) or self.of(place) == "slice"
 
-    def _call(self, node: ast.Call) -> Kind:
+    def _call(self, node: ast.Call) -> ObjectKind:
         path, name = path_of(node.func, self._paths), getattr(node.func, "id", "")
         given = [self.of(item) for item in node.args]
         spread = any(isinstance(item, ast.Starred) for item in node.args)
         if spread:  # any number of arguments, and each may be any of these
             given = [join_all([self._elements([item]) for item in node.args])]
-        first: Kind = given[0] if given else "none"
+        first: ObjectKind = given[0] if given else "none"
         if path.startswith("copy."):
             return f"new {first}" if path == "copy.deepcopy" and first in ("network", "tensor") else first
         if path.startswith("collections."):
@@ -813,58 +813,60 @@ class Kinds:
             return join(own, "tensor")
         return "unknown" if callee else ""
 
-    def _gives(self, path: str) -> Kind:
+    def _gives(self, path: str) -> ObjectKind:
         """Return the kind of what a library's function gives."""
         fitting = [start for start in _GIVES if path == start or (start[-1] == "." and path.startswith(start))]
         return _GIVES[max(fitting, key=len)] if fitting else "unknown"
 
-    def _table(self, node: ast.Call, name: str, given: Sequence[Kind]) -> Kind:
+    def _table(self, node: ast.Call, name: str, given: Sequence[ObjectKind]) -> ObjectKind:
         """Return the kind of a table that a call makes from pairs, from another table, or from keywords."""
         if name == "Counter":
-            return _nested("dict", "number", join_all(map(item_of, given)))
+            return _nest("dict", "number", join_all(map(item_of, given)))
         if name == "defaultdict":
             made = getattr(node.args[0], "id", "") if node.args else ""
-            value: Kind = (made, "") if made in ("list", "set") else "number" if made in ("int", "float") else "unknown"
-            return _nested("dict", value, "")
+            value: ObjectKind = (
+                (made, "") if made in ("list", "set") else "number" if made in ("int", "float") else "unknown"
+            )
+            return _nest("dict", value, "")
         parts = [_entries(kind) for kind in given]
         named = [self.of(item.value) for item in node.keywords]
-        return _nested(
+        return _nest(
             "dict",
             join_all([*(value for value, _ in parts), *named]),
             join_all([*(key for _, key in parts), *(["text"] if named else [])]),
         )
 
-    def _builtin(self, node: ast.Call, name: str, given: list[Kind], first: Kind) -> Kind:
+    def _builtin(self, node: ast.Call, name: str, given: list[ObjectKind], first: ObjectKind) -> ObjectKind:
         if name in _BUILTINS:
             return _BUILTINS[name]
         if name in ERRORS:
             return "error"
         match name:
             case "zip":
-                return _nested("iterator", _nested("pair", *map(item_of, given)))
+                return _nest("iterator", _nest("pair", *map(item_of, given)))
             case "enumerate":
-                return _nested("iterator", _nested("pair", "number", item_of(first)))
+                return _nest("iterator", _nest("pair", "number", item_of(first)))
             case "list" | "sorted" | "tuple":
-                return _nested("list", item_of(first) if given else "")
+                return _nest("list", item_of(first) if given else "")
             case "set" | "frozenset":
-                return _nested("set", item_of(first) if given else "")
+                return _nest("set", item_of(first) if given else "")
             case "dict":
                 return self._table(node, name, given)
             case "iter" | "reversed":
-                return _nested("iterator", item_of(first))
+                return _nest("iterator", item_of(first))
             case "filter" if len(given) > 1:
-                return _nested("iterator", item_of(given[1]))
+                return _nest("iterator", item_of(given[1]))
             case "map":
                 function = self.function(node.args[0]) if node.args else None
                 found = self._returns.get(function, "") if function else join("unknown", join_all(given[1:]))
-                return _nested("iterator", found)
+                return _nest("iterator", found)
             case "next" | "sum":
                 return join_all([item_of(first), *given[1:]])
             case "min" | "max":
                 return join_all(given) if len(given) > 1 else item_of(first)
         return "unknown"
 
-    def _method(self, kind: Kind, name: str) -> Kind:
+    def _method(self, kind: ObjectKind, name: str) -> ObjectKind:
         if not kind:
             return ""
         returned = join_all([self._returns.get(method, "") for method in self._methods.get(name, [])])
@@ -877,13 +879,13 @@ class Kinds:
         if not found:
             match name:
                 case "items" if isinstance(kind, tuple) and kind[0] in ("dict", "table"):
-                    found = _nested("iterator", _nested("pair", *reversed(kind[1:])))
+                    found = _nest("iterator", _nest("pair", *reversed(kind[1:])))
                 case "items":
-                    found = _nested("iterator", _nested("pair", "unknown", item_of(kind)))
+                    found = _nest("iterator", _nest("pair", "unknown", item_of(kind)))
                 case "keys":
-                    found = _nested("iterator", item_of(kind))
+                    found = _nest("iterator", item_of(kind))
                 case "values":
-                    found = _nested("iterator", self._entry(kind, ast.Constant("")))
+                    found = _nest("iterator", self._entry(kind, ast.Constant("")))
                 case "split":
                     found = ("list", "text" if word == "text" else "tensor")
                 case "get" | "pop" | "setdefault":
@@ -902,7 +904,7 @@ def _positional(function: ast.FunctionDef) -> list[ast.arg]:
     return [*function.args.posonlyargs, *function.args.args]
 
 
-def _entries(kind: Kind) -> tuple[Kind, Kind]:
+def _entries(kind: ObjectKind) -> tuple[ObjectKind, ObjectKind]:
     """Return what values and keys of a table may be that is made from an object of this kind."""
     if isinstance(kind, tuple) and kind[0] in ("dict", "table"):
         return kind[1], kind[2]
@@ -910,7 +912,7 @@ def _entries(kind: Kind) -> tuple[Kind, Kind]:
     return either, either
 
 
-def bound_by(node: ast.AST) -> Iterator[str]:
+def names_bound_by(node: ast.AST) -> Iterator[str]:
     """Yield the names that a node binds, other than by an import."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
@@ -923,15 +925,15 @@ def bound_by(node: ast.AST) -> Iterator[str]:
             yield name
 
 
-def _kept(kind: Kind) -> Kind:
+def _keep(kind: ObjectKind) -> ObjectKind:
     """Return the kind of an object that something keeps, so that no call may change it as its own."""
     if isinstance(kind, str):
         return kind.removeprefix("new ")
     kept = {"list": "kept", "set": "kept", "dict": "table"}
-    return (kept.get(base(kind), base(kind)), *map(_kept, kind[1:]))
+    return (kept.get(base(kind), base(kind)), *map(_keep, kind[1:]))
 
 
-def _arithmetic(first: Kind, second: Kind) -> Kind:
+def _arithmetic(first: ObjectKind, second: ObjectKind) -> ObjectKind:
     """Return the kind of a sum, a product, ... of two objects."""
     if not (first and second):
         return first or second
@@ -947,13 +949,13 @@ def _arithmetic(first: Kind, second: Kind) -> Kind:
         return "number"
     containers = words_of & {"list", "kept", "pair", "dict", "table", "set"}
     if containers:
-        return _combined(first, second, containers)
+        return _combine(first, second, containers)
     return "unknown"
 
 
-def _combined(first: Kind, second: Kind, containers: set[str]) -> Kind:
+def _combine(first: ObjectKind, second: ObjectKind, containers: set[str]) -> ObjectKind:
     """Return the kind of two containers put together, or of one repeated."""
     parts = [item_of(kind) for kind in (first, second) if isinstance(kind, tuple)]
     if containers <= {"dict", "table"}:
-        return _nested("dict", join_all(parts), join_all(parts))
-    return _nested("set" if containers == {"set"} else "list", join_all(parts))
+        return _nest("dict", join_all(parts), join_all(parts))
+    return _nest("set" if containers == {"set"} else "list", join_all(parts))

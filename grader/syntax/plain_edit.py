@@ -29,13 +29,13 @@ from grader.syntax.kinds import (
     KINDS,
     PROTOCOL,
     TAME,
-    Kind,
     Kinds,
+    ObjectKind,
     base,
-    bound_by,
     holds,
     is_tame,
     item_of,
+    names_bound_by,
 )
 from grader.syntax.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
 
@@ -101,7 +101,7 @@ class Suspicion:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Context:
     """Where a statement stands: at the top, directly in a class, or in a function, whose names are in `inside`."""
 
     where: _Where
@@ -118,14 +118,14 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
 
     Raises `Unparsable` if `broken` does not parse.
     """
-    ours = _ours(broken)
+    ours = _own_names(broken)
     try:
         tree = parse_experiment(submitted)
     except Unparsable as error:
         return (Suspicion(0, f"the file cannot be read ({error})"),)
     inserted = [(node, place) for node, place in _statements(tree.body) if _key(node, place) not in ours.statements]
     size = sum(1 for node, _ in inserted for _ in ast.walk(node))
-    judge = _Judge(tree, ours)
+    judge = _StatementJudge(tree, ours)
     if size > MOST_NODES:
         judge.odd(inserted[0][0], f"an edit of {size} syntax-tree nodes, more than {MOST_NODES}")
     elif inserted:
@@ -147,7 +147,7 @@ class _Ours:
 
 
 @lru_cache(maxsize=256)
-def _ours(broken: str) -> _Ours:
+def _own_names(broken: str) -> _Ours:
     tree = parse_experiment(broken)
     paths = imported_paths(tree)
     kinds = Kinds(tree, paths)
@@ -168,15 +168,15 @@ def _ours(broken: str) -> _Ours:
             for part in ast.walk(node)
             if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
         ),
-        frozenset(name for node in ast.walk(tree) for name in (*bound_by(node), getattr(node, "attr", ""))),
+        frozenset(name for node in ast.walk(tree) for name in (*names_bound_by(node), getattr(node, "attr", ""))),
     )
 
 
-def _word(kind: Kind) -> str:
+def _word(kind: ObjectKind) -> str:
     return base(kind).removeprefix("new ")
 
 
-def _key(node: ast.stmt, place: _Place) -> tuple[str, ...]:
+def _key(node: ast.stmt, place: _Context) -> tuple[str, ...]:
     """Return what two equal statements have in common; one that changes an object must stand in the same function."""
     stores = isinstance(node, ast.AugAssign) or any(
         isinstance(part, ast.Attribute | ast.Subscript) and isinstance(part.ctx, ast.Store) for part in ast.walk(node)
@@ -184,7 +184,7 @@ def _key(node: ast.stmt, place: _Place) -> tuple[str, ...]:
     return (ast.dump(node), place.where, str(place.is_init), *(place.inside if stores else ()))
 
 
-def _statements(block: list[ast.stmt], place: _Place = _Place("top")) -> Iterator[tuple[ast.stmt, _Place]]:
+def _statements(block: list[ast.stmt], place: _Context = _Context("top")) -> Iterator[tuple[ast.stmt, _Context]]:
     """Yield every statement without the statements in it, and where it stands."""
     for node in block:
         is_main = isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) in _MAIN
@@ -200,14 +200,14 @@ def _statements(block: list[ast.stmt], place: _Place = _Place("top")) -> Iterato
         yield ast.copy_location(type(node)(**fields), node), place
         inner = place
         if isinstance(node, ast.ClassDef):
-            inner = _Place("class", (*place.inside, node.name))
+            inner = _Context("class", (*place.inside, node.name))
         elif isinstance(node, ast.FunctionDef):
-            inner = _Place("function", (*place.inside, node.name))
+            inner = _Context("function", (*place.inside, node.name))
         for inside in (*blocks(node), *(item.body for item in handlers)):
             yield from _statements(inside, inner)
 
 
-class _Judge:
+class _StatementJudge:
     """Collects what is not plain in inserted statements of one file.
 
     `_visit` goes through every node of a statement by the table of syntax; a method `_check_<class>` says what one
@@ -226,7 +226,7 @@ class _Judge:
         self._records = {node.name for node in classes if self._is_record(node)}
         self._approved = shapes.yields_of_managers(tree, self._paths)
         self._made: set[int] = set()
-        self._place = _Place("top")
+        self._place = _Context("top")
         self._line = 0
 
     def odd(self, node: ast.AST, what: str) -> None:
@@ -236,7 +236,7 @@ class _Judge:
 
     def names_have_one_meaning(self) -> None:
         """Note every name that an import gives a second meaning, anywhere in the file."""
-        bound = {name for node in ast.walk(self._tree) for name in bound_by(node)}
+        bound = {name for node in ast.walk(self._tree) for name in names_bound_by(node)}
         imported: dict[str, str] = {}
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -247,21 +247,21 @@ class _Judge:
         seen: set[str] = set()
         for node in self._tree.body:
             is_definition = isinstance(node, ast.FunctionDef | ast.ClassDef)
-            names = {name for part in ([node] if is_definition else ast.walk(node)) for name in bound_by(part)}
+            names = {name for part in ([node] if is_definition else ast.walk(node)) for name in names_bound_by(part)}
             for name in names & seen & defined:
                 self.odd(node, f"another value for {name[:60]}")
             seen |= names
 
-    def statement(self, node: ast.stmt, place: _Place) -> None:
+    def statement(self, node: ast.stmt, place: _Context) -> None:
         """Judge a statement without the statements in it."""
         self._place, self._line = place, node.lineno
         name = type(node).__name__
         if name in grammar.SYNTAX and name not in grammar.PLACES[place.where]:
             here = {"top": "at the top of the file", "class": "directly in a class", "function": "in a function"}
-            self.odd(node, f"{_spelled(name)} {here[place.where]}".removesuffix(" in a function"))
+            self.odd(node, f"{_spell_name(name)} {here[place.where]}".removesuffix(" in a function"))
         elif name in ("Assign", "AnnAssign") and place.where != "function":
             self._lasting_assignment(node)
-        elif name == "Expr" and place.where == "top" and self._called(node) != "logging.basicConfig":
+        elif name == "Expr" and place.where == "top" and self._check_call(node) != "logging.basicConfig":
             self.odd(node, "a call at the top of the file")
         self._visit(node)
 
@@ -269,7 +269,7 @@ class _Judge:
         name = type(node).__name__
         rules = grammar.SYNTAX.get(name)
         if rules is None:
-            self.odd(node, _spelled(name))
+            self.odd(node, _spell_name(name))
             return
         getattr(self, f"_check_{name}", lambda _: None)(node)
         for field, value in ast.iter_fields(node):
@@ -282,7 +282,7 @@ class _Judge:
                 case "name" if value is not None:
                     self._binds(node, value)
                 case "empty" if value:
-                    self.odd(node, _spelled(field))
+                    self.odd(node, _spell_name(field))
 
     # --- Names and constants ---
 
@@ -345,7 +345,7 @@ class _Judge:
             node = node.value
             self._approved.add(id(node))
 
-    def _may_ask(self, kind: Kind, name: str) -> bool:
+    def _may_ask(self, kind: ObjectKind, name: str) -> bool:
         """Return whether an object of this kind may be asked for an attribute, or for a method "name()"."""
         word = _word(kind)
         if name.startswith("_") and not (word == "super" and name == "__init__()"):
@@ -400,7 +400,7 @@ class _Judge:
 
     def _check_Assign(self, node: ast.Assign) -> None:
         for target in node.targets:
-            self._stored(target, node.value)
+            self._check_store(target, node.value)
         # A name that stands for slices alone: kinds know what an index by it gives.
         match node.targets:
             case [ast.Name() as name] if self._kinds.of(name) == "slice":
@@ -409,7 +409,7 @@ class _Judge:
     def _check_AnnAssign(self, node: ast.AnnAssign) -> None:
         self._annotation(node.annotation)
         if node.value is not None:
-            self._stored(node.target, node.value)
+            self._check_store(node.target, node.value)
 
     def _check_AugAssign(self, node: ast.AugAssign) -> None:
         kind = self._kinds.of(node.target)
@@ -418,10 +418,10 @@ class _Judge:
                 self._fills(node.target, [node.value])
             elif _word(kind) not in ("number", "text", "tensor", "parameter", "pair"):
                 self.odd(node, f"a change in place of {node.target.id[:60]}, which could outlive the call")
-        self._stored(node.target, node.value)
+        self._check_store(node.target, node.value)
         self._visit(node.target)
 
-    def _stored(self, target: ast.expr, value: ast.expr) -> None:
+    def _check_store(self, target: ast.expr, value: ast.expr) -> None:
         """Judge what an assignment stores in a target that is no name; it alone may set attributes of `self`."""
         kind = self._kinds.of(value)
         if self._changes_what_is_new(target, value):
@@ -429,9 +429,9 @@ class _Judge:
         match target:
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for part in parts:
-                    self._stored(part, value)
+                    self._check_store(part, value)
             case ast.Starred(value=part):
-                self._stored(part, value)
+                self._check_store(part, value)
             case ast.Subscript(value=owner) if base(self._kinds.of(owner)) in ("list", "dict"):
                 self._fills(owner, [value, target.slice])
             case ast.Attribute(value=ast.Name(id="self")) if self._place.is_init:
@@ -697,7 +697,7 @@ class _Judge:
     def _in_math(self, node: ast.AST) -> bool:
         return path_of(node, self._paths).startswith("math.")
 
-    def _called(self, node: ast.AST) -> str:
+    def _check_call(self, node: ast.AST) -> str:
         value = getattr(node, "value", None)
         return path_of(value.func, self._paths) if isinstance(value, ast.Call) else ""
 
@@ -705,11 +705,11 @@ class _Judge:
 
     def _check_Lambda(self, node: ast.Lambda) -> None:
         if id(node) not in self._approved:
-            self.odd(node, _spelled("Lambda"))
+            self.odd(node, _spell_name("Lambda"))
 
     def _check_Yield(self, node: ast.Yield) -> None:
         if id(node) not in self._approved:
-            self.odd(node, _spelled("Yield"))
+            self.odd(node, _spell_name("Yield"))
 
     def _check_Expr(self, node: ast.Expr) -> None:
         """Let a report name the number of an optimizer's states: no more than the text depends on it."""
@@ -757,15 +757,15 @@ class _Judge:
                 self.odd(value, "this value in a parameter group")
 
     def _check_Starred(self, node: ast.Starred) -> None:
-        self._iterated(node.value)
+        self._check_iteration(node.value)
 
     def _check_For(self, node: ast.For) -> None:
-        self._iterated(node.iter)
+        self._check_iteration(node.iter)
 
     def _check_comprehension(self, node: ast.comprehension) -> None:
-        self._iterated(node.iter)
+        self._check_iteration(node.iter)
 
-    def _iterated(self, node: ast.expr) -> None:
+    def _check_iteration(self, node: ast.expr) -> None:
         if self._kinds.of(node) == "group":
             self.odd(node, "a loop over a parameter group")
 
@@ -792,12 +792,12 @@ class _Judge:
     # --- Definitions and imports ---
 
     def _check_Import(self, node: ast.Import) -> None:
-        self._imported(node, [item.name for item in node.names])
+        self._check_import(node, [item.name for item in node.names])
 
     def _check_ImportFrom(self, node: ast.ImportFrom) -> None:
-        self._imported(node, [f"{'.' * node.level}{node.module or ''}.{item.name}" for item in node.names])
+        self._check_import(node, [f"{'.' * node.level}{node.module or ''}.{item.name}" for item in node.names])
 
-    def _imported(self, node: ast.Import | ast.ImportFrom, paths: list[str]) -> None:
+    def _check_import(self, node: ast.Import | ast.ImportFrom, paths: list[str]) -> None:
         for name in imported_paths(ast.Module([node], [])):
             self._binds(node, name)
         for path in paths:
@@ -891,7 +891,7 @@ class _Judge:
         return True
 
 
-def _spelled(name: str) -> str:
+def _spell_name(name: str) -> str:
     return grammar.SPELLED.get(name, f"`{name}`")
 
 

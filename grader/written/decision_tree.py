@@ -12,7 +12,7 @@ from typing import Literal
 
 import yaml
 
-from grader.score.verdict import Criterion, Table
+from grader.score.verdict import AnswerTable, Criterion
 from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
 from harness.checks.core.outcomes import trips_of
@@ -20,8 +20,8 @@ from harness.errors import UserError
 from harness.written.decision_tree import CASES, HEALTHY, UNKNOWN, Tree, Walk, parse_tree, walk
 from harness.written.derivation_judge import AnswerCheck
 
-Trips = Mapping[str, str]
-Verdict = Literal["right", "wrong", "a guess", "not concluded"]
+TripsOfOne = Mapping[str, str]
+TreeVerdict = Literal["right", "wrong", "a guess", "not concluded"]
 
 # A tree that takes this many times the minutes of the reference tree gets no points for its cost: it makes nearly every
 # check for every experiment.
@@ -29,12 +29,12 @@ SLOWEST = 4.0
 
 
 @dataclass(frozen=True)
-class Arrival:
+class TreeEnd:
     """Where an experiment ends. others: distinguishable experiments that end there by the same outcomes."""
 
     truth: str
     walks: tuple[Walk, ...]
-    verdict: Verdict
+    verdict: TreeVerdict
     others: tuple[str, ...]
 
     @property
@@ -43,12 +43,12 @@ class Arrival:
         return max(walked.minutes for walked in self.walks)
 
 
-def experiments() -> dict[str, Trips]:
+def experiments() -> dict[str, TripsOfOne]:
     """Return what each recipe's break trips, and {} for `healthy`; recipes that were not measured are left out.
 
     Raises `UserError` if none was measured.
     """
-    found: dict[str, Trips] = {}
+    found: dict[str, TripsOfOne] = {}
     for recipe in CASES:
         try:
             found[recipe] = trips_of(recipe)
@@ -70,10 +70,10 @@ _CHECKS: Mapping[str, tuple[Criterion, str, str]] = {
 }
 
 
-def judge_tree(text: str, file: str, known: Mapping[str, Trips] | None = None) -> Judgement:
+def judge_tree(text: str, file: str, known: Mapping[str, TripsOfOne] | None = None) -> Judgement:
     """Judge the text of a tree; `known` replaces `experiments()`."""
     known = experiments() if known is None else known
-    found, reference = list[Arrival](), arrivals(reference_tree(known), known)
+    found, reference = list[TreeEnd](), arrivals(reference_tree(known), known)
     try:
         tree = parse_tree(text, file)
         nothing, remedy = tree.flaw(), "Let the conclusion depend on what a check finds."
@@ -101,7 +101,7 @@ def judge_tree(text: str, file: str, known: Mapping[str, Trips] | None = None) -
     return Judgement(checks=checks_of(findings), findings=table)
 
 
-def arrivals(tree: Tree, known: Mapping[str, Trips]) -> list[Arrival]:
+def arrivals(tree: Tree, known: Mapping[str, TripsOfOne]) -> list[TreeEnd]:
     """Walk a tree without a loop with every experiment.
 
     A conclusion is right if it names the experiment, or one that no check tells from it. It is a guess if another
@@ -114,16 +114,16 @@ def arrivals(tree: Tree, known: Mapping[str, Trips]) -> list[Arrival]:
         mine = {walked.steps for walked in walks[truth]}
         others = [other for other in known if other not in alike and mine & {walked.steps for walked in walks[other]}]
         concluded = {walked.conclusion for walked in walks[truth]}
-        verdict: Verdict = "wrong"
+        verdict: TreeVerdict = "wrong"
         if UNKNOWN in concluded:
             verdict = "not concluded"
         elif concluded <= alike:
             verdict = "a guess" if others else "right"
-        found.append(Arrival(truth, walks[truth], verdict, tuple(others)))
+        found.append(TreeEnd(truth, walks[truth], verdict, tuple(others)))
     return found
 
 
-def _walks(tree: Tree, trips: Trips) -> tuple[Walk, ...]:
+def _walks(tree: Tree, trips: TripsOfOne) -> tuple[Walk, ...]:
     """Return the different walks over all combinations of sound outcomes of the checks that are not tripped."""
     names = sorted({node.check for node in tree.nodes.values()} - trips.keys())
     walks: dict[tuple[tuple[str, str, str], ...], Walk] = {}
@@ -138,7 +138,7 @@ def sound_outcomes(check: str) -> tuple[str, ...]:
     return tuple(outcome.id for outcome in load_check(check).outcomes if outcome.sound)
 
 
-def reference_tree(known: Mapping[str, Trips]) -> Tree:
+def reference_tree(known: Mapping[str, TripsOfOne]) -> Tree:
     """Return a tree that tells everything apart that checks can: each node makes the most informative check per minute.
 
     That is the greedy choice of ID3 (Quinlan, "Induction of Decision Trees", 1986), with the gain divided by the cost.
@@ -171,7 +171,7 @@ def reference_text() -> str:
     return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=110)
 
 
-def _parts(group: Sequence[str], known: Mapping[str, Trips], check: str) -> dict[str | None, list[str]]:
+def _parts(group: Sequence[str], known: Mapping[str, TripsOfOne], check: str) -> dict[str | None, list[str]]:
     """Split experiments by the outcome of a check; None stands for all its sound outcomes."""
     parts: dict[str | None, list[str]] = {}
     for truth in group:
@@ -179,13 +179,13 @@ def _parts(group: Sequence[str], known: Mapping[str, Trips], check: str) -> dict
     return parts
 
 
-def _gain(group: Sequence[str], known: Mapping[str, Trips], check: str) -> float:
+def _gain(group: Sequence[str], known: Mapping[str, TripsOfOne], check: str) -> float:
     """Return the entropy (bits) of the parts into which a check splits equally likely experiments."""
     shares = [len(part) / len(group) for part in _parts(group, known, check).values()]
     return -sum(share * math.log2(share) for share in shares)
 
 
-def _share(found: Sequence[Arrival]) -> tuple[float, str]:
+def _share(found: Sequence[TreeEnd]) -> tuple[float, str]:
     """Return the share of right conclusions, and which are not."""
     right = sum(one.verdict == "right" for one in found)
     reason = f"Right: {right} of {len(found)}."
@@ -195,7 +195,7 @@ def _share(found: Sequence[Arrival]) -> tuple[float, str]:
     return right / len(found), reason
 
 
-def _cost(found: Sequence[Arrival], reference: Sequence[Arrival]) -> tuple[float, str]:
+def _cost(found: Sequence[TreeEnd], reference: Sequence[TreeEnd]) -> tuple[float, str]:
     """Return the share of the points for minutes, and the minutes of right conclusions."""
     pairs = [(mine, its) for mine, its in zip(found, reference, strict=True) if mine.verdict == "right"]
     minutes = sum(mine.minutes for mine, _ in pairs) / len(pairs)
@@ -205,7 +205,7 @@ def _cost(found: Sequence[Arrival], reference: Sequence[Arrival]) -> tuple[float
     return pace * len(pairs) / len(found), reason
 
 
-def _table(found: Sequence[Arrival], reference: Sequence[Arrival]) -> Table:
+def _table(found: Sequence[TreeEnd], reference: Sequence[TreeEnd]) -> AnswerTable:
     rows = []
     for mine, its in zip(found, reference, strict=True):
         for walked in mine.walks:
@@ -215,4 +215,6 @@ def _table(found: Sequence[Arrival], reference: Sequence[Arrival]) -> Table:
             minutes = f"{walked.minutes:g}", f"{its.minutes:g}"
             rows.append((mine.truth, walked.path, *minutes, walked.conclusion, verdict))
     columns = ("Experiment", "Walk", "Minutes", "Reference", "Concludes", "Verdict")
-    return Table(caption="The walk of each experiment, in minutes of the checks", columns=columns, rows=tuple(rows))
+    return AnswerTable(
+        caption="The walk of each experiment, in minutes of the checks", columns=columns, rows=tuple(rows)
+    )

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from grader.replay.replayer import replay_environment
-from grader.sandbox import MIB, Command, Interpreter, Limits, base_python
+from grader.sandbox import MIB, Interpreter, Limits, SandboxCommand, base_python
 from grader.score.verdict import Flag
 from grader.syntax.program import Unparsable, parse_experiment
 from grader.written.judgement import Judgement, RunCommand, checks_of
 from harness.formats.toml_file import StrictModel
 from harness.recipes.suite import PACKAGES
 from harness.written.derivation import PROBLEMS, draw_cases, foreign_imports
-from harness.written.derivation_call import CallResult, Results
+from harness.written.derivation_call import CallResult, CallResults
 from harness.written.derivation_judge import AnswerCheck, judge_answer
 from harness.written.exercise import Derivation
 
@@ -54,7 +54,7 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
     problem, unusual = PROBLEMS[exercise.problem], suspicions(text)
     cases = draw_cases(problem, text)
     job = {"problem": problem.name, "file": exercise.file, "text": text}
-    done = run(Command(_SCRIPT, _interpreter(), {"job.json": json.dumps(job).encode()}, LIMITS))
+    done = run(SandboxCommand(_SCRIPT, _interpreter(), {"job.json": json.dumps(job).encode()}, LIMITS))
     # A plain answer raises no signals, and cannot end the process with our status.
     ours = not unusual and (done.status == "SG" or done.exit_code == _OUR_FAULT)
     message = done.message or f"it ended with {done.status}"
@@ -68,7 +68,7 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
             # The process reported success and left something else: only an answer's own code does that.
             status, message = "RE", f"it left no complete result ({type(error).__name__})"
     if status != "OK":
-        results = Results(f"The process that called it did not end properly ({status}): {message}")
+        results = CallResults(f"The process that called it did not end properly ({status}): {message}")
     return Judgement(
         checks=checks_of(with_imports_judged(judge_answer(problem, cases, results), text)),
         flags=tuple(map(_flag, unusual[:10])),
@@ -122,32 +122,32 @@ def suspicions(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-class _Case(StrictModel):
+class _AnswerCase(StrictModel):
     outputs: dict[str, Any]
     problems: dict[str, str]
     changed: list[str]
 
 
-class _Report(StrictModel):
+class _AnswerReport(StrictModel):
     problem: str
-    cases: dict[str, _Case]
+    cases: dict[str, _AnswerCase]
 
 
-def read_results(data: bytes, cases: Iterable[str]) -> Results:
+def read_results(data: bytes, cases: Iterable[str]) -> CallResults:
     """Return the results in a report, which may hold anything.
 
     Raises `ValueError`, `TypeError`, `KeyError` or `OverflowError` if it holds no results of these cases.
     """
     if len(data) > LIMITS.file_bytes:
         raise ValueError("a report that is too large")
-    report = _Report.model_validate_json(data)
+    report = _AnswerReport.model_validate_json(data)
     found = {}
     for case in cases if not report.problem else ():
         item = report.cases[case]
         arrays = {name: np.array(values, dtype=np.float64) for name, values in item.outputs.items()}
         problems = {stage: words[:600] for stage, words in item.problems.items()}
         found[case] = CallResult(arrays, problems, item.changed)
-    return Results(report.problem[:600], found)
+    return CallResults(report.problem[:600], found)
 
 
 @cache

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from grader.intake.submission import Answer
 from grader.private import without_folders
-from grader.progress import Progress
+from grader.progress import ProgressBar
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Cache
 from grader.replay.request import code_and_machine_hash
-from grader.sandbox import Stopped
-from grader.score.scoring import Score, ignored_flags, scored_row, unjudged
+from grader.sandbox import SandboxStopped
+from grader.score.scoring import Score, ignored_flags, score_as_unjudged, scored_row
 from grader.score.verdict import Exhibits, total_of
 from grader.written.decision_tree import judge_tree, reference_text
 from grader.written.derivation import judge_derivation
@@ -32,7 +32,7 @@ def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Sc
     )
     exercise, student = answer.recipe, answer.student
     if judgement.fault:
-        return Score(unjudged(answer, judgement.fault).row, exhibits)
+        return Score(score_as_unjudged(answer, judgement.fault).row, exhibits)
     flags = (*judgement.flags, *ignored_flags(answer.ignored))
     criteria = with_points(judgement, exercise)
     row = scored_row(answer.name, student, exercise, answer.sha256, criteria, flags, {}, sandboxed=sandboxed)
@@ -47,7 +47,7 @@ def solution(exercise: FileExercise) -> str:
 
 
 def judge(exercise: FileExercise, text: str, run: RunCommand) -> Judgement:
-    """Judge a text; `run` runs a command in the sandbox. Raises `Stopped` if the sandbox was stopped."""
+    """Judge a text; `run` runs a command in the sandbox. Raises `SandboxStopped` if the sandbox was stopped."""
     match exercise:
         case Derivation():
             return judge_derivation(exercise, text, run)
@@ -65,7 +65,7 @@ class AnswerGrader:
         self._jobs = jobs
         self._sandboxed = sandboxed
 
-    def grade(self, answers: Sequence[Answer], progress: Progress) -> list[Score]:
+    def grade(self, answers: Sequence[Answer], progress: ProgressBar) -> list[Score]:
         """Return the score of each answer; the progress counts distinct texts."""
         problems = {
             item.id: self.canary_problem(item)
@@ -76,7 +76,7 @@ class AnswerGrader:
         for answer in answers:
             id = answer.exercise.id
             if problems[id]:
-                scores.append(unjudged(answer, problems[id]))
+                scores.append(score_as_unjudged(answer, problems[id]))
             else:
                 distinct.setdefault((id, answer.text), []).append(answer)
         if distinct:
@@ -125,7 +125,7 @@ class AnswerGrader:
             judgement = judge(exercise, text, self._replayer.run)
             if not judgement.fault:
                 with_points(judgement, exercise.id)  # other checks than the rubric's are our fault too
-        except Stopped:
+        except SandboxStopped:
             raise
         except Exception as error:
             traceback.print_exc()

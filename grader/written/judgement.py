@@ -3,28 +3,28 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
-from grader.sandbox import Command, SandboxResult
+from grader.sandbox import SandboxCommand, SandboxResult
 from grader.score.verdict import (
-    Check,
+    AnswerTable,
     Criterion,
     CriterionScore,
     Flag,
-    Table,
+    RubricItem,
     Weights,
     criterion_score,
     full,
     lost,
     open_check,
     read_weights,
-    weighted,
+    scale_check,
 )
 from harness.formats.toml_file import StrictModel
 from harness.recipes.recipe import SOLUTIONS
 from harness.written.derivation_judge import AnswerCheck
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
-RunCommand = Callable[[Command], SandboxResult]
-Checks = Mapping[Criterion, tuple[Check, ...]]
+RunCommand = Callable[[SandboxCommand], SandboxResult]
+Checks = Mapping[Criterion, tuple[RubricItem, ...]]
 
 
 class Judgement(StrictModel):
@@ -36,13 +36,13 @@ class Judgement(StrictModel):
 
     checks: Checks
     flags: tuple[Flag, ...] = ()
-    findings: tuple[Table, ...] = ()
+    findings: tuple[AnswerTable, ...] = ()
     fault: str = ""
 
 
 def checks_of(findings: Iterable[AnswerCheck]) -> Checks:
     """Return findings as the checks of each criterion."""
-    checks: dict[Criterion, tuple[Check, ...]] = {}
+    checks: dict[Criterion, tuple[RubricItem, ...]] = {}
     for item in findings:
         if item.points is None:
             check = open_check(item.id, item.title, 1, item.reason)
@@ -67,5 +67,5 @@ def with_points(judgement: Judgement, exercise_id: str) -> dict[Criterion, Crite
         checks = {check.id: check for check in judgement.checks.get(criterion, ())}
         if checks.keys() != worth.keys():
             raise ValueError(f"{exercise_id}: [{criterion}] has {[*worth]} and its judge has {[*checks]}")
-        scores[criterion] = criterion_score(tuple(weighted(checks[id], worth[id]) for id in worth))
+        scores[criterion] = criterion_score(tuple(scale_check(checks[id], worth[id]) for id in worth))
     return scores

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-Number = float | str
-Behaviour = Mapping[str, Mapping[str, Sequence[Number]]]
+BehaviourNumber = float | str
+Behaviour = Mapping[str, Mapping[str, Sequence[BehaviourNumber]]]
 """Numbers by aspect and figure, as `harness.behaviour.probes.measure_behaviour` returns them."""
 
 
@@ -93,8 +93,8 @@ class Difference:
 
     aspect: str
     figure: str
-    own: Number | None
-    other: Number | None
+    own: BehaviourNumber | None
+    other: BehaviourNumber | None
 
     def __str__(self) -> str:
         own, other = (f"{one:.4g}" if isinstance(one, float) else one for one in (self.own, self.other))
@@ -116,7 +116,7 @@ def difference(aspect: str, own: Behaviour, other: Behaviour) -> Difference | No
     for figure in {**theirs, **mine}:
         if figure.startswith(_OF_SCALERS) and not (figure in mine and figure in theirs):
             continue
-        apart, pair = _apart(mine.get(figure, ()), theirs.get(figure, ()), _aspect_of(aspect, figure))
+        apart, pair = _distance(mine.get(figure, ()), theirs.get(figure, ()), _aspect_of(aspect, figure))
         if apart > worst:
             worst, found = apart, Difference(aspect, figure, *pair)
     return found
@@ -153,8 +153,8 @@ def is_still(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviou
     """Return whether a program does in some figure of an aspect what the broken one does, and the healthy one not."""
     mine, theirs, right = (one.get(aspect, {}) for one in (own, broken, reference))
     return any(
-        _apart(mine[figure], numbers, _aspect_of(aspect, figure))[0] <= 1
-        and _apart(mine[figure], right.get(figure, ()), _aspect_of(aspect, figure))[0] > _CLEARLY
+        _distance(mine[figure], numbers, _aspect_of(aspect, figure))[0] <= 1
+        and _distance(mine[figure], right.get(figure, ()), _aspect_of(aspect, figure))[0] > _CLEARLY
         for figure, numbers in theirs.items()
         if figure in mine and figure not in _COUNTS
     )
@@ -185,7 +185,7 @@ def is_conditional(own: Behaviour, reference: Behaviour) -> Difference | None:
     """
     mine, theirs = own.get("step", {}), reference.get("step", {})
     pairs = {
-        figure: _apart(mine[figure], theirs[figure], _aspect_of("step", figure))
+        figure: _distance(mine[figure], theirs[figure], _aspect_of("step", figure))
         for figure in mine.keys() & theirs.keys()
     }
     apart = {figure: pair for figure, (roundings, pair) in pairs.items() if roundings > 1}
@@ -230,7 +230,7 @@ def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...
     return tuple(name for name, wanted in least.items() if _number(mine.get(name)) < wanted)
 
 
-def unmeasured(own: Behaviour, reference: Behaviour) -> dict[str, str]:
+def find_unmeasured(own: Behaviour, reference: Behaviour) -> dict[str, str]:
     """Return the aspects whose measurement a program breaks off, and the reference does not, with its error."""
     every = (*ASPECTS, FEATURES)
     raised = {aspect: str(own[aspect][RAISES][0]) for aspect in every if RAISES in own.get(aspect, {})}
@@ -252,22 +252,24 @@ def not_executed(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]
     return tuple(found)
 
 
-def _number(values: Sequence[Number] | None) -> float:
+def _number(values: Sequence[BehaviourNumber] | None) -> float:
     return float(values[0]) if values else 0.0
 
 
-def _apart(own: Sequence[Number], other: Sequence[Number], aspect: Aspect) -> tuple[float, tuple[Number | None, ...]]:
+def _distance(
+    own: Sequence[BehaviourNumber], other: Sequence[BehaviourNumber], aspect: Aspect
+) -> tuple[float, tuple[BehaviourNumber | None, ...]]:
     """Return how many roundings two lists of numbers are apart, and the two numbers that are farthest apart."""
     if len(own) != len(other):
         return math.inf, (own[0] if own else None, other[0] if other else None)
     largest = _largest((*own, *other))
-    worst: tuple[float, tuple[Number | None, ...]] = 0.0, (None, None)
+    worst: tuple[float, tuple[BehaviourNumber | None, ...]] = 0.0, (None, None)
     for pair in zip(own, other, strict=True):
         worst = max(worst, (_roundings(pair, largest, aspect), pair), key=lambda one: one[0])
     return worst
 
 
-def _roundings(pair: tuple[Number, Number], largest: float, aspect: Aspect) -> float:
+def _roundings(pair: tuple[BehaviourNumber, BehaviourNumber], largest: float, aspect: Aspect) -> float:
     one, two = pair
     if isinstance(one, str) or isinstance(two, str):
         return 0.0 if one == two else math.inf
@@ -275,7 +277,9 @@ def _roundings(pair: tuple[Number, Number], largest: float, aspect: Aspect) -> f
     return abs(one - two) / max(aspect.rounding * scale, aspect.least)
 
 
-def _between(own: Sequence[Number], low: Sequence[Number], high: Sequence[Number], aspect: Aspect) -> bool:
+def _between(
+    own: Sequence[BehaviourNumber], low: Sequence[BehaviourNumber], high: Sequence[BehaviourNumber], aspect: Aspect
+) -> bool:
     if not len(own) == len(low) == len(high):
         return False
     # Each end has a rounding of its own: the lowest number may be far below the highest.
@@ -291,5 +295,5 @@ def _between(own: Sequence[Number], low: Sequence[Number], high: Sequence[Number
     return True
 
 
-def _largest(numbers: Iterable[Number]) -> float:
+def _largest(numbers: Iterable[BehaviourNumber]) -> float:
     return max((abs(one) for one in numbers if not isinstance(one, str)), default=0.0)

@@ -35,8 +35,8 @@ from harness.run.experiment import Experiment
 from harness.run.step_hooks import OPTIMIZER_HOOKS
 
 Numbers = list[float | str]
-Figures = dict[str, Numbers]
-Behaviour = dict[str, Figures]
+AspectFigures = dict[str, Numbers]
+MeasuredBehaviour = dict[str, AspectFigures]
 """The figures of each aspect, by the names of `compare.ASPECTS`."""
 
 _ROWS = 48
@@ -68,16 +68,16 @@ _CERTAIN = (0.0, 1.0, 4.0)  # how far the right output of the stand-in stands ou
 _LOSSES = (1.0, 1.0, 0.3, 1.0, 1.0, 0.5, 0.7, 0.8, 0.2, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0)
 
 
-def measure_behaviour(subject: Subject) -> Behaviour:
+def measure_behaviour(subject: Subject) -> MeasuredBehaviour:
     """Return the figures of every aspect of an experiment.
 
     Raises `UserError` if the experiment cannot be set up. If a probe fails, its aspect has the figure `raises`.
     """
     subject.trial()
-    found: Behaviour = {}
-    with _executed(str(subject.path)) as executed:
+    found: MeasuredBehaviour = {}
+    with _record_places(str(subject.path)) as executed:
         for name, probe in _PROBES.items():
-            figures: Figures = {}
+            figures: AspectFigures = {}
             try:
                 for figure, numbers in probe(subject):
                     figures[figure] = [_plain(number) for number in numbers]
@@ -91,7 +91,7 @@ def measure_behaviour(subject: Subject) -> Behaviour:
 Probe = Iterator[tuple[str, Sequence[float | str]]]
 
 
-class _Place(NamedTuple):
+class _SourceSpan(NamedTuple):
     """Where a piece of source stands: its first and its last line, and the columns where it begins and ends."""
 
     line: int
@@ -99,17 +99,17 @@ class _Place(NamedTuple):
     column: int
     end_column: int
 
-    def holds(self, other: "_Place") -> bool:
+    def holds(self, other: "_SourceSpan") -> bool:
         """Return whether another piece stands in this one."""
         begins = (self.line, self.column) <= (other.line, other.column)
         return begins and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
 
 
 @contextmanager
-def _executed(file: str) -> Iterator[set[_Place]]:
+def _record_places(file: str) -> Iterator[set[_SourceSpan]]:
     """Collect the places of a file that are executed."""
     found = set[tuple[CodeType, int]]()
-    places = set[_Place]()
+    places = set[_SourceSpan]()
 
     def on_operation(frame: FrameType, event: str, _: Any) -> Any:
         if event == "opcode":
@@ -132,19 +132,19 @@ def _executed(file: str) -> Iterator[set[_Place]]:
         for code, at in found:
             line, end_line, column, end_column = of_code[code][at // 2]
             if line is not None and end_line is not None and column is not None and end_column is not None:
-                places.add(_Place(line, end_line, column, end_column))
+                places.add(_SourceSpan(line, end_line, column, end_column))
 
 
 def _not_executed(
-    tree: ast.AST, executed: set[_Place], constants: Mapping[str, object] | None = None, inside: str = ""
-) -> Figures:
+    tree: ast.AST, executed: set[_SourceSpan], constants: Mapping[str, object] | None = None, inside: str = ""
+) -> AspectFigures:
     """Return what no probe has executed of each function, or `NEVER_CALLED` before all its statements.
 
     That is statements and, of those that were executed, branches of an expression. What cannot act is left out: errors
     that a program may raise, because a training that goes on has not met them; `print`; what a constant of the file
     switches off, or a graphics card, as the grader has none; and loops over parts that a network does not have.
     """
-    found: Figures = {}
+    found: AspectFigures = {}
     constants = _constants(tree) if constants is None else constants
     lines = {place.line for place in executed}
     for node in ast.iter_child_nodes(tree):
@@ -254,11 +254,11 @@ def _tells(statement: ast.stmt, told: set[str]) -> bool:
     """Return whether a statement prints, or computes what is only printed."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in told:
-            return _LOOKS.union(_PARTS).issuperset(_called(value))
+            return _LOOKS.union(_PARTS).issuperset(_called_names(value))
     return _prints(statement)
 
 
-def _called(node: ast.AST) -> list[str]:
+def _called_names(node: ast.AST) -> list[str]:
     """Return the last names of all calls in a piece of source."""
     calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
     return [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in calls]
@@ -268,7 +268,7 @@ def _over_no_parts(statement: ast.stmt, lines: set[int]) -> Iterator[ast.stmt]:
     """Yield what stands in a loop over parts of a network, if it has none of these parts."""
     if not isinstance(statement, ast.For):
         return
-    names = _called(statement.iter)
+    names = _called_names(statement.iter)
     if names and _PARTS.issuperset(names) and lines.isdisjoint(chain(*map(_lines_of, statement.body))):
         yield from (one for inner in statement.body for one in ast.walk(inner) if isinstance(one, ast.stmt))
 
@@ -289,10 +289,10 @@ def _prints(statement: ast.stmt) -> bool:
     return False
 
 
-def _place_of(node: ast.expr) -> _Place:
+def _place_of(node: ast.expr) -> _SourceSpan:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
-    return _Place(node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+    return _SourceSpan(node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
 
 
 def _lines_of(node: ast.stmt) -> range:
@@ -309,7 +309,7 @@ def _training_data(subject: Subject) -> Probe:
     trial = subject.trial()
     yield from _data(trial.inputs, trial.labels)
     yield "steps", [trial.steps]
-    yield _tried("not finite with blank images", lambda: _not_finite(subject))
+    yield _try_measure("not finite with blank images", lambda: _not_finite(subject))
 
 
 def _not_finite(subject: Subject) -> list[float]:
@@ -324,7 +324,7 @@ def _not_finite(subject: Subject) -> list[float]:
 def _validation_data(subject: Subject) -> Probe:
     yield from _data(*subject.trial().validation)
     if DATASETS[subject.data.name].kind == "tokens":
-        yield _tried("with a symbol that training has not seen", lambda: _with_unseen(subject))
+        yield _try_measure("with a symbol that training has not seen", lambda: _with_unseen(subject))
 
 
 def _with_unseen(subject: Subject) -> list[float]:
@@ -364,7 +364,7 @@ def _preparation(subject: Subject) -> Probe:
     yield "inputs", _projections(prepared)
 
 
-def _others_changed(trial: Trial, inputs: Tensor, labels: Tensor, batches: "_Batches", seed: int) -> float:
+def _others_changed(trial: Trial, inputs: Tensor, labels: Tensor, batches: "_TensorBatches", seed: int) -> float:
     """Return the share of examples that differ when the others, half of the batch at random, are other ones."""
     half = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(seed))[: len(inputs) // 2]
     others, other_labels = _batch(trial, len(inputs), seed=70 + seed)
@@ -423,17 +423,17 @@ def _freedom(drawn: Sequence[Sequence[bytes]], apart: int) -> float:
     return len(set(pairs)) / min(len(pairs), different**2)
 
 
-_Batches = Sequence[tuple[Tensor, Tensor]]
+_TensorBatches = Sequence[tuple[Tensor, Tensor]]
 
 
-def _all_prepared(trial: Trial, inputs: Tensor, labels: Tensor) -> _Batches:
+def _all_prepared(trial: Trial, inputs: Tensor, labels: Tensor) -> _TensorBatches:
     """Prepare one batch again and again, with the generators going on as in a run."""
     torch.manual_seed(100)
     generator = torch.Generator().manual_seed(5)
     return [trial.experiment.prepare_batch(inputs.clone(), labels.clone(), generator) for _ in range(_DRAWN)]
 
 
-def _is_random(batches: _Batches) -> bool:
+def _is_random(batches: _TensorBatches) -> bool:
     first, *others = batches
     return any(_differ(one, two) for other in others for one, two in zip(first, other, strict=True))
 
@@ -463,7 +463,7 @@ def _network(subject: Subject) -> Probe:
         for mode in ("eval", "training"):
             _give_weights(model)
             torch.manual_seed(7)
-            yield _tried(f"{name}, {mode} mode", lambda: _projections(model.train(mode == "training")(some)))  # noqa: B023
+            yield _try_measure(f"{name}, {mode} mode", lambda: _projections(model.train(mode == "training")(some)))  # noqa: B023
     _give_weights(model)
     model.zero_grad()
     torch.manual_seed(7)
@@ -481,7 +481,7 @@ def _other_forms(inputs: Tensor) -> Iterator[tuple[str, Tensor]]:
         yield "half the symbols", inputs[:, : -(-inputs.shape[1] // 2)]
 
 
-def _tried(figure: str, measure: Callable[[], Sequence[float | str]]) -> tuple[str, Sequence[float | str]]:
+def _try_measure(figure: str, measure: Callable[[], Sequence[float | str]]) -> tuple[str, Sequence[float | str]]:
     """Return a figure, or the name of the error that a program raises where it need not work."""
     try:
         return figure, measure()
@@ -602,7 +602,9 @@ def _step(subject: Subject) -> Probe:
         if kind == "small loss":
             _make_sure(trial.model, *batches[0])
             outputs = _outputs_in_steps(subject, trial.model, batches)
-            batches = [(inputs, _fitting(one, labels)) for one, (inputs, labels) in zip(outputs, batches, strict=True)]
+            batches = [
+                (inputs, _fitting_labels(one, labels)) for one, (inputs, labels) in zip(outputs, batches, strict=True)
+            ]
         if kind == "another factor" and not _set_factors(trial):
             continue
         yield from ((f"{kind}, {name}", found) for name, found in _steps(trial, optimizer, batches, scale))
@@ -642,7 +644,7 @@ def _outputs_in_steps(subject: Subject, model: nn.Module, batches: Sequence[tupl
     return found
 
 
-def _fitting(outputs: Tensor, labels: Tensor) -> Tensor:
+def _fitting_labels(outputs: Tensor, labels: Tensor) -> Tensor:
     """Return labels that all but agree with outputs."""
     outputs = outputs.float()
     if not labels.is_floating_point():
@@ -787,22 +789,22 @@ def _epoch_end(subject: Subject) -> Probe:
         stopped = trial.experiment.end_epoch(trial.model, {"val_loss": loss, "val_accuracy": accuracy})
         yield f"epoch {number}, stopped", [float(stopped)]
         if trial.experiment.serves:
-            yield f"epoch {number}, served", _served(trial, trial.model)
+            yield f"epoch {number}, served", _serve(trial, trial.model)
 
 
-def _serving(subject: Subject) -> Probe:
+def _probe_serving(subject: Subject) -> Probe:
     """Serve raw examples after some steps of the run, and with weights of ours."""
     trial = subject.trial()
     if not trial.experiment.serves:
         return
-    yield "before training", _served(trial, trial.model)
+    yield "before training", _serve(trial, trial.model)
     for batch in trial.batches(_STEPS):
         trial.step(*batch)
     for seed in (1, 2):
         model = copy.deepcopy(trial.model)
         _give_weights(model, seed=seed)
         for mode in (True, False):
-            yield f"weights {seed}, from {'training' if mode else 'eval'} mode", _served(trial, model.train(mode))
+            yield f"weights {seed}, from {'training' if mode else 'eval'} mode", _serve(trial, model.train(mode))
 
 
 def _functions_of(experiment: Experiment) -> Iterator[tuple[str, object, str]]:
@@ -820,31 +822,31 @@ def _functions_of(experiment: Experiment) -> Iterator[tuple[str, object, str]]:
             yield name, experiment.module, name
 
 
-def _used_in_serving(subject: Subject) -> set[str]:
+def _functions_of_serving(subject: Subject) -> set[str]:
     """Return the functions and methods of the program that `predict` calls."""
     trial, used = subject.trial(), set[str]()
     with ExitStack() as patches:
         for name, owner, key in list(_functions_of(trial.experiment)):
-            patches.enter_context(patch.object(owner, key, _noting(getattr(owner, key), name, used)))
-        _served(trial, trial.model)
+            patches.enter_context(patch.object(owner, key, _record_calls(getattr(owner, key), name, used)))
+        _serve(trial, trial.model)
     return used
 
 
-def _noting(function: Callable[..., Any], name: str, used: set[str]) -> Callable[..., Any]:
+def _record_calls(function: Callable[..., Any], name: str, used: set[str]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def noted(*arguments: Any, **options: Any) -> Any:
+    def record(*arguments: Any, **options: Any) -> Any:
         used.add(name)
         return function(*arguments, **options)
 
-    return noted
+    return record
 
 
-def _served(trial: Trial, model: nn.Module) -> list[float]:
+def _serve(trial: Trial, model: nn.Module) -> list[float]:
     raw = trial.served.inputs[: 4 * _ROWS]
     return [float(one) for one in trial.experiment.predict(copy.deepcopy(model), raw.clone())]
 
 
-def _resuming(subject: Subject) -> Probe:
+def _probe_resume(subject: Subject) -> Probe:
     """Interrupt the training before different steps, and compare with a training that goes on."""
     trial = subject.trial()
     if trial.experiment.interrupted_at is None:
@@ -874,7 +876,7 @@ def _features(subject: Subject) -> Probe:
     _give_weights(model)
     with torch.no_grad():
         yield "dropout", [_differ(model.train()(inputs), model.train()(inputs))]
-    yield "resting parameters", [float(_resting(subject))]
+    yield "resting parameters", [float(_count_resting(subject))]
     yield "pruning", [sum(1 - float(mask.double().mean()) for mask in _weight_masks(model))]
     groups = optimizer.param_groups
     decays = any(group.get("weight_decay", 0) for group in groups) or _moves_without_gradient(subject)
@@ -890,7 +892,7 @@ def _features(subject: Subject) -> Probe:
             trial.scheduler.step()
     yield "schedule", [float(len(rates) > 2)]
     yield "serving", [float(experiment.serves)]
-    for name in sorted(_used_in_serving(subject)) if experiment.serves else ():
+    for name in sorted(_functions_of_serving(subject)) if experiment.serves else ():
         yield f"{name} in predict", [1.0]
     yield "early stopping", [float(hasattr(experiment.module, "end_epoch"))]
     at = experiment.interrupted_at
@@ -907,7 +909,7 @@ def _features(subject: Subject) -> Probe:
     yield "clipping", [float(_clips(subject))]
 
 
-def _resting(subject: Subject) -> int:
+def _count_resting(subject: Subject) -> int:
     """Return how many parameters the first steps of the run do not move."""
     trial = subject.trial()
     start = [p.detach().clone() for p in trial.model.parameters()]
@@ -950,7 +952,7 @@ def _moves_by_itself(subject: Subject) -> bool:
 def _clips(subject: Subject) -> bool:
     """Return whether ever larger inputs stop making ever longer steps; of texts, whether gradients are clipped."""
     moves = []
-    with _clipping() as clipped:
+    with _record_clipping() as clipped:
         for scale in (1e3, 1e5):
             trial = subject.trial()
             _give_weights(trial.model)
@@ -984,8 +986,8 @@ _PROBES: Mapping[str, Callable[[Subject], Probe]] = {
     "evaluation": _evaluation,
     "evaluation of the network": _evaluation_of_network,
     "end of an epoch": _epoch_end,
-    "serving": _serving,
-    "resuming": _resuming,
+    "serving": _probe_serving,
+    "resuming": _probe_resume,
     "features": _features,
 }
 
@@ -1214,16 +1216,16 @@ def _calls(model: nn.Module) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _clipping() -> Iterator[list[float]]:
+def _record_clipping() -> Iterator[list[float]]:
     """Collect the bounds of the clippings of gradients."""
     bounds: list[float] = []
     clip = nn.utils.clip_grad_norm_
 
-    def noted(parameters: Any, max_norm: float, *arguments: Any, **options: Any) -> Any:
+    def record(parameters: Any, max_norm: float, *arguments: Any, **options: Any) -> Any:
         bounds.append(float(max_norm))
         return clip(parameters, max_norm, *arguments, **options)
 
-    with patch.object(nn.utils, "clip_grad_norm_", noted):
+    with patch.object(nn.utils, "clip_grad_norm_", record):
         yield bounds
 
 
@@ -1233,10 +1235,10 @@ def _autocast() -> Iterator[set[str]]:
     entered: set[str] = set()
     enter = torch.autocast.__enter__
 
-    def noted(self: torch.autocast) -> Any:
+    def record(self: torch.autocast) -> Any:
         if self._enabled:
             entered.add(str(self.fast_dtype))
         return enter(self)  # type: ignore[no-untyped-call]
 
-    with patch.object(torch.autocast, "__enter__", noted):
+    with patch.object(torch.autocast, "__enter__", record):
         yield entered

@@ -25,6 +25,7 @@ from harness.behaviour.compare import (
     below,
     difference,
     differences,
+    find_unmeasured,
     goes_towards,
     have_one_form,
     is_conditional,
@@ -34,7 +35,6 @@ from harness.behaviour.compare import (
     not_executed,
     places_apart,
     roots,
-    unmeasured,
 )
 from harness.errors import UserError
 from harness.formats.toml_file import StrictModel
@@ -80,7 +80,7 @@ class Example(StrictModel):
                 return False
         return True
 
-    def shortened(self) -> "Example":
+    def shorten(self) -> "Example":
         """Return what `is_like` and a look at the features need."""
         wanted = {*self.aspects, FEATURES}
         end = self.other_end
@@ -118,14 +118,14 @@ class SoundPrograms(StrictModel):
     breaks: Annotated[tuple[Break, ...], _LIST] = ()
     sound: Annotated[tuple[Behaviour, ...], _LIST] = ()
 
-    def shortened(self) -> "SoundPrograms":
+    def shorten(self) -> "SoundPrograms":
         """Return what a student's machine needs: no broken program, the aspects that count.
 
         Of sound edits those aspects count that no check judges: metrics and answers that they edit; and the update
         rule, if the break edits nothing else.
         """
         rule = {_RULE} if any(one.edited == (_RULE,) for one in self.breaks) else set()
-        wanted = [(one, rule | _EXACT & set(edited_by(one, self.reference))) for one in self.sound]
+        wanted = [(one, rule | _EXACT & set(aspects_of_break(one, self.reference))) for one in self.sound]
         sound = tuple({name: one[name] for name in sorted(names) if name in one} for one, names in wanted if names)
         breaks = [
             Break(
@@ -133,8 +133,8 @@ class SoundPrograms(StrictModel):
                 edited=one.edited,
                 changed=one.changed,
                 places=one.places,
-                right=tuple(example.shortened() for example in one.right),
-                doubtful=tuple(example.shortened() for example in one.doubtful),
+                right=tuple(example.shorten() for example in one.right),
+                doubtful=tuple(example.shorten() for example in one.doubtful),
             )
             for one in self.breaks
         ]
@@ -144,15 +144,15 @@ class SoundPrograms(StrictModel):
 def encode(programs: SoundPrograms) -> bytes:
     """Return sound programs as a short text that shows nothing at a glance: it would tell where a break is."""
     data = programs.model_dump(mode="json", exclude_none=True)
-    text = json.dumps(_rounded(data), separators=(",", ":")).encode()
+    text = json.dumps(_round(data), separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(text, 9)) + b"\n"
 
 
-def _rounded(data: Any) -> Any:
+def _round(data: Any) -> Any:
     if isinstance(data, dict):
-        return {key: _rounded(value) for key, value in data.items()}
+        return {key: _round(value) for key, value in data.items()}
     if isinstance(data, list):
-        return [_rounded(value) for value in data]
+        return [_round(value) for value in data]
     return float(f"{data:.6g}") if isinstance(data, float) else data
 
 
@@ -170,7 +170,7 @@ def read_sound_programs(path: Path) -> SoundPrograms | None:
 
 
 @dataclass(frozen=True)
-class Cause:
+class BreakState:
     """What became of one break: `left` is a figure that is not that of a right program, None if it is fixed.
 
     as_before: in some figure, or on some parameter, the program still does what the broken one does, and its functions
@@ -202,7 +202,7 @@ class Comparison:
     the reference fix's. unmeasured: aspects whose measurement the fix breaks off.
     """
 
-    causes: tuple[Cause, ...]
+    causes: tuple[BreakState, ...]
     other: tuple[Difference, ...]
     lost: tuple[str, ...]
     other_loss: bool = False
@@ -223,12 +223,12 @@ class Comparison:
         return tuple(one for one in self.other if one.aspect in _EXACT and one.aspect not in self.unmeasured)
 
     @property
-    def left(self) -> tuple[Cause, ...]:
+    def left(self) -> tuple[BreakState, ...]:
         """The causes that are not fixed."""
         return tuple(cause for cause in self.causes if cause.left is not None)
 
 
-def edited_by(broken: Behaviour, reference: Behaviour) -> tuple[str, ...]:
+def aspects_of_break(broken: Behaviour, reference: Behaviour) -> tuple[str, ...]:
     """Return the aspects that a break edits, or a right fix edits otherwise than the reference fix."""
     return roots(differences(broken, reference))
 
@@ -237,7 +237,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
     """Compare a program with the sound ones."""
     reference = programs.reference
     apart = differences(own, reference)
-    causes: list[Cause] = []
+    causes: list[BreakState] = []
     accepted: set[str] = set()
     other_network = False
     for one in programs.breaks:
@@ -250,12 +250,12 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
             # What it does to other parameters than the break is another matter.
             wholly = example.is_like(own)
             accepted |= {aspect for aspect in example.aspects if wholly or aspect not in example.places}
-            causes.append(Cause(one.id))
+            causes.append(BreakState(one.id))
         elif _is_fixed_otherwise(one, programs, own, apart):
-            causes.append(Cause(one.id))
+            causes.append(BreakState(one.id))
         else:
             accepted |= set(one.edited)
-            causes.append(_left(one, own, reference, apart))
+            causes.append(_cause_left(one, own, reference, apart))
     right = [reference, *(item.behaviour for one in programs.breaks for item in one.right)]
     accepted |= {
         aspect
@@ -269,7 +269,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         if causes[place].left is None and (
             still := [aspect for aspect in other if aspect in one.changed and aspect not in one.places]
         ):
-            causes[place] = Cause(one.id, apart[still[0]])
+            causes[place] = BreakState(one.id, apart[still[0]])
     return Comparison(
         causes=tuple(causes),
         other=tuple(apart[aspect] for aspect in other),
@@ -277,7 +277,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         other_loss=any(aspect in apart and aspect in accepted for aspect in _OF_LOSS),
         other_data=not apart.keys().isdisjoint(("training data", "validation data")),
         other_network=other_network,
-        unmeasured=tuple(unmeasured(own, reference)),
+        unmeasured=tuple(find_unmeasured(own, reference)),
         conditional=None if right_step else is_conditional(own, reference),
         not_executed=not_executed(own, [reference, *(one.broken for one in programs.breaks if one.broken)]),
     )
@@ -322,7 +322,7 @@ def places_of(broken: Behaviour, right: Sequence[Behaviour], aspects: Sequence[s
     return {aspect: places for aspect, places in found.items() if places}
 
 
-def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, Difference]) -> Cause:
+def _cause_left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, Difference]) -> BreakState:
     wrong: Sequence[str] = [aspect for aspect in one.edited if aspect in apart] or list(apart)
     before: list[str] = []
     weaker = any(_is_mask(own, example) for example in one.masked)
@@ -337,8 +337,8 @@ def _left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, 
     doubtful = any(_is_doubtful(own, example) for example in one.doubtful)
     # The training may prepare its data as the answers do.
     doubtful |= left.aspect == "serving" and "training data" in apart and "training data" not in one.changed
-    doubtful |= left.aspect in unmeasured(own, reference)
-    return Cause(one.id, left, bool(before), weaker, doubtful)
+    doubtful |= left.aspect in find_unmeasured(own, reference)
+    return BreakState(one.id, left, bool(before), weaker, doubtful)
 
 
 def _is_mask(own: Behaviour, example: Example) -> bool:

@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from harness.checks.core.child import run_checks
-from harness.checks.core.finding import Check, Finding, Limit, Outcome
+from harness.checks.core.finding import Check, Finding, LogLimit, Outcome
 from harness.checks.core.library import check_names, load_check, make_check, mechanism_checks
 
 if TYPE_CHECKING:  # both need torch, which takes a second or two to import
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # both need torch, which takes a second or two to import
 __all__ = [
     "Check",
     "Finding",
-    "Limit",
+    "LogLimit",
     "NotChecked",
     "Outcome",
     "Training",

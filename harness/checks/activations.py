@@ -34,8 +34,8 @@ _BOUNDS: dict[type[nn.Module], tuple[float, float]] = {
 }
 _RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.Threshold)
 _COLUMNS = ("layer", "kind", "mean", "variance", "dead", "saturated")
-_Share = float | None
-_Layer = tuple[str, str, float, float, _Share, _Share]
+_MaybeShare = float | None
+_Layer = tuple[str, str, float, float, _MaybeShare, _MaybeShare]
 
 
 def measure(subject: Subject) -> Finding:
@@ -115,7 +115,7 @@ def _layers(model: nn.Module, inputs: Tensor) -> tuple[_Layer, ...]:
     return tuple(layers.values())
 
 
-def _shares(module: nn.Module, output: Tensor) -> tuple[_Share, _Share]:
+def _shares(module: nn.Module, output: Tensor) -> tuple[_MaybeShare, _MaybeShare]:
     """Return the share of dead units of a rectifier, or of saturated entries of a bounded function."""
     if isinstance(module, _RECTIFIERS) and output.dim() > 1:
         # A unit is a feature, or a channel anywhere in the image. Three dimensions are (B, C, L) of a convolution or

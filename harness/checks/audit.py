@@ -44,7 +44,7 @@ def measure(subject: Subject) -> Finding:
     buffers = {name: buffer for name, buffer in trial.model.named_buffers() if name.startswith(resting)}
     watched = named | buffers
     start = {name: tensor.detach().clone() for name, tensor in watched.items()}
-    strangers = _unregistered(subject.trial())
+    strangers = _count_unregistered(subject.trial())
     moved_at: dict[str, int] = {}
     seen: Gradients = {}
     for index, batch in enumerate(_until_updated(trial, seen)):
@@ -119,7 +119,7 @@ def _has_no_effect(trial: Trial, name: str, inputs: Tensor) -> bool:
     return float((model(inputs) - before).norm()) <= NO_EFFECT * float((before - before.mean(dim=0)).norm())
 
 
-def _unregistered(trial: Trial) -> int:
+def _count_unregistered(trial: Trial) -> int:
     """Return how many tensors the loss needs a gradient of that neither the network nor the optimizer holds."""
     inputs, labels = next(trial.batches())
     held = {id(tensor) for tensor in trial.model.parameters()}

@@ -45,7 +45,7 @@ def measure(subject: Subject) -> Finding:
     rows, outcome = _rows(trial, min(STEPS, trial.steps))
     if outcome == "left-out":
         rows, outcome = _rows(trial, 2 * STEPS)
-    least, usual = _found(rows)
+    least, usual = _shares_found(rows)
     return Finding(
         outcome,
         f"least share of a class that is found {short(least)}, median of the others {short(usual)}",
@@ -72,7 +72,7 @@ def _rows(trial: Trial, steps: int) -> tuple[list[tuple[Cell, ...]], str]:
         if size >= FEWEST and int(counts.argmax()) != label and float(counts.max() / size) > FOUND:
             other_names.add(int(counts.argmax()))
         rows.append((str(label), training, size, int((predicted == label).sum()), recall))
-    least, usual = _found(rows)
+    least, usual = _shares_found(rows)
     if len(other_names) >= 2 and labels.dim() == 1:
         return rows, "renamed"
     return rows, "left-out" if least < LOST and usual > FOUND else "all-found" if usual > FOUND else "too-early"
@@ -84,7 +84,7 @@ def _is_padding(labels: Tensor, label: int) -> bool:
     return labels.dim() == 2 and bool((here.flip(1).long().cumprod(dim=1).flip(1).bool() == here).all())
 
 
-def _found(rows: list[tuple[Cell, ...]]) -> tuple[float, float]:
+def _shares_found(rows: list[tuple[Cell, ...]]) -> tuple[float, float]:
     """Return the share found of the worst of the classes that are not rare, and the median of the others."""
     enough = sum(int(row[1] or 0) for row in rows) / len(rows) * RARE
     recalls = sorted(

@@ -60,7 +60,7 @@ def measure(subject: Subject) -> Finding:
         "batch: inputs": inputs,
         "batch: targets": labels,
     }
-    unpaired = _unpaired(subject)
+    unpaired = _share_of_unpaired(subject)
     overlap = sum(key in known for key in validation_keys)
     distance = _distance(
         trial.inputs.double(), trial.validation[0].double(), symbols=not trial.inputs.is_floating_point()
@@ -102,7 +102,7 @@ def _not_finite(name: str, tensor: Tensor) -> str:
     return f"{name}: not finite in {int(rows.sum())} of {len(rows)} rows, first in row {int(rows.int().argmax())}"
 
 
-def _unpaired(subject: Subject) -> float | None:
+def _share_of_unpaired(subject: Subject) -> float | None:
     """Return the share of examples that `prepare_batch` gives another example's target; None if no probe can tell.
 
     The probes are inputs of our own, of which brightness, or the share of bright values, grows with the label.
@@ -110,15 +110,15 @@ def _unpaired(subject: Subject) -> float | None:
     trial = subject.trial()
     try:
         if not trial.inputs.is_floating_point():
-            return worst([_moved(trial) for _ in range(DRAWS)])
-        found = [_unsorted(trial, probe) for probe in (_bright, _partly_bright)]
+            return worst([_share_of_moved(trial) for _ in range(DRAWS)])
+        found = [_share_of_unsorted(trial, probe) for probe in (_bright, _partly_bright)]
     except (UserError, RuntimeError, IndexError):  # prepare_batch is made for the inputs of the experiment alone
         return None
     told = [share for share in found if share is not None]
     return min(told, default=None)
 
 
-def _moved(trial: Trial) -> float:
+def _share_of_moved(trial: Trial) -> float:
     """Return the share of a batch of different training rows that `prepare_batch` gives the label of another row."""
     rows = list(dict.fromkeys(_keys(trial.inputs)))
     first = {key: at for at, key in reversed(list(enumerate(_keys(trial.inputs))))}
@@ -154,7 +154,7 @@ def _share_bright(rows: Tensor) -> Tensor:
     return (rows.mean(dim=1) - low) / (high - low)
 
 
-def _unsorted(trial: Trial, probe: Callable[[Tensor, Tensor], Tensor]) -> float | None:
+def _share_of_unsorted(trial: Trial, probe: Callable[[Tensor, Tensor], Tensor]) -> float | None:
     """Return the share of labels that are not sorted when the prepared inputs are sorted by what the probe varies.
 
     None if the prepared inputs, or the prepared labels, do not show it any more. Targets of a regression grow with
@@ -234,12 +234,12 @@ def _other_shares(training: Tensor, validation: Tensor) -> float:
     own = torch.arange(len(training)) % every == 0
     size = int(max(training.max(), validation.max())) + 1
 
-    def apart(one: Tensor, other: Tensor) -> float:
+    def distance_between(one: Tensor, other: Tensor) -> float:
         counts = (part.long().flatten().bincount(minlength=size).double() for part in (one, other))
         shares, others = (count / count.sum() for count in counts)
         return float((shares - others).abs().sum() / 2)
 
-    return max(apart(training, validation) - apart(training[own], training[~own]), 0.0)
+    return max(distance_between(training, validation) - distance_between(training[own], training[~own]), 0.0)
 
 
 def _row(name: str, tensor: Tensor) -> tuple[Cell, ...]:

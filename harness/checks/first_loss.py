@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.checks.core.finding import Finding, short
-from harness.checks.core.loss import Kind, Loss, Range, form_of, into, kind_of, least_constant_loss, range_of
+from harness.checks.core.loss import LabelKind, Loss, OutputRange, form_of, into, kind_of, least_constant_loss, range_of
 from harness.checks.core.subject import Subject, Trial
 
 LOW, HIGH = 0.5, 1.5
@@ -64,7 +64,7 @@ def _knows(trial: Trial, model: nn.Module, outputs: Tensor, labels: Tensor) -> b
     return accuracy is not None and accuracy > KNOWS / outputs.shape[-1]
 
 
-def _guess(loss: Loss, outputs: Tensor, labels: Tensor, known: Tensor, range: Range) -> tuple[str, float, float]:
+def _guess(loss: Loss, outputs: Tensor, labels: Tensor, known: Tensor, range: OutputRange) -> tuple[str, float, float]:
     """Return what a guess is, and the loss of one that knows how frequent the known targets are, and of a usual one."""
     kind, outward = kind_of(outputs, labels), into(range, outputs)
 
@@ -99,7 +99,7 @@ def _by_example(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
     return float(sum(parts)) / 2 / whole
 
 
-def _entropy(labels: Tensor, kind: Kind, classes: int) -> float:
+def _entropy(labels: Tensor, kind: LabelKind, classes: int) -> float:
     """Return the entropy of the classes' frequencies, in nats."""
     if kind == "shares":
         frequent = labels.flatten(0, -2).double().mean(dim=0)

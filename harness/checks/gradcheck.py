@@ -58,8 +58,8 @@ def _compare(trial: Trial) -> Iterator[tuple[str, int, int, float]]:
     model = trial.model.train()
     batches = trial.batches(STEPS + 1)
     for inputs, labels in itertools.islice(batches, STEPS):
-        trial.step(_doubled(inputs), _doubled(labels))
-    inputs, labels = map(_doubled, next(batches))
+        trial.step(_to_double(inputs), _to_double(labels))
+    inputs, labels = map(_to_double, next(batches))
     chance = torch.get_rng_state()
 
     def loss() -> Tensor:
@@ -74,7 +74,7 @@ def _compare(trial: Trial) -> Iterator[tuple[str, int, int, float]]:
     rng = torch.Generator().manual_seed(0)
     for (name, parameter), gradient in zip(named.items(), found, strict=True):
         entries = _entries(gradient, rng)
-        floor = _unresolved(graph.item(), len(entries))
+        floor = _rounding_bound(graph.item(), len(entries))
         analytic = gradient.flatten()[entries]
         numeric, smooth = _finite_differences(parameter, entries, loss, analytic, floor)
         length = max(float(analytic[smooth].norm()), float(numeric[smooth].norm()), floor)
@@ -82,7 +82,7 @@ def _compare(trial: Trial) -> Iterator[tuple[str, int, int, float]]:
         yield name, int(smooth.sum()), int((~smooth).sum()), distance
 
 
-def _doubled(part: Tensor) -> Tensor:
+def _to_double(part: Tensor) -> Tensor:
     """Return the first examples, in float64 if they are floating-point."""
     return part[:EXAMPLES].double() if part.is_floating_point() else part[:EXAMPLES]
 
@@ -120,7 +120,7 @@ def _finite_differences(
     return numeric, smooth
 
 
-def _unresolved(loss: float, entries: int) -> float:
+def _rounding_bound(loss: float, entries: int) -> float:
     """Return the length of a gradient below which rounding of the loss alone makes a distance of `PASSES`."""
     rounding = 8 * torch.finfo(torch.float64).eps * max(abs(loss), 1e-30) * math.sqrt(entries)
     return rounding / (2 * EPS) / PASSES

@@ -50,8 +50,8 @@ def measure(subject: Subject) -> Finding:
     one_each = labels[0].numel() <= TARGETS if numbers else labels.dim() == 1
     if not one_each or labels.shape[1:] != their_labels.shape[1:] or not inputs.is_floating_point() or len(others) < 2:
         return Finding("no-classes", "no labels of single inputs with numbers", {})
-    prepared, told = _prepared(trial, inputs, labels)
-    x, y = _standardized(inputs), _standardized(others)
+    prepared, told = _prepare(trial, inputs, labels)
+    x, y = _standardize(inputs), _standardize(others)
     near, validation_near = (_neighbours(rows, rows, itself=True) for rows in (prepared, y))
     nearest = _neighbours(y, x)
     agreements = [
@@ -60,10 +60,10 @@ def measure(subject: Subject) -> Finding:
     ]
     # Of several numbers, the one that suffers most among those that neighbours tell.
     within, validation, across = min(agreements, key=lambda found: (found[1] < TELLS, found[0] - found[1]))
-    renamed = 0.0 if numbers else _renamed(nearest, their_labels, labels)
+    renamed = 0.0 if numbers else _agreement_after_renaming(nearest, their_labels, labels)
     told_nothing = not numbers and max(within, validation, across) < SOME
     if validation < TELLS:
-        outcome = "unrelated" if told_nothing and _unrelated(subject) else "too-hard"
+        outcome = "unrelated" if told_nothing and _are_unrelated(subject) else "too-hard"
     elif within < LESS * validation:
         outcome = "scrambled"
     elif across < LESS * validation:
@@ -84,7 +84,7 @@ def measure(subject: Subject) -> Finding:
     return Finding(outcome, words, figures)
 
 
-def _renamed(nearest: Tensor, labels: Tensor, among: Tensor) -> float:
+def _agreement_after_renaming(nearest: Tensor, labels: Tensor, among: Tensor) -> float:
     """Return how often neighbours across the splits agree once classes are renamed; 0 if they need no other names."""
     names = torch.stack([among[nearest][labels == label].mode().values for label in labels])
     # Renamed classes stay apart; neighbours of one class for all of them say nothing.
@@ -93,11 +93,11 @@ def _renamed(nearest: Tensor, labels: Tensor, among: Tensor) -> float:
     return float((among[nearest] == names).double().mean()) if apart and other else 0.0
 
 
-def _unrelated(subject: Subject) -> bool:
+def _are_unrelated(subject: Subject) -> bool:
     """Say whether a linear fit and the experiment's own training both find nothing that holds in validation."""
     trial = subject.trial()
     labels, theirs = trial.labels[:MOST], trial.validation[1]
-    x, y = _standardized(trial.inputs[:MOST]), _standardized(trial.validation[0])
+    x, y = _standardize(trial.inputs[:MOST]), _standardize(trial.validation[0])
     classes = int(max(labels.max(), theirs.max())) + 1
     if min(len(labels), len(theirs)) < FEWEST or int(min(labels.min(), theirs.min())) < 0:
         return False
@@ -144,12 +144,12 @@ def _kin(trial: Trial) -> float:
     return float((group & alike & few).any(dim=1).double().mean())
 
 
-def _prepared(trial: Trial, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def _prepare(trial: Trial, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     batches = zip(inputs.split(trial.batch_size), labels.split(trial.batch_size), strict=True)
     images, told = (torch.cat(parts) for parts in zip(*(trial.prepare(*batch) for batch in batches), strict=True))
     if told.dtype != labels.dtype or told.shape != labels.shape:  # mixed or soft labels: judge them as loaded
-        return _standardized(inputs), labels
-    return _standardized(images), told
+        return _standardize(inputs), labels
+    return _standardize(images), told
 
 
 def _columns(labels: Tensor) -> tuple[Tensor, ...]:
@@ -157,7 +157,7 @@ def _columns(labels: Tensor) -> tuple[Tensor, ...]:
     return labels.flatten(1).unbind(dim=1) if labels.dim() > 1 else (labels,)
 
 
-def _standardized(inputs: Tensor) -> Tensor:
+def _standardize(inputs: Tensor) -> Tensor:
     flat = inputs.nan_to_num().flatten(1).double()
     return (flat - flat.mean()) / flat.std().clamp(min=1e-12)
 

@@ -57,7 +57,10 @@ def measure(subject: Subject) -> Finding:
     found = [trace[trace >= 0] for trace in traces]
     traced = sum(map(len, found)) / sum(map(len, traces))
     if traced < TRACED:
-        untraced: dict[str, Cell] = {"examples traced": traced, "column that tells the label": _telling(subject)}
+        untraced: dict[str, Cell] = {
+            "examples traced": traced,
+            "column that tells the label": _find_telling_column(subject),
+        }
         told = untraced["column that tells the label"] is not None
         return Finding("one-column" if told else "untraced", f"{short(traced)} of the examples traced", untraced)
     training, validation = found
@@ -128,19 +131,19 @@ class _Raw:
         data = replace(self.subject.data, train=splits[0], validation=splits[1])
         return self.subject.experiment().load_data(tensor_data(data))
 
-    def nudged(self, which: NDArray[np.bool_]) -> NDArray[Any]:
+    def nudge(self, which: NDArray[np.bool_]) -> NDArray[Any]:
         """Return the inputs with small changes in some rows of a table; other examples are exchanged.
 
         Changes are so small that a selection of rows (age above 50) stays what it is, and whole numbers stay.
         """
         if not self.columns:
-            return self.exchanged(which)
+            return self.exchange(which)
         signs = np.random.RandomState(0).choice([-1.0, 1.0], self.inputs.shape)
         whole = (self.inputs == np.round(self.inputs)).all(axis=0)
         change = np.where(whole, 0.0, NUDGE * self.inputs.std(axis=0)) * signs * which[:, None]
         return np.asarray(self.inputs + change, self.inputs.dtype)
 
-    def exchanged(self, which: NDArray[np.bool_]) -> NDArray[Any]:
+    def exchange(self, which: NDArray[np.bool_]) -> NDArray[Any]:
         """Return the inputs with the values of far-away rows in some rows; the first column of a table stays."""
         changed = self.inputs.copy()
         first = 1 if self.columns else 0
@@ -160,7 +163,7 @@ class _Raw:
         traces = [np.zeros(len(inputs), np.int64) for inputs, _ in before]
         for place in range(len(numbers).bit_length()):
             ones = (numbers >> place & 1).astype(bool)
-            with_one, with_zero = (self.load(self.nudged(which)) for which in (ones, ~ones))
+            with_one, with_zero = (self.load(self.nudge(which)) for which in (ones, ~ones))
             for split, trace in enumerate(traces):
                 (own, _), (one, _), (zero, _) = before[split], with_one[split], with_zero[split]
                 if not own.shape == one.shape == zero.shape:
@@ -177,7 +180,7 @@ class _Raw:
         labels = self.labels.copy()
         if labels.dtype.kind == "f":  # a split may rest on classes, and so may a fair resampling
             labels[which] = np.roll(labels, len(labels) // 2)[which]
-        before, after = self.load(self.inputs)[0], self.load(self.exchanged(which), labels)[0]
+        before, after = self.load(self.inputs)[0], self.load(self.exchange(which), labels)[0]
         if any(old.shape != new.shape for old, new in zip(before, after, strict=True)):
             return math.inf
         changes = [
@@ -216,7 +219,7 @@ class _Raw:
         return least, most, shares
 
 
-def _telling(subject: Subject) -> int | None:
+def _find_telling_column(subject: Subject) -> int | None:
     """Return the number of the only column of which the order of its values is the order of all labels, if any."""
     trial = subject.trial()
     rows = torch.cat([trial.inputs, trial.validation[0]])

@@ -44,7 +44,7 @@ HELD_BACK = 0.8
 def measure(subject: Subject) -> Finding:
     """Make the first steps of the run, step its schedule to the end, and make plain steps."""
     trial = subject.trial()
-    rates, held_back = rates_of(trial), _held_back(trial.optimizer)
+    rates, held_back = rates_of(trial), _share_below_eps(trial.optimizer)
     largest = worst(rates)
     sets_its_own = isinstance(subject.trial().optimizer, torch.optim.Adadelta | torch.optim.LBFGS)
     own, lower = _plain_losses(subject, 1.0), None
@@ -102,7 +102,7 @@ def _next_rate(optimizer: torch.optim.Optimizer) -> float:
     return worst([float(group["lr"]) for group in optimizer.param_groups])
 
 
-def _held_back(optimizer: torch.optim.Optimizer) -> float:
+def _share_below_eps(optimizer: torch.optim.Optimizer) -> float:
     """Return the share of entries whose root mean square gradient is below eps; 0 without such an optimizer."""
     below = every = 0
     for group in optimizer.param_groups:

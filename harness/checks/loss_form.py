@@ -33,9 +33,9 @@ from torch import Tensor, nn
 
 from harness.checks.core.finding import Cell, Finding, Table, percent, short
 from harness.checks.core.loss import (
-    Kind,
+    LabelKind,
     Loss,
-    Range,
+    OutputRange,
     are_shares,
     form_of,
     into,
@@ -43,7 +43,7 @@ from harness.checks.core.loss import (
     least_loss,
     range_of,
     stable_loss,
-    stretched,
+    stretch_outputs,
     ties_pairs,
 )
 from harness.checks.core.subject import (
@@ -89,7 +89,7 @@ def _trial(subject: Subject) -> Trial:
 
 
 def _classification(
-    subject: Subject, trial: Trial, kind: Kind, range: Range, inputs: Tensor, outputs: Tensor, labels: Tensor
+    subject: Subject, trial: Trial, kind: LabelKind, range: OutputRange, inputs: Tensor, outputs: Tensor, labels: Tensor
 ) -> Finding:
     experiment, model, stable = trial.experiment, trial.model, stable_loss(kind, range)
     assert stable is not None
@@ -124,17 +124,24 @@ def _classification(
         "gradient of a whole batch over that of half of it": growth,
         "loss of the stretched outputs": least,
     }
-    return _finding(outcome, summary, figures, rows)
+    return _make_finding(outcome, summary, figures, rows)
 
 
-def _on_scores(experiment: Experiment, range: Range, outputs: Tensor) -> Loss:
+def _on_scores(experiment: Experiment, range: OutputRange, outputs: Tensor) -> Loss:
     """Return the loss as a function of scores, for a network that makes something else of them."""
     outward = into(range, outputs)
     return lambda scores, labels: experiment.compute_loss(outward(scores), labels)
 
 
 def _of_another_form(
-    subject: Subject, trial: Trial, kind: Kind, range: Range, outputs: Tensor, labels: Tensor, *, parallel: bool
+    subject: Subject,
+    trial: Trial,
+    kind: LabelKind,
+    range: OutputRange,
+    outputs: Tensor,
+    labels: Tensor,
+    *,
+    parallel: bool,
 ) -> tuple[str, str]:
     """Return the outcome of a step whose gradient is not that of the mean cross-entropy, and why."""
     loss = trial.experiment.compute_loss
@@ -187,14 +194,14 @@ def _regression(experiment: Experiment, stable: Loss | None, outputs: Tensor, la
     elif stable is None or not abs(ratio - 1) < CLOSE:
         outcome = "no-reference"
     else:
-        outcome = "agrees" if _apart_at_outputs(experiment, stable, outputs, labels) < CLOSE else "differs"
+        outcome = "agrees" if _distance_at_outputs(experiment, stable, outputs, labels) < CLOSE else "differs"
     words = f"loss / mean squared error {short(ratio)}; with each example twice, {short(growth)} times the loss"
     figures: dict[str, Cell] = {"loss over the stable form": ratio, "loss of each example twice": growth}
     rows = (f"first batch, {len(labels)} examples", *once), ("the same, each example twice", *twice)
-    return _finding(outcome, words, figures, rows)
+    return _make_finding(outcome, words, figures, rows)
 
 
-def _sure_outputs(outputs: Tensor, labels: Tensor, kind: Kind) -> Tensor:
+def _sure_outputs(outputs: Tensor, labels: Tensor, kind: LabelKind) -> Tensor:
     """Return outputs of +-10,000: every second example is right beyond doubt, the others as wrong."""
     signs = torch.where(torch.arange(len(labels)) % 2 == 0, 1.0, -1.0).view(-1, *[1] * (outputs.dim() - 1))
     if kind == "binary":
@@ -203,7 +210,7 @@ def _sure_outputs(outputs: Tensor, labels: Tensor, kind: Kind) -> Tensor:
     return LARGE * signs * F.one_hot(largest, outputs.shape[-1])
 
 
-def _finding(outcome: str, summary: str, figures: dict[str, Cell], rows: tuple[tuple[Cell, ...], ...]) -> Finding:
+def _make_finding(outcome: str, summary: str, figures: dict[str, Cell], rows: tuple[tuple[Cell, ...], ...]) -> Finding:
     table = Table("Losses", ("outputs", "experiment", "stable form"), rows)
     return Finding(outcome, summary, figures, tables=(table,))
 
@@ -213,7 +220,7 @@ def _losses(experiment: Experiment, stable: Loss, outputs: Tensor, labels: Tenso
     return float(experiment.compute_loss(outputs, labels)), float(stable(outputs, labels))
 
 
-def _apart_at_outputs(experiment: Experiment, form: Loss, outputs: Tensor, labels: Tensor) -> float:
+def _distance_at_outputs(experiment: Experiment, form: Loss, outputs: Tensor, labels: Tensor) -> float:
     """Return the relative distance of a regression loss's gradient at the outputs from the mean squared error's."""
     leaf = outputs.clone().requires_grad_()
     losses = experiment.compute_loss(leaf, labels), form(leaf, labels)
@@ -235,14 +242,14 @@ def _least(experiment: Experiment, model: nn.Module, inputs: Tensor, outputs: Te
         return torch.where(labels == IGNORED, labels, answers)
 
     once, shifted = (float(experiment.compute_loss(outputs + by, least(outputs))) for by in (0.0, 1.0))
-    grown = stretched(model, inputs)
+    grown = stretch_outputs(model, inputs)
     if not abs(once - shifted) < CLOSE * max(abs(once), 1.0) or _spread(grown) > GROWTH * _spread(outputs):
         return None
     return float(experiment.compute_loss(grown, least(grown)))
 
 
 @torch.no_grad()
-def _least_of_two(experiment: Experiment, range: Range, outputs: Tensor, labels: Tensor) -> float | None:
+def _least_of_two(experiment: Experiment, range: OutputRange, outputs: Tensor, labels: Tensor) -> float | None:
     """Return the least loss of probabilities that are taken for logits of zeros and ones; None if they are not."""
     own, as_logits = _losses(experiment, F.binary_cross_entropy_with_logits, outputs, labels.view_as(outputs))
     if range != "probabilities" or not abs(own - as_logits) < CLOSE:

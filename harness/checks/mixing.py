@@ -31,8 +31,8 @@ DRAWN = 1e-3
 def measure(subject: Subject) -> Finding:
     """Swap some examples of the first batch, one after the other, and compare everything that belongs to the others."""
     trial = subject.trial()
-    prepared = _prepared(trial, None)
-    found = [_compare(trial, prepared, _prepared(subject.trial(), at)) for at in (0, trial.batch_size - 1)]
+    prepared = _prepare(trial, None)
+    found = [_compare(trial, prepared, _prepare(subject.trial(), at)) for at in (0, trial.batch_size - 1)]
     inputs, outputs, losses = (max(column) for column in zip(*found, strict=True))
     if inputs > INPUTS:
         outcome = "mixes-inputs"
@@ -47,7 +47,7 @@ def measure(subject: Subject) -> Finding:
     return Finding(outcome, f"others change with one example: {words}", figures)
 
 
-def _prepared(trial: Trial, at: int | None) -> tuple[Tensor, Tensor]:
+def _prepare(trial: Trial, at: int | None) -> tuple[Tensor, Tensor]:
     """Prepare the first examples, with the one at a place swapped for one of another label; a new trial draws alike."""
     inputs, labels = trial.inputs[: trial.batch_size].clone(), trial.labels[: trial.batch_size].clone()
     if at is not None:

@@ -41,7 +41,7 @@ CHANGED, PART, EQUAL = 0.05, 0.9, 1e-3
 SAME, SAME_LOSS = 5e-3, 1e-2
 STEPS = 6
 
-_Figures = tuple[float, float | None]  # loss, and accuracy (None for a regression)
+_LossAndAccuracy = tuple[float, float | None]  # loss, and accuracy (None for a regression)
 
 
 def measure(subject: Subject) -> Finding:
@@ -52,25 +52,25 @@ def measure(subject: Subject) -> Finding:
         for batch in trial.batches(STEPS):
             trial.step(*batch)
 
-    def written(model: nn.Module) -> _Figures:
+    def evaluate_copy(model: nn.Module) -> _LossAndAccuracy:
         found = trial.experiment.evaluate(model, *trial.validation)
         return float(found["val_loss"] or 0.0), found["val_accuracy"]
 
-    def held(model: nn.Module) -> _Figures:
+    def evaluate_held(model: nn.Module) -> _LossAndAccuracy:
         with _mode(model, training=False):
-            return written(model)
+            return evaluate_copy(model)
 
     model = copy.deepcopy(trial.model).train()
-    first, second, moved = _twice(model, written)
-    trusted, trusted_again, _ = _twice(copy.deepcopy(trial.model).train(), held)
+    first, second, moved = _twice(model, evaluate_copy)
+    trusted, trusted_again, _ = _twice(copy.deepcopy(trial.model).train(), evaluate_held)
     stand_in = None
     # An evaluation made for the experiment's own network cannot take ours.
     with suppress(UserError, RuntimeError):
-        own, again, changed = _twice(_Stand(trial).train(), written)
-        stand_in = max(_apart(own, again), changed)
+        own, again, changed = _twice(_Stand(trial).train(), evaluate_copy)
+        stand_in = max(_loss_distance(own, again), changed)
     with _old_copies(start, trial.model) as old_copies:
-        outputs, evaluated_on, _ = _noted(trial.model, written)
-    factor = _factor(trial, written, start)
+        outputs, evaluated_on, _ = _record_evaluation(trial.model, evaluate_copy)
+    factor = _factor(trial, evaluate_copy, start)
     changed_inputs = None
     # Test-time augmentation gives the network more inputs than there are.
     if trained_on and sum(map(len, outputs)) == len(trial.validation[0]) and _strange(trained_on, trial.inputs) == 0.0:
@@ -168,7 +168,9 @@ def _inputs_of(model: nn.Module) -> Iterator[list[object]]:
         handle.remove()
 
 
-def _noted(network: nn.Module, written: Callable[[nn.Module], _Figures]) -> tuple[list[Tensor], list[object], _Figures]:
+def _record_evaluation(
+    network: nn.Module, written: Callable[[nn.Module], _LossAndAccuracy]
+) -> tuple[list[Tensor], list[object], _LossAndAccuracy]:
     """Return a network's outputs, call by call, and inputs while `evaluate` runs, and what it reports.
 
     No outputs if one is no tensor, or if they differ in more than the number of examples, as of texts that are cut.
@@ -226,7 +228,7 @@ def _old_copies(start: nn.Module, model: nn.Module) -> Iterator[list[nn.Module]]
             handle.remove()
 
 
-def _factor(trial: Trial, written: Callable[[nn.Module], _Figures], start: nn.Module) -> float | None:
+def _factor(trial: Trial, written: Callable[[nn.Module], _LossAndAccuracy], start: nn.Module) -> float | None:
     """Return the reported loss as a part of the network's mean loss, if it is the same part for three networks.
 
     None if it is not, if the loss is no mean over examples with classes, or if the reported one is in other units.
@@ -237,7 +239,7 @@ def _factor(trial: Trial, written: Callable[[nn.Module], _Figures], start: nn.Mo
         parameter.data.mul_(2)
     factors = []
     for network in (trial.model, start, larger):
-        outputs, _, (reported, _) = _noted(network, written)
+        outputs, _, (reported, _) = _record_evaluation(network, written)
         if labels.dim() != 1 or sum(map(len, outputs)) != len(labels):
             return None
         every = torch.cat(outputs)
@@ -261,7 +263,7 @@ def _factor(trial: Trial, written: Callable[[nn.Module], _Figures], start: nn.Mo
 
 
 def _as_reported(
-    trial: Trial, outputs: list[Tensor], reported: _Figures
+    trial: Trial, outputs: list[Tensor], reported: _LossAndAccuracy
 ) -> tuple[str | None, float | None, float | None, str]:
     """Return what of the split `evaluate` reports; the accuracy or loss of the whole split and of the last call; which.
 
@@ -330,7 +332,9 @@ def _even(outputs: Tensor) -> float:
     return 0.5 if are_probabilities(outputs) else 0.0
 
 
-def _twice(model: nn.Module, evaluate: Callable[[nn.Module], _Figures]) -> tuple[_Figures, _Figures, float]:
+def _twice(
+    model: nn.Module, evaluate: Callable[[nn.Module], _LossAndAccuracy]
+) -> tuple[_LossAndAccuracy, _LossAndAccuracy, float]:
     """Evaluate twice; return both figures and the largest change of any buffer."""
     before = [buffer.clone() for buffer in model.buffers()]
     first, second = evaluate(model), evaluate(model)
@@ -342,17 +346,17 @@ def _twice(model: nn.Module, evaluate: Callable[[nn.Module], _Figures]) -> tuple
     return first, second, max(moved, default=0.0)
 
 
-def _apart(first: _Figures, second: _Figures) -> float:
+def _loss_distance(first: _LossAndAccuracy, second: _LossAndAccuracy) -> float:
     """Return the distance of two losses; 0 if neither is a number."""
     return 0.0 if _equal(first, second) else abs(second[0] - first[0]) or 1.0
 
 
-def _equal(first: _Figures, second: _Figures) -> bool:
+def _equal(first: _LossAndAccuracy, second: _LossAndAccuracy) -> bool:
     """Say whether figures are equal; NaN equals itself."""
     return all(one == other or repr(one) == repr(other) for one, other in zip(first, second, strict=True))
 
 
-def _distance(first: _Figures, second: _Figures) -> float:
+def _distance(first: _LossAndAccuracy, second: _LossAndAccuracy) -> float:
     """Return the distance of the accuracies or, for a regression, the relative distance of the losses."""
     if first[1] is not None and second[1] is not None:
         return abs(first[1] - second[1])

@@ -32,8 +32,8 @@ from torch import Tensor, nn
 
 from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.loss import (
-    Form,
     Loss,
+    LossForm,
     form_of,
     into,
     kind_of,
@@ -52,7 +52,7 @@ STEPS, MOST_STEPS = 120, 480
 FALLING = 0.8
 LEFT, LEFT_BY_LAYER = 0.04, 0.5
 TARGET, SHARE_LEFT = 0.01, 0.1
-FAULTY: tuple[Form, ...] = ("scaled", "partial", "linear", "coupled", "other")
+FAULTY: tuple[LossForm, ...] = ("scaled", "partial", "linear", "coupled", "other")
 PLAIN_RATE, PLAINLY_LEARNT = 1e-3, 0.5
 BLOW_UP = 100.0
 
@@ -64,7 +64,7 @@ def measure(subject: Subject) -> Finding:
     named = minimizes_another_loss(subject)
     losses: list[float] = []
     guardrails, rises, allowed, learnt = Guardrails(), False, STEPS, False
-    for record in trial.records(_prepared(trial, batch)):
+    for record in trial.records(_prepare_anew(trial, batch)):
         losses.append(float(record["loss"]))
         rises = rises or any(finding.kind == "loss rise" for finding in guardrails.check(record))
         learnt = losses[-1] <= target or (named and _names_all(trial, *batch))
@@ -82,7 +82,7 @@ def measure(subject: Subject) -> Finding:
     elif rises or not (math.isfinite(highest) and highest <= BLOW_UP * losses[0]):
         outcome = "diverges"
         summary = f"first loss {short(losses[0])}, highest {short(highest)} in {len(losses)} steps"
-    elif len(losses) == MOST_STEPS and _falls(losses) and min(losses) < _left_by_then(trial) * losses[0]:
+    elif len(losses) == MOST_STEPS and _falls(losses) and min(losses) < _share_left(trial) * losses[0]:
         outcome = "reaches"
         summary = f"loss {short(losses[-1])} still falls at step {MOST_STEPS}, target {short(target)}"
     else:
@@ -105,12 +105,12 @@ def measure(subject: Subject) -> Finding:
 
 def _one_batch(subject: Subject) -> tuple[Trial, tuple[Tensor, Tensor]]:
     """Return a trial and its first batch, prepared once."""
-    trial = subject.trial(disable_augment=True, steps=MOST_STEPS, adapt=_unregularized)
+    trial = subject.trial(disable_augment=True, steps=MOST_STEPS, adapt=_switch_off_regularization)
     inputs, labels = trial.inputs[: trial.batch_size], trial.labels[: trial.batch_size]
     return trial, trial.prepare(inputs, labels)
 
 
-def _prepared(trial: Trial, batch: tuple[Tensor, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+def _prepare_anew(trial: Trial, batch: tuple[Tensor, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the batch prepared anew for each step, as in a run.
 
     If `prepare_batch` makes other targets, such as mixed ones, the batch is one that it prepared: other mixtures in
@@ -155,7 +155,7 @@ def _is_one_layer(model: nn.Module) -> bool:
     return len(layers) == 1 and isinstance(layers[0], nn.Linear)
 
 
-def _left_by_then(trial: Trial) -> float:
+def _share_left(trial: Trial) -> float:
     """Return the share of the first loss that may be left if the loss falls to the end of the longest trial."""
     return LEFT_BY_LAYER if trial.experiment.frozen or _is_one_layer(trial.model) else LEFT
 
@@ -218,7 +218,7 @@ def _plainly(subject: Subject) -> float:
     optimizer = torch.optim.Adam(trial.model.parameters(), lr=PLAIN_RATE, fused=True)
     losses: list[float] = []
     form = None
-    for inputs, labels in itertools.islice(_prepared(trial, batch), STEPS):
+    for inputs, labels in itertools.islice(_prepare_anew(trial, batch), STEPS):
         optimizer.zero_grad()
         outputs = trial.model.train()(inputs).float()
         form = form or stable_loss(kind_of(outputs, labels), range_of(trial.model, inputs, outputs))
@@ -233,7 +233,7 @@ def _falls(losses: list[float]) -> bool:
     return min(losses) < FALLING * min(losses[: len(losses) // 2])
 
 
-def _unregularized(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def _switch_off_regularization(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     disable_dropout(model)
     for group in optimizer.param_groups:
         if "weight_decay" in group:

@@ -25,7 +25,7 @@ from harness.errors import UserError
 OFF, ROWS = 1e-3, 0.05
 LABELS = 1 / 3
 
-Pair = tuple[Tensor, Tensor]
+InputsAndLabels = tuple[Tensor, Tensor]
 
 
 def measure(subject: Subject) -> Finding:
@@ -57,24 +57,26 @@ def measure(subject: Subject) -> Finding:
     unlike = float((off.nan_to_num() > OFF).double().mean())
     if unlike > ROWS and (found := _anywhere((inputs, labels), (others, their_labels))).outcome == "alike":
         return found
-    relabelled = _relabelled(labels[: len(others)], their_labels)
-    return _finding(unlike, relabelled)
+    relabelled = _share_of_relabelled(labels[: len(others)], their_labels)
+    return _make_finding(unlike, relabelled)
 
 
-def _anywhere(training: Pair, validation: Pair) -> Finding:
+def _anywhere(training: InputsAndLabels, validation: InputsAndLabels) -> Finding:
     """Compare rows of validation with equal ones of training; the smaller split must lie in the larger one."""
     small, large = sorted((training, validation), key=lambda split: len(split[0]))
     known = {row.numpy().tobytes(): place for place, row in enumerate(large[0])}
     places = [known.get(row.contiguous().numpy().tobytes()) for row in small[0]]
     pairs = [(here, there) for here, there in enumerate(places) if there is not None]
     if not pairs:
-        return _finding(1.0, 0.0)
+        return _make_finding(1.0, 0.0)
     mine, theirs = (torch.tensor(side) for side in zip(*pairs, strict=True))
     # A split of its own making may hold other rows: a fifth of them would not be equal by accident.
-    return _finding(0.0 if len(pairs) > len(small[0]) / 5 else 1.0, _relabelled(small[1][mine], large[1][theirs]))
+    return _make_finding(
+        0.0 if len(pairs) > len(small[0]) / 5 else 1.0, _share_of_relabelled(small[1][mine], large[1][theirs])
+    )
 
 
-def _relabelled(labels: Tensor, others: Tensor) -> float:
+def _share_of_relabelled(labels: Tensor, others: Tensor) -> float:
     """Return the share of rows with another label; labels of another kind, such as soft ones, are not compared."""
     if labels.shape != others.shape or labels.dtype != others.dtype:
         return 0.0
@@ -82,7 +84,7 @@ def _relabelled(labels: Tensor, others: Tensor) -> float:
     return float((apart > OFF * max(float(labels.double().std()), 1e-12)).double().mean())
 
 
-def _finding(unlike: float, relabelled: float) -> Finding:
+def _make_finding(unlike: float, relabelled: float) -> Finding:
     figures: dict[str, Cell] = {"examples with other values": unlike, "examples with another label": relabelled}
     shares = [f"{short(100 * share, 3)} %" for share in (unlike, relabelled)]
     words = f"{shares[0]} of the examples differ in their values, {shares[1]} in the label"

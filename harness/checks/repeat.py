@@ -11,7 +11,7 @@ from harness.checks.core.finding import Finding
 from harness.checks.core.subject import Subject
 from harness.run.files import CHECKPOINT, METRICS_LOG
 from harness.run.metrics_log import log_difference
-from harness.run.training import Training
+from harness.run.training import TrainingRun
 
 STEPS = 10
 
@@ -21,7 +21,7 @@ def measure(subject: Subject) -> Finding:
     logs, checkpoints = [], []
     for _ in range(2):
         with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
-            training = Training(subject.experiment(), subject.tensors(), subject.settings, Path(scratch), None)
+            training = TrainingRun(subject.experiment(), subject.tensors(), subject.settings, Path(scratch), None)
             # The schedule is that of the whole run: it may depend on EPOCHS.
             training.steps = min(STEPS, training.steps)
             training.run(resume=False)

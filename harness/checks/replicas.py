@@ -24,7 +24,7 @@ def measure(subject: Subject) -> Finding:
     replicas = getattr(trial.model, "replicas", None)
     if not isinstance(replicas, nn.ModuleList) or len(replicas) < 2:
         return Finding("no-replicas", "the network has no list of modules called replicas", {})
-    at_first = _apart(replicas)
+    at_first = _distance(replicas)
     given: list[Tensor] = []
     handles = [replica.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0])) for replica in replicas]
     seen = []
@@ -35,7 +35,7 @@ def measure(subject: Subject) -> Finding:
         seen.append(len(rows.unique(dim=0)) / max(len(inputs.flatten(1).unique(dim=0)), 1))
     for handle in handles:
         handle.remove()
-    apart, share = _apart(replicas), min(seen)
+    apart, share = _distance(replicas), min(seen)
     outcome = "equal" if apart <= SAME else "drift-apart" if at_first <= SAME else "begin-apart"
     return Finding(
         outcome if share >= 1.0 else "same-examples",
@@ -50,7 +50,7 @@ def measure(subject: Subject) -> Finding:
     )
 
 
-def _apart(replicas: nn.ModuleList) -> float:
+def _distance(replicas: nn.ModuleList) -> float:
     """Return how far replicas are from the first one: the greatest difference of a weight over the largest weight."""
     weights = [torch.cat([p.detach().double().flatten() for p in replica.parameters()]) for replica in replicas]
     largest = max(float(own.abs().max()) for own in weights)

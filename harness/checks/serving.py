@@ -31,7 +31,7 @@ def measure(subject: Subject) -> Finding:
     """Compare the answers for the validation examples after some steps; if they differ, also those before training."""
     if not subject.trial().experiment.serves:
         return Finding("not-served", "the experiment has no function predict", {})
-    share, cost, accuracy = _served(subject, STEPS)
+    share, cost, accuracy = _compare_served(subject, STEPS)
     text = (
         f"{share:.1%} of the served classes are the network's own, and the others cost {cost:.2%} of its certainty;"
         f" accuracy as served {short(accuracy)}"
@@ -39,13 +39,13 @@ def measure(subject: Subject) -> Finding:
     values = {"share of equal answers": share, "cost of the others": cost, "accuracy as served": accuracy}
     if cost <= SAME:
         return Finding("same", text, values)
-    values["cost before training"] = before = _served(subject, 0)[1]
+    values["cost before training"] = before = _compare_served(subject, 0)[1]
     return Finding(
         "departs" if before <= SAME else "differs", f"{text}; before training, they cost {before:.2%}", values
     )
 
 
-def _served(subject: Subject, steps: int) -> tuple[float, float, float]:
+def _compare_served(subject: Subject, steps: int) -> tuple[float, float, float]:
     """Return the share of equal answers, the cost of the others, and the accuracy as served, after some steps.
 
     The epoch ends after them.

@@ -53,7 +53,7 @@ def measure(subject: Subject) -> Finding:
                 *(["ignores-order"] if order < MOVES else []),
                 *outcomes,
             ]
-        if padded and (padding := _padding(model, texts, symbol)) is not None:
+        if padded and (padding := _effect_of_padding(model, texts, symbol)) is not None:
             figures["moved by less padding"] = padding
             outcomes = ["sees-padding", *outcomes] if padding > MOVES else outcomes
         if padded and (counted := _counted_padding(trial, model, texts, labels, symbol)) is not None:
@@ -61,7 +61,7 @@ def measure(subject: Subject) -> Finding:
             outcomes = ["counts-padding", *outcomes] if counted else outcomes
         outcomes = ["copies", *outcomes] if copied > SHIFTED else outcomes
     else:
-        if padded and (padding := _padding(model, texts, symbol)) is not None:
+        if padded and (padding := _effect_of_padding(model, texts, symbol)) is not None:
             figures["moved by less padding"] = padding
             outcomes = ["sees-padding", *outcomes] if padding > MOVES else outcomes
         if _wastes_places(model, texts):
@@ -102,7 +102,7 @@ def _other(symbols: Tensor, texts: Tensor) -> Tensor:
     return (symbols - low + 1) % max(high - low + 1, 1) + low
 
 
-def _moved(before: Tensor, after: Tensor) -> float:
+def _distance(before: Tensor, after: Tensor) -> float:
     return float((after.double() - before.double()).abs().max())
 
 
@@ -111,8 +111,8 @@ def _later(model: nn.Module, texts: Tensor) -> float:
     edited = texts.clone()
     edited[:, -1] = _other(texts[:, -1], texts)
     before, after = model(texts), model(edited)
-    own = _moved(before[:, -1], after[:, -1])
-    return _moved(before[:, :-1], after[:, :-1]) / own if own else 0.0
+    own = _distance(before[:, -1], after[:, -1])
+    return _distance(before[:, :-1], after[:, :-1]) / own if own else 0.0
 
 
 def _order(model: nn.Module, texts: Tensor) -> float:
@@ -124,8 +124,8 @@ def _order(model: nn.Module, texts: Tensor) -> float:
     swapped[:, [0, 1]] = texts[:, [1, 0]]
     edited[:, 0] = _other(texts[:, 0], texts)
     before, after, other = (_last(model(one)) for one in (texts, swapped, edited))
-    moved = _moved(before, other)
-    return _moved(before, after) / moved if moved else 1.0
+    moved = _distance(before, other)
+    return _distance(before, after) / moved if moved else 1.0
 
 
 def _last(outputs: Tensor) -> Tensor:
@@ -164,7 +164,7 @@ def _wastes_places(model: nn.Module, texts: Tensor) -> bool:
     return False
 
 
-def _padding(model: nn.Module, texts: Tensor, symbol: int) -> float | None:
+def _effect_of_padding(model: nn.Module, texts: Tensor, symbol: int) -> float | None:
     """Return how far outputs move without the padding at the end, over their spread; None if texts are not padded.
 
     Of outputs for each place, those at padding may be anything.
@@ -180,7 +180,7 @@ def _padding(model: nn.Module, texts: Tensor, symbol: int) -> float | None:
         if before.shape[:2] == padded.shape and after.shape[:2] == shorter.shape:
             before, after = (outputs[:, : shorter.shape[1]][shorter != symbol] for outputs in (before, after))
         if before.shape == after.shape:
-            return _moved(before, after) / max(float((before - before.mean(dim=0)).abs().max()), 1e-12)
+            return _distance(before, after) / max(float((before - before.mean(dim=0)).abs().max()), 1e-12)
     return None
 
 
@@ -195,7 +195,7 @@ def _first_gradient(model: nn.Module, texts: Tensor) -> float | None:
     edited[:, 0] = _other(text[:, 0], texts)
     last = _last(model(text))
     with torch.no_grad():
-        if not _moved(last, _last(model(edited))):
+        if not _distance(last, _last(model(edited))):
             return None
     table = next((t for t in tables if t.num_embeddings > int(texts.max())), tables[0])
     grown = torch.autograd.grad(last.square().sum(), table.weight, allow_unused=True)[0]

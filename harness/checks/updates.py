@@ -69,7 +69,7 @@ def measure(subject: Subject) -> Finding:
             used.clear()
             trial.step(inputs, labels)
             if another:
-                waiting[-1] = _unscaled(trial, fresh)
+                waiting[-1] = _unscaled_gradients(trial, fresh)
             squares = {id(p): _square(used[name]) for name, p in trial.model.named_parameters() if name in used}
             off_clip = [one.off(squares) for one in clippings]
             resting = [name for name in used if name.startswith(trial.experiment.frozen)]
@@ -127,13 +127,15 @@ def _clippings() -> Iterator[list[_Clipping]]:
     noted: list[_Clipping] = []
     clip = clip_grad._clip_grads_with_norm_
 
-    def noting(parameters: list[nn.Parameter], max_norm: float, total_norm: Tensor, *rest: Any, **more: Any) -> None:
+    def record_clipping(
+        parameters: list[nn.Parameter], max_norm: float, total_norm: Tensor, *rest: Any, **more: Any
+    ) -> None:
         clip(parameters, max_norm, total_norm, *rest, **more)
         left = {id(one): 0.0 if one.grad is None else _square(one.grad) for one in parameters}
         noted[:] = [one for one in noted if not one.left.keys() & left.keys()]
         noted.append(_Clipping(float(max_norm), float(total_norm), left))
 
-    with patch.object(clip_grad, "_clip_grads_with_norm_", noting):  # clip_grad_norm_ calls it
+    with patch.object(clip_grad, "_clip_grads_with_norm_", record_clipping):  # clip_grad_norm_ calls it
         yield noted
 
 
@@ -141,7 +143,7 @@ def _square(gradient: Tensor) -> float:
     return float(gradient.double().square().sum())
 
 
-def _unscaled(trial: Trial, fresh: Gradients) -> Gradients:
+def _unscaled_gradients(trial: Trial, fresh: Gradients) -> Gradients:
     """Return what the backward passes of a step added, without the factor of a scaler."""
     scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
     return {name: gradient / scale for name, gradient in fresh.items()}

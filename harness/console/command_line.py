@@ -15,13 +15,13 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from harness.console.terminal import folded, terminal_width
+from harness.console.terminal import fold, terminal_width
 from harness.errors import Stopped, UserError, from_os_error
 from harness.recipes.suite import as_typed
 from harness.run.settings import MOST_BATCH_SIZE, MOST_EPOCHS
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
-Command = Callable[..., Any]
+ClickCommand = Callable[..., Any]
 
 
 def run_command(command: click.Command, program: str) -> NoReturn:
@@ -100,7 +100,7 @@ def _fail(message: str) -> NoReturn:
         width = terminal_width(sys.stderr)
         for line in as_typed(f"Error: {message}").split("\n"):
             # An indented line is one of the user's program.
-            click.echo(line if line.startswith(" ") else folded(line, width, hang=2), err=True)
+            click.echo(line if line.startswith(" ") else fold(line, width, hang=2), err=True)
     for stream in (sys.stdout, sys.stderr):
         _drop_unwritten(stream)
     sys.exit(2)
@@ -147,7 +147,7 @@ def confirm(question: str, otherwise: str) -> None:
         raise Stopped(otherwise)
 
 
-def positive_option(name: str, parameter: str, text: str, most: int | None = None) -> Command:
+def positive_option(name: str, parameter: str, text: str, most: int | None = None) -> ClickCommand:
     """Return an option that takes a whole number of at least 1."""
     return click.option(name, parameter, metavar="N", type=whole_number(1, most), help=text)
 
@@ -177,11 +177,11 @@ _epochs = positive_option(
 _batch = positive_option("--batch", "batch_size", "Examples in a batch. Default: the experiment's.", MOST_BATCH_SIZE)
 
 
-def measure_options(command: Command) -> Command:
+def measure_options(command: ClickCommand) -> ClickCommand:
     """Add the options of a measurement: seed, data set, epochs, batch size. Measurements use the CPU."""
     return _seed(_dataset(_epochs(_batch(command))))  # type: ignore[no-any-return]
 
 
-def run_options(command: Command) -> Command:
+def run_options(command: ClickCommand) -> ClickCommand:
     """Add the options of a run: those of a measurement, and the device."""
     return _seed(_dataset(_device(_epochs(_batch(command)))))  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ _COMMAND = re.compile(
 )
 
 
-def folded(text: str, width: int | None, *, indent: int = 0, hang: int = 0) -> str:
+def fold(text: str, width: int | None, *, indent: int = 0, hang: int = 0) -> str:
     """Return a sentence in lines of at most `width` characters, the further ones indented by `hang` more.
 
     A word or command that is longer has a line of its own. With None as the width it stays one line.

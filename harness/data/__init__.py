@@ -11,7 +11,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
-class Form:
+class DataForm:
     """What an example of a data set is: it says whether the data set fits an experiment.
 
     `shape` is that of one example: (C, H, W) of an image, (F,) of a row of a table, (T,) of a text of T symbols.
@@ -30,17 +30,17 @@ class Form:
         return f"{'texts' if self.kind == 'tokens' else 'rows'} of {self.shape[0]} {what}"
 
 
-def _table(columns: str) -> Form:
+def _table(columns: str) -> DataForm:
     names = tuple(columns.split())
-    return Form("table", (len(names) - 1,), names)
+    return DataForm("table", (len(names) - 1,), names)
 
 
-_GREY, _COLOUR = Form("images", (1, 28, 28)), Form("images", (3, 32, 32))
+_GREY, _COLOUR = DataForm("images", (1, 28, 28)), DataForm("images", (3, 32, 32))
 _ADDED = {
     path.stem: tomllib.loads(path.read_text(encoding="utf-8"))
     for path in sorted((Path(__file__).parent / "embedded").glob("*.toml"))
 }
-DATASETS: Mapping[str, Form] = {
+DATASETS: Mapping[str, DataForm] = {
     "digits": _GREY,
     "shapes": _COLOUR,
     "mnist": _GREY,
@@ -52,9 +52,9 @@ DATASETS: Mapping[str, Form] = {
     "orders": _table("week price items weight stock staff traffic late"),
     "strength": _table("sample cement slag ash water plasticizer coarse fine age strength"),
     "alarms": _table("reading s1 s2 s3 s4 s5 s6 s7 s8 s9 s10 alarm"),
-    "phrases": Form("tokens", (17,)),
-    "marks": Form("tokens", (24,)),
-    **{name: Form(told["kind"], tuple(told["shape"]), tuple(told["columns"])) for name, told in _ADDED.items()},
+    "phrases": DataForm("tokens", (17,)),
+    "marks": DataForm("tokens", (24,)),
+    **{name: DataForm(told["kind"], tuple(told["shape"]), tuple(told["columns"])) for name, told in _ADDED.items()},
 }
 
 # The repository carries these; the others are downloaded.

@@ -74,7 +74,7 @@ def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
     if name not in DATASETS:
         raise UserError(f"There is no data set {name!r}: choose one of {', '.join(DATASETS)}.")
     if name in EMBEDDED:
-        return _embedded(name)
+        return _load_embedded(name)
     root = default_cache() if cache is None else cache
     kept = subset_file(name, root)
     if known := read_subset(kept, name):
@@ -86,7 +86,7 @@ def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
 
 
 @functools.cache
-def _embedded(name: str) -> Dataset:
+def _load_embedded(name: str) -> Dataset:
     """Return a data set of the repository, read once: a sandbox reads it for all its runs. The arrays are read-only."""
     dataset = Dataset.of(name, *read_embedded(name, _SPLITS))
     for split in (dataset.train, dataset.validation):

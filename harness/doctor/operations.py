@@ -73,7 +73,7 @@ def _attention(x: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(x, x.roll(1, 2), x.roll(2, 2), is_causal=True)
 
 
-def _filled(module: nn.Module) -> nn.Module:
+def _fill(module: nn.Module) -> nn.Module:
     """Replace the random parameters of a module by fixed numbers, and return it."""
     with torch.no_grad():
         for salt, parameter in enumerate(module.parameters()):
@@ -83,11 +83,11 @@ def _filled(module: nn.Module) -> nn.Module:
 
 def _lstm() -> list[Tensor]:
     """Run two recurrent layers over a (5, 9, 12) batch."""
-    network = _filled(nn.LSTM(12, 20, num_layers=2, batch_first=True, dtype=torch.float32))
+    network = _fill(nn.LSTM(12, 20, num_layers=2, batch_first=True, dtype=torch.float32))
     return _both_ways(lambda x: network(x)[0], numbers(5, 9, 12), weights=network.parameters())
 
 
-def _seeded(draw: Callable[[torch.Generator], Tensor]) -> Operation:
+def _seed(draw: Callable[[torch.Generator], Tensor]) -> Operation:
     """Draw from a generator with seed 42."""
     return lambda: [draw(torch.Generator().manual_seed(42))]
 
@@ -111,7 +111,7 @@ def _optimizer(kind: Callable[..., torch.optim.Optimizer], clip: bool = False, *
     """Train a two-layer classifier of 24 numbers into 10 classes for four steps, and return its weights."""
 
     def operation() -> list[Tensor]:
-        model = _filled(nn.Sequential(nn.Linear(24, 32), nn.ReLU(), nn.Linear(32, 10)).float())
+        model = _fill(nn.Sequential(nn.Linear(24, 32), nn.ReLU(), nn.Linear(32, 10)).float())
         optimizer = kind(model.parameters(), **options)
         for step in range(4):
             optimizer.zero_grad()
@@ -127,7 +127,7 @@ def _optimizer(kind: Callable[..., torch.optim.Optimizer], clip: bool = False, *
 def _autocast() -> list[Tensor]:
     """Train a convolutional network for three steps in mixed precision, and return its weights."""
     layers = (nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Flatten(), nn.Linear(216, 10))
-    network = _filled(nn.Sequential(*layers).float())
+    network = _fill(nn.Sequential(*layers).float())
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01, fused=True)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     for step in range(3):
@@ -140,7 +140,7 @@ def _autocast() -> list[Tensor]:
     return [parameter.detach() for parameter in network.parameters()]
 
 
-def _trained(network: nn.Module, loss: Callable[[int], Tensor]) -> list[Tensor]:
+def _train(network: nn.Module, loss: Callable[[int], Tensor]) -> list[Tensor]:
     """Make three clipped steps of AdamW on `loss(step)`, and return the weights of the network."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, fused=True)
     for step in range(3):
@@ -154,7 +154,7 @@ def _trained(network: nn.Module, loss: Callable[[int], Tensor]) -> list[Tensor]:
 def _transformer() -> list[Tensor]:
     """Train a causal attention block on 6 texts of 12 letters; the embedding is the last layer, too."""
     letters, norm, mix, out = nn.Embedding(8, 16), nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16)
-    network = _filled(nn.ModuleList([letters, norm, mix, out]).float())
+    network = _fill(nn.ModuleList([letters, norm, mix, out]).float())
     text = classes(78, 8).reshape(6, 13)
     later = torch.ones(12, 12, dtype=torch.bool).triu(1)
 
@@ -165,14 +165,14 @@ def _transformer() -> list[Tensor]:
         x = x + F.gelu(out(weights @ value))
         return F.cross_entropy(F.linear(x, letters.weight).flatten(0, 1), text[:, 1:].roll(step, 0).flatten())
 
-    return _trained(network, loss)
+    return _train(network, loss)
 
 
 def _recurrent() -> list[Tensor]:
     """Train a GRU, and a cell that rests behind the end of a text, on 6 texts of 9 symbols of four classes."""
     symbols, layer = nn.Embedding(13, 12, padding_idx=0), nn.GRU(12, 20, batch_first=True)
     cell, head = nn.GRUCell(20, 20), nn.Linear(20, 4)
-    network = _filled(nn.ModuleList([symbols, layer, cell, head]).float())
+    network = _fill(nn.ModuleList([symbols, layer, cell, head]).float())
     texts = classes(54, 13).reshape(6, 9).sort(dim=1, descending=True).values
 
     def loss(step: int) -> Tensor:
@@ -183,19 +183,19 @@ def _recurrent() -> list[Tensor]:
             state = torch.where(going_on, cell(states[:, place], state), state)
         return F.cross_entropy(head(state), classes(6, 4))
 
-    return _trained(network, loss)
+    return _train(network, loss)
 
 
 def _table() -> list[Tensor]:
     """Train a perceptron with batch norm on 32 standardized rows of 7 columns to answer yes or no."""
-    network = _filled(nn.Sequential(nn.Linear(7, 24), nn.BatchNorm1d(24), nn.ReLU(), nn.Linear(24, 1)).float())
+    network = _fill(nn.Sequential(nn.Linear(7, 24), nn.BatchNorm1d(24), nn.ReLU(), nn.Linear(24, 1)).float())
 
     def loss(step: int) -> Tensor:
         rows = 100 * numbers(32, 7, salt=step)
         rows = (rows - rows.mean(dim=0)) / rows.std(dim=0)
         return F.binary_cross_entropy_with_logits(network(rows).squeeze(1), (classes(32, 3) == 0).float())
 
-    return _trained(network, loss)
+    return _train(network, loss)
 
 
 def _python_math() -> list[Tensor]:
@@ -268,16 +268,16 @@ OPERATIONS: dict[str, Operation] = {
     "atan": _computes(lambda x: torch.atan(x * 8)),
     "sum": _reduces(torch.sum),
     "var": _reduces(torch.var),
-    "randn": _seeded(lambda g: torch.cat([torch.randn(n, generator=g, dtype=torch.float32) for n in (7, 4000)])),
-    "rand": _seeded(lambda g: torch.rand(4000, generator=g, dtype=torch.float32)),
-    "randperm": _seeded(lambda g: torch.randperm(2000, generator=g)),
+    "randn": _seed(lambda g: torch.cat([torch.randn(n, generator=g, dtype=torch.float32) for n in (7, 4000)])),
+    "rand": _seed(lambda g: torch.rand(4000, generator=g, dtype=torch.float32)),
+    "randperm": _seed(lambda g: torch.randperm(2000, generator=g)),
     "initialization": _initialization,
     "matmul float16": _computes(torch.matmul, (33, 40), (40, 27), dtype=torch.float16),
     "autocast float16": _autocast,
     "linear float64": _computes(F.linear, (33, 65), (40, 65), (40,), dtype=torch.float64),
     "exp float64": _computes(lambda x: torch.exp(x * 8), dtype=torch.float64),
     "softmax float64": _computes(lambda x: torch.softmax(x * 8, 1), dtype=torch.float64),
-    "randn float64": _seeded(lambda g: torch.randn(4000, generator=g, dtype=torch.float64)),
+    "randn float64": _seed(lambda g: torch.randn(4000, generator=g, dtype=torch.float64)),
     "clip_grad_norm_": _optimizer(torch.optim.SGD, lr=0.5, clip=True),
     "optimizer sgd": _optimizer(torch.optim.SGD, lr=0.1, weight_decay=0.01),
     "optimizer sgd momentum": _optimizer(torch.optim.SGD, lr=0.1, momentum=0.9),

@@ -262,7 +262,7 @@ def line_chart(
         x_ticks=tuple((across(at), label) for at, label in x_axis.ticks),
         y_ticks=tuple((down(at), label) for at, label in y_axis.ticks),
         lines=tuple(
-            _drawn(one, own, [line for other, line in zip(series, places, strict=True) if other.dash > one.dash])
+            _draw_line(one, own, [line for other, line in zip(series, places, strict=True) if other.dash > one.dash])
             for one, own in zip(series, places, strict=True)
         ),
         marks=tuple(Mark(across(x_axis.position(mark.x)), mark.label, mark.tone) for mark in marks),
@@ -278,7 +278,7 @@ def _hidden(places: Mapping[float, Position], above: Mapping[float, Position], d
     return sum(there is not None and abs(place[1] - there[1]) <= distance for place, there in at) / max(len(at), 1)
 
 
-def _drawn(one: Series, places: Mapping[float, Position], above: Sequence[Mapping[float, Position]]) -> DrawnLine:
+def _draw_line(one: Series, places: Mapping[float, Position], above: Sequence[Mapping[float, Position]]) -> DrawnLine:
     """Return a line as the template draws it; `above` has the places of the lines that lie above it."""
     few = len(places) <= _DOTS_UP_TO
     return DrawnLine(

@@ -13,7 +13,7 @@ from harness.files import stored_zlib
 from harness.run.files import INPUT_SHEET, META, METRICS_LOG, RESULT
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
 
-Record = Mapping[str, Any]
+PageRecord = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class RunFiles:
     """The content of one run's folder. Its inputs are `images` or `rows` of words, the label last, or neither."""
 
     name: str
-    batches: Sequence[Record]
-    epochs: Sequence[Record]
-    result: Record
-    provenance: Record
+    batches: Sequence[PageRecord]
+    epochs: Sequence[PageRecord]
+    result: PageRecord
+    provenance: PageRecord
     images: Sequence[InputImage]
     rows: Sequence[Sequence[str]]
 
@@ -68,7 +68,7 @@ def number(value: object) -> float | None:
     return float(value) if value in ("NaN", "Infinity", "-Infinity") else None
 
 
-def read_images(sheet: Record) -> list[InputImage]:
+def read_images(sheet: PageRecord) -> list[InputImage]:
     """Return the images of an input sheet, as `harness.run.setup` makes it."""
     if not sheet["pixels"]:
         return []

@@ -19,14 +19,14 @@ from markupsafe import Markup
 from harness.errors import UserError
 from harness.page.charts import COMPACT, DASHES, LineChart, Series, extent_of, line_chart
 from harness.page.live_charts import charts_data, live_script, live_style
-from harness.page.run_data import Record, RunFiles, read_run
+from harness.page.run_data import PageRecord, RunFiles, read_run
 from harness.run.files import RUN_PAGE
 from harness.run.signals import number_text, place_of
 from harness.workspace.workspace import RUNS
 
 TEMPLATES = Path(__file__).parent / "templates"
 MISSING = "—"  # an em dash: nothing was recorded
-Fact = tuple[str, ...]
+PageFact = tuple[str, ...]
 Read = Callable[[RunFiles], str]
 Keys = tuple[str, ...]  # of a number in nested records
 
@@ -128,7 +128,7 @@ class RunView:
 
     name: str
     outcome: str
-    messages: Sequence[Record]
+    messages: Sequence[PageRecord]
 
 
 def _outcome(run: RunFiles) -> str:
@@ -139,13 +139,13 @@ def _outcome(run: RunFiles) -> str:
     return f"{words}." if step is None else f"{words}; at step {step} it was first not finite."
 
 
-def _shown(run: RunFiles) -> tuple[object, object]:
+def _head_of(run: RunFiles) -> tuple[object, object]:
     return run.images, run.rows
 
 
 def _sheets(runs: Sequence[RunFiles]) -> list[tuple[str, RunFiles]]:
     """Return the input sheets to show, each with the names of its runs; two equal ones are shown once."""
-    if len(runs) > 1 and (runs[0].images or runs[0].rows) and _shown(runs[0]) == _shown(runs[1]):
+    if len(runs) > 1 and (runs[0].images or runs[0].rows) and _head_of(runs[0]) == _head_of(runs[1]):
         return [(f"{runs[0].label} and {runs[1].label}: the same", runs[0])]
     return [(run.label if len(runs) > 1 else "", run) for run in runs]
 
@@ -153,7 +153,7 @@ def _sheets(runs: Sequence[RunFiles]) -> list[tuple[str, RunFiles]]:
 # --- tables: a label, and a column for each run
 
 
-def _headline(runs: Sequence[RunFiles]) -> list[Fact]:
+def _headline(runs: Sequence[RunFiles]) -> list[PageFact]:
     facts = [(label, *(read(run) for run in runs)) for label, read in _HEADLINE]
     return [fact for fact in facts if set(fact[1:]) != {MISSING}]
 
@@ -190,7 +190,7 @@ _HEADLINE: list[tuple[str, Read]] = [
 ]
 
 
-def _provenance(runs: Sequence[RunFiles]) -> list[Fact]:
+def _provenance(runs: Sequence[RunFiles]) -> list[PageFact]:
     """Return where the runs come from, nested names joined by dots."""
     digests = [{"checkpoint_sha256": run.result["checkpoint_sha256"]} for run in runs]
     flat = [_flatten(run.provenance) | digest for run, digest in zip(runs, digests, strict=True)]
@@ -198,7 +198,7 @@ def _provenance(runs: Sequence[RunFiles]) -> list[Fact]:
     return [(name, *(one.get(name, MISSING) for one in flat)) for name in names]
 
 
-def _flatten(record: Record, prefix: str = "") -> dict[str, str]:
+def _flatten(record: PageRecord, prefix: str = "") -> dict[str, str]:
     flat: dict[str, str] = {}
     for key, value in record.items():
         if isinstance(value, dict):
@@ -209,7 +209,7 @@ def _flatten(record: Record, prefix: str = "") -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Section:
+class ChartSection:
     """A group of charts under a heading; `note` is a sentence about all of them."""
 
     identifier: str
@@ -219,7 +219,7 @@ class Section:
     charts: list[LineChart]
 
 
-def chart_sections(runs: Sequence[RunFiles]) -> list[Section]:
+def chart_sections(runs: Sequence[RunFiles]) -> list[ChartSection]:
     """Return the charts of the page in groups; a signal that no run has recorded has no chart.
 
     runs: up to 8, which differ in their names; each has a colour, and the last looks as it does alone.
@@ -256,7 +256,7 @@ def chart_sections(runs: Sequence[RunFiles]) -> list[Section]:
     )
     layers = "Outputs of the first layer that has parameters, and of the last, while training."
     return [
-        Section(identifier, heading, note, grid, [chart for chart in charts if chart])
+        ChartSection(identifier, heading, note, grid, [chart for chart in charts if chart])
         for identifier, heading, note, grid, charts in (
             ("loss", "Loss and learning rate", "", "grid-2", loss),
             ("gradients", "Gradients", "As the optimizer used them.", "grid-3", gradients),

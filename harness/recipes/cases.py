@@ -31,7 +31,7 @@ from harness.recipes.recipe import (
 CASES = "cases.toml"
 MYSTERY = "mystery"  # how the name of a mystery begins (`harness.recipes.mysteries`)
 TITLE = "What is wrong with this run, if anything?"
-_Pair = Annotated[tuple[str, str], Field(strict=False)]
+_TwoIds = Annotated[tuple[str, str], Field(strict=False)]
 Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(strict=False)]
 # The self-check makes every check of broken, healthy and decoy experiments with these seeds.
 SEEDS = (42, 7, 1001)
@@ -45,7 +45,7 @@ _HEALTHY_HINTS = (
 class Twins(StrictModel):
     """Two exercises; `alike` is what both look like at first."""
 
-    exercises: _Pair
+    exercises: _TwoIds
     alike: str
 
 
@@ -77,7 +77,7 @@ class Cases(StrictModel):
     format_version: Literal[1]
     twins: Annotated[tuple[Twins, ...], Field(strict=False)]
     decoy: Annotated[tuple[Decoy, ...], Field(strict=False)]
-    together: Annotated[tuple[_Pair, ...], Field(strict=False)]
+    together: Annotated[tuple[_TwoIds, ...], Field(strict=False)]
 
 
 def load_cases(solutions: Path = SOLUTIONS) -> Cases:

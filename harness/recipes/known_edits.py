@@ -22,8 +22,8 @@ from harness.recipes.recipe import SOLUTIONS, Edit, Recipe, apply_edits, edit_of
 Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound", "half"]
 
 
-_Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(min_length=1, strict=False)]
-_Named = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], _Edits]
+_SomeEdits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(min_length=1, strict=False)]
+_Named = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], _SomeEdits]
 
 
 class KnownEdit(StrictModel):
@@ -73,7 +73,7 @@ class Range(StrictModel):
     are wrong, "" if there is none on that side. Between right and wrong the instructor decides.
     """
 
-    edits: _Edits
+    edits: _SomeEdits
     right: Annotated[tuple[str, str], Field(strict=False)]
     outside: Annotated[tuple[str, str], Field(strict=False)]
 

@@ -40,7 +40,7 @@ def draw_mystery(seen: Set[str], level: int | None, number: int | None) -> str:
     level = level or 1
     if number is not None:
         return mystery_name(level, number)
-    every = _Catalogue()
+    every = _Drawer()
     known = {every.draw(name).content for name in filter(is_mystery, seen)}
     names = [name for name in (mystery_name(level, one) for one in range(1, _MOST)) if name not in seen]
     return next((name for name in names if every.draw(name).content not in known), names[0])
@@ -51,10 +51,10 @@ def load_mystery(name: str) -> Case:
 
     Raises `UserError` for another name, and in a student's kit, which holds no healthy experiment.
     """
-    return _Catalogue().draw(name)
+    return _Drawer().draw(name)
 
 
-class _Catalogue:
+class _Drawer:
     """What mysteries are drawn from. Raises `UserError` in a student's kit."""
 
     def __init__(self) -> None:

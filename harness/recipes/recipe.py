@@ -56,7 +56,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _decoded(hints: Any) -> Any:
+def _decode(hints: Any) -> Any:
     """Decode the hints of a kit. Raises `ValueError` if one is not base64."""
     if not isinstance(hints, list):
         return hints
@@ -204,7 +204,7 @@ class Recipe(StrictModel):
 class KitRecipe(Recipe):
     """A recipe as a student's kit holds it: with the broken experiment, without what would give the answer."""
 
-    hints: Annotated[tuple[Sentence, Sentence, Sentence], BeforeValidator(_decoded), _LIST] = NO_HINTS
+    hints: Annotated[tuple[Sentence, Sentence, Sentence], BeforeValidator(_decode), _LIST] = NO_HINTS
     area: Any = None
     cause: Any = None
     breaks: tuple[()] = ()

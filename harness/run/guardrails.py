@@ -15,7 +15,7 @@ from typing import Literal
 
 from harness.run.metrics_log import Record
 
-Level = Literal["hard", "soft"]
+Severity = Literal["hard", "soft"]
 
 RECENT = 5  # batches whose median counts as "now": one odd batch is no drift
 LOSS_RISE = 3.0
@@ -31,7 +31,7 @@ class GuardrailFinding:
     """What a guardrail saw, and of which kind; `step` counts over the whole run. A hard one is always a bug."""
 
     step: int
-    level: Level
+    level: Severity
     message: str
     kind: str
 
@@ -49,7 +49,7 @@ class Guardrails:
         self._reported.update(kind for _, _, kind in signs)
         return [GuardrailFinding(record["step"], *sign) for sign in signs]
 
-    def _signs(self, record: Record) -> Iterator[tuple[Level, str, str]]:
+    def _signs(self, record: Record) -> Iterator[tuple[Severity, str, str]]:
         """Yield level, message and kind of each rule that the record breaks."""
         loss, norm = record["loss"], record["grad_norm"]
         if not math.isfinite(loss):

@@ -97,10 +97,10 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
         raise Stopped(f"Stopped {when}: {job.go_on}.")
     if code > 0 and outcome["event"] == "none":
         raise ChildFault(f"the process of the {job.what} did not start; what it said is above")
-    raise UserError(_ended(job, when, code))
+    raise UserError(_describe_end(job, when, code))
 
 
-def _ended(job: ChildJob, when: str, code: int) -> str:
+def _describe_end(job: ChildJob, when: str, code: int) -> str:
     """Return what to say of a process that ended with this status before its job was done."""
     if code < 0:
         hint = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""

@@ -47,7 +47,7 @@ class Recorder:
 
     def __enter__(self) -> "Recorder":
         self._handles = [
-            LastStepHook(_guarded(self._before_step)),
+            LastStepHook(_guard(self._before_step)),
             _first_layer(self._model).register_forward_hook(self._activation_hook("first")),
             self._model.register_forward_hook(self._activation_hook("last")),
         ]
@@ -105,7 +105,7 @@ class Recorder:
                 # just filled the caches, would take ten times as long as beside the gradients.
                 self._outputs[place] = output.detach().clone()
 
-        return _guarded(note)
+        return _guard(note)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
         self._steps += 1
@@ -220,7 +220,7 @@ def _gradient_norms(parameter: Tensor, scale: Tensor | None) -> tuple[Scalar, Sc
 
 def mean_and_variance(values: Tensor) -> tuple[Scalar, Scalar]:
     """Return mean and variance over all entries, in at least float32; the variance divides by their number."""
-    values = _widened(values)
+    values = _widen(values)
     if values.is_cuda:
         variance, mean = torch.var_mean(values, correction=0)
         return mean, variance
@@ -251,7 +251,7 @@ def gradient_scalars(gradient: Tensor) -> tuple[Scalar, Scalar, Scalar]:
 
     Call it under `np.errstate(all="ignore")`: an overflow is a figure to show.
     """
-    gradient = _widened(gradient)
+    gradient = _widen(gradient)
     if gradient.is_cuda:
         alive = torch.count_nonzero(gradient).double()
         return torch.linalg.vector_norm(gradient, 1), torch.linalg.vector_norm(gradient), alive
@@ -263,7 +263,7 @@ def gradient_scalars(gradient: Tensor) -> tuple[Scalar, Scalar, Scalar]:
 
 def gradient_norm(gradient: Tensor) -> Scalar:
     """Return the 2-norm."""
-    gradient = _widened(gradient)
+    gradient = _widen(gradient)
     if gradient.is_cuda:
         length: Tensor = torch.linalg.vector_norm(gradient)
         return length
@@ -272,14 +272,14 @@ def gradient_norm(gradient: Tensor) -> Scalar:
         return math.sqrt(np.dot(values, values))
 
 
-def _widened(values: Tensor) -> Tensor:
+def _widen(values: Tensor) -> Tensor:
     """Return the values without autograd, in float32 or float64."""
     if values.requires_grad:
         values = values.detach()
     return values if values.dtype in _WIDE else values.float()
 
 
-def _guarded(hook: Callable[..., None]) -> Callable[..., None]:
+def _guard(hook: Callable[..., None]) -> Callable[..., None]:
     """Return the hook with its errors turned into `HarnessFault`: they are ours, not the student's."""
 
     def run(*arguments: Any) -> None:

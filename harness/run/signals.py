@@ -20,10 +20,10 @@ EPOCH_SIGNALS = (
 DERIVED_SIGNALS = ("eval_mode_gain", "eval_disagreement")
 SIGNALS = (*BATCH_SIGNALS, *NESTED_SIGNALS, *EPOCH_SIGNALS, *DERIVED_SIGNALS)
 
-Place = Literal["step", "epoch"]
+PlaceKind = Literal["step", "epoch"]
 
 
-def place_of(signal: str) -> Place | None:
+def place_of(signal: str) -> PlaceKind | None:
     """Return whether a log has a signal once a step or once an epoch, or None if no log has it."""
     top = signal.split(".", 1)[0]
     if top in (*BATCH_SIGNALS, *NESTED_SIGNALS):

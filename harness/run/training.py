@@ -24,7 +24,7 @@ from harness.run.settings import RunSettings
 from harness.run.setup import TrainingSetup, deterministic_minibatches, input_sheet
 
 BEST_CHECKPOINT = "best.pt"
-Progress = Callable[[int, int, float], None]
+ShowProgress = Callable[[int, int, float], None]
 
 
 def train(
@@ -34,8 +34,8 @@ def train(
     folder: Path,
     *,
     resume: bool = False,
-    progress: Progress | None = None,
-) -> "Training":
+    progress: ShowProgress | None = None,
+) -> "TrainingRun":
     """Train from the seed to the end and write `metrics.log`, `checkpoint.pt` and `best.pt` into `folder`.
 
     `checkpoint.pt` is written after every epoch; with `resume` the run continues from it and ends with the bytes of
@@ -44,17 +44,22 @@ def train(
     Returns the finished training. Raises `UserError` for a mistake in the experiment, and for settings that do not fit
     it.
     """
-    return Training(experiment, data, settings, folder, progress).run(resume)
+    return TrainingRun(experiment, data, settings, folder, progress).run(resume)
 
 
-class Training(TrainingSetup):
+class TrainingRun(TrainingSetup):
     """One run: the loop over its batches, and its files.
 
     `position` holds the epoch, the step, the best metric, and whether the experiment stopped early.
     """
 
     def __init__(
-        self, experiment: Experiment, data: TensorData, settings: RunSettings, folder: Path, progress: Progress | None
+        self,
+        experiment: Experiment,
+        data: TensorData,
+        settings: RunSettings,
+        folder: Path,
+        progress: ShowProgress | None,
     ) -> None:
         super().__init__(experiment, data, settings, interrupted=settings.overfit_batch is None)
         self.folder = folder
@@ -66,7 +71,7 @@ class Training(TrainingSetup):
         self.last_batch: Record = {}
         self.last_epoch: Record = {}
 
-    def run(self, resume: bool) -> "Training":
+    def run(self, resume: bool) -> "TrainingRun":
         """Train to the end; see `train`."""
         if resume and (self.folder / CHECKPOINT).exists():
             self._restore()

@@ -17,7 +17,7 @@ from harness.files import write_whole
 from harness.formats.toml_file import StrictModel
 from harness.run.files import EXPERIMENT, INPUT_SHEET, META, METRICS_LOG, RESULT
 from harness.run.metrics_log import Record, read_metrics_log
-from harness.student.goal import Criterion
+from harness.student.goal import GoalItem
 from harness.workspace.workspace import Workspace, read_source
 
 ATTEMPTS = "attempts"
@@ -25,9 +25,9 @@ _JUDGED = "judged.json"
 _KEPT = (EXPERIMENT, METRICS_LOG, RESULT, META, INPUT_SHEET)
 
 
-class _Judged(StrictModel):
+class _JudgedAttempt(StrictModel):
     format_version: Literal[1] = 1
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[GoalItem, ...]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Attempt:
 
     number: int
     folder: Path
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[GoalItem, ...]
 
     @property
     def fixed(self) -> bool:
@@ -52,7 +52,7 @@ class Attempt:
         return read_metrics_log(self.folder / METRICS_LOG)
 
 
-def keep_attempt(workspace: Workspace, criteria: Sequence[Criterion]) -> Attempt:
+def keep_attempt(workspace: Workspace, criteria: Sequence[GoalItem]) -> Attempt:
     """Keep the fixed run as an attempt, and return it; the same text as last time is the same attempt."""
     made = list_attempts(workspace)
     fixed = workspace.run_folder("fixed")
@@ -62,7 +62,7 @@ def keep_attempt(workspace: Workspace, criteria: Sequence[Criterion]) -> Attempt
     folder.mkdir(parents=True, exist_ok=True)
     for name in _KEPT:
         shutil.copyfile(fixed / name, folder / name)
-    judged = _Judged(criteria=tuple(criteria))
+    judged = _JudgedAttempt(criteria=tuple(criteria))
     write_whole({folder / _JUDGED: judged.model_dump_json(indent=1).encode() + b"\n"}, durable=False)
     return Attempt(number, folder, judged.criteria)
 
@@ -75,7 +75,9 @@ def list_attempts(workspace: Workspace) -> list[Attempt]:
 def _attempts(workspace: Workspace) -> Iterator[Attempt]:
     for path in (workspace.folder / ATTEMPTS).glob(f"*/{_JUDGED}"):
         try:
-            yield Attempt(int(path.parent.name), path.parent, _Judged.model_validate_json(path.read_bytes()).criteria)
+            yield Attempt(
+                int(path.parent.name), path.parent, _JudgedAttempt.model_validate_json(path.read_bytes()).criteria
+            )
         except (ValidationError, ValueError, OSError):
             continue
 

@@ -9,7 +9,7 @@ import click
 
 from harness.checks import Check, check_names, load_check
 from harness.console.command_line import measure_options, work_option
-from harness.console.terminal import folded, terminal_width
+from harness.console.terminal import fold, terminal_width
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -90,7 +90,7 @@ def checks(page: Path | None) -> None:
     width = max(map(len, check_names()))
     for check in map(load_check, check_names()):
         line = f"{check.name.replace('_', '-'):<{width}}  {check.question}"
-        click.echo(folded(line, terminal_width(), hang=width + 2))
+        click.echo(fold(line, terminal_width(), hang=width + 2))
     click.echo("Next: harness triage EXERCISE, or harness triage SCRIPT.py")
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import Stopped, UserError, naming, printable
+from harness.errors import Stopped, UserError, name_place, printable
 from harness.files import write_whole
 from harness.recipes.catalogue import SUITE, Catalogue
 from harness.recipes.recipe import Recipe
@@ -82,7 +82,7 @@ def make_workspace(
         owner = _owner(recipe, student or noted_student(work))
         if recipe.personal_seeds:
             options = dataclasses.replace(options, seed=_own_seed(recipe, options, owner))
-    with naming(folder):
+    with name_place(folder):
         if (folder / "runs" / "broken" / RESULT).is_file():
             workspace = _open_with_options(recipe, work, options, catalogue)
         else:
@@ -170,7 +170,7 @@ def judge_attempt(workspace: Workspace) -> "Attempt | None":
 
     Raises `UserError` if the checks cannot be made on it.
     """
-    if not workspace.edited():
+    if not workspace.is_edited():
         return None
     from harness.student.attempts import keep_attempt
     from harness.student.goal import OnThisMachine, judge
@@ -194,7 +194,7 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
 
     workspace = open_workspace(work, recipe_id)
     recipe = workspace.exercise
-    known = _Found(workspace)
+    known = _CheckedBefore(workspace)
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
 
         def rerun(run: RunName) -> Path:
@@ -223,19 +223,19 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
 def _goal_items(workspace: Workspace) -> "Iterator[CheckItem]":
     """Yield whether the last attempt is fixed, if the experiment was edited and verified since."""
     from harness.student.attempts import list_attempts
-    from harness.submission.check_run import failed, passed
+    from harness.submission.check_run import failed_item, passed_item
 
     made = list_attempts(workspace)
-    if not made or not workspace.edited() or made[-1].source() != read_source(workspace.experiment):
+    if not made or not workspace.is_edited() or made[-1].source() != read_source(workspace.experiment):
         return
     missed = [item for item in made[-1].criteria if not item.reached]
     if missed:
-        yield failed("fixed: goal", f"not fixed yet: {missed[0].short}.")
+        yield failed_item("fixed: goal", f"not fixed yet: {missed[0].short}.")
     elif made[-1].criteria:
-        yield passed("fixed: goal", "no symptom, a healthy validation, and sound checks.")
+        yield passed_item("fixed: goal", "no symptom, a healthy validation, and sound checks.")
 
 
-class _Found:
+class _CheckedBefore:
     """What `harness check` has found of a workspace, in its `checked.json`.
 
     It holds for the bytes of the runs, the harness and the libraries with which it was found.

@@ -31,7 +31,7 @@ AS_HEALTHY = "every function behaves as in a healthy program"
 UNLIKE_HEALTHY = "where the fault was, yours differs"
 
 
-class Criterion(StrictModel):
+class GoalItem(StrictModel):
     """One thing that a fixed run must show: what, whether this one does, and the figure or sentence that says so."""
 
     says: str
@@ -48,7 +48,7 @@ class Criterion(StrictModel):
         return f"{subject}: {self.found}" if verb else self.found  # such as "validation accuracy: 60.0%"
 
 
-def wanted(recipe: Recipe, dataset: str) -> list[str]:
+def describe_goal(recipe: Recipe, dataset: str) -> list[str]:
     """Return in words what counts as fixed, without naming a check: the student is to find those.
 
     Of a case it says as much whether something is broken or not.
@@ -57,7 +57,7 @@ def wanted(recipe: Recipe, dataset: str) -> list[str]:
         return ["the log and the checks are those of a healthy run, or you find that they already are"]
     lines = ["the log shows no symptom any more"] if _symptoms(recipe, dataset) else []
     if recipe.goal is not None and dataset == recipe.dataset:
-        lines += [_bounded(*item) for item in _figures(recipe.goal)]
+        lines += [_describe_bound(*item) for item in _figures(recipe.goal)]
     compared = dataset == recipe.dataset and (EXERCISES / recipe.id / BEHAVIOUR).is_file()
     return [*lines, AS_HEALTHY if compared else "the checks that find the fault are sound"]
 
@@ -98,21 +98,21 @@ class OnThisMachine:
         return {name: finding.outcome for name, finding in run_checks(self.source, self.settings, names).items()}
 
 
-def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], examined: Examination) -> list[Criterion]:
+def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], examined: Examination) -> list[GoalItem]:
     """Judge the log of a run; if it looks right, compare its functions, and make the checks if they are needed.
 
     Under other epochs or batches than the experiment's own a healthy run may show a symptom, too: then only the checks
     judge. Raises as the examination does.
     """
     goal = recipe.goal
-    found: list[tuple[str, Criterion]] = []  # with the signal that each is about
+    found: list[tuple[str, GoalItem]] = []  # with the signal that each is about
     if settings.epochs is None and settings.batch_size is None:
         if not all(math.isfinite(record["loss"]) for record in batch_records(records)[-1:]):
-            return [Criterion(says="the loss is a number", reached=False, found="it ends as NaN or infinity")]
+            return [GoalItem(says="the loss is a number", reached=False, found="it ends as NaN or infinity")]
         found = [(one.signal, _gone(one, records)) for one in _symptoms(recipe, settings.dataset)]
         if goal is not None and settings.dataset == recipe.dataset:
             chance, last = 1 / len(CLASS_NAMES[recipe.dataset] or (0,)), epoch_records(records)[-1]
-            found += [(item[0], _reached(item, last, chance)) for item in _figures(goal)]
+            found += [(item[0], _judge_bound(item, last, chance)) for item in _figures(goal)]
     criteria = [item for _, item in found]
     if all(item.reached or signal in _OF_LOSS for signal, item in found):
         programs = examined.programs
@@ -124,7 +124,7 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], exam
     return [_as_a_whole(criteria)] if criteria and isinstance(recipe, Case) else criteria
 
 
-def _by_functions(comparison: Comparison | None, examined: Examination, names: Sequence[str]) -> Iterator[Criterion]:
+def _by_functions(comparison: Comparison | None, examined: Examination, names: Sequence[str]) -> Iterator[GoalItem]:
     """Yield what the functions of an experiment and the checks say of it."""
     if comparison is not None and (comparison.left or comparison.lost or comparison.spoilt or not comparison.other):
         # Equal functions make equal outcomes.
@@ -149,23 +149,23 @@ def programs_of(recipe: Recipe) -> SoundPrograms | None:
     return programs[0].model_copy(update={"breaks": breaks, "sound": sound})
 
 
-def _as_healthy(comparison: Comparison) -> Criterion:
+def _as_healthy(comparison: Comparison) -> GoalItem:
     if comparison.left:
-        return Criterion(says=AS_HEALTHY, reached=False, found=UNLIKE_HEALTHY)
+        return GoalItem(says=AS_HEALTHY, reached=False, found=UNLIKE_HEALTHY)
     if comparison.spoilt:
         found = f"your edit breaks what was right: {comparison.spoilt[0].aspect}"
-        return Criterion(says=AS_HEALTHY, reached=False, found=found)
+        return GoalItem(says=AS_HEALTHY, reached=False, found=found)
     if comparison.lost:
-        return Criterion(says=AS_HEALTHY, reached=False, found=f"your edit switches off: {', '.join(comparison.lost)}")
+        return GoalItem(says=AS_HEALTHY, reached=False, found=f"your edit switches off: {', '.join(comparison.lost)}")
     found = "yes" if comparison.is_right else "where the fault was, yes; elsewhere it differs"
-    return Criterion(says=AS_HEALTHY, reached=True, found=found)
+    return GoalItem(says=AS_HEALTHY, reached=True, found=found)
 
 
-def _as_a_whole(found: Sequence[Criterion]) -> Criterion:
+def _as_a_whole(found: Sequence[GoalItem]) -> GoalItem:
     """Return one criterion for all: each of them alone would tell what is wrong with a mystery, or that nothing is."""
     reached = all(item.reached for item in found)
     says = "the log and the checks are those of a healthy run"
-    return Criterion(says=says, reached=reached, found="yes" if reached else "the log or a check differs")
+    return GoalItem(says=says, reached=reached, found="yes" if reached else "the log or a check differs")
 
 
 def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
@@ -175,12 +175,12 @@ def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
     return recipe.on(dataset).symptoms
 
 
-def _gone(symptom: Symptom, records: Sequence[Record]) -> Criterion:
+def _gone(symptom: Symptom, records: Sequence[Record]) -> GoalItem:
     result = judge_symptom(records, symptom)
     which = f"{symptom.reduce} " if len(signal_values(records, symptom.signal)) > 1 else ""
     found = "not in the log" if result.value is None else f"{which}{symptom.signal} is {result.value:.4g}"
     says = f"{'a' if result.present else 'no'} symptom in {symptom.signal}"
-    return Criterion(says=says, reached=not result.present, found=found)
+    return GoalItem(says=says, reached=not result.present, found=found)
 
 
 def _figures(goal: Goal) -> Iterator[tuple[str, float]]:
@@ -189,26 +189,26 @@ def _figures(goal: Goal) -> Iterator[tuple[str, float]]:
     yield from ((signal, bound) for signal, bound in bounds.items() if bound is not None)
 
 
-def _bounded(signal: str, bound: float) -> str:
+def _describe_bound(signal: str, bound: float) -> str:
     if signal == "val_accuracy":
         return f"validation accuracy is at least {bound:.0%}, as in a healthy run"
     return f"validation loss is at most {bound:.4g}, as in a healthy run"
 
 
-def _reached(wanted: tuple[str, float], last: Record, chance: float) -> Criterion:
+def _judge_bound(wanted: tuple[str, float], last: Record, chance: float) -> GoalItem:
     signal, bound = wanted
     # `evaluate` may report the accuracy of a part: the harness measures its own.
     values = [last[name] for name in (signal, f"{signal}_eval_mode") if last.get(name) is not None]
     value = None if not values else min(values) if signal == "val_accuracy" else max(values)
     if value is None:
-        return Criterion(says=_bounded(*wanted), reached=False, found="it was not recorded")
+        return GoalItem(says=_describe_bound(*wanted), reached=False, found="it was not recorded")
     if signal == "val_loss":
-        return Criterion(says=_bounded(*wanted), reached=value <= bound, found=f"{value:.4g}")
+        return GoalItem(says=_describe_bound(*wanted), reached=value <= bound, found=f"{value:.4g}")
     guess = ", about as good as a guess" if value < min(bound, _LIKE_A_GUESS * chance) else ""
-    return Criterion(says=_bounded(*wanted), reached=value >= bound, found=f"{value:.1%}{guess}")
+    return GoalItem(says=_describe_bound(*wanted), reached=value >= bound, found=f"{value:.1%}{guess}")
 
 
-def _sound(name: str, outcome: str) -> Criterion:
+def _sound(name: str, outcome: str) -> GoalItem:
     found = load_check(name).outcome(outcome)
     says = f"check {name.replace('_', '-')}"
     said = (
@@ -218,4 +218,4 @@ def _sound(name: str, outcome: str) -> Criterion:
         if found.judged
         else f"{outcome}, nothing to judge"
     )
-    return Criterion(says=says, reached=found.sound, found=said, by_check=True)
+    return GoalItem(says=says, reached=found.sound, found=said, by_check=True)

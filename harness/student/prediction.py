@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from harness.checks import check_names
-from harness.console.terminal import folded
+from harness.console.terminal import fold
 from harness.errors import UserError, suggestion
 from harness.recipes.recipe import Recipe
 from harness.run.files import METRICS_LOG
@@ -136,7 +136,7 @@ def show_prediction(workspace: Workspace) -> None:
     console = _console()
     happened = outcomes_of(workspace) if workspace.has_run("broken") else {}
     console.print("You predicted", style="bold")
-    for name, asks, answer in told(prediction, with_check=workspace.exercise.triage != "off"):
+    for name, asks, answer in answers_of(prediction, with_check=workspace.exercise.triage != "off"):
         mark, truth = "", ""
         if name in happened:
             is_right = happened[name] == getattr(prediction, name)
@@ -153,7 +153,7 @@ def _console() -> Console:
 
 
 def _print(console: Console, text: str) -> None:
-    console.print(folded(text, console.width if console.is_terminal else None, indent=2, hang=2))
+    console.print(fold(text, console.width if console.is_terminal else None, indent=2, hang=2))
 
 
 def outcomes_of(workspace: Workspace) -> dict[str, str]:
@@ -162,7 +162,7 @@ def outcomes_of(workspace: Workspace) -> dict[str, str]:
     found = {"loss": course_of(broken)}
     halved = half_rate_folder(workspace)
     if (halved / METRICS_LOG).is_file():
-        found["half_rate"] = compared(_end(broken), _end(_losses(halved)))
+        found["half_rate"] = compare_half_rate(_end(broken), _end(_losses(halved)))
     return found
 
 
@@ -171,7 +171,7 @@ def half_rate_folder(workspace: Workspace) -> Path:
     return workspace.run_folder("broken").with_name("half_rate")
 
 
-def told(prediction: Prediction, *, with_check: bool = True) -> list[tuple[str, str, str]]:
+def answers_of(prediction: Prediction, *, with_check: bool = True) -> list[tuple[str, str, str]]:
     """Return (key, question, answer) of each part of a prediction, in words."""
     said = [(name, asks, known[getattr(prediction, name)]) for name, (asks, known) in QUESTIONS.items()]
     return [*said, ("check", CHECK, prediction.check.replace("_", "-"))] if with_check else said
@@ -198,7 +198,7 @@ def course_of(losses: Sequence[float]) -> str:
     return "falls" if end < _HALF * first else "falls-little"
 
 
-def compared(whole: float, halved: float) -> str:
+def compare_half_rate(whole: float, halved: float) -> str:
     """Return the right answer about the loss at the end with half the rate, beside the loss with the whole one."""
     if not math.isfinite(whole) or not math.isfinite(halved):
         if math.isfinite(whole) == math.isfinite(halved):

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from harness.errors import UserError, from_os_error, naming
+from harness.errors import UserError, from_os_error, name_place
 from harness.files import sha256_line
 from harness.page.run_page import write_run_page
 from harness.run.files import CHECKPOINT, CHECKSUM, EXPERIMENT, META, METRICS_LOG, RESULT, source_hash
@@ -22,7 +22,7 @@ from harness.run.settings import RunJob
 
 if TYPE_CHECKING:  # both are imported when the run begins: torch must find its variables first
     from harness.data.datasets import Dataset
-    from harness.run.training import Training
+    from harness.run.training import TrainingRun
 
 
 # It is in the folder of a run until the run is finished; the process that trains holds a lock on it.
@@ -46,7 +46,7 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
     folder = Path(job.folder)
     refuse_foreign_folder(folder)
     partial = partial_folder(folder)
-    with naming(partial), locked_job_file(partial) as job_file:
+    with name_place(partial), locked_job_file(partial) as job_file:
         prepare_partial(job, partial, job_file)
         data = load_dataset(settings.dataset)
         # Errors name the student's own file, if the source came from one.
@@ -71,7 +71,7 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
     reporter.send("finished", result=summary)
 
 
-def _complete_folder(job: RunJob, folder: Path, training: "Training", data: "Dataset") -> dict[str, Any]:
+def _complete_folder(job: RunJob, folder: Path, training: "TrainingRun", data: "Dataset") -> dict[str, Any]:
     """Write digest, provenance, result and page beside log and checkpoint; return what `result.json` holds."""
     checkpoint = (folder / CHECKPOINT).read_bytes()
     (folder / CHECKSUM).write_text(sha256_line(checkpoint, CHECKPOINT), encoding="utf-8")
@@ -108,7 +108,7 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
     path.write_text(json.dumps(to_strict(value), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _provenance(job: RunJob, training: "Training", data: "Dataset") -> dict[str, Any]:
+def _provenance(job: RunJob, training: "TrainingRun", data: "Dataset") -> dict[str, Any]:
     settings = job.settings
     return {
         "format_version": 1,

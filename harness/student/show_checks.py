@@ -14,7 +14,7 @@ from rich.text import Text
 
 from harness.checks import Check, Finding, Outcome, load_check
 from harness.checks.core.finding import short
-from harness.console.terminal import folded
+from harness.console.terminal import fold
 from harness.errors import UserError
 from harness.recipes.catalogue import is_case, load_recipe
 from harness.recipes.recipe import Triage, listed_ids
@@ -239,7 +239,7 @@ def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
 def _print(console: Console, text: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
     """Print a sentence; at a terminal wrapped, its further lines indented by `hang` more."""
     width = console.width if console.is_terminal else None
-    console.print(folded(text, width, indent=indent, hang=hang), style=style)
+    console.print(fold(text, width, indent=indent, hang=hang), style=style)
 
 
 def _activate() -> str | None:

@@ -12,14 +12,14 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from harness.console.terminal import folded
+from harness.console.terminal import fold
 from harness.recipes.cases import MYSTERY, TITLE
 from harness.recipes.mysteries import is_mystery
 from harness.recipes.recipe import HEALTHY, LEVELS, NO_HINTS, SOLUTIONS, KitRecipe, Recipe, load_recipes
 from harness.recipes.suite import as_typed
 from harness.run.files import METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
-from harness.student.goal import UNLIKE_HEALTHY, wanted
+from harness.student.goal import UNLIKE_HEALTHY, describe_goal
 from harness.workspace.progress import begun_exercises, noted_student, progress_of
 from harness.workspace.workspace import HISTORY_PAGE, PROMPT, SETTINGS, Workspace, open_workspace
 from harness.written.exercise import file_exercise_ids, find_file_exercise
@@ -27,11 +27,11 @@ from harness.written.workspace import FileWorkspace
 
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
     from harness.student.attempts import Attempt
-    from harness.student.goal import Criterion
+    from harness.student.goal import GoalItem
     from harness.student.hand_in import Tarball
     from harness.submission.check_run import CheckItem
 
-Figures = dict[str, str]
+RunFigures = dict[str, str]
 _NAME_HEALTHY = f"or, if you find nothing wrong with it, name the cause {HEALTHY} in {{report}}"
 _NOTHING_WRONG = (
     "The right answer changes no line and names the cause healthy. To be sure, see that every check that judges"
@@ -41,7 +41,7 @@ _NOTHING_WRONG = (
 _OTHERWISE = {"evaluated again": "repeated", "by the harness": "eval_mode", "as served": "served"}
 
 
-def run_figures(folder: Path) -> Figures:
+def run_figures(folder: Path) -> RunFigures:
     """Return the figures that people compare runs by; a dash stands for a figure that was not recorded."""
 
     def number(value: float | None) -> str:
@@ -71,7 +71,7 @@ def run_figures(folder: Path) -> Figures:
     }
 
 
-def _table(columns: dict[str, Figures]) -> Table:
+def _table(columns: dict[str, RunFigures]) -> Table:
     """Return a table; another evaluation of the last weights has a row only if it gave another figure."""
     table = Table()
     table.add_column("")
@@ -95,7 +95,7 @@ def _show_line(console: Console, line: str, style: str = "") -> None:
 
 def _show_folded(console: Console, line: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
     """Print a sentence, wrapped at a terminal."""
-    _show_line(console, folded(line, _width(console), indent=indent, hang=hang), style)
+    _show_line(console, fold(line, _width(console), indent=indent, hang=hang), style)
 
 
 def _width(console: Console) -> int | None:
@@ -140,7 +140,7 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
 
         show_prediction(workspace)
     console.print("It counts as fixed if", style="bold")
-    for line in wanted(recipe, workspace.settings.dataset):
+    for line in describe_goal(recipe, workspace.settings.dataset):
         _show_folded(console, line, indent=2, hang=2)
     hint = "" if recipe.hints == NO_HINTS else f" (or get a hint: {workspace.command('hint', ' LEVEL=1')})"
     checks = f"make cheap checks: {workspace.command('triage')}"
@@ -199,7 +199,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
     )
 
 
-def _not_yet(criteria: "Sequence[Criterion]") -> str:
+def _not_yet(criteria: "Sequence[GoalItem]") -> str:
     """Return one sentence on what an attempt lacks. It never names the cause."""
     missed = [item for item in criteria if not item.reached]
     if not missed:
@@ -338,7 +338,7 @@ def _level(recipe: Recipe) -> int | None:
     return recipe.goal.level if recipe.goal else None
 
 
-class _Row(NamedTuple):
+class _ListRow(NamedTuple):
     """One line of the list; `level` is None for an exercise that has none, and 0 for a case of a course."""
 
     id: str
@@ -352,7 +352,7 @@ class _Row(NamedTuple):
         return self.state == "handed in" or self.score is not None
 
 
-def _row(work: Path, id: str, title: str, level: int | None) -> _Row:
+def _row(work: Path, id: str, title: str, level: int | None) -> _ListRow:
     folder = work / id
     file = find_file_exercise(id)
     if file is not None:
@@ -361,10 +361,10 @@ def _row(work: Path, id: str, title: str, level: int | None) -> _Row:
         state = open_workspace(work, id).state()
     else:
         state = "not started" if progress_of(folder).handed_in is None else "handed in"
-    return _Row(id, title, level, state, progress_of(folder).score)
+    return _ListRow(id, title, level, state, progress_of(folder).score)
 
 
-def _show_group(console: Console, heading: str, rows: "Sequence[_Row]") -> None:
+def _show_group(console: Console, heading: str, rows: "Sequence[_ListRow]") -> None:
     done = sum(row.done for row in rows)
     praise = ": all of them done. Well done!" if done == len(rows) else f": {done} of {len(rows)} done"
     console.print(f"{heading}{praise}", style="bold", highlight=False)

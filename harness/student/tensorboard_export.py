@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError, naming
+from harness.errors import UserError, name_place
 from harness.files import write_whole
 from harness.page.run_data import InputImage, read_images
 from harness.recipes.suite import install_command
@@ -34,7 +34,7 @@ def export_tensorboard(workspace: Workspace, out: Path) -> list[Run]:
             f"{workspace.folder} has no finished run: {workspace.command('exercise')} makes the broken one."
         )
     files = {out / run / EVENTS: _event_file(workspace.run_folder(run)) for run in runs}
-    with naming(out):
+    with name_place(out):
         for path in files:
             path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(files, durable=False)

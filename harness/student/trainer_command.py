@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import click
 
 from harness.console.command_line import HELP_OPTIONS, positive_option, resume_option, run_command, run_options
-from harness.errors import naming
+from harness.errors import name_place
 
 _folder = click.Path(file_okay=False, path_type=Path)
 _file = click.Path(dir_okay=False, path_type=Path)
@@ -58,7 +58,7 @@ def trainer(
     if tarball is not None:
         from harness.submission.archive import pack_folder
 
-        with naming(tarball):
+        with name_place(tarball):
             pack_folder(folder, tarball)
     show_single_run(result, folder, as_json=as_json)
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from harness.checks import check_names
 from harness.checks.core.outcomes import check_of_value, outcomes_of, rival_outcome
-from harness.console.terminal import folded
+from harness.console.terminal import fold
 from harness.errors import UserError, printable, suggestion
 from harness.recipes.recipe import HEALTHY
 from harness.run.files import METRICS_LOG
@@ -23,11 +23,11 @@ from harness.submission.check_run import (
     check_repeats,
     check_run,
     could_not_judge,
-    failed,
-    passed,
+    failed_item,
+    passed_item,
 )
 from harness.submission.document import EMBEDDED, TOO_LONG
-from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes, no_first_sign
+from harness.submission.log_values import OFF_BY, LogValues, find_contradicted, load_causes, no_first_sign
 from harness.submission.places import place_named, places_of
 from harness.submission.report import (
     AREAS,
@@ -44,13 +44,13 @@ from harness.submission.report import (
 from harness.workspace.workspace import RUNS, Run, Workspace
 
 # Makes the named checks of the broken experiment, and returns their outcomes.
-Outcomes = Callable[[Sequence[str]], Mapping[str, str]]
+FindOutcomes = Callable[[Sequence[str]], Mapping[str, str]]
 
 _STYLES: dict[ItemOutcome, str] = {"passed": "green", "failed": "bold red", "could not judge": "yellow"}
 
 
 def check_workspace(
-    workspace: Workspace, rerun: Rerun | None = None, outcomes: Outcomes | None = None
+    workspace: Workspace, rerun: Rerun | None = None, outcomes: FindOutcomes | None = None
 ) -> list[CheckItem]:
     """Judge both runs, the experiment and the report.
 
@@ -86,20 +86,20 @@ def render_checks(items: Sequence[CheckItem], width: int | None = None) -> Text:
         start = f"{word:<6}  {item.id:<{column}}  "
         # An error of several lines has a line of the student's program, which stays as it is.
         first, *more = item.message.split("\n")
-        lines = [folded(start + first, width, hang=len(start)), *more]
+        lines = [fold(start + first, width, hang=len(start)), *more]
         text.append(lines[0][:6], style=_STYLES[item.outcome]).append("\n".join(lines)[6:] + "\n")
     counts = {outcome: sum(item.outcome == outcome for item in items) for outcome in _STYLES}
     return text.append(f"\n{', '.join(f'{count} {outcome}' for outcome, count in counts.items() if count)}.")
 
 
-def check_report(workspace: Workspace, outcomes: Outcomes | None) -> list[CheckItem]:
+def check_report(workspace: Workspace, outcomes: FindOutcomes | None) -> list[CheckItem]:
     """Judge the report: diagnosis, ruled out causes and evidence against the logs, then the text."""
     try:
         report = read_report(workspace.report)
     except UserError as error:
-        return [failed("report: front matter", str(error), blocks=True)]
+        return [failed_item("report: front matter", str(error), blocks=True)]
     counts = f"{len(report.diagnosis)} diagnosis, {len(report.ruled_out)} ruled out, {len(report.evidence)} evidence"
-    return [passed("report: front matter", f"{counts}."), *_ReportJudge(workspace, report, outcomes).items()]
+    return [passed_item("report: front matter", f"{counts}."), *_ReportJudge(workspace, report, outcomes).items()]
 
 
 class _Open(Exception):
@@ -113,7 +113,7 @@ class _ReportJudge:
     to fix, and `_Open` if it cannot judge.
     """
 
-    def __init__(self, workspace: Workspace, report: Report, outcomes: Outcomes | None) -> None:
+    def __init__(self, workspace: Workspace, report: Report, outcomes: FindOutcomes | None) -> None:
         self.workspace = workspace
         self.report = report
         self.outcomes = outcomes
@@ -129,13 +129,13 @@ class _ReportJudge:
         for number, entry in enumerate(report.diagnosis, start=1):
             yield self._item(f"diagnosis {number}", partial(self._diagnosis, entry))
         for number, rival in enumerate(report.ruled_out, start=1):
-            yield self._item(f"ruled out {number}", partial(self._ruled_out, rival))
+            yield self._item(f"ruled out {number}", partial(self._judge_rival, rival))
         if problem := self._too_few_rivals():
-            yield failed("report: ruled out", f"{self.workspace.report} {problem}.")
+            yield failed_item("report: ruled out", f"{self.workspace.report} {problem}.")
         for run in RUNS:
             if not any(entry.run == run for entry in report.evidence):
                 message = f"{self.workspace.report} cites no value of the {run} run: add one under evidence."
-                yield failed(f"report: evidence of {run}", message)
+                yield failed_item(f"report: evidence of {run}", message)
         for number, cited in enumerate(report.evidence, start=1):
             yield self._item(f"evidence {number}", partial(self._fact, cited.run, cited))
         yield self._item("length", self._length, blocks=report.body.words > WORD_LIMIT or report.body.cut > 0)
@@ -144,11 +144,11 @@ class _ReportJudge:
 
     def _item(self, name: str, judge: Callable[[], str], *, blocks: bool = False) -> CheckItem:
         try:
-            return passed(f"report: {name}", judge())
+            return passed_item(f"report: {name}", judge())
         except _Open as reason:
             return could_not_judge(f"report: {name}", str(reason))
         except UserError as error:
-            return failed(f"report: {name}", str(error), blocks=blocks)
+            return failed_item(f"report: {name}", str(error), blocks=blocks)
 
     @cached_property
     def _named(self) -> set[str]:
@@ -159,7 +159,7 @@ class _ReportJudge:
         sign, places = entry.first_wrong, self._places()
         _require_cause(entry.cause)
         if entry.cause == HEALTHY:
-            if self.workspace.edited():
+            if self.workspace.is_edited():
                 raise _Open(
                     f"{HEALTHY} says that nothing is wrong, and {self.workspace.experiment} is not as it was: comments"
                     " and prints cost nothing there, and any other edit costs points."
@@ -195,7 +195,7 @@ class _ReportJudge:
         except UserError:
             return {}
 
-    def _ruled_out(self, entry: RuledOut) -> str:
+    def _judge_rival(self, entry: RuledOut) -> str:
         """Judge a cause that is ruled out: another known cause, and a fact that contradicts it."""
         cause = entry.cause
         _require_cause(cause)
@@ -206,7 +206,7 @@ class _ReportJudge:
         self._fact("broken", entry)
         symptoms = load_causes()[cause].on(self.workspace.settings.dataset)
         if not entry.check:
-            symptom = contradicted(entry, symptoms, self.records["broken"], self.logs["broken"])
+            symptom = find_contradicted(entry, symptoms, self.records["broken"], self.logs["broken"])
             if symptom is not None:
                 return f"{entry} is {entry.value}, and with {cause} {symptom.says}."
         check = entry.check or check_of_value(entry.signal, entry.step)

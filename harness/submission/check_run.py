@@ -36,12 +36,12 @@ class CheckItem:
     blocks: bool = False
 
 
-def passed(item: str, message: str) -> CheckItem:
+def passed_item(item: str, message: str) -> CheckItem:
     """Return an item that passed."""
     return CheckItem(item, "passed", message)
 
 
-def failed(item: str, message: str, *, blocks: bool = False) -> CheckItem:
+def failed_item(item: str, message: str, *, blocks: bool = False) -> CheckItem:
     """Return an item that the student has to fix."""
     return CheckItem(item, "failed", message, blocks)
 
@@ -74,23 +74,23 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
         except UserError as error:
             fault = str(error).rstrip(".")
         if not fault:
-            return passed(f"{run}: {name}", good)
-        return failed(f"{run}: {name}", f"{fault}: {cure}.", blocks=blocks)
+            return passed_item(f"{run}: {name}", good)
+        return failed_item(f"{run}: {name}", f"{fault}: {cure}.", blocks=blocks)
 
     if not workspace.has_run(run):
         command = workspace.command("verify" if run == "fixed" else "exercise")
         fault = f"there is no finished run in {folder}: {command} makes it."
-        return [failed(f"{run}: files", fault, blocks=True)]
+        return [failed_item(f"{run}: files", fault, blocks=True)]
     missing = [name for name in RUN_FILES if not (folder / name).is_file()]
     if missing:
-        return [failed(f"{run}: files", f"{folder} has no {', '.join(missing)}: {again}.", blocks=True)]
+        return [failed_item(f"{run}: files", f"{folder} has no {', '.join(missing)}: {again}.", blocks=True)]
     log = folder / METRICS_LOG
-    items = [passed(f"{run}: files", f"all {len(RUN_FILES)} files are there.")]
+    items = [passed_item(f"{run}: files", f"all {len(RUN_FILES)} files are there.")]
     if excess := _run_excess(folder, run):
         path, limit = excess
-        return [*items, failed(f"{run}: size", f"{path} {limit.says}: {limit.cure}.", blocks=True)]
+        return [*items, failed_item(f"{run}: size", f"{path} {limit.says}: {limit.cure}.", blocks=True)]
     items += [
-        passed(f"{run}: size", "no file is too large to be read."),
+        passed_item(f"{run}: size", "no file is too large to be read."),
         item("checksum", lambda: _checksum_fault(folder), "checkpoint.pt has the recorded SHA-256."),
         item("provenance", lambda: _provenance_fault(workspace, run), "it is a run of this exercise."),
         item("log", lambda: shape_fault(log, read_metrics_log(log)), "metrics.log holds whole epochs."),
@@ -152,9 +152,11 @@ def check_archive(workspace: Workspace) -> list[CheckItem]:
         return []
     files += [path for path in (workspace.experiment, workspace.report) if path.is_file()]
     if excess := total_excess(path.stat().st_size for path in files):
-        items = [failed("archive: size", f"The files of {workspace.folder} {excess.says}: {excess.cure}.", blocks=True)]
+        items = [
+            failed_item("archive: size", f"The files of {workspace.folder} {excess.says}: {excess.cure}.", blocks=True)
+        ]
     else:
-        items = [passed("archive: size", "all files together are small enough.")]
+        items = [passed_item("archive: size", "all files together are small enough.")]
     try:
         text = commands_text({run: read_object(folder / META).get("command") for run, folder in folders.items()})
     except UserError:
@@ -163,8 +165,8 @@ def check_archive(workspace: Workspace) -> list[CheckItem]:
     _, problem = read_commands(text, workspace.recipe, settings.seed, settings.dataset)
     if problem:
         again = f"start over with {workspace.command('clean-work')}, then {workspace.command('exercise')}"
-        return [*items, failed("archive: commands", f"{problem.rstrip('.')}: {again}.")]
-    return [*items, passed("archive: commands", "the grader can make both runs again.")]
+        return [*items, failed_item("archive: commands", f"{problem.rstrip('.')}: {again}.")]
+    return [*items, passed_item("archive: commands", "the grader can make both runs again.")]
 
 
 def shape_fault(log: Path | str, records: Sequence[Record]) -> str:
@@ -217,34 +219,34 @@ def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list
     try:
         source = read_source(path)
     except UserError as error:
-        return [failed(verified, str(error), blocks=True)]
+        return [failed_item(verified, str(error), blocks=True)]
     if excess := size_excess(EXPERIMENT, path.stat().st_size):
-        return [failed("experiment: size", f"{path} {excess.says}: {excess.cure}.", blocks=True)]
+        return [failed_item("experiment: size", f"{path} {excess.says}: {excess.cure}.", blocks=True)]
     again, unchanged = remedy(workspace, "fixed"), "fix the cause in it, or name the cause healthy in the report."
     if not ran.is_file():
         items = [could_not_judge(verified, f"there is no fixed run yet: {again.removesuffix(' again')}.")]
     elif read_source(ran) != source:
-        items = [failed(verified, f"{path} was edited after the fixed run: {again}.", blocks=True)]
+        items = [failed_item(verified, f"{path} was edited after the fixed run: {again}.", blocks=True)]
     else:
-        items = [passed(verified, "the fixed run used the experiment as it is now.")]
+        items = [passed_item(verified, "the fixed run used the experiment as it is now.")]
     try:
         parse_experiment(source)
     except Unparsable as error:
         message = f"{path} cannot be compared with the broken experiment, because {error}: shorten or simplify it."
-        items.append(failed("experiment: program", message))
+        items.append(failed_item("experiment: program", message))
     if line := _debugger_line(source):
         message = f"{path}, line {line} opens the debugger, and grading has no terminal: take it out, then verify."
-        items.append(failed("experiment: debugger", message))
+        items.append(failed_item("experiment: debugger", message))
     if not handed_out.is_file():
         return [*items, could_not_judge(edited, "there is no broken run to compare with.")]
     before = read_source(handed_out)
     if not expects_edit:
         return items
     if source == before:
-        return [*items, failed(edited, f"you have not changed {path}: {unchanged}")]
+        return [*items, failed_item(edited, f"you have not changed {path}: {unchanged}")]
     if _tree(source) == _tree(before):
-        return [*items, failed(edited, f"you have changed only comments and layout of {path}: {unchanged}")]
-    return [*items, passed(edited, "it differs from the broken experiment.")]
+        return [*items, failed_item(edited, f"you have changed only comments and layout of {path}: {unchanged}")]
+    return [*items, passed_item(edited, "it differs from the broken experiment.")]
 
 
 def _debugger_line(source: str) -> int | None:
@@ -279,14 +281,14 @@ def check_repeats(workspace: Workspace, run: Run, rerun: Rerun) -> CheckItem:
         elif checkpoint.read_bytes() != (again / CHECKPOINT).read_bytes():
             difference = f"{checkpoint} has other bytes when the run is made again, but the log is the same"
         else:
-            return passed(item, f"made again, {METRICS_LOG} and {CHECKPOINT} have the same bytes.")
+            return passed_item(item, f"made again, {METRICS_LOG} and {CHECKPOINT} have the same bytes.")
         was, now = read_object(folder / META), read_object(again / META)
     except UserError as error:
         return could_not_judge(item, f"the run could not be made again: {error}")
     changed = next((key for key in _ENVIRONMENT if was.get(key) != now.get(key)), None)
     if changed is not None:
         return could_not_judge(item, f"{difference}; but the run was made with another {changed}: {cure}.")
-    return failed(
+    return failed_item(
         item,
         f"{difference}; if you edited {folder} after the run, {cure}; if not, the"
         " experiment uses something that the seed does not decide (the clock, a generator of its own).",

@@ -13,7 +13,7 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-Kind = Literal["prose", "heading", "code", "quotation"]
+BlockKind = Literal["prose", "heading", "code", "quotation"]
 
 # Characters, without the bytes of pictures: 500 words are about 4,000, and snippets come on top. The parser's time
 # grows with the square of some texts: the worst that we know takes a second at this length.
@@ -75,7 +75,7 @@ class Block:
     `text` is what a reader sees, with back ticks around code in a line and bars between the cells of a table.
     """
 
-    kind: Kind
+    kind: BlockKind
     text: str
 
 
@@ -142,11 +142,11 @@ def read_body(text: str) -> Body:
     """Return a report's text as tokens and blocks, whatever it holds."""
     embedded: list[str] = []
 
-    def put_aside(match: re.Match[str]) -> str:
+    def set_aside(match: re.Match[str]) -> str:
         embedded.append(match[0])
         return f"embedded-picture-{len(embedded) - 1}"
 
-    text = EMBEDDED.sub(put_aside, visible(text))
+    text = EMBEDDED.sub(set_aside, visible(text))
     lines = text[:LIMIT].split("\n")
     columns = max((line.count("|") for line in lines if not line.strip(" \t>|:-")), default=0)
     tokens = _parser(tables=columns * len(lines) <= _CELLS).parse(text[:LIMIT])
@@ -226,7 +226,7 @@ class _Reader:
     def _write(self, text: str) -> None:
         self._pieces.append(text)
 
-    def _end(self, kind: Kind) -> None:
+    def _end(self, kind: BlockKind) -> None:
         if text := "".join(self._pieces):
             self.blocks.append(Block(kind, text))
         self._pieces = []

@@ -161,7 +161,7 @@ class LogValues:
             first = next(self.departures(signal, healthy, share), None)
             if first is None:
                 return
-            grown = min(_GROWTH * _apart(values[first], self.beside(signal, first, healthy) or 0.0), clear)
+            grown = min(_GROWTH * _relative_distance(values[first], self.beside(signal, first, healthy) or 0.0), clear)
             same_epoch = [place for place in values if place >= first and epochs.get(place) == epochs.get(first)]
             reached = (place for place in same_epoch if self.departs(signal, place, healthy, grown))
             yield range(first, next(reached, same_epoch[-1]) + OFF_BY + 1)
@@ -207,14 +207,14 @@ def _departs(signal: str, value: float, healthy: float, share: float | None = No
     """
     share = _clear_share(signal) if share is None else share
     is_rounding = max(abs(value), abs(healthy)) <= _ROUNDING.get(signal, 0.0)
-    return not is_rounding and _apart(value, healthy) > share
+    return not is_rounding and _relative_distance(value, healthy) > share
 
 
 def _clear_share(signal: str) -> float:
     return _EPOCH_SHARE if place_of(signal) == "epoch" else _STEP_SHARE
 
 
-def _apart(value: float, other: float) -> float:
+def _relative_distance(value: float, other: float) -> float:
     """Return by which share of the larger one two values differ; infinity for a non-finite one and another."""
     if not (math.isfinite(value) and math.isfinite(other)):
         return 0.0 if value == other or (math.isnan(value) and math.isnan(other)) else math.inf
@@ -263,7 +263,9 @@ def causes_file() -> bytes:
     return _CAUSES.dump_json(dict(load_causes()), indent=1, exclude_none=True) + b"\n"
 
 
-def contradicted(sign: Sign, symptoms: Sequence[Symptom], records: Sequence[Record], log: LogValues) -> Symptom | None:
+def find_contradicted(
+    sign: Sign, symptoms: Sequence[Symptom], records: Sequence[Record], log: LogValues
+) -> Symptom | None:
     """Return the first of a rival's symptoms that a cited value of this run contradicts, or None.
 
     The run must not show the symptom, and the value must lie beyond its bounds, in the part of the run that it is

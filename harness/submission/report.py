@@ -80,7 +80,7 @@ def _number(text: object) -> str:
     return text.strip()
 
 
-_Index = Annotated[int, BeforeValidator(_index)]
+_ListIndex = Annotated[int, BeforeValidator(_index)]
 
 
 class Sign(BaseModel):
@@ -92,8 +92,8 @@ class Sign(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     signal: _Word = ""
-    step: _Index | None = None
-    epoch: _Index | None = None
+    step: _ListIndex | None = None
+    epoch: _ListIndex | None = None
     value: Annotated[str, BeforeValidator(_number)] = ""
     check: _CheckName = ""
     outcome: Annotated[_Word, AfterValidator(lambda name: name.replace("_", "-"))] = ""
@@ -146,13 +146,13 @@ class RuledOut(Sign):
     cause: _CauseName
 
 
-class Evidence(Sign):
+class CitedValue(Sign):
     """A value of one of the two logs."""
 
     run: Run
 
     @model_validator(mode="after")
-    def _is_a_value(self) -> "Evidence":
+    def _is_a_value(self) -> "CitedValue":
         if self.check:
             raise ValueError("it cites a check: evidence is a value of a log; a check belongs to `ruled_out`")
         return self
@@ -165,10 +165,10 @@ class Report(BaseModel):
 
     diagnosis: list[Diagnosis]
     ruled_out: list[RuledOut]
-    evidence: list[Evidence]
+    evidence: list[CitedValue]
     body: Body
 
-    def cited(self, run: Run) -> tuple[Sign, ...]:
+    def cited_signs(self, run: Run) -> tuple[Sign, ...]:
         """Return the values of a run's log that evidence and diagnosis cite."""
         found: list[Sign] = [item for item in self.evidence if item.run == run]
         if run == "broken":

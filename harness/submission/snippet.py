@@ -32,7 +32,7 @@ def shows_departures(lines: Sequence[str], run: LogValues, healthy: Sequence[Log
     known, left = _values(run, tuple(healthy)), _MOST
     for line in lines:
         named = [(kind.lower(), int(place)) for kind, place in _PLACE.findall(line)]
-        nested = _known(dict.fromkeys(name.rstrip(".") for name in _NESTED.findall(line)), run, healthy)
+        nested = _known_values(dict.fromkeys(name.rstrip(".") for name in _NESTED.findall(line)), run, healthy)
         for match in _NUMBER.finditer(_PLACE.sub(" ", line)):
             text = match[0].rstrip(".,")
             near = [*_near(text, known), *_near(text, nested)]
@@ -92,7 +92,7 @@ class _Known(NamedTuple):
     others: Sequence[_Value]
 
 
-def _known(signals: Iterable[str], run: LogValues, healthy: Sequence[LogValues]) -> _Known:
+def _known_values(signals: Iterable[str], run: LogValues, healthy: Sequence[LogValues]) -> _Known:
     found = [one for name in signals for one in _of(name, run, healthy)]
     finite = sorted(one for one in found if math.isfinite(one.value))
     return _Known(finite, [one.value for one in finite], [one for one in found if not math.isfinite(one.value)])
@@ -101,4 +101,4 @@ def _known(signals: Iterable[str], run: LogValues, healthy: Sequence[LogValues])
 @lru_cache(maxsize=4)  # a class hands in many reports about a few runs
 def _values(run: LogValues, healthy: tuple[LogValues, ...]) -> _Known:
     """Return the values of all signals that are not nested."""
-    return _known(run.names(), run, healthy)
+    return _known_values(run.names(), run, healthy)

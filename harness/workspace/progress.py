@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from harness.errors import naming
+from harness.errors import name_place
 from harness.files import write_whole
 from harness.formats.toml_file import StrictModel
 
@@ -56,7 +56,7 @@ def note_progress(folder: Path, **facts: object) -> None:
     """Note these facts of the exercise whose workspace is this folder. Raises `OSError` if it cannot be written."""
     note = _note(folder)
     changed = Progress.model_validate({**progress_of(folder).model_dump(), **facts})
-    with naming(note):
+    with name_place(note):
         note.parent.mkdir(parents=True, exist_ok=True)
         write_whole({note: changed.model_dump_json(indent=1).encode() + b"\n"})
 

@@ -122,7 +122,7 @@ class Workspace:
 
     def restore(self) -> list[str]:
         """Write again what is missing of the student's files and the task; return the names of what was missing."""
-        return write_missing(self.folder, _handed_out(self.folder, self.broken_source()))
+        return write_missing(self.folder, _handout_files(self.folder, self.broken_source()))
 
     def has_run(self, run: str) -> bool:
         """Return whether that run is finished."""
@@ -146,7 +146,7 @@ class Workspace:
         """Return the experiment as it was handed out. Raises `UserError` as `read_source` does."""
         return read_source(self.run_folder("broken") / EXPERIMENT)
 
-    def edited(self) -> bool:
+    def is_edited(self) -> bool:
         """Return whether the student has changed the experiment."""
         return read_source(self.experiment) != self.broken_source()
 
@@ -169,7 +169,7 @@ class Workspace:
             return "handed in"
         if not self.has_run("broken"):
             return "not started"
-        return "verified" if self.fixed_run_is_current() and self.edited() else "begun"
+        return "verified" if self.fixed_run_is_current() and self.is_edited() else "begun"
 
 
 def find_work() -> Path:
@@ -227,7 +227,7 @@ def write_missing(folder: Path, texts: Mapping[str, str]) -> list[str]:
     return [name for name, text in texts.items() if write_where_missing(folder / name, text)]
 
 
-def _handed_out(folder: Path, source: str) -> dict[str, str]:
+def _handout_files(folder: Path, source: str) -> dict[str, str]:
     """Return the files that a student gets, by name."""
     return {EXPERIMENT: source, REPORT: report_template(), PROMPT: prompt_text(folder.name, work=folder.parent)}
 
@@ -242,7 +242,7 @@ def create_workspace(
     """
     folder = work / recipe
     make_folder(folder)
-    write_missing(folder, _handed_out(folder, source))
+    write_missing(folder, _handout_files(folder, source))
     record = {"format_version": 1, "recipe": recipe, "settings": dataclasses.asdict(settings)}
     write_where_missing(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
     workspace = open_workspace(work, recipe, catalogue)

@@ -137,7 +137,7 @@ def relative_error(found: Array, right: Array) -> float:
 
 def _pair(returned: object, first: str) -> tuple[Any, Any]:
     if not isinstance(returned, tuple) or len(returned) != 2:
-        raise WrongForm(f"forward returns {_described(returned)} instead of the pair ({first}, cache)")
+        raise WrongForm(f"forward returns {_describe(returned)} instead of the pair ({first}, cache)")
     return returned
 
 
@@ -145,14 +145,14 @@ def _gradients(returned: object, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the gradients of a dictionary under the names of the outputs."""
     expected = "a dictionary with the keys " + ", ".join(f'"{name}"' for name in names.values())
     if not isinstance(returned, dict):
-        raise WrongForm(f"backward returns {_described(returned)} instead of {expected}")
+        raise WrongForm(f"backward returns {_describe(returned)} instead of {expected}")
     missing = [name for name in names.values() if name not in returned]
     if missing:
         raise WrongForm(f"backward returns no {missing[0]!r}; it should return {expected}")
     return {output: returned[name] for output, name in names.items()}
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     return "nothing" if value is None else f"a value of type {type(value).__name__}"
 
 

@@ -31,21 +31,21 @@ class CallResult:
 
 
 @dataclass(frozen=True)
-class Results:
+class CallResults:
     """What an answer gave in each case; `problem` says why nothing could be called."""
 
     problem: str = ""
     cases: Mapping[str, CallResult] = field(default_factory=dict)
 
 
-def call_cases(problem: Problem, file: str, text: str, cases: Mapping[str, Inputs]) -> Results:
+def call_cases(problem: Problem, file: str, text: str, cases: Mapping[str, Inputs]) -> CallResults:
     """Call an answer with the inputs of every case; `file` is its name in messages."""
     try:
         with np.errstate(all="ignore"):
             answer = load_answer(text, file, problem)
-            return Results(cases={case: call_answer(problem, answer, given, file) for case, given in cases.items()})
+            return CallResults(cases={case: call_answer(problem, answer, given, file) for case, given in cases.items()})
     except WrongForm as error:
-        return Results(str(error))
+        return CallResults(str(error))
 
 
 def load_answer(source: str, file: str, problem: Problem) -> ModuleType:
@@ -57,7 +57,7 @@ def load_answer(source: str, file: str, problem: Problem) -> ModuleType:
     try:
         exec(compile(source, file, "exec"), module.__dict__)  # noqa: S102
     except (Exception, SystemExit) as error:
-        raise WrongForm(f"{file} cannot be loaded: {_described(error, file)}") from None
+        raise WrongForm(f"{file} cannot be loaded: {_describe_error(error, file)}") from None
     for name in problem.stages:
         if not callable(getattr(module, name, None)):
             raise WrongForm(f"{file} has no function {name}: keep the names of the original file")
@@ -74,7 +74,7 @@ def call_answer(problem: Problem, answer: ModuleType, inputs: Inputs, file: str)
         except WrongForm as error:
             called.problems[name] = str(error)
         except (Exception, SystemExit) as error:
-            called.problems[name] = f"{name} raised {_described(error, file)}"
+            called.problems[name] = f"{name} raised {_describe_error(error, file)}"
         if next(iter(problem.stages)) in called.problems:
             break
     called.changed = [name for name, array in given.items() if not np.array_equal(array, inputs[name], equal_nan=True)]
@@ -91,7 +91,7 @@ def _array(name: str, value: object) -> Array:
     return array.astype(np.float64)
 
 
-def _described(error: BaseException, file: str) -> str:
+def _describe_error(error: BaseException, file: str) -> str:
     """Return an exception in words, with the line of the answer that raised it."""
     lines = [
         line

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.submission.check_run import CheckItem, could_not_judge, failed, passed
+from harness.submission.check_run import CheckItem, could_not_judge, failed_item, passed_item
 from harness.written.derivation import (
     CASES,
     ORDINARY,
@@ -21,7 +21,7 @@ from harness.written.derivation import (
     relative_error,
     right_outputs,
 )
-from harness.written.derivation_call import CallResult, Results, call_cases
+from harness.written.derivation_call import CallResult, CallResults, call_cases
 
 TOLERANCE = 1e-6  # as the exercises say
 # Errors of right answers in float64 stay below 4e-15, forward and backward; those of central differences, at the best
@@ -56,19 +56,19 @@ def check_derivation(problem_name: str, answer: Path, text: str) -> list[CheckIt
     with contextlib.redirect_stdout(sys.stderr):
         results = call_cases(problem, str(answer), text, cases)
     if results.problem:
-        return [failed("answer: loads", f"{results.problem}.")]
+        return [failed_item("answer: loads", f"{results.problem}.")]
     items, told = [], ""
     for found in judge_answer(problem, cases, results):
         id = f"{found.criterion}: {found.id}"
         if found.points == 1:
-            items.append(passed(id, f"{found.reason} {_ALSO_GRADED}" if found.id == "numpy" else found.reason))
+            items.append(passed_item(id, f"{found.reason} {_ALSO_GRADED}" if found.id == "numpy" else found.reason))
         elif found.reason in (_NOTHING_RIGHT, _NOT_ORDINARY):
             items.append(could_not_judge(id, f"{found.title}: {found.reason}"))
         elif found.reason == told:  # one exception stops every output
-            items.append(failed(id, f"{found.title}: for the same reason."))
+            items.append(failed_item(id, f"{found.title}: for the same reason."))
         else:
             told = found.reason
-            items.append(failed(id, f"{found.title}: {found.reason} {found.remedy}"))
+            items.append(failed_item(id, f"{found.title}: {found.reason} {found.remedy}"))
     return items
 
 
@@ -79,12 +79,12 @@ def import_item(answer: Path, text: str) -> CheckItem | None:
         return None
     line, name = foreign
     said = f"{answer}, line {line} imports {name}: derive by hand, and import only numpy, and math if you need it."
-    return failed("form: numpy", said)
+    return failed_item("form: numpy", said)
 
 
-def judge_answer(problem: Problem, cases: Mapping[str, Inputs], results: Results) -> list[AnswerCheck]:
+def judge_answer(problem: Problem, cases: Mapping[str, Inputs], results: CallResults) -> list[AnswerCheck]:
     """Return a finding for each check of the rubric. If nothing could be called, all of them say why."""
-    judge = _Judge(problem, cases, results.cases)
+    judge = _AnswerJudge(problem, cases, results.cases)
     findings = [*judge.form(), *judge.values("forward"), *judge.values("gradients")]
     if results.cases:
         return findings
@@ -92,14 +92,14 @@ def judge_answer(problem: Problem, cases: Mapping[str, Inputs], results: Results
     return [replace(item, reason=f"{results.problem}.", remedy=remedy, points=0.0) for item in findings]
 
 
-def _finding(criterion: str, id: str, title: str, right: str, wrong: str, remedy: str) -> AnswerCheck:
+def _make_finding(criterion: str, id: str, title: str, right: str, wrong: str, remedy: str) -> AnswerCheck:
     """Return a finding with the reason `wrong` and no points, or with `right` and all points if `wrong` is ""."""
     if wrong:
         return AnswerCheck(criterion, id, title, wrong, remedy, 0.0)
     return AnswerCheck(criterion, id, title, right)
 
 
-class _Judge:
+class _AnswerJudge:
     def __init__(self, problem: Problem, cases: Mapping[str, Inputs], called: Mapping[str, CallResult]) -> None:
         self.problem = problem
         self.called = {case: called.get(case, CallResult()) for case in cases}
@@ -137,7 +137,7 @@ class _Judge:
         if changed := sorted({name for called in self.called.values() for name in called.changed}):
             reason = f"It writes into {changed[0][:80]}."
         title = "A second call returns the same, and inputs do not change"
-        return _finding("form", "repeats", title, "A second call returns the same bytes.", reason, remedy)
+        return _make_finding("form", "repeats", title, "A second call returns the same bytes.", reason, remedy)
 
     def values(self, criterion: str) -> Iterator[AnswerCheck]:
         """Yield the checks of the values of the forward pass or of the gradients, and those of special cases."""
@@ -146,12 +146,12 @@ class _Judge:
             wrong = dict.fromkeys(filter(None, map(self.wrong.get, outputs)))
             reason, remedy = " ".join(wrong), "Write each formula as one line."
             right = f"{' and '.join(outputs)}: right."
-            yield _finding(criterion, "values", "The forward pass is right", right, reason, remedy)
+            yield _make_finding(criterion, "values", "The forward pass is right", right, reason, remedy)
         else:
             remedy = "Write down the shapes of all factors before you multiply them."
             for output, name in self.problem.gradients.items():
                 right = f"Right to {self.bounds[output]:g}."
-                yield _finding(criterion, name, f"The gradient of {name}", right, self.wrong[output], remedy)
+                yield _make_finding(criterion, name, f"The gradient of {name}", right, self.wrong[output], remedy)
         for special in self.problem.special_checks:
             if special.criterion == criterion:
                 reason = _NOT_ORDINARY
@@ -159,7 +159,7 @@ class _Judge:
                     bad = (one for one in special.outputs if self.error(one, special.case) >= TOLERANCE)
                     reason = next((self._why_in(output, special.case) for output in bad), "")
                 title, right = f"Right with {CASES[special.case]}", "All its outputs are right there too."
-                yield _finding(criterion, special.id, title, right, reason, special.remedy)
+                yield _make_finding(criterion, special.id, title, right, reason, special.remedy)
 
     def _why(self, output: str) -> str:
         """Return why an output is wrong in the first ordinary case in which it is, or ""."""

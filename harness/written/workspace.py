@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import UserError, naming
+from harness.errors import UserError, name_place
 from harness.files import read_text
-from harness.submission.check_run import CheckItem, failed, passed
+from harness.submission.check_run import CheckItem, failed_item, passed_item
 from harness.submission.limits import ANSWER_BYTES
 from harness.submission.program import Unparsable, parse_experiment
 from harness.workspace.progress import progress_of
@@ -64,7 +64,7 @@ def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspa
     """
     workspace = FileWorkspace(work / exercise.id, exercise)
     made = not workspace.exists()
-    with naming(workspace.folder):
+    with name_place(workspace.folder):
         if not made:
             return workspace, False
         make_folder(workspace.folder)
@@ -96,17 +96,17 @@ def file_items(workspace: FileWorkspace) -> list[CheckItem]:
     try:
         text = read_answer(workspace.answer)
     except UserError as error:
-        return [failed("answer: file", str(error), blocks=True)]
+        return [failed_item("answer: file", str(error), blocks=True)]
     if text == stub(workspace.exercise):
-        return [failed("answer: file", f"{workspace.answer} is still the original file: write your answer.")]
-    items = [passed("answer: file", f"{workspace.answer} exists and differs from the original file.")]
+        return [failed_item("answer: file", f"{workspace.answer} is still the original file: write your answer.")]
+    items = [passed_item("answer: file", f"{workspace.answer} exists and differs from the original file.")]
     if isinstance(workspace.exercise, DecisionTree):
         return [*items, _form_item(workspace.answer, text)]
     try:
         parse_experiment(text)
     except Unparsable as error:
         message = f"{workspace.answer} cannot be parsed: {error}: fix that."
-        return [*items, failed("answer: syntax", message, blocks=True)]
+        return [*items, failed_item("answer: syntax", message, blocks=True)]
     from harness.written.derivation_judge import import_item
 
     foreign = import_item(workspace.answer, text)
@@ -133,7 +133,7 @@ def _form_item(path: Path, text: str) -> CheckItem:
     try:
         flaw = parse_tree(text, str(path)).flaw()
     except UserError as error:
-        return failed("tree: form", str(error))
+        return failed_item("tree: form", str(error))
     if flaw:
-        return failed("tree: form", f"{path}: {flaw}")
-    return passed("tree: form", "Every name exists, every outcome has a step, and there is no loop.")
+        return failed_item("tree: form", f"{path}: {flaw}")
+    return passed_item("tree: form", "Every name exists, every outcome has a step, and there is no loop.")

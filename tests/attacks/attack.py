@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from grader.score.verdict import Status
+from grader.score.verdict import RowStatus
 from harness.submission.archive import deterministic_tar_gz
 
 Family = Literal["archive", "sandbox", "score", "reader"]
@@ -49,7 +49,7 @@ class Expected:
     the fix may exceed those of this honest submission in the same class.
     """
 
-    status: tuple[Status, ...]
+    status: tuple[RowStatus, ...]
     because: str = ""
     gains_over: Baseline = "untouched"
 

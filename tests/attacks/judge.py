@@ -16,7 +16,7 @@ from page_reader import Page
 from attacks.attack import BREACHED, Attack
 from attacks.lab import Lab, Scored
 from grader.cli import cli
-from grader.intake.submission import escaped
+from grader.intake.submission import escape_name
 from grader.report.gradebook import export
 from grader.report.text import file_stem
 from grader.score.identity import ABOUT_OTHERS
@@ -101,7 +101,7 @@ def _own(row: Row | None) -> Row | None:
 
 def row_of(attack: Attack, scored: Scored) -> Row | None:
     """Return the row of an attack in scores.json."""
-    return scored.rows().get(escaped(Path(attack.tarball).name.removesuffix(SUFFIX)))
+    return scored.rows().get(escape_name(Path(attack.tarball).name.removesuffix(SUFFIX)))
 
 
 def known_points(row: Row, criterion: str | None = None) -> float:

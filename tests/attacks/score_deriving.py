@@ -4,7 +4,7 @@ from deriving import derivation
 
 from attacks.attack import Attack, Base, Expected
 from attacks.planted import telling
-from grader.score.verdict import Status
+from grader.score.verdict import RowStatus
 from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.exercise import find_file_exercise, stub
 
@@ -33,7 +33,7 @@ def _planted(
     code: str,
     *,
     because: str = "",
-    status: tuple[Status, ...] = ("graded", "not judged"),
+    status: tuple[RowStatus, ...] = ("graded", "not judged"),
     slow: bool = False,
     in_suite: bool = False,
 ) -> Attack:

@@ -7,7 +7,7 @@ import zipfile
 
 from attacks.attack import MANIFEST, Attack, Base, Expected, manifest_for, members_of, with_members
 from attacks.planted import at_the_top, edited, handed_in, quietly, source_of
-from grader.score.verdict import Status
+from grader.score.verdict import RowStatus
 
 _RATE = "lr=10.0, momentum=0.9"
 _SAME = "byte for byte: nothing was fixed"
@@ -100,7 +100,7 @@ def _other_recipe(base: Base) -> bytes:
 
 
 def _writes(
-    id: str, says: str, code: str, because: str, status: tuple[Status, ...] = ("graded",), *, in_suite: bool = False
+    id: str, says: str, code: str, because: str, status: tuple[RowStatus, ...] = ("graded",), *, in_suite: bool = False
 ) -> Attack:
     """Run code as the experiment is loaded that writes results and ends the process, if it does not fail."""
 

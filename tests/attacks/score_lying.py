@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attacks.attack import RECIPE, Attack, Base, Baseline, Expected, members_of
 from attacks.planted import at_the_top, edited, handed_in, source_of, tarball
-from grader.score.verdict import Status
+from grader.score.verdict import RowStatus
 from harness.data.loading import load_dataset
 from harness.run.settings import RunSettings
 from harness.student.runs import launch, single_run_job
@@ -38,7 +38,7 @@ def _lie(
     which: Baseline,
     *edits: tuple[str, str],
     because: str,
-    status: tuple[Status, ...] = ("graded", "not judged"),
+    status: tuple[RowStatus, ...] = ("graded", "not judged"),
     top: str = "",
     in_suite: bool = False,
 ) -> Attack:

@@ -6,7 +6,7 @@ the harness, and one for each thing that it can change there.
 
 from attacks.attack import Attack, Base, Expected
 from attacks.planted import at_the_top, edited, handed_in, quietly, source_of
-from grader.score.verdict import Status
+from grader.score.verdict import RowStatus
 
 _RECORDER = """
 import harness.run.experiment, harness.run.recorder
@@ -59,7 +59,7 @@ def _patch(
     code: str,
     *,
     because: str = _NO_POINTS,
-    status: tuple[Status, ...] = ("graded", "not judged"),
+    status: tuple[RowStatus, ...] = ("graded", "not judged"),
     in_suite: bool = False,
 ) -> Attack:
     """Run code as the broken experiment is loaded.

@@ -27,7 +27,7 @@ from faults.lab import (
 )
 from faults.mounts import mounted
 from grader.course.decisions import decisions_path
-from grader.session import locked
+from grader.session import lock_folder
 
 Play = Callable[[Lab, Place], str]
 
@@ -255,7 +255,7 @@ def own_files_in_the_way(lab: Lab, place: Place) -> str:
 def _is_held(place: Place) -> bool:
     if not place.out.is_dir():
         return False
-    with locked(place.out) as free:
+    with lock_folder(place.out) as free:
         return not free
 
 

@@ -57,16 +57,16 @@ def main() -> int:
 
     made = {}
     for check in job["checks"]:
-        made[check] = apart(measure, check)
+        made[check] = run_apart(measure, check)
         for folder in WRITABLE:
             empty(folder)
     if job["behaviour"]:
-        made["behaviour"] = apart(probe, "behaviour")
+        made["behaviour"] = run_apart(probe, "behaviour")
     print(json.dumps(made, allow_nan=False))
     return 0
 
 
-def apart(measure: Callable[[str], dict[str, Any]], name: str) -> Any:
+def run_apart(measure: Callable[[str], dict[str, Any]], name: str) -> Any:
     """Return what a function finds in a process of its own, or None for nothing readable; end as that process ends."""
     reading, writing = os.pipe()
     child = os.fork()

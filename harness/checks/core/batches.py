@@ -63,7 +63,7 @@ def _kind(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def joined(batches: list[Batch]) -> Batch:
+def join_batches(batches: list[Batch]) -> Batch:
     """Return the batches as one."""
     try:
         inputs, targets = (torch.cat(parts) for parts in zip(*batches, strict=True))

@@ -9,7 +9,7 @@ from harness.run.metrics_log import to_strict
 
 
 @dataclass(frozen=True)
-class Limit:
+class LogLimit:
     """A bound on a signal of the log: the run is sound only if every value stays below it."""
 
     signal: str
@@ -32,7 +32,7 @@ class Outcome:
     reading: str
     next: tuple[str, ...] = ()
     look: str = ""
-    in_log: Limit | None = None
+    in_log: LogLimit | None = None
 
     @property
     def sound(self) -> bool:

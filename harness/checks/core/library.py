@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.checks.core.finding import Check, Finding, Limit, Outcome
+from harness.checks.core.finding import Check, Finding, LogLimit, Outcome
 from harness.errors import UserError, suggestion
 
 if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to import
@@ -46,7 +46,7 @@ def _load(name: str) -> Check:
 
 
 def _outcome(table: dict[str, Any]) -> Outcome:
-    in_log = Limit(**table.pop("in_log")) if "in_log" in table else None
+    in_log = LogLimit(**table.pop("in_log")) if "in_log" in table else None
     return Outcome(**{**table, "next": tuple(table.get("next", ()))}, in_log=in_log)
 
 

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from harness.run.evaluation import IGNORED, is_classification
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-Kind = Literal["classes", "shares", "binary", "numbers", "own"]
-Range = Literal["scores", "probabilities", "log probabilities"]
-Form = Literal["mean", "weighted", "own", "relative", "scaled", "partial", "linear", "coupled", "other"]
+LabelKind = Literal["classes", "shares", "binary", "numbers", "own"]
+OutputRange = Literal["scores", "probabilities", "log probabilities"]
+LossForm = Literal["mean", "weighted", "own", "relative", "scaled", "partial", "linear", "coupled", "other"]
 
 SURE, TEMPERATURE = 1e6, 10.0
 CLOSE = 1e-3
@@ -28,7 +28,7 @@ RIGHT = 0.9
 STEPS = 100
 
 
-def kind_of(outputs: Tensor, labels: Tensor) -> Kind:
+def kind_of(outputs: Tensor, labels: Tensor) -> LabelKind:
     """Return what targets are: class indices, shares of the classes, zeros and ones, numbers, or something else."""
     if is_classification(outputs, labels):
         return "classes"
@@ -56,7 +56,7 @@ def _within_one(scores: Tensor) -> bool:
 
 
 @torch.no_grad()
-def stretched(model: nn.Module, inputs: Tensor) -> Tensor:
+def stretch_outputs(model: nn.Module, inputs: Tensor) -> Tensor:
     """Return what a network puts out if its last layer, and its temperature, say things beyond doubt.
 
     The weights of the last layer that it calls are a million times as large, and single learnt numbers ten times.
@@ -79,16 +79,16 @@ def stretched(model: nn.Module, inputs: Tensor) -> Tensor:
     return hotter if bool(hotter.isfinite().all()) else outputs
 
 
-def range_of(model: nn.Module, inputs: Tensor, outputs: Tensor) -> Range:
+def range_of(model: nn.Module, inputs: Tensor, outputs: Tensor) -> OutputRange:
     """Return what a network puts out. One output between 0 and 1 may be chance: it must stay there when stretched."""
-    if are_probabilities(outputs) and (outputs.shape[-1] > 1 or _within_one(stretched(model, inputs))):
+    if are_probabilities(outputs) and (outputs.shape[-1] > 1 or _within_one(stretch_outputs(model, inputs))):
         return "probabilities"
     if outputs.shape[-1] > 1 and bool((outputs.logsumexp(dim=-1).abs() < CLOSE).all()):
         return "log probabilities"
     return "scores"
 
 
-def into(range: Range, outputs: Tensor) -> Callable[[Tensor], Tensor]:
+def into(range: OutputRange, outputs: Tensor) -> Callable[[Tensor], Tensor]:
     """Return the function from scores to what the network puts out, as far as the range of its outputs shows it."""
     if range == "scores":
         return lambda scores: scores
@@ -109,7 +109,7 @@ def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(scores.clamp(min=1e-30).log() if are_probabilities(scores) else scores, labels)
 
 
-def stable_loss(kind: Kind, range: Range) -> Loss | None:
+def stable_loss(kind: LabelKind, range: OutputRange) -> Loss | None:
     """Return the stable form of the mean loss for targets of this kind, None if there is none."""
     if kind in ("classes", "shares"):
         return mean_cross_entropy
@@ -170,7 +170,7 @@ def least_constant_loss(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
     return min(filter(math.isfinite, found), default=math.inf)
 
 
-def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: Kind) -> Form:
+def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> LossForm:
     """Return the form of a loss of scores, judged by its gradient g at the scores z of each example.
 
     The cross-entropy of scores against shares q of the classes, counted c times, has g = c (softmax(z) - q). Over some
@@ -214,8 +214,8 @@ def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: Kind) -> Form:
         ):
             counted = targets[valid] != left_out  # padding, under a label of its own
             share = float(counted.double().mean())
-            return _counted(share * count[counted], taught[counted], targets[valid][counted], kind)
-        return _counted(count, taught, targets[valid], kind)
+            return _form_of_counts(share * count[counted], taught[counted], targets[valid][counted], kind)
+        return _form_of_counts(count, taught, targets[valid], kind)
     if kind == "binary":
         return "own" if _teaches(loss, outputs, labels, kind) else "other"
     with torch.no_grad():
@@ -231,7 +231,7 @@ def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: Kind) -> Form:
     return "own" if _teaches(loss, outputs, labels, kind) else "other"
 
 
-def _counted(count: Tensor, taught: Tensor, targets: Tensor, kind: Kind) -> Form:
+def _form_of_counts(count: Tensor, taught: Tensor, targets: Tensor, kind: LabelKind) -> LossForm:
     """Return the form of a cross-entropy that counts each example so often, against these shares of the classes."""
     if bool((count < CLOSE * count.abs().max()).any()):
         return "partial"
@@ -242,14 +242,14 @@ def _counted(count: Tensor, taught: Tensor, targets: Tensor, kind: Kind) -> Form
     return "mean" if abs(float(count.mean()) - 1) < CLOSE else "scaled"
 
 
-def _agrees(scores: Tensor, targets: Tensor, kind: Kind) -> Tensor:
+def _agrees(scores: Tensor, targets: Tensor, kind: LabelKind) -> Tensor:
     """Say for each row of scores, or of shares for zeros and ones, whether it is largest at its target."""
     if kind == "binary":
         return (scores.flatten() > 0.5) == (targets > 0.5)
     return scores.argmax(dim=1) == (targets if kind == "classes" else targets.argmax(dim=1))
 
 
-def _teaches(loss: Loss, outputs: Tensor, labels: Tensor, kind: Kind) -> bool:
+def _teaches(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> bool:
     """Say whether gradient descent on the scores themselves brings nearly all of them to their labels."""
     scores = torch.zeros_like(outputs).requires_grad_()
     optimizer = torch.optim.Adam([scores], lr=0.1, fused=True)

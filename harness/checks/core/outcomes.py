@@ -30,7 +30,7 @@ def _pairs(words: Any) -> Any:
     return dict(word.split(" ") for word in words)
 
 
-class _Measured(StrictModel):
+class _MeasuredFile(StrictModel):
     """What `grader selfcheck` measured of a recipe's broken experiment: the outcomes on which all seeds agree.
 
     `trips` holds those that are unsound, and sound on the healthy experiment; `outcomes` the others.
@@ -41,14 +41,14 @@ class _Measured(StrictModel):
     trips: dict[str, str]
 
     @model_validator(mode="after")
-    def _names_outcomes(self) -> "_Measured":
+    def _names_outcomes(self) -> "_MeasuredFile":
         for name, outcome in (*self.outcomes.items(), *self.trips.items()):
             if name not in check_names() or outcome not in {one.id for one in load_check(name).outcomes}:
                 raise ValueError(f"there is no check {name} with the outcome {outcome}")
         return self
 
 
-class _Sound(StrictModel):
+class _SoundFile(StrictModel):
     """What the checks find of each healthy experiment and decoy, by its name."""
 
     format_version: Literal[1]
@@ -60,12 +60,12 @@ def trips_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str
 
     Raises `UserError` without `measured.toml`.
     """
-    return dict(_measured(recipe, solutions).trips)
+    return dict(_load_measured(recipe, solutions).trips)
 
 
 def outcomes_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
     """Return the outcome of every check on the recipe's broken experiment that is the same for all seeds."""
-    measured = _measured(recipe, solutions)
+    measured = _load_measured(recipe, solutions)
     return {**measured.outcomes, **measured.trips}
 
 
@@ -78,9 +78,9 @@ def mechanisms_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str
     }
 
 
-def _measured(recipe: Recipe | str, solutions: Path) -> _Measured:
+def _load_measured(recipe: Recipe | str, solutions: Path) -> _MeasuredFile:
     if isinstance(recipe, Case) and recipe.is_healthy:
-        return _Measured(format_version=1, outcomes=_of_sound(solutions).get(recipe.sound, {}), trips={})
+        return _MeasuredFile(format_version=1, outcomes=_of_sound(solutions).get(recipe.sound, {}), trips={})
     name = recipe if isinstance(recipe, str) else "+".join(recipe.causes)
     causes = name.split("+")  # as the self-check calls two breaks at once
     if len(causes) > 1:
@@ -89,21 +89,21 @@ def _measured(recipe: Recipe | str, solutions: Path) -> _Measured:
 
 
 @cache
-def _of_recipe(recipe_id: str, solutions: Path) -> _Measured:
-    return read_record(solutions / recipe_id / MEASURED, _Measured)
+def _of_recipe(recipe_id: str, solutions: Path) -> _MeasuredFile:
+    return read_record(solutions / recipe_id / MEASURED, _MeasuredFile)
 
 
 @cache
 def _of_sound(solutions: Path) -> dict[str, dict[str, str]]:
-    return read_record(solutions / SOUND, _Sound).outcomes
+    return read_record(solutions / SOUND, _SoundFile).outcomes
 
 
-def _together(parts: Sequence[_Measured]) -> _Measured:
+def _together(parts: Sequence[_MeasuredFile]) -> _MeasuredFile:
     """Return what is found of several breaks at once: what one trips, and what no other one changes."""
     trips = {name: outcome for part in parts for name, outcome in part.trips.items()}
     alike = [set(part.outcomes.items()) for part in parts]
     outcomes = {name: outcome for name, outcome in set.intersection(*alike) if name not in trips}
-    return _Measured(format_version=1, outcomes=outcomes, trips=trips)
+    return _MeasuredFile(format_version=1, outcomes=outcomes, trips=trips)
 
 
 def rival_outcome(rival: str, check: str, found: str) -> str:

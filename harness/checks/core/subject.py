@@ -205,11 +205,11 @@ def minimizes_another_loss(subject: Subject) -> bool:
     expected = reference_gradients(model, trial.experiment.compute_loss, inputs, labels)
     backward = torch.Tensor.backward
 
-    def noted(loss: Tensor, *arguments: Any, **options: Any) -> None:
+    def record_gradients(loss: Tensor, *arguments: Any, **options: Any) -> None:
         passed.append(loss.sum().item())
         backward(loss, *arguments, **options)  # type: ignore[no-untyped-call]
 
-    with patch.object(torch.Tensor, "backward", noted), fresh_gradients(model) as found:
+    with patch.object(torch.Tensor, "backward", record_gradients), fresh_gradients(model) as found:
         returned = float(trial.step(inputs, labels))
     scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
     own, reference = as_vector(found, expected), as_vector(expected, expected)

@@ -20,7 +20,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.data import DataLoader, Dataset
 
-from harness.checks.core.batches import Batch, chance_kept, inside, joined, read_batches
+from harness.checks.core.batches import Batch, chance_kept, inside, join_batches, read_batches
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 from harness.run.evaluation import loss_and_accuracy
@@ -98,9 +98,9 @@ class Training:
         with chance_kept(train_batches, validation):
             self.batches = read_batches(train_batches, "train_batches", most_batches)
             self.validation = (
-                None if validation is None else joined(read_batches(validation, "validation", most_batches))
+                None if validation is None else join_batches(read_batches(validation, "validation", most_batches))
             )
-        self.data = joined(self.batches)
+        self.data = join_batches(self.batches)
 
     @contextmanager
     def subject(self) -> Iterator["TrainingSubject"]:
@@ -110,7 +110,7 @@ class Training:
         """
         dtype = torch.get_default_dtype()
         kept = tree_map_only(Tensor, Tensor.clone, _state(self._parts))
-        self.copied(in_float64=False)  # here, an error is yours and not one of a check
+        self.copy_parts(in_float64=False)  # here, an error is yours and not one of a check
         try:
             with chance_kept(*self.not_copied), torch.enable_grad():
                 yield TrainingSubject(self)
@@ -123,7 +123,7 @@ class Training:
                     " given. Use its arguments; or pass a method of the object that holds the model, which is copied."
                 )
 
-    def copied(self, *, in_float64: bool) -> _Parts:
+    def copy_parts(self, *, in_float64: bool) -> _Parts:
         """Return copies of your objects, on the CPU. Raises `UserError` for what cannot be copied."""
         memo: dict[int, Any] = {id(one): one for one in self.not_copied}
         try:
@@ -231,7 +231,7 @@ class OwnExperiment(Experiment):
         return self.training.data, self.training.validation or self.training.data
 
     def _build_model(self) -> nn.Module:
-        self._parts = self.training.copied(in_float64=self._in_float64)
+        self._parts = self.training.copy_parts(in_float64=self._in_float64)
         return self._parts.model
 
     def _build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
@@ -283,7 +283,7 @@ class OwnExperiment(Experiment):
 
     def _copies(self) -> _Parts:
         if self._parts is None:
-            self._parts = self.training.copied(in_float64=self._in_float64)
+            self._parts = self.training.copy_parts(in_float64=self._in_float64)
         return self._parts
 
 
@@ -313,11 +313,11 @@ def _mark_as_scheduled(optimizer: torch.optim.Optimizer) -> None:
     step = optimizer.step
 
     @functools.wraps(step)
-    def marked(*arguments: Any, **options: Any) -> Any:
+    def step_marked(*arguments: Any, **options: Any) -> Any:
         return step(*arguments, **options)
 
-    vars(marked)[_SCHEDULED] = True
-    vars(optimizer).update(step=marked, _opt_called=True)
+    vars(step_marked)[_SCHEDULED] = True
+    vars(optimizer).update(step=step_marked, _opt_called=True)
 
 
 def _source_of(*candidates: object) -> Path:
