@@ -177,10 +177,9 @@ bench-class: $(DEV)
 
 # Triage on public bug reports that are rebuilt as experiments, broken and corrected: about ten minutes.
 bench-reports: $(DEV)
-	@$(BIN)/python -m benchmarks.bench_reports $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
+	@$(BIN)/python -m benchmarks.bench_reports $(if $(ONLY),--only "$(ONLY)") $(jobs) $(if $(WRITE),--write)
 
-# Our checks and three libraries on every recipe and every sound variant: about an hour; it goes on where it stopped.
-# The first time it installs the libraries: minutes, and 1.5 GB for each.
+# Our checks on every recipe and every sound variant: a quarter of an hour or more; it goes on where it stopped.
 bench-checks: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_checks $(if $(ONLY),--only "$(ONLY)") $(jobs) $(if $(WRITE),--write)
 

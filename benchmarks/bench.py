@@ -1,23 +1,29 @@
-"""`make bench`: what the harness and the grader cost, as ratios with targets. Exits with 1 if a target is missed."""
+"""`make bench`: what the harness and the grader cost, as ratios with targets.
+
+Exits with 1 if a target is missed, and with 2 at once if a benchmark needs a sandbox and none starts here.
+"""
 
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 import click
 
 from benchmarks.measure import (
     PAGE,
+    ROOT,
     BenchmarkError,
     Row,
     command_path,
     finish,
     interleaved,
+    need_sandbox,
     ratio_row,
     run,
     seconds_of,
@@ -27,68 +33,65 @@ from benchmarks.measure import (
 from grader.course.examples import broken_workspace, example_submission
 from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.request import trusted_requests
-from grader.sandbox import sandbox_problem
 from harness.canonical_setup import run_environment
 from harness.data.loading import default_cache
 from harness.recipes.catalogue import load_recipe
 from harness.run.settings import RunSettings
 
-HERE = Path(__file__).parent
-PLAIN = (sys.executable, HERE / "plain_mlp.py")
+PLAIN = (Path(__file__).with_name("plain_mlp.py"),)
 RECIPE = "huge_lr"  # the one whose broken run plain_mlp.py writes out
+Seconds = Mapping[str, Sequence[float]]
+Measured = Callable[[int], Row]  # by the number of rounds
 
 
-def exercise(rounds: int) -> Row:
-    """Time `harness exercise` on the MLP against the plain script, whole processes."""
-    environment = run_environment("portable")
-    seconds = interleaved(
-        {
-            "harness": lambda: seconds_of([command_path("harness"), "exercise", RECIPE]),
-            "plain script": lambda: seconds_of(PLAIN, environment),
-        },
-        rounds,
-    )
-    return ratio_row("harness exercise (MLP), whole process / plain script", 1.5, seconds, "harness", "plain script")
+class Benchmark(NamedTuple):
+    """`rounds` are enough for a stable median, and few enough to wait for."""
+
+    measured: Measured
+    rounds: int
+    in_sandbox: bool = False
 
 
-def recording(experiment: str, label: str, target: float) -> Callable[[int], Row]:
-    """Return the benchmark of a training loop with recording against the same loop without."""
-
-    def measured(rounds: int) -> Row:
-        words = [sys.executable, HERE / "loop.py", experiment, str(rounds)]
-        seconds = json.loads(run(words, run_environment("portable")))
-        return ratio_row(f"training loop with recording, {label} / without", target, seconds, "recorded", "plain")
-
-    return measured
-
-
-def start_up(command: str) -> Callable[[int], Row]:
-    """Return the benchmark of `<command> --help` beside a Python that does nothing."""
+def processes(
+    row: Callable[[str, float, Seconds, str, str], Row], what: str, target: float,
+    command: Sequence[str], yardstick: str, words: Sequence[object],
+) -> Measured:  # fmt: skip
+    """Return the benchmark of one of our commands, a whole process, beside Python with these words."""
 
     def measured(rounds: int) -> Row:
+        name, *options = command
+        plain = [sys.executable, *words]
         seconds = interleaved(
             {
-                command: lambda: seconds_of([command_path(command), "--help"]),
-                "python -c pass": lambda: seconds_of([sys.executable, "-c", "pass"]),
+                name: lambda: seconds_of([command_path(name), *options]),
+                yardstick: lambda: seconds_of(plain, run_environment("portable")),
             },
             rounds,
         )
-        return seconds_row(f"{command} --help", 0.3, seconds, command, "python -c pass")
+        return row(what, target, seconds, name, yardstick)
 
     return measured
 
 
-def triage(rounds: int) -> Row:
-    """Time `harness triage` on the MLP beside a process that imports torch and does nothing."""
-    environment, torch = run_environment("portable"), "python -c 'import torch'"
-    seconds = interleaved(
-        {
-            "triage": lambda: seconds_of([command_path("harness"), "triage", RECIPE]),
-            torch: lambda: seconds_of([sys.executable, "-c", "import torch"], environment),
-        },
-        rounds,
-    )
-    return seconds_row("harness triage (MLP)", 15.0, seconds, "triage", torch)
+def start_up(command: str) -> Measured:
+    """Return the benchmark of `<command> --help` beside a Python that does nothing."""
+    return processes(seconds_row, f"{command} --help", 0.3, [command, "--help"], "python -c pass", ["-c", "pass"])
+
+
+def in_child(*words: object) -> str:
+    """Return what `loop.py` prints, run with the variables of portable numerics."""
+    environment = run_environment("portable") | {"PYTHONPATH": str(ROOT)}
+    return run([sys.executable, "-m", "benchmarks.loop", *words], environment)
+
+
+def recording(experiment: str, label: str, target: float) -> Measured:
+    """Return the benchmark of a training loop with recording against the same loop without."""
+
+    def measured(rounds: int) -> Row:
+        seconds = json.loads(in_child(experiment, rounds))
+        return ratio_row(f"training loop with recording, {label} / without", target, seconds, "recorded", "plain")
+
+    return measured
 
 
 def replay(rounds: int) -> Row:
@@ -96,8 +99,6 @@ def replay(rounds: int) -> Row:
 
     The grader knows the replays that a class shares, the broken run and the reference fix, from an earlier submission.
     """
-    if problem := sandbox_problem():
-        raise BenchmarkError(problem)
     with tempfile.TemporaryDirectory(prefix="trainwreck-bench-") as scratch:
         folder = Path(scratch)
         template = broken_workspace(RECIPE, folder / "template")
@@ -115,38 +116,16 @@ def replay(rounds: int) -> Row:
             return perf_counter() - start
 
         score()
-        environment = run_environment("portable")
-        seconds = interleaved({"grader": score, "plain script": lambda: seconds_of(PLAIN, environment)}, rounds)
+        plain = [sys.executable, *PLAIN]
+        seconds = interleaved(
+            {"grader": score, "plain script": lambda: seconds_of(plain, run_environment("portable"))}, rounds
+        )
     what = "grader score of one new submission (MLP), whole process / plain script"
     return ratio_row(what, 2.5, seconds, "grader", "plain script")
 
 
-TIME_TRAINING = """
-import sys, tempfile, time
-from pathlib import Path
-from harness.data.loading import load_dataset
-from harness.run.experiment import load_experiment, tensor_data
-from harness.run.settings import RunSettings
-from harness.run.training import train
-from harness.recipes.catalogue import load_recipe
-from harness.canonical_setup import apply_numerics
-recipe, seconds = load_recipe(sys.argv[1]), []
-data = tensor_data(load_dataset(recipe.dataset))
-apply_numerics("portable", "cpu")
-for seed in range(4):
-    experiment = load_experiment(Path("experiment.py"), recipe.broken_source())
-    with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        train(experiment, data, RunSettings(seed=seed, dataset=recipe.dataset), Path(folder))
-        seconds.append(time.perf_counter() - start)
-print(sorted(seconds[1:])[1])
-"""
-
-
 def warm_replay(rounds: int) -> Row:
     """Time a replay of the MLP in a warm sandbox, with its evaluation, against its training in a warm process."""
-    if problem := sandbox_problem():
-        raise BenchmarkError(problem)
     seeds = count(1)
     with open_sandbox("warm", 1) as sandbox:
         replayer = Replayer(sandbox, default_cache())
@@ -161,24 +140,30 @@ def warm_replay(rounds: int) -> Row:
                 raise BenchmarkError(f"A replay ended with {replay.status}: {replay.message}")
             return seconds
 
-        def trained() -> float:
-            return float(run([sys.executable, "-c", TIME_TRAINING, RECIPE], run_environment("portable")))
-
-        seconds = interleaved({"replay": replayed, "training": trained}, rounds)
+        seconds = interleaved({"replay": replayed, "training": lambda: float(in_child("training", RECIPE))}, rounds)
     return ratio_row("replay and evaluation (MLP), warm / its training", 1.5, seconds, "replay", "training")
 
 
-# Each with its rounds: enough for a stable median, few enough to wait for.
-BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
-    "exercise": (exercise, 7),
-    "recording-mlp": (recording("digits_mlp", "MLP", 1.15), 100),
-    "recording-cnn": (recording("shapes_cnn", "CNN", 1.10), 40),
-    "harness-help": (start_up("harness"), 20),
-    "grader-help": (start_up("grader"), 20),
-    "triage": (triage, 3),
-    "replay": (replay, 3),
-    "warm-replay": (warm_replay, 15),
-}
+BENCHMARKS = {
+    "exercise": Benchmark(
+        processes(
+            ratio_row, "harness exercise (MLP), whole process / plain script", 1.5,
+            ["harness", "exercise", RECIPE], "plain script", PLAIN,
+        ), 7,
+    ),
+    "recording-mlp": Benchmark(recording("digits_mlp", "MLP", 1.15), 100),
+    "recording-cnn": Benchmark(recording("shapes_cnn", "CNN", 1.10), 40),
+    "harness-help": Benchmark(start_up("harness"), 20),
+    "grader-help": Benchmark(start_up("grader"), 20),
+    "triage": Benchmark(
+        processes(
+            seconds_row, "harness triage (MLP)", 15.0,
+            ["harness", "triage", RECIPE], "python -c 'import torch'", ["-c", "import torch"],
+        ), 3,
+    ),
+    "replay": Benchmark(replay, 3, in_sandbox=True),
+    "warm-replay": Benchmark(warm_replay, 15, in_sandbox=True),
+}  # fmt: skip
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -189,15 +174,14 @@ def main(rounds: int | None, only: tuple[str, ...], write: bool) -> None:
     """Measure what the harness and the grader cost, and exit with 1 if a target is missed."""
     if write and only:
         raise click.UsageError("--write needs the whole table: leave --only out.")
+    chosen = {name: BENCHMARKS[name] for name in only or BENCHMARKS}
+    if any(one.in_sandbox for one in chosen.values()):
+        need_sandbox()
     machine, rows = this_machine(), []
-    for name in only or BENCHMARKS:
-        benchmark, usual = BENCHMARKS[name]
-        click.echo(f"{name}: {rounds or usual} round(s) ...", err=True)
-        try:
-            rows.append(benchmark(rounds or usual))
-        except BenchmarkError as error:
-            raise click.ClickException(str(error)) from None
-    finish("What the harness and the grader cost", "bench", rows, machine, write=write)
+    for name, one in chosen.items():
+        click.echo(f"{name}: {rounds or one.rounds} round(s) ...", err=True)
+        rows.append(one.measured(rounds or one.rounds))
+    finish("bench", rows, machine, write=write)
 
 
 if __name__ == "__main__":

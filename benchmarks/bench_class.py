@@ -6,7 +6,6 @@ Every score is compared with the known verdict of its edit. Exits with 1 if a ta
 """
 
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -14,27 +13,34 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, NamedTuple
-from unittest.mock import patch
 
 import click
 
-from benchmarks.measure import PAGE, BenchmarkError, Row, command_path, finish, interleaved, ratio_row, this_machine
+from benchmarks.measure import (
+    PAGE,
+    BenchmarkError,
+    Row,
+    command_path,
+    finish,
+    interleaved,
+    need_sandbox,
+    portable_pool,
+    ratio_row,
+    this_machine,
+)
 from benchmarks.repack import repacked
 from grader.course.course import read_course
 from grader.course.examples import edits_of
 from grader.report.gradebook import csv_bytes
-from grader.sandbox import sandbox_problem
 from grader.score.canaries import reference_report
 from grader.score.fix import CORRECT, MASKED
 from grader.score.verdict import SubmissionScore, read_scores
-from harness.canonical_setup import run_environment, usable_cores
-from harness.errors import UserError
+from harness.canonical_setup import usable_cores
 from harness.recipes.cases import Case
 from harness.recipes.catalogue import Catalogue
 from harness.run.files import METRICS_LOG
@@ -104,11 +110,7 @@ def make_class(entries: Sequence[Planned], cases: Mapping[str, Case], folder: Pa
     """Make the tarballs in a folder. The runs are made one after the other in `jobs` processes, without a sandbox."""
     edits = {case.id: edits_of(case) for case in cases.values()}
     folder.mkdir()
-    context = multiprocessing.get_context("spawn")
-    with (
-        patch.dict(os.environ, run_environment("portable")),  # NumPy and torch read them when they are imported
-        ProcessPoolExecutor(jobs, context) as pool,
-    ):
+    with portable_pool(jobs) as pool:
         made, sources = zip(*((cases[one.case], edits[one.case][one.edit]) for one in entries), strict=True)
         for entry, data in zip(entries, pool.map(_handed_in, entries, made, sources, chunksize=4), strict=True):
             (folder / f"{entry.name}.tar.gz").write_bytes(_tarball(entry, data))
@@ -185,20 +187,14 @@ def score(folder: Path, submissions: Path, jobs: int, known: str = "replays") ->
 
     `known` is the folder of the replays that it knows.
     """
-    words: list[str | Path] = [
-        command_path("grader"),
-        "score",
-        submissions,
-        "--course",
-        "course.toml",
-        "--out",
-        "reports",
-    ]
+    words = ["score", str(submissions), "--course", "course.toml", "--out", "reports", "--jobs", str(jobs)]
     environment = {**os.environ, "TRAINWRECK_REPLAYS": str(folder / known)}
     said, peak = folder / "said.txt", 0.0
     start = perf_counter()
     with said.open("w") as file:
-        process = subprocess.Popen([*words, "--jobs", str(jobs)], env=environment, cwd=folder, stdout=file, stderr=file)
+        process = subprocess.Popen(
+            [command_path("grader"), *words], env=environment, cwd=folder, stdout=file, stderr=file
+        )
         while process.poll() is None:
             with suppress(OSError, LookupError, ValueError):  # it has just ended
                 lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -275,15 +271,11 @@ def main(students: int, write: bool) -> None:
     """Measure what grading a whole class costs, and exit with 1 if a target is missed."""
     if write and students != STUDENTS:
         raise click.UsageError("--write needs the whole class: leave --students out.")
-    if problem := sandbox_problem():
-        raise click.ClickException(problem)
+    need_sandbox()
     machine = this_machine()
     with tempfile.TemporaryDirectory(prefix="trainwreck-class-") as folder:
-        try:
-            rows = measure(students, Path(folder), usable_cores())
-        except (BenchmarkError, UserError) as error:
-            raise click.ClickException(str(error)) from None
-    finish("What grading a class costs", "class", rows, machine, write=write)
+        rows = measure(students, Path(folder), usable_cores())
+    finish("class", rows, machine, write=write)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,32 @@
-"""Child process of `make bench`: `python benchmarks/loop.py digits_mlp 40` times a loop with recording and without."""
+"""Child process of `make bench`, which starts it with the variables of portable numerics.
+
+`python -m benchmarks.loop digits_mlp 40` times the first steps of a loop with recording and without, in 40 rounds;
+`python -m benchmarks.loop training huge_lr` times the whole training of a recipe in a warm process.
+"""
 
 import json
 import sys
 import tempfile
 from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 
 import torch
 
-from harness.canonical_setup import canonical_setup
+from benchmarks.measure import interleaved
+from harness.canonical_setup import apply_numerics, canonical_setup
 from harness.data.loading import load_dataset
+from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import experiment_source
 from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.guardrails import Guardrails
 from harness.run.recorder import LogWriter, Recorder
+from harness.run.settings import RunSettings
 from harness.run.setup import deterministic_minibatches
+from harness.run.training import train
 
 SEED = 42
 DATASETS = {"digits_mlp": "digits", "shapes_cnn": "shapes"}
@@ -63,19 +73,30 @@ def first_steps(experiment: Experiment, data: TensorData, log_path: Path | None,
         return perf_counter() - start
 
 
-def measure(name: str, rounds: int, scratch: Path) -> dict[str, list[float]]:
-    """Return the seconds of each round, recorded and plain; which of the two goes first alternates."""
-    experiment, data = load(name)
-    paths = {"recorded": scratch / "metrics.log", "plain": None}
-    seconds: dict[str, list[float]] = {kind: [] for kind in paths}
-    for index in range(WARM_UP + rounds):
-        for kind in sorted(paths, reverse=bool(index % 2)):
-            took = first_steps(experiment, data, paths[kind], STEPS[name])
-            if index >= WARM_UP:
-                seconds[kind].append(took)
-    return seconds
+def time_recording(name: str, rounds: int, scratch: Path) -> dict[str, list[float]]:
+    """Return the seconds of each round, recorded and plain."""
+    steps = partial(first_steps, *load(name), limit=STEPS[name])
+    kinds = {"recorded": partial(steps, scratch / "metrics.log"), "plain": partial(steps, None)}
+    return interleaved(kinds, rounds, WARM_UP)
+
+
+def time_training(recipe_id: str, scratch: Path) -> float:
+    """Return the median seconds of three whole runs of a broken experiment, after one that warms up."""
+    recipe = load_recipe(recipe_id)
+    data = tensor_data(load_dataset(recipe.dataset))
+    apply_numerics("portable", "cpu")
+    seconds = []
+    for seed in range(4):
+        experiment = load_experiment(Path("experiment.py"), recipe.broken_source())
+        start = perf_counter()
+        train(experiment, data, RunSettings(seed=seed, dataset=recipe.dataset), scratch / str(seed))
+        seconds.append(perf_counter() - start)
+    return median(seconds[1:])
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(measure(sys.argv[1], int(sys.argv[2]), Path(folder))))
+        if sys.argv[1] == "training":
+            print(time_training(sys.argv[2], Path(folder)))
+        else:
+            print(json.dumps(time_recording(sys.argv[1], int(sys.argv[2]), Path(folder))))

@@ -1,5 +1,7 @@
-"""Time whole processes, and show the figures as a table: in the terminal and as a section of `docs/benchmarks.md`."""
+"""Time whole processes, and show the figures as a table: in the terminal and as a section of a page in `docs/`."""
 
+import datetime
+import multiprocessing
 import os
 import platform
 import re
@@ -7,23 +9,43 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import NoReturn
+from unittest.mock import patch
 
+import click
 from rich.console import Console
 from rich.table import Table
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+from grader.sandbox import sandbox_problem
+from harness.canonical_setup import run_environment
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
 HEADINGS = ("what", "measured", "target", "met", "details")
 
 
-class BenchmarkError(Exception):
-    """A timed command failed, so there is nothing to compare; the message holds its output."""
+class BenchmarkError(click.ClickException):
+    """Nothing can be compared. The message says why; the command prints it and exits with 1."""
+
+
+class NoSandbox(BenchmarkError):
+    """This machine starts no sandbox, which the benchmark needs."""
+
+    exit_code = 2
+
+
+def need_sandbox() -> None:
+    """Raise `NoSandbox` if a sandbox does not start here."""
+    if problem := sandbox_problem():
+        raise NoSandbox(problem)
 
 
 @dataclass(frozen=True)
@@ -67,6 +89,14 @@ def seconds_of(words: Sequence[object], environment: Mapping[str, str] | None = 
         return perf_counter() - start
 
 
+@contextmanager
+def portable_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Give processes that start with the variables of portable numerics: NumPy and torch read them at their import."""
+    context = multiprocessing.get_context("spawn")
+    with patch.dict(os.environ, run_environment("portable")), ProcessPoolExecutor(jobs, context) as pool:
+        yield pool
+
+
 def command_path(name: str) -> Path:
     """Return the path of an installed command. Raises `BenchmarkError` if it is missing."""
     path = Path(sysconfig.get_path("scripts")) / name
@@ -75,17 +105,17 @@ def command_path(name: str) -> Path:
     return path
 
 
-def interleaved(kinds: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+def interleaved(kinds: Mapping[str, Callable[[], float]], rounds: int, warm_up: int = 1) -> dict[str, list[float]]:
     """Return the seconds of each kind. Every round times all kinds, alternately forwards and backwards.
 
-    Whatever slows the machine down for a while then slows all kinds alike. A first round warms caches and is thrown
+    Whatever slows the machine down for a while then slows all kinds alike. The first rounds warm caches and are thrown
     away.
     """
     seconds: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for index in range(rounds + 1):
+    for index in range(warm_up + rounds):
         for kind in sorted(kinds, reverse=bool(index % 2)):
             took = kinds[kind]()
-            if index:
+            if index >= warm_up:
                 seconds[kind].append(took)
     return seconds
 
@@ -120,17 +150,25 @@ def this_machine() -> str:
     )
 
 
-def finish(title: str, section: str, rows: Sequence[Row], machine: str, *, write: bool) -> NoReturn:
-    """Print the table, write it into a section of the page if asked, and exit with 1 if a target is missed."""
-    table = Table(*HEADINGS, title=title, title_justify="left")
+def publish(
+    section: str, headings: Sequence[str], rows: Sequence[Sequence[str]], machine: str, *, write: bool, note: str = "",
+    page: Path = PAGE,
+) -> None:  # fmt: skip
+    """Print a table with a note, and write both with the date into a section of a page if asked."""
+    table = Table(*headings)
     for row in rows:
-        table.add_row(*row.cells(), style=None if row.met else "red")
-    console = Console()
-    console.print(table)
-    console.print(machine, markup=False, highlight=False)
+        table.add_row(*row)
+    Console().print(table)
+    click.echo("\n".join(filter(None, [note, machine])))
     if write:
-        body = markdown_table(HEADINGS, [row.cells() for row in rows])
-        write_section(section, f"{body}\n\nMachine: {machine}.")
+        date = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+        parts = [markdown_table(headings, rows), note, f"Measured on {date}: {machine}."]
+        write_section(section, "\n\n".join(filter(None, parts)), page)
+
+
+def finish(section: str, rows: Sequence[Row], machine: str, *, write: bool) -> NoReturn:
+    """Publish figures that have targets, and exit with 1 if a target is missed."""
+    publish(section, HEADINGS, [row.cells() for row in rows], machine, write=write)
     sys.exit(0 if all(row.met for row in rows) else 1)
 
 
