@@ -36,7 +36,7 @@ from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.personal import login
 
 TOTAL = "the total"
-_Words = Annotated[str, Field(min_length=1)]
+_NonEmptyText = Annotated[str, Field(min_length=1)]
 _BEGINS = "# What you decided. Every `grader score` applies it. The last entry about a thing holds.\n"
 _FORMS = "needs `points`, `add` or `withdrawn` beside a `check`; without one, `total`, `add`, `withdrawn` or `student`"
 _REASONS = 4  # that a line about a change names
@@ -52,13 +52,13 @@ class Decision(StrictModel):
     """
 
     submission: str
-    check: _Words | None = None
+    check: _NonEmptyText | None = None
     points: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     add: Annotated[float, Field(ge=-1000, le=1000)] | None = None
     total: Annotated[float, Field(ge=0, le=100)] | None = None
     withdrawn: Literal[True] | None = None
-    student: _Words | None = None
-    comment: _Words
+    student: _NonEmptyText | None = None
+    comment: _NonEmptyText
     who: str | None = None
     when: str | None = None
     sha256: str | None = None

@@ -27,9 +27,9 @@ from grader.replay.replay import JsonNumber
 from grader.score.schedule import Schedule
 from harness.errors import UserError
 from harness.formats.toml_file import StrictModel, read_record
+from harness.submission.check_run import ItemOutcome
 
 SCORES = "scores.json"
-ItemOutcome = Literal["passed", "failed", "could not judge"]
 RowStatus = Literal["graded", "rejected", "not judged", "missing", "excused", "not drawn"]
 ABSENT: tuple[RowStatus, ...] = ("missing", "excused", "not drawn")  # nothing was handed in
 UNCOUNTED: tuple[RowStatus, ...] = ("excused", "not drawn")  # and that costs nothing

@@ -48,7 +48,7 @@ class KnownFix:
     source: str
 
 
-class _File(StrictModel):
+class _EditsFile(StrictModel):
     model_config = ConfigDict(extra="allow")
 
     format_version: Literal[1]
@@ -86,7 +86,7 @@ class Range(StrictModel):
 def load_ranges(recipe_id: str, solutions: Path = SOLUTIONS) -> Mapping[str, Range]:
     """Return the ranges of right numbers of a recipe. Raises `UserError` for a wrong file."""
     path = solutions / recipe_id / "variants.toml"
-    return read_record(path, _File).range if path.is_file() else {}
+    return read_record(path, _EditsFile).range if path.is_file() else {}
 
 
 def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[KnownFix], list[str]]:
@@ -120,7 +120,7 @@ def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[Known
 def _load(path: Path) -> tuple[KnownEdit, ...]:
     if not path.is_file():
         return ()
-    found = read_record(path, _File).__pydantic_extra__
+    found = read_record(path, _EditsFile).__pydantic_extra__
     return tuple(
         KnownEdit(id=name, verdict=verdict, edits=edits)
         for verdict, named in found.items()
