@@ -16,18 +16,18 @@ from grader.course.decisions import apply_decisions, changed_scores, decisions_p
 from grader.course.lock import Handout
 from grader.course.log import digest_inputs, note
 from grader.course.rows import CourseRows
-from grader.intake.handed_in import read_folder
+from grader.intake.folder import read_folder
 from grader.intake.times import Times, read_times
 from grader.judge import judge_files
 from grader.progress import shown_progress
-from grader.report.exhibits import KeptExhibits
+from grader.report.attachments import KeptAttachments
 from grader.report.summary import print_summary
 from grader.report.write import write_reports
 from grader.score.identity import compare_rows, settle_students
 from grader.score.similarity import Work, find_alike, flag_alike
 from grader.score.verdict import (
     DEFAULT_RUBRIC,
-    Exhibits,
+    Attachments,
     Scores,
     SubmissionScore,
     head_before,
@@ -89,18 +89,18 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
         open_grading(options, weights, console, catalogue) as grading,
         hold_reports_folder(options.out),
         shown_progress(console) as progress,
-        closing(KeptExhibits()) as exhibits,
+        closing(KeptAttachments()) as attachments,
         closing(judge_files(found.files, grading, progress, course.handout.problem if course else None)) as judged,
     ):
         # Replay and score.
-        rows = settle_students(sorted(map(exhibits.keep, judged), key=attrgetter("submission")), students)
+        rows = settle_students(sorted(map(attachments.keep, judged), key=attrgetter("submission")), students)
 
         # Compare. Missing work is added twice: a decision may be about it, or give a submission to its student.
         scores = replace(scores, submissions=course.with_missing(rows) if course else rows)
         scores = apply_decisions(scores, load_decisions(options.out))
         rows = scores.submissions
         rows = course.compare_rows(course.with_missing(rows), began) if course else compare_rows(rows)
-        likeness = find_alike(_works(rows, exhibits), partial(_programs_of, catalogue=catalogue))
+        likeness = find_alike(_works(rows, attachments), partial(_programs_of, catalogue=catalogue))
         scores = replace(scores, submissions=flag_alike(rows, likeness))
         scores = replace(
             scores,
@@ -111,7 +111,7 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
         # Report.
         people = {login(one.login): (one.name, one.section) for one in students}
         write_reports(
-            scores, exhibits, options.out, titles=_titles(), people=people, likeness=likeness, progress=progress
+            scores, attachments, options.out, titles=_titles(), people=people, likeness=likeness, progress=progress
         )
         note(
             options.out,
@@ -140,10 +140,10 @@ def _no_scores(options: ScoreOptions, course: CourseRows | None) -> Scores:
     )
 
 
-def _works(rows: Iterable[SubmissionScore], exhibits: Mapping[str, Exhibits]) -> Iterator[Work]:
+def _works(rows: Iterable[SubmissionScore], attachments: Mapping[str, Attachments]) -> Iterator[Work]:
     """Yield what can be compared of each submission that was read and scored, exercise by exercise."""
     for row in sorted(rows, key=attrgetter("recipe")):
-        shown, facts = exhibits.get(row.submission), row.provenance
+        shown, facts = attachments.get(row.submission), row.provenance
         if shown and (shown.fixed_source or shown.report):
             program, seed = shown.fixed_source or "", facts.get("seed")
             yield Work(

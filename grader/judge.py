@@ -7,18 +7,18 @@ from contextlib import closing
 from dataclasses import replace
 
 from grader.intake.archive import Rejected
-from grader.intake.handed_in import HandedIn
+from grader.intake.folder import HandedIn
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.private import without_folders
 from grader.progress import ProgressBar
 from grader.replay.replay import Replay
 from grader.replay.replays import Waiting, order_files
 from grader.replay.request import Request, Role, in_time, requests_of
-from grader.score.canaries import canary_problem, canary_requests
 from grader.score.evidence import must_agree
 from grader.score.fix import further_requests
 from grader.score.identity import name_student
 from grader.score.scoring import Score, score_as_unjudged, score_as_unread, score_submission
+from grader.score.self_test import self_test_problem, self_test_requests
 from grader.score.verdict import Flag
 from grader.score.work_limit import WorkLimitError, work_limit
 from grader.session import Grading
@@ -134,10 +134,10 @@ def _recipe_problem(recipe_id: str, grading: Grading) -> str | list[Request]:
     """Return why a recipe cannot be graded here, or "", or the replays of the suite's own that tell."""
     try:
         recipe = grading.catalogue.find(recipe_id)
-        requests = canary_requests(recipe)
+        requests = self_test_requests(recipe)
         if unknown := [request for request in requests if not grading.replays.has(request)]:
             return unknown
-        return canary_problem(recipe, [grading.replays.of(item) for item in requests], grading.weights)
+        return self_test_problem(recipe, [grading.replays.of(item) for item in requests], grading.weights)
     except UserError as error:
         print(error, file=sys.stderr)
         return without_folders(str(error))

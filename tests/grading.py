@@ -14,8 +14,8 @@ from grader.replay.inside.evaluate import evaluate
 from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.replay.request import check_request, own_settings
 from grader.score.behaviour import OWN_BEHAVIOUR, break_requests, comparison_of, sound_requests
-from grader.score.canaries import own_evidence, reference_report
 from grader.score.evidence import Evidence
+from grader.score.self_test import own_evidence, reference_report
 from grader.selfcheck.runs import request_of
 from harness.behaviour.probes import measure_behaviour
 from harness.behaviour.sound import Comparison

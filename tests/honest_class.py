@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.examples import broken_workspace, example_submission
-from grader.intake.handed_in import read_folder
+from grader.intake.folder import read_folder
 from grader.judge import judge_files
 from grader.progress import ProgressBar
 from grader.replay.replayer import Replayer

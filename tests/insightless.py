@@ -24,10 +24,10 @@ from statistics import fmean
 from grading import checks, comparison, replay
 
 from grader.replay.replay import Replay
-from grader.score.canaries import own_evidence, reference_report
 from grader.score.gates import limits_of
-from grader.score.measured import symptoms
+from grader.score.measurements import symptoms
 from grader.score.scoring import score_evidence, scored_row
+from grader.score.self_test import own_evidence, reference_report
 from grader.score.verdict import load_weights
 from grader.syntax.edit_size import functions_changed
 from harness.behaviour.sound import Comparison

@@ -7,7 +7,7 @@ from typing import Any
 
 from grader.score.identity import compare_rows
 from grader.score.verdict import (
-    Exhibits,
+    Attachments,
     Flag,
     Measurement,
     RubricItem,
@@ -163,9 +163,9 @@ STORIES: tuple[dict[str, Any], ...] = (
 )
 
 
-def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits]]:
-    """Return scores, and exhibits by submission; the same for the same size."""
-    rows, exhibits = [], {}
+def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Attachments]]:
+    """Return scores, and attachments by submission; the same for the same size."""
+    rows, attachments = [], {}
     for index in range(size):
         turn, name = divmod(index, len(NAMES))
         student = NAMES[name] + (f"{turn}" if turn else "")
@@ -173,15 +173,15 @@ def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits]]:
         row = make_row(f"{student}_{recipe}", student, recipe, **STORIES[index % len(STORIES)])
         rows.append(row)
         if row.status != "rejected":
-            exhibits[row.submission] = make_exhibits(row.submission)
+            attachments[row.submission] = make_attachments(row.submission)
     provenance: dict[str, Any] = {"grader": __version__, "rubric_sha256": digest("rubric"), "sandbox": True}
     rows.sort(key=lambda row: row.submission)
-    return Scores(provenance=provenance, submissions=tuple(rows)), exhibits
+    return Scores(provenance=provenance, submissions=tuple(rows)), attachments
 
 
-def make_exhibits(submission: str) -> Exhibits:
-    """Return plausible exhibits of a right fix."""
-    return Exhibits(
+def make_attachments(submission: str) -> Attachments:
+    """Return plausible attachments of a right fix."""
+    return Attachments(
         submission=submission,
         broken_source=BROKEN,
         fixed_source=FIXED,

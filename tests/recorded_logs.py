@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.replay.replay import Replay
-from grader.score.canaries import own_evidence, reference_report
 from grader.score.evidence import Evidence
+from grader.score.self_test import own_evidence, reference_report
 from harness.recipes.catalogue import load_recipe
 
 # Made by `python tests/mini_experiments.py`, in portable numerics, and `gzip -9n`; tests/test_recipes.py checks them.

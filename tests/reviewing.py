@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from made_up_class import changed, make_exhibits, make_row
-from test_report_pages import hostile_exhibits, hostile_row
+from made_up_class import changed, make_attachments, make_row
+from test_report_pages import hostile_attachments, hostile_row
 
 from grader.course.review_page import ReviewServer
 from grader.report.write import write_reports
@@ -30,8 +30,10 @@ def reviewing(out: Path, *, anonymous: bool = False) -> Iterator[ReviewServer]:
     """Write reports of two open submissions and a hostile one, and serve their review."""
     hostile = replace(hostile_row(), status="not judged", total=None, criteria={})
     rows = (*open_rows(), hostile)
-    exhibits = {row.submission: make_exhibits(row.submission) for row in rows}
-    write_reports(Scores(provenance={}, submissions=rows), {**exhibits, hostile.submission: hostile_exhibits()}, out)
+    attachments = {row.submission: make_attachments(row.submission) for row in rows}
+    write_reports(
+        Scores(provenance={}, submissions=rows), {**attachments, hostile.submission: hostile_attachments()}, out
+    )
     with ReviewServer(out, "Prof. Ada", anonymous=anonymous) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()

@@ -11,7 +11,7 @@ from made_up_class import TITLES, changed, made_up_class, make_row
 from made_up_runs import make_run
 from reviewing import reviewing
 from selenium.webdriver import Chrome
-from test_report_pages import hostile_exhibits, hostile_row
+from test_report_pages import hostile_attachments, hostile_row
 from test_similarity import copied
 
 from grader.cli import cli
@@ -42,14 +42,16 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return reports with everything that a page can show, their pages for students, and the page of two runs."""
     folder = tmp_path_factory.mktemp("pages")
     hostile = hostile_row()
-    scores, exhibits = made_up_class(20)
+    scores, attachments = made_up_class(20)
     waits = make_row("wim_steep", "wim", "steep", changed("fix.correct", open_check, "Who knows?"))
     flagged = replace(waits, submission="xan_steep", student="xan", flags=(Flag(id="similar", message="Like wim."),))
     rows = (*scores.submissions, hostile, waits, flagged)
     change = Change(submission="wim_steep", before="missing", after="not judged", why="handed in now")
     whole = Scores(provenance={"warning": "Careful."}, submissions=rows, changes=(change,), upgrade="another rubric")
     out = folder / "reports"
-    write_reports(whole, {**exhibits, hostile.submission: hostile_exhibits()}, out, titles=TITLES, likeness=copied()[0])
+    write_reports(
+        whole, {**attachments, hostile.submission: hostile_attachments()}, out, titles=TITLES, likeness=copied()[0]
+    )
     assert CliRunner().invoke(cli, ["export", "--format", "pages", "--out", str(out)]).exit_code == 0
     broken = make_run(folder / "broken", explode_at=12, steps_per_epoch=10)
     write_run_page(make_run(folder / "fixed", run="fixed", steps_per_epoch=10), title="Two", compare_with=broken)

@@ -24,7 +24,7 @@ from grader.course.course import Course, check_course, read_course
 from grader.course.kit import answers_in, assignment_files, build_kit
 from grader.course.log import read_log
 from grader.replay.request import trusted_requests
-from grader.score.canaries import reference_report
+from grader.score.self_test import reference_report
 from harness.checks.core.outcomes import outcomes_of, trips_of
 from harness.errors import UserError
 from harness.recipes.cases import CaseTable, case_of

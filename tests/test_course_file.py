@@ -16,9 +16,9 @@ from grader.cli import cli
 from grader.course.course import check_course, read_course
 from grader.course.decisions import TOTAL, Decision, apply_decisions
 from grader.course.draw import draw_cases
-from grader.course.late import AttemptRule, choose_attempt, with_lateness
+from grader.course.lateness import AttemptRule, choose_attempt, with_lateness
 from grader.course.review import find_open_items
-from grader.intake.handed_in import Arrival, Sender
+from grader.intake.folder import Arrival, Sender
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import DEFAULT_RUBRIC, Lateness, RuleTotal, Scores, SubmissionScore
 from harness.errors import UserError

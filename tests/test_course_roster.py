@@ -12,7 +12,7 @@ from made_up_class import make_row
 from grader.course.course import check_course, read_course
 from grader.course.decisions import Decision, apply_decisions
 from grader.course.roster import EVERY, GROUP, read_roster, with_groups, with_missing, with_roster_flags
-from grader.intake.handed_in import Arrival, Sender
+from grader.intake.folder import Arrival, Sender
 from grader.report.gradebook import grade, is_excused, students_of
 from grader.report.platforms import fill_canvas
 from grader.report.standing import standings

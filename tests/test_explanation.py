@@ -7,9 +7,9 @@ from recorded_logs import LOGS, recorded_evidence, recorded_replay
 
 from grader.replay.replay import Replay
 from grader.score import explanation
-from grader.score.canaries import own_evidence
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation
+from grader.score.self_test import own_evidence
 from harness.recipes.cases import CaseTable
 from harness.recipes.catalogue import load_recipe
 from harness.submission.log_values import LogValues, load_causes, no_first_sign

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from made_up_class import HOSTILE, TITLES, changed, make_exhibits, make_row, scores_of
+from made_up_class import HOSTILE, TITLES, changed, make_attachments, make_row, scores_of
 from page_reader import Page
 from test_report_platforms import GRADEBOOK, canvas_import
 
@@ -39,8 +39,8 @@ def out(tmp_path: Path) -> Path:
 
 
 def write(tmp_path: Path, scores: Scores) -> Path:
-    exhibits = {row.submission: make_exhibits(row.submission) for row in scores.submissions}
-    write_reports(scores, exhibits, tmp_path / "reports", titles=TITLES)
+    attachments = {row.submission: make_attachments(row.submission) for row in scores.submissions}
+    write_reports(scores, attachments, tmp_path / "reports", titles=TITLES)
     return tmp_path / "reports"
 
 
@@ -95,8 +95,8 @@ def test_pages_are_one_for_each_student_with_all_exercises(out: Path) -> None:
 def test_a_report_that_looks_like_our_html_is_shown_as_it_is(tmp_path: Path) -> None:
     text = 'It says id="score" and href="#x" and <main>, </main>.'
     row = make_row("ada_steep", "ada", "steep", changed("fix.correct", open_check, f"{text} {HOSTILE}"))
-    exhibits = replace(make_exhibits("ada_steep"), report=text)
-    write_reports(scores_of(row), {"ada_steep": exhibits}, tmp_path / "reports", titles=TITLES)
+    attachments = replace(make_attachments("ada_steep"), report=text)
+    write_reports(scores_of(row), {"ada_steep": attachments}, tmp_path / "reports", titles=TITLES)
     run(tmp_path / "reports", "pages")
     page = Page(files(tmp_path / "reports", "pages")["ada.html"].decode())
     assert text in page.words

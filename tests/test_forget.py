@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from courses import write_course
-from made_up_class import changed, make_exhibits, make_row
+from made_up_class import changed, make_attachments, make_row
 
 from grader.cli import cli
 from grader.course.decisions import Decision, decisions_path, keep_decision, load_decisions
 from grader.course.export import given_path
 from grader.course.forget import forget
 from grader.course.log import log_path, note, read_log
-from grader.intake.handed_in import Arrival, Sender
+from grader.intake.folder import Arrival, Sender
 from grader.report.write import write_reports
 from grader.score.identity import SIMILAR
 from grader.score.verdict import Change, Flag, RuleTotal, Scores, lost, read_scores
@@ -37,7 +37,7 @@ def out(tmp_path: Path) -> Path:
     scores = Scores(
         provenance={}, submissions=ROWS, changes=(change, replace(change, submission="ada_huge_lr", why="-"))
     )
-    write_reports(scores, {row.submission: make_exhibits(row.submission) for row in ROWS}, out)
+    write_reports(scores, {row.submission: make_attachments(row.submission) for row in ROWS}, out)
     for name in ("ada", "zoe", "bob", "zoe"):
         keep_decision(out, Decision(submission=f"{name}_huge_lr", total=50, comment=f"I know {name}."))
     given_path(out).write_text(json.dumps({"canvas": {"Week 1 (1)": {"ada": "5", "zoe": "6"}}}))

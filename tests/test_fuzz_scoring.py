@@ -94,6 +94,6 @@ def test_any_submission_is_scored_and_shown(
     scores = Scores(provenance={}, submissions=(row,))
     assert json.loads(b"".join(scores_json(scores)))["submissions"][0]["submission"] == "ada_huge_lr"
     assert row.provenance["same_platform_class"] == same_class
-    page = outcome(lambda: render_submission(row, graded.exhibits, title="", provenance={}))
+    page = outcome(lambda: render_submission(row, graded.attachments, title="", provenance={}))
     assert page is not None
     assert "\x1b" not in page

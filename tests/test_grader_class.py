@@ -24,10 +24,10 @@ from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import requests_of
 from grader.sandbox import run_in_sandbox
-from grader.score import canaries
-from grader.score.canaries import canary_problem, canary_requests
+from grader.score import self_test
 from grader.score.evidence import Evidence
 from grader.score.scoring import score_evidence
+from grader.score.self_test import self_test_problem, self_test_requests
 from grader.score.verdict import CRITERIA, Criterion, CriterionScore, Weights, load_weights
 from harness.recipes.catalogue import load_recipe
 from harness.run.options import RunOptions
@@ -176,7 +176,7 @@ def test_without_a_sandbox_every_report_says_so(honest: HonestClass, tmp_path: P
     assert "no sandbox" in [flag["id"] for flag in row["flags"]]
     for name in ("index.html", "ada_huge_lr.html"):
         assert "WITHOUT a sandbox" in (tmp_path / "reports" / name).read_text()
-    # What was replayed in the sandbox is not used: the canaries are made without it. Ada's fix equals one of them.
+    # What was replayed in the sandbox is not used: the self-tests are made without it. Ada's fix equals one of them.
     assert len(list((tmp_path / "replays" / "no-sandbox").glob("*/*.json"))) == 6
 
 
@@ -244,11 +244,11 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
     classroom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = Replays(local_executor(Replayer(run_in_sandbox, tmp_path), jobs=1), classroom / "replays")
-    broken, reference, repeated, checks, *behaviours = map(known.of, canary_requests(load_recipe(RECIPE)))
+    broken, reference, repeated, checks, *behaviours = map(known.of, self_test_requests(load_recipe(RECIPE)))
 
     def problem(**changed: Replay) -> str:
         replays = {"broken": broken, "reference": reference, "repeated": repeated, "checks": checks, **changed}
-        return canary_problem(load_recipe(RECIPE), [*replays.values(), *behaviours], load_weights())
+        return self_test_problem(load_recipe(RECIPE), [*replays.values(), *behaviours], load_weights())
 
     assert problem() == ""
     for run in ("broken", "reference", "repeated", "checks"):
@@ -274,5 +274,5 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
         perfect.append(score_evidence(evidence, weights))
         return perfect[0]
 
-    monkeypatch.setattr(canaries, "score_evidence", generous)
+    monkeypatch.setattr(self_test, "score_evidence", generous)
     assert "The untouched experiment of huge_lr got 20.0 points" in problem()

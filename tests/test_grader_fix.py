@@ -8,7 +8,7 @@ from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
 from grader.replay.request import Request, Role
 from grader.score.evidence import Evidence
 from grader.score.fix import further_requests, judge_fix
-from grader.score.measured import measurements
+from grader.score.measurements import measurements
 from grader.score.verdict import RubricItem
 from grader.selfcheck.runs import request_of
 from grader.syntax.plain_edit import Suspicion

@@ -10,10 +10,10 @@ from honest_class import RECIPE, HonestClass
 from sandbox_marks import needs_sandbox
 from special_cases import special_cases
 
-import grader.grade as grade_module
 import grader.replay.replays as replays_module
+from grader import judge as judge_module
 from grader.intake.archive import Rejected
-from grader.intake.handed_in import read_folder
+from grader.intake.folder import read_folder
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.judge import judge_files
 from grader.progress import ProgressBar
@@ -72,7 +72,7 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
         return {name: item.row for name, item in graded(submissions, cache).items()}
 
     before = rows()
-    monkeypatch.setattr(grade_module, "canary_problem", lambda recipe, *_: f"{recipe} repeats nothing.")
+    monkeypatch.setattr(judge_module, "self_test_problem", lambda recipe, *_: f"{recipe} repeats nothing.")
     for name, row in rows().items():
         if before[name].status == "rejected":
             assert row == before[name]
@@ -84,7 +84,7 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
     def broken(submission: Submission) -> None:
         raise UserError("exercises/huge_lr/recipe.toml is not a recipe.")
 
-    monkeypatch.setattr(grade_module, "_check_dataset", broken)
+    monkeypatch.setattr(judge_module, "_check_dataset", broken)
     row = rows()["ada_huge_lr"]
     assert (row.status, row.student, row.recipe) == ("not judged", "ada", RECIPE)
     assert "is not a recipe" in row.reason
@@ -99,8 +99,8 @@ def test_a_submission_that_takes_too_long_to_compare_waits_and_the_others_do_not
             pass
         return score_submission(submission, *rest, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(grade_module, "score_submission", score)
-    monkeypatch.setattr(grade_module, "work_limit", partial(work_limit, 5.0))
+    monkeypatch.setattr(judge_module, "score_submission", score)
+    monkeypatch.setattr(judge_module, "work_limit", partial(work_limit, 5.0))
     found = graded(submissions, honest.remember(tmp_path / "cache"))
     row = found["ada_huge_lr"].row
     assert (row.status, row.total, row.student) == ("not judged", None, "ada")
@@ -123,7 +123,7 @@ def test_few_submissions_wait_in_memory_and_each_is_read_once(
         return found
 
     known = Replays(local_executor(Replayer(run_in_sandbox, tmp_path), jobs=1), honest.remember(tmp_path / "cache"))
-    monkeypatch.setattr(grade_module, "parse_submission", read)
+    monkeypatch.setattr(judge_module, "parse_submission", read)
     monkeypatch.setattr(replays_module, "_QUEUED", 2)
     monkeypatch.setattr(replays_module, "_WAITING", 1)
     found = graded(submissions, tmp_path, Replays(local_executor(Known(known), jobs=1), tmp_path / "new"))
@@ -139,7 +139,7 @@ def test_one_submission_of_each_exercise_comes_first(tmp_path: Path, monkeypatch
         order.append(name)
         raise Rejected("damaged archive", "It is empty.")
 
-    monkeypatch.setattr(grade_module, "parse_submission", read)
+    monkeypatch.setattr(judge_module, "parse_submission", read)
     for student in ("ada", "bob", "cleo"):
         for exercise in ("huge_lr", "a3"):
             (tmp_path / f"{student}_{exercise}.tar.gz").write_bytes(b"")

@@ -25,7 +25,7 @@ from sandbox_marks import needs_sandbox
 
 from grader.grade import score_folder
 from grader.intake.archive import Rejected
-from grader.intake.handed_in import FolderContent, HandedIn, Sender, platform_of, read_folder
+from grader.intake.folder import FolderContent, HandedIn, Sender, platform_of, read_folder
 from grader.intake.submission import parse_submission
 from grader.intake.times import Times, read_times
 from grader.report.pages import arrival_words, render_class_page

@@ -12,7 +12,7 @@ from made_up_class import make_row, scores_of
 from grader.cli import cli
 from grader.course.decisions import Decision, apply_decisions, load_decisions
 from grader.course.review import decide, find_open_items
-from grader.intake.handed_in import read_folder
+from grader.intake.folder import read_folder
 from grader.report.gradebook import export
 from grader.report.pages import render_submission
 from grader.score.identity import compare_rows, find_left_out, identify, is_unseen, name_student

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 from grading import evidence
-from made_up_class import make_exhibits, make_row
+from made_up_class import make_attachments, make_row
 
 from grader.cli import cli
 from grader.report.pages import render_submission
@@ -50,10 +50,12 @@ def test_who_changed_another_place_is_told_where_the_cause_is() -> None:
 
 def test_a_students_page_has_no_question(tmp_path: Path) -> None:
     row = make_row("ada_steep", "ada", "steep", {})
-    exhibits = replace(make_exhibits(row.submission), questions=(Question(asks="Why <so>?", answer="Because & so."),))
-    assert "Why &lt;so&gt;?" in render_submission(row, exhibits)
+    attachments = replace(
+        make_attachments(row.submission), questions=(Question(asks="Why <so>?", answer="Because & so."),)
+    )
+    assert "Why &lt;so&gt;?" in render_submission(row, attachments)
     out = tmp_path / "reports"
-    write_reports(Scores(provenance={}, submissions=(row,)), {row.submission: exhibits}, out)
+    write_reports(Scores(provenance={}, submissions=(row,)), {row.submission: attachments}, out)
     assert "Ask in person" in (out / "ada_steep.html").read_text()
     assert CliRunner().invoke(cli, ["export", "--format", "pages", "--out", str(out)]).exit_code == 0
     page = (out / "export/pages/ada.html").read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import edit, mistake, run_command, succeed
 
-from grader.score.canaries import reference_report
+from grader.score.self_test import reference_report
 from harness.recipes.catalogue import load_recipe
 
 PRACTICE = (str(Path(sys.executable).with_name("grader")), "practice")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from made_up_class import RUBRIC, make_exhibits, make_row
+from made_up_class import RUBRIC, make_attachments, make_row
 from page_reader import Page
 
 from grader.course.export import ExportOptions, Format, run_export
@@ -71,7 +71,7 @@ def told(text: str) -> set[str]:
 def out(tmp_path: Path) -> Path:
     row = every_check_lost("ada_1_2_ada_a1", "ada")
     scores = Scores(provenance={}, submissions=(row,), schedule=SCHEDULE)
-    write_reports(scores, {row.submission: make_exhibits(row.submission)}, tmp_path / "reports")
+    write_reports(scores, {row.submission: make_attachments(row.submission)}, tmp_path / "reports")
     return tmp_path / "reports"
 
 
@@ -193,7 +193,7 @@ def test_who_has_an_extension_sees_nothing_before_it_is_over(tmp_path: Path) -> 
     late = LatePolicy(points_per_day=10, grace_minutes=15, extensions={"Bob": datetime(2026, 11, 20)})
     rows = (every_check_lost("ada_a1", "ada"), every_check_lost("bob_a1", "bob"))
     scores = Scores(provenance={}, submissions=rows, schedule=SCHEDULE.model_copy(update={"late": late}))
-    write_reports(scores, {row.submission: make_exhibits(row.submission) for row in rows}, tmp_path / "reports")
+    write_reports(scores, {row.submission: make_attachments(row.submission) for row in rows}, tmp_path / "reports")
     over = datetime(2026, 11, 19, 23, 15, tzinfo=UTC)
     for now, found in ((TIMES["solution"], set()), (over - timedelta(seconds=1), set()), (over, EVERY)):
         exported(tmp_path / "reports", "pages", now)

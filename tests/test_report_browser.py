@@ -9,7 +9,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
-from test_report_pages import hostile_exhibits, hostile_row
+from test_report_pages import hostile_attachments, hostile_row
 
 from grader.report.write import write_reports
 from grader.score.verdict import Scores
@@ -22,10 +22,10 @@ ROWS = (HOSTILE, *made_up_class(SIZE)[0].submissions)
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the reports of a large class, and of one submission in which everything is hostile."""
-    exhibits = dict(list(made_up_class(SIZE)[1].items())[:4])
-    exhibits[HOSTILE.submission] = hostile_exhibits()
+    attachments = dict(list(made_up_class(SIZE)[1].items())[:4])
+    attachments[HOSTILE.submission] = hostile_attachments()
     out = tmp_path_factory.mktemp("reports")
-    write_reports(Scores(provenance={}, submissions=ROWS), exhibits, out, titles=TITLES)
+    write_reports(Scores(provenance={}, submissions=ROWS), attachments, out, titles=TITLES)
     return out
 
 

@@ -12,8 +12,8 @@ from courses import write_course
 from made_up_class import make_row
 
 from grader.cli import cli
-from grader.intake.handed_in import Arrival
-from grader.report.items import items, matrix
+from grader.intake.folder import Arrival
+from grader.report.class_statistics import items, matrix
 from grader.report.pages import render_class_page
 from grader.report.write import write_reports
 from grader.score.verdict import Scores, SubmissionScore

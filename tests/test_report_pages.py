@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_class, make_exhibits, make_row, scores_of
+from made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_class, make_attachments, make_row, scores_of
 from page_reader import Page
 
-from grader.intake.handed_in import Arrival
+from grader.intake.folder import Arrival
 from grader.report.pages import hardest, lost_checks, means, render_class_page, render_submission, when_chart
 from grader.report.text import MARKER
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import (
-    Exhibits,
+    Attachments,
     Flag,
     Lateness,
     Measurement,
@@ -35,11 +35,11 @@ SCORES, EXHIBITS = made_up_class(40)
 ROWS = {row.submission: row for row in SCORES.submissions}
 REJECTED = next(row for row in SCORES.submissions if row.status == "rejected")
 DECIDED = next(row for row in SCORES.submissions for one in row.criteria.values() for check in one.checks if check.rule)
-SHOWN = make_exhibits("s")
+SHOWN = make_attachments("s")
 
 
-def page_of(row: SubmissionScore, exhibits: Exhibits | None = None, title: str = "A title") -> Page:
-    return Page(render_submission(row, exhibits, title=title, provenance={"grader": __version__}))
+def page_of(row: SubmissionScore, attachments: Attachments | None = None, title: str = "A title") -> Page:
+    return Page(render_submission(row, attachments, title=title, provenance={"grader": __version__}))
 
 
 def hostile_row() -> SubmissionScore:
@@ -58,8 +58,8 @@ def hostile_row() -> SubmissionScore:
     )
 
 
-def hostile_exhibits() -> Exhibits:
-    return Exhibits(
+def hostile_attachments() -> Attachments:
+    return Attachments(
         submission=HOSTILE,
         broken_source=f"a = 1\n{HOSTILE}\n",
         fixed_source=f"a = 2\n# {HOSTILE}\n\x00\u2028'''{HOSTILE}",
@@ -77,7 +77,9 @@ def pages() -> dict[str, str]:
         "class": "".join(render_class_page(SCORES)),
         "class of nobody": "".join(render_class_page(Scores(provenance={}, submissions=()))),
         "hostile class": "".join(render_class_page(hostile)),
-        "hostile": render_submission(hostile_row(), hostile_exhibits(), title=HOSTILE, provenance={"warning": HOSTILE}),
+        "hostile": render_submission(
+            hostile_row(), hostile_attachments(), title=HOSTILE, provenance={"warning": HOSTILE}
+        ),
     }
     for row in SCORES.submissions[:17]:
         found[row.submission] = render_submission(
@@ -136,7 +138,7 @@ def test_the_same_scores_give_the_same_bytes_without_torch() -> None:
         "print(''.join(render_class_page(s)))\n"
         "for row in s.submissions:\n"
         "    print(render_submission(row, e.get(row.submission), provenance=s.provenance))\n"
-        "print(render_submission(hostile_row(), hostile_exhibits()))\n"
+        "print(render_submission(hostile_row(), hostile_attachments()))\n"
         "assert not {'torch', 'numpy'} & set(sys.modules)\n"
     )
     outputs = set()

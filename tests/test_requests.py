@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from made_up_class import changed, make_exhibits, make_row
+from made_up_class import changed, make_attachments, make_row
 from reviewing import reviewing
 from test_review import ask, links
 
@@ -28,7 +28,7 @@ def row() -> SubmissionScore:
 
 def mail(about: str, why: str, *, quoted: bool = False) -> str:
     """Return the form of ada's page, filled in, in a mail."""
-    page = render_submission(row(), make_exhibits("ada_huge_lr"))
+    page = render_submission(row(), make_attachments("ada_huge_lr"))
     assert "explanation.form" in page, "the name of each check is on the page"
     form = html.unescape(re.findall(r"(?s)-- regrade request --.*?-- end of request --", page)[0])
     text = f"Dear all,\n{form}\nYours, Ada\n".replace("about: ", f"about: {about}").replace("why: ", f"why: {why}")

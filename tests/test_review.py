@@ -24,7 +24,7 @@ from grader.course import review_page
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.course.review import decide, find_open_items
 from grader.course.review_page import ReviewServer
-from grader.intake.handed_in import Arrival
+from grader.intake.folder import Arrival
 from grader.report.write import check_reports_folder, write_reports
 from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import SCORES, SubmissionScore, open_check, read_scores, scores_json

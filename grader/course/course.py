@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from grader.course.late import AttemptRule
+from grader.course.lateness import AttemptRule
 from grader.course.roster import EVERY, read_roster
 from grader.report.text import count_noun
 from grader.score.identity import Student

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from grader.score.canaries import reference_report
+from grader.score.self_test import reference_report
 from harness.recipes.cases import Case
 from harness.recipes.catalogue import SUITE, Catalogue, load_recipe
 from harness.recipes.known_edits import known_fixes, load_shared_edits

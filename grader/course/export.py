@@ -18,6 +18,7 @@ from grader.course.course import read_course
 from grader.course.log import note
 from grader.private import path_beside, private_files, write_private
 from grader.report import platforms
+from grader.report.class_statistics import ITEM_COLUMNS, item_cells, items, matrix
 from grader.report.excerpts import own_work
 from grader.report.gradebook import (
     cell,
@@ -29,7 +30,6 @@ from grader.report.gradebook import (
     pseudonymous,
     students_of,
 )
-from grader.report.items import ITEM_COLUMNS, item_cells, items, matrix
 from grader.report.pages import render_student, render_submission
 from grader.report.standing import standings
 from grader.report.text import MARKER, clip, file_stem

@@ -18,7 +18,7 @@ from grader.course.course import COURSE, read_course
 from grader.course.kit import LEGAL
 from grader.course.lock import Handout, lock_path
 from grader.course.roster import with_roster_flags
-from grader.intake.handed_in import HandedIn, read_folder
+from grader.intake.folder import HandedIn, read_folder
 from grader.judge import Refuse, judge_files
 from grader.progress import ProgressBar
 from grader.report.gradebook import check_words, csv_bytes

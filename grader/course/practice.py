@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.intake.handed_in import read_folder
+from grader.intake.folder import read_folder
 from grader.judge import judge_files
 from grader.progress import shown_progress
 from grader.report.text import file_stem
@@ -60,7 +60,7 @@ def practise(exercise: str, work: Path) -> int:
             (score,) = judge_files(read_folder(packed.path.parent).files, grading, progress)
     row = replace(score.row, arrival=None)  # the time of a scratch file
     scores = Scores(provenance=provenance_of(options), submissions=(row,))
-    write_reports(scores, {row.submission: score.exhibits}, options.out, titles={exercise: found.title})
+    write_reports(scores, {row.submission: score.attachments}, options.out, titles={exercise: found.title})
     note_progress(work / exercise, score=row.total, revealed=True)
     console = Console(markup=False, highlight=False, soft_wrap=True)
     _show(console, row)

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 import click
 
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
-from grader.course.late import with_lateness
+from grader.course.lateness import with_lateness
 from grader.course.requests import RegradeRequest, read_requests
 from grader.course.review import OpenItem, decide, find_open_items, items_of, row_key, seen_of, undo
 from grader.private import write_private

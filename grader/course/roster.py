@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from grader.intake.handed_in import Sender
+from grader.intake.folder import Sender
 from grader.score.identity import OTHER_NAME, OTHER_SEED, STRANGER, Student, fits, letters_of, look
 from grader.score.verdict import Flag, RowStatus, SubmissionScore
 from harness.errors import UserError, printable

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from grader.course.course import Assignment, Course
-from grader.course.late import choose_attempt, with_lateness
+from grader.course.lateness import choose_attempt, with_lateness
 from grader.course.lock import Handout
 from grader.course.roster import with_groups, with_missing, with_roster_flags
 from grader.score.identity import Student, compare_rows

@@ -20,7 +20,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import ValidationError
 
-from grader.intake.handed_in import HandedIn
+from grader.intake.folder import HandedIn
 from grader.intake.submission import Submission
 from grader.progress import ProgressBar
 from grader.replay.replay import Replay

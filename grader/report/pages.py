@@ -11,7 +11,7 @@ from typing import get_args
 from markupsafe import Markup
 
 from grader.replay.replay import JsonNumber
-from grader.report.items import ITEM_COLUMNS, People, item_cells, items, matrix
+from grader.report.class_statistics import ITEM_COLUMNS, People, item_cells, items, matrix
 from grader.report.markdown import shown_report
 from grader.report.standing import StudentStanding
 from grader.report.text import (
@@ -30,7 +30,7 @@ from grader.report.text import (
 from grader.score.identity import SAME_STUDENT, own_flags
 from grader.score.schedule import Schedule, local_time
 from grader.score.similarity import NOTHING_ALIKE, Likeness, groups_of
-from grader.score.verdict import ABSENT, Exhibits, RowStatus, RubricItem, Scores, SubmissionScore, criteria_in
+from grader.score.verdict import ABSENT, Attachments, RowStatus, RubricItem, Scores, SubmissionScore, criteria_in
 from harness.page.charts import WIDE, ChartSource, DrawnLine, LineChart, Mark, make_axis
 from harness.page.run_data import number
 from harness.recipes.personal import login
@@ -351,7 +351,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def render_submission(
     row: SubmissionScore,
-    exhibits: Exhibits | None,
+    attachments: Attachments | None,
     *,
     title: str = "",
     provenance: Facts | None = None,
@@ -360,15 +360,15 @@ def render_submission(
 ) -> str:
     """Return the page as HTML: a pure function, the same bytes for the same input.
 
-    exhibits: what the page shows beside the score; with None it shows the score alone. title: the recipe's.
+    attachments: what the page shows beside the score; with None it shows the score alone. title: the recipe's.
     provenance: the provenance of the whole class; a "warning" in it stands on top. schedule: the dates of the
     assignment; with one, the page says from when a student may have it. work: on a page for a student in its stead,
     the sections with what was handed in.
     """
     row = replace(row, flags=own_flags(row))
-    exhibits = exhibits or Exhibits(submission=row.submission)
+    attachments = attachments or Attachments(submission=row.submission)
     facts = {**row.provenance, **(provenance or {})}
-    broken, fixed = exhibits.broken_source, exhibits.fixed_source
+    broken, fixed = attachments.broken_source, attachments.fixed_source
     compared = broken is not None and fixed is not None
     diff = source_diff(broken or "", fixed or "") if compared else None
     kinds = [line[0] for line in diff or ()]
@@ -381,13 +381,13 @@ def render_submission(
             "work": work,
             "title": title,
             "warning": facts.get("warning"),
-            "exhibits": exhibits,
+            "attachments": attachments,
             "findings": [
                 (clip(one.caption, 200), _cells([one.columns], 60)[0], _cells(one.rows[:200], 400))
-                for one in exhibits.findings
+                for one in attachments.findings
             ],
             "lost": lost_points(row),
-            "questions": exhibits.questions,
+            "questions": attachments.questions,
             "request": _request_form(row) if row.criteria and row.submission.isprintable() else "",
             "diff": diff,
             "removed": kinds.count("-"),
@@ -398,9 +398,9 @@ def render_submission(
                     clip(one.name, 300), format_measurement(one.value), clip(one.wanted, 200),
                     pill("met", "good") if one.good else pill("not met", "bad"),
                 )
-                for one in exhibits.measurements
+                for one in attachments.measurements
             ],
-            "report": None if exhibits.report is None else shown_report(exhibits.report),
+            "report": None if attachments.report is None else shown_report(attachments.report),
             "provenance": fact_rows(facts),
         },
         pictures=True,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.intake.handed_in import NO_ARCHIVE, FolderContent
+from grader.intake.folder import NO_ARCHIVE, FolderContent
 from grader.report.gradebook import GRADEBOOK
 from grader.report.write import INDEX
 from grader.score.identity import STRANGER, find_left_out

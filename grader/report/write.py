@@ -11,12 +11,12 @@ from pathlib import Path
 
 from grader.private import private_files, set_rights
 from grader.progress import ProgressBar
+from grader.report.class_statistics import People
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
-from grader.report.items import People
 from grader.report.pages import render_class_page, render_similar_page, render_submission
 from grader.report.text import MARKER, file_stem
 from grader.score.similarity import NOTHING_ALIKE, Likeness
-from grader.score.verdict import SCORES, Exhibits, Scores, scores_json
+from grader.score.verdict import SCORES, Attachments, Scores, scores_json
 from harness.errors import UserError, name_place, printable
 from harness.files import scratch_path
 
@@ -29,7 +29,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2(2)
 
 def write_reports(
     scores: Scores,
-    exhibits: Mapping[str, Exhibits],
+    attachments: Mapping[str, Attachments],
     out: Path,
     *,
     titles: Mapping[str, str] | None = None,
@@ -39,7 +39,7 @@ def write_reports(
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
-    exhibits: what the page of each submission shows beside the score. titles: the title of each recipe. people: name
+    attachments: what the page of each submission shows beside the score. titles: the title of each recipe. people: name
     and section of students, by login. likeness: what `similar.html` shows, which is written if something is alike.
     The same input gives the same bytes. Whatever stops this leaves the earlier reports as they were. Raises
     `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
@@ -57,7 +57,7 @@ def write_reports(
             for row in scores.submissions:
                 html = render_submission(
                     row,
-                    exhibits.get(row.copy_of or row.submission),
+                    attachments.get(row.copy_of or row.submission),
                     title=titles.get(row.recipe, ""),
                     provenance=scores.provenance,
                     schedule=scores.schedule,

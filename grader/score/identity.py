@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from grader.intake.handed_in import Sender, platform_of
+from grader.intake.folder import Sender, platform_of
 from grader.score.verdict import Flag, SubmissionScore
 from harness.errors import printable
 from harness.recipes.personal import login
@@ -25,7 +25,7 @@ ODD_NAME = "odd name"
 SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED = "same student", "look alike", "similar", "other seed"
 ABOUT_OTHERS = (SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED)
 
-# What a platform that `grader.intake.handed_in` does not know puts before a file's name ends with a character that few
+# What a platform that `grader.intake.folder` does not know puts before a file's name ends with a character that few
 # logins have, or with a number of the platform's.
 _BEFORE = re.compile(r"(.*[^\w.@+-]|(.*[_-])?\d+_([a-z]+_)*)?", re.DOTALL)
 _LOST = str.maketrans("", "", "&'`")  # Moodle takes them out of a file's name

@@ -12,14 +12,14 @@ from grader.score.evidence import Evidence, evidence_of, same_as_reference
 from grader.score.explanation import judge_explanation
 from grader.score.fix import judge_fix
 from grader.score.gates import limits_of, with_gates
-from grader.score.measured import measurements
+from grader.score.measurements import measurements
 from grader.score.oral import oral_card
 from grader.score.reproducibility import judge_reproducibility, trusted_log
 from grader.score.verdict import (
     CRITERIA,
+    Attachments,
     Criterion,
     CriterionScore,
-    Exhibits,
     Flag,
     Gate,
     RubricItem,
@@ -45,7 +45,7 @@ class Score:
     """One row of `scores.json`, and what the page of the submission shows beside it."""
 
     row: SubmissionScore
-    exhibits: Exhibits
+    attachments: Attachments
 
 
 def score_submission(
@@ -75,7 +75,7 @@ def score_submission(
         score_evidence(evidence, weights), flags, facts,
         sandboxed=sandboxed, limits=tuple(limits_of(evidence.recipe, weights.gates)),
     )  # fmt: skip
-    return Score(row, exhibits_of(submission.name, evidence))
+    return Score(row, attachments_of(submission.name, evidence))
 
 
 def scored_row(
@@ -127,7 +127,7 @@ def score_as_unread(
         flags=(),
         provenance={},
     )
-    return Score(row, Exhibits(submission=name))
+    return Score(row, Attachments(submission=name))
 
 
 def ignored_flags(ignored: Sequence[str]) -> tuple[Flag, ...]:
@@ -191,9 +191,9 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
     return tuple(flags)
 
 
-def exhibits_of(name: str, evidence: Evidence) -> Exhibits:
+def attachments_of(name: str, evidence: Evidence) -> Attachments:
     """Return what the page shows beside the score."""
-    return Exhibits(
+    return Attachments(
         submission=name,
         broken_source=sys.intern(evidence.recipe.broken_source()),  # one string for a class
         fixed_source=evidence.source,

@@ -22,7 +22,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from grader.intake.handed_in import Arrival
+from grader.intake.folder import Arrival
 from grader.replay.replay import JsonNumber
 from grader.score.schedule import Schedule
 from harness.errors import UserError
@@ -346,7 +346,7 @@ class Question:
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
-class Exhibits:
+class Attachments:
     """Everything the page of one submission shows beside its score. All text is the student's own: untrusted.
 
     answer_file: the name of the file if the answer is one file; then `fixed_source` is its text, and `findings` are

@@ -6,7 +6,7 @@ Twins make the same first impression and have different causes. A decoy is a hea
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from grader.score.measured import has_learnt
+from grader.score.measurements import has_learnt
 from grader.selfcheck.guide import MADE, SILENT, parts_of
 from grader.selfcheck.runs import Runs, SubjectChecks, request_of
 from grader.selfcheck.seeds import MORE_SEEDS

@@ -10,8 +10,8 @@ from rich.markdown import Markdown
 
 from grader.replay.replays import default_folder
 from grader.sandbox import sandbox_problem
-from grader.score.canaries import canary_problem, canary_requests
-from grader.score.measured import load_band, load_bands
+from grader.score.measurements import load_band, load_bands
+from grader.score.self_test import self_test_problem, self_test_requests
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights
 from grader.selfcheck.calibration import Calibration, Section, calibration_path, recipe_section
 from grader.selfcheck.cases import decoy_problems, pair_fixes, silence_problems, silent_reasons, twin_problems
@@ -81,11 +81,11 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         if not options.only and (options.solutions / CASES).is_file():
             sections.append(_cases_section(load_cases(options.solutions), wanted, options, runs))
         answers = AnswerGrader(runs.replayer, default_folder(), jobs=options.jobs)
-        canaries = {item.id: answers.canary_problem(item) for item in found if isinstance(item, FileExercise)}
-    if canaries:
-        rows = [(id, problem or "right") for id, problem in canaries.items()]
-        wrong = list(filter(None, canaries.values()))
-        sections.append(Section("Answers", (), ("exercise", "canaries"), rows, wrong))
+        self_tests = {item.id: answers.self_test_problem(item) for item in found if isinstance(item, FileExercise)}
+    if self_tests:
+        rows = [(id, problem or "right") for id, problem in self_tests.items()]
+        wrong = list(filter(None, self_tests.values()))
+        sections.append(Section("Answers", (), ("exercise", "self-tests"), rows, wrong))
     command = f"grader selfcheck --seeds {options.seeds}{' --write' if options.write else ''}"
     text = page(sections, command)
     console = Console(highlight=False)
@@ -131,7 +131,7 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
     wrong = fix_problems([fix for plan in plans for fix in plan.fixes], runs)
     # The grader finds its recipes by name: those of another folder it does not know.
     graded = [plan.recipe for plan in plans] if options.exercises == EXERCISES else []
-    unfit = _canary_problems(graded, runs)
+    unfit = _self_test_problems(graded, runs)
     for plan in plans:
         own = [item for item in seed_runs if item.recipe.id == plan.recipe.id]
         found = _calibration(plan, own, [wrong[fix] for fix in plan.fixes], unfit.get(plan.recipe.id, ""))
@@ -157,18 +157,19 @@ def _plan(recipe: Recipe, measured: MeasuredOutcomes | None, options: SelfcheckO
     return _Plan(recipe, measured.trips, stored, measured.alarms, *known_fixes(recipe, options.solutions))
 
 
-def _canary_problems(recipes: Sequence[Recipe], runs: Runs) -> Mapping[str, str]:
+def _self_test_problems(recipes: Sequence[Recipe], runs: Runs) -> Mapping[str, str]:
     """Return what is wrong with the reference solution of each recipe when it is graded, or ""."""
-    wanted = {recipe: canary_requests(recipe) for recipe in recipes}
+    wanted = {recipe: self_test_requests(recipe) for recipe in recipes}
     made = runs.replays("reference solutions", chain.from_iterable(wanted.values()))
     weights = load_weights(DEFAULT_RUBRIC)
     return {
-        recipe.id: canary_problem(recipe, [made[item] for item in items], weights) for recipe, items in wanted.items()
+        recipe.id: self_test_problem(recipe, [made[item] for item in items], weights)
+        for recipe, items in wanted.items()
     }
 
 
 def _calibration(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], unfit: str) -> Calibration:
-    """Return what was measured; `judged` holds a problem or "" for each known edit, `unfit` for the canaries."""
+    """Return what was measured; `judged` holds a problem or "" for each known edit, `unfit` for the self-tests."""
     recipe = plan.recipe
     quantities = [
         quantity_of(item, symptom) for item in own for symptom in (*item.recipe.symptoms, *item.recipe.observations)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, own_settings
 from grader.score.behaviour import OWN_BEHAVIOUR, comparison_of, sound_programs
-from grader.score.canaries import own_evidence
 from grader.score.fix import CORRECT, MASKED, MINIMAL, checks_requests, further_requests, judge_fix
+from grader.score.self_test import own_evidence
 from grader.score.verdict import RubricItem
 from grader.selfcheck.runs import Runs, request_of
 from harness.behaviour.compare import Behaviour

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from grader.replay.request import Request, Role, own_settings
 from grader.score.behaviour import break_requests, sound_programs, sound_requests
-from grader.score.measured import load_band
+from grader.score.measurements import load_band
 from grader.selfcheck.guide import leads
 from grader.selfcheck.runs import Runs, request_of
 from harness.behaviour.sound import encode

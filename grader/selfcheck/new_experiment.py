@@ -29,7 +29,7 @@ from grader.replay.data import HELDOUT_FOLDER
 from grader.replay.replay import Replay
 from grader.sandbox import sandbox_problem
 from grader.score.evidence import same_bytes
-from grader.score.measured import has_learnt
+from grader.score.measurements import has_learnt
 from grader.selfcheck.runs import SubjectChecks, open_runs, request_of
 from harness.checks import check_names, load_check
 from harness.data import DATASETS, DataForm

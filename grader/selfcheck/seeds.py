@@ -17,7 +17,7 @@ from typing import NamedTuple
 from grader.replay.replay import Replay
 from grader.replay.request import Request
 from grader.score.evidence import same_bytes
-from grader.score.measured import BANDS, Band, load_bands
+from grader.score.measurements import BANDS, Band, load_bands
 from grader.selfcheck.calibration import Quantity, trip_differences
 from grader.selfcheck.runs import Runs, SubjectChecks, request_of
 from grader.syntax.edit_size import changed_areas
@@ -43,7 +43,9 @@ _ROUND_TO = 0.01
 # If every known run reads all held-out examples right, another right fix may still miss one in a hundred: of 300
 # examples, the rule of three allows three.
 _NARROWEST = 0.01
-_HEAD = "# Measured by grader selfcheck --write; grader/score/measured.py explains the figures.\nformat_version = 1\n"
+_HEAD = (
+    "# Measured by grader selfcheck --write; grader/score/measurements.py explains the figures.\nformat_version = 1\n"
+)
 # Every check is made with the recipe's own seed and with these two; those that a break trips, and all checks of the
 # healthy experiment, with further seeds, too.
 MORE_SEEDS = (7, 1001)

@@ -1,4 +1,4 @@
-"""Grade the answers that are one file: canaries first, then each distinct text once, several side by side."""
+"""Grade the answers that are one file: self-tests first, then each distinct text once, several side by side."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from grader.replay.replays import Cache
 from grader.replay.request import code_and_machine_hash
 from grader.sandbox import SandboxStopped
 from grader.score.scoring import Score, ignored_flags, score_as_unjudged, scored_row
-from grader.score.verdict import Exhibits, total_of
+from grader.score.verdict import Attachments, total_of
 from grader.written.decision_tree import judge_tree, reference_text
 from grader.written.derivation import judge_derivation
 from grader.written.judgement import Judgement, RunCommand, with_points
@@ -27,16 +27,16 @@ from harness.written.exercise import DecisionTree, Derivation, FileExercise, stu
 
 def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Score:
     """Return the row of an answer and what its page shows; the row is not judged if the grader failed on it."""
-    exhibits = Exhibits(
+    attachments = Attachments(
         submission=answer.name, fixed_source=answer.text, answer_file=answer.exercise.file, findings=judgement.findings
     )
     exercise, student = answer.recipe, answer.student
     if judgement.fault:
-        return Score(score_as_unjudged(answer, judgement.fault).row, exhibits)
+        return Score(score_as_unjudged(answer, judgement.fault).row, attachments)
     flags = (*judgement.flags, *ignored_flags(answer.ignored))
     criteria = with_points(judgement, exercise)
     row = scored_row(answer.name, student, exercise, answer.sha256, criteria, flags, {}, sandboxed=sandboxed)
-    return Score(row, exhibits)
+    return Score(row, attachments)
 
 
 def solution(exercise: FileExercise) -> str:
@@ -68,7 +68,7 @@ class AnswerGrader:
     def grade(self, answers: Sequence[Answer], progress: ProgressBar) -> list[Score]:
         """Return the score of each answer; the progress counts distinct texts."""
         problems = {
-            item.id: self.canary_problem(item)
+            item.id: self.self_test_problem(item)
             for item in {answer.exercise.id: answer.exercise for answer in answers}.values()
         }
         scores = []
@@ -95,7 +95,7 @@ class AnswerGrader:
             pool.shutdown(cancel_futures=True)
         return scores
 
-    def canary_problem(self, exercise: FileExercise) -> str:
+    def self_test_problem(self, exercise: FileExercise) -> str:
         """Return why an exercise cannot be graded here, or "": the reference must earn 100, the stub nothing."""
         wrong = f"{exercise.id} cannot be graded here"
         try:

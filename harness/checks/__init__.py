@@ -10,12 +10,12 @@ In a test of your own project, `assert_sound(Training(model, optimizer, loss_fn,
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from harness.checks.core.child import run_checks
 from harness.checks.core.finding import Check, Finding, LogLimit, Outcome
 from harness.checks.core.library import check_names, load_check, make_check, mechanism_checks
 
-if TYPE_CHECKING:  # both need torch, which takes a second or two to import
+if TYPE_CHECKING:
     from harness.checks.core.assertion import NotChecked, assert_sound
+    from harness.checks.core.child import run_checks
     from harness.checks.core.training import Training
 
 __all__ = [
@@ -32,11 +32,12 @@ __all__ = [
     "mechanism_checks",
     "run_checks",
 ]
-_NEED_TORCH = {"NotChecked": "assertion", "assert_sound": "assertion", "Training": "training"}
+# Torch takes a second or two to import, and the child is a program of its own, which nothing may import before it runs.
+_WHEN_ASKED = {"NotChecked": "assertion", "assert_sound": "assertion", "Training": "training", "run_checks": "child"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs torch when it is asked for."""
-    if name not in _NEED_TORCH:
+    """Import some names when they are asked for."""
+    if name not in _WHEN_ASKED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"harness.checks.core.{_NEED_TORCH[name]}"), name)
+    return getattr(importlib.import_module(f"harness.checks.core.{_WHEN_ASKED[name]}"), name)

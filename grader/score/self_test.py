@@ -17,7 +17,7 @@ from grader.replay.request import Request, check_request, trusted_requests
 from grader.score.behaviour import break_requests
 from grader.score.evidence import Evidence
 from grader.score.explanation import places_of_causes
-from grader.score.measured import load_band, measurements
+from grader.score.measurements import load_band, measurements
 from grader.score.scoring import score_evidence
 from grader.score.verdict import Weights, total_of
 from grader.syntax.plain_edit import plain_edit
@@ -34,10 +34,10 @@ from harness.submission.report import AREAS, RIVALS
 
 SignalPlace = tuple[str, int]  # a signal, and a step or an epoch
 _PREFERRED = ("val_accuracy", "val_loss", "loss")
-_CANARIES = ("The broken run", "The reference run", "The repeated reference run", "The checks")
+_RUNS_OF_SELF_TEST = ("The broken run", "The reference run", "The repeated reference run", "The checks")
 
 
-def canary_requests(recipe: Recipe) -> tuple[Request, ...]:
+def self_test_requests(recipe: Recipe) -> tuple[Request, ...]:
     """Return the broken run, the reference fix, the reference fix run as a student's experiment is, and its checks.
 
     Then come the behaviours of the reference fix and of each single break.
@@ -47,14 +47,14 @@ def canary_requests(recipe: Recipe) -> tuple[Request, ...]:
     return broken, reference, repeated, check_request(reference), *break_requests(reference).values()
 
 
-def canary_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weights) -> str:
-    """Return what went wrong with the canaries of a recipe, as a sentence, or "".
+def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weights) -> str:
+    """Return what went wrong with the self-tests of a recipe, as a sentence, or "".
 
-    replays: those of `canary_requests`, in that order. The third repeats the reference fix as a student's experiment is
+    replays: as `self_test_requests` orders them. The third repeats the reference fix as a student's experiment is
     run, so that the score compares two runs.
     """
     broken, reference, repeated, made, *behaviours = replays
-    names = [*_CANARIES, *("A behaviour" for _ in behaviours)]
+    names = [*_RUNS_OF_SELF_TEST, *("A behaviour" for _ in behaviours)]
     for what, replay in zip(names, replays, strict=True):
         if replay.status != "OK":
             return f"{what} of {recipe.id} failed here ({replay.message}); grader doctor may say why."

@@ -12,14 +12,14 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from grader.score.scoring import Score
-from grader.score.verdict import Criteria, Criterion, CriterionScore, Exhibits, SubmissionScore
+from grader.score.verdict import Attachments, Criteria, Criterion, CriterionScore, SubmissionScore
 from harness.errors import name_place
 
 _CRITERIA = TypeAdapter(dict[Criterion, CriterionScore])
 
 
-class KeptExhibits(Mapping[str, Exhibits]):
-    """The exhibits of each submission, and the criteria of its row, in a temporary file.
+class KeptAttachments(Mapping[str, Attachments]):
+    """The attachments of each submission, and the criteria of its row, in a temporary file.
 
     Those of a large class would fill the memory. The file has no name, so it is gone when the process ends, and nobody
     else can write to it.
@@ -38,7 +38,7 @@ class KeptExhibits(Mapping[str, Exhibits]):
         with name_place(Path(tempfile.gettempdir())):
             start = self._file.seek(0, os.SEEK_END)
             size = self._file.write(_CRITERIA.dump_json({**score.row.criteria}))
-            pickle.dump(score.exhibits, self._file)
+            pickle.dump(score.attachments, self._file)
             self._file.flush()
         self._places[score.row.submission] = start + size
         return replace(score.row, criteria=_KeptCriteria(self, start, size)) if score.row.criteria else score.row
@@ -52,9 +52,9 @@ class KeptExhibits(Mapping[str, Exhibits]):
         self._file.seek(start)
         return _CRITERIA.validate_json(self._file.read(size))
 
-    def __getitem__(self, submission: str) -> Exhibits:
+    def __getitem__(self, submission: str) -> Attachments:
         self._file.seek(self._places[submission])
-        found: Exhibits = pickle.load(self._file)  # noqa: S301 - this process has written it
+        found: Attachments = pickle.load(self._file)  # noqa: S301 - this process has written it
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -69,7 +69,7 @@ class _KeptCriteria(Mapping[Criterion, CriterionScore]):
 
     __slots__ = ("_kept", "_size", "_start")
 
-    def __init__(self, kept: KeptExhibits, start: int, size: int) -> None:
+    def __init__(self, kept: KeptAttachments, start: int, size: int) -> None:
         self._kept, self._start, self._size = kept, start, size
 
     def __getitem__(self, criterion: Criterion) -> CriterionScore:
