@@ -27,7 +27,7 @@ from grader.score.verdict import SubmissionScore, load_weights
 from grader.score.work_limit import work_limit
 from grader.session import Grading
 from harness.errors import UserError
-from harness.recipes.catalogue import SUITE
+from harness.recipes.catalogue import SUITE, Catalogue
 
 
 class Known(Replayer):
@@ -114,9 +114,9 @@ def test_few_submissions_wait_in_memory_and_each_is_read_once(
     were_read: list[weakref.ref[Submission]] = []
     most_alive = 0
 
-    def read(name: str, data: bytes) -> Submission | Answer:
+    def read(name: str, data: bytes, catalogue: Catalogue) -> Submission | Answer:
         nonlocal most_alive
-        found = parse_submission(name, data)
+        found = parse_submission(name, data, catalogue)
         if isinstance(found, Submission):
             were_read.append(weakref.ref(found))
             most_alive = max(most_alive, sum(one() is not None for one in were_read))
@@ -135,7 +135,7 @@ def test_few_submissions_wait_in_memory_and_each_is_read_once(
 def test_one_submission_of_each_exercise_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
 
-    def read(name: str, data: bytes) -> Submission | Answer:
+    def read(name: str, data: bytes, catalogue: Catalogue) -> Submission | Answer:
         order.append(name)
         raise Rejected("damaged archive", "It is empty.")
 
