@@ -218,7 +218,7 @@ def _make_run(job: dict[str, Any], run: int, ours: socket.socket, forked: bool) 
     if ended is not None:
         problem = ours.recv(4096).decode("utf-8", "replace")
         not_started: watch.Ending = ("XX", None, None, f"the run could not be started: {problem}")
-        ending = not_started if problem else watch.ending_of(os.waitstatus_to_exitcode(ended))
+        ending = not_started if problem else watch.ending_of_code(os.waitstatus_to_exitcode(ended))
     _kill_all()
     return ending, meter.seconds()
 
