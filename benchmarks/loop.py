@@ -88,8 +88,10 @@ def time_training(recipe_id: str, scratch: Path) -> float:
     seconds = []
     for seed in range(4):
         experiment = load_experiment(Path("experiment.py"), recipe.broken_source())
+        folder = scratch / str(seed)
+        folder.mkdir()
         start = perf_counter()
-        train(experiment, data, RunSettings(seed=seed, dataset=recipe.dataset), scratch / str(seed))
+        train(experiment, data, RunSettings(seed=seed, dataset=recipe.dataset), folder)
         seconds.append(perf_counter() - start)
     return median(seconds[1:])
 
