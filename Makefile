@@ -108,8 +108,9 @@ shell: $(RUN)
 #:   make lint | test | test-slow     what a change must pass
 #:   make bench | bench-class | bench-reports | bench-checks
 #:   make gallery                     draw the pictures of docs/curves.md again
+#:   make dist                        build the wheel and its sources in dist/
 .PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable
-.PHONY: bench bench-class bench-reports bench-checks gallery
+.PHONY: bench bench-class bench-reports bench-checks gallery dist
 DEV := $(VENV)/.installed-dev
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
 course = $(if $(COURSE),--course "$(COURSE)") $(if $(ASSIGNMENT),--assignment "$(ASSIGNMENT)")
@@ -186,3 +187,7 @@ bench-checks: $(DEV)
 # Ten runs of one to four seconds each.
 gallery: $(RUN)
 	@$(BIN)/python -m benchmarks.gallery
+
+# CONTRIBUTING.md says what the wheel holds.
+dist: $(DEV)
+	@$(BIN)/python -m build --no-isolation

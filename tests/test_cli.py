@@ -114,7 +114,7 @@ def test_a_terminal_without_unicode_is_no_fault(tmp_path: Path) -> None:
     ],
 )
 def test_output_that_goes_nowhere_is_no_fault(where: str, status: int, said: str, tmp_path: Path) -> None:
-    command = f"{HARNESS[0]} exercises {where}"
+    command = f"set -o pipefail; {HARNESS[0]} exercises {where}"  # the status is that of harness
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == status
     assert done.stderr.startswith(said) if said else done.stderr == ""

@@ -69,7 +69,7 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
 @click.command()
 @_on_a_target
 def triage(**given: Any) -> None:
-    """Make the checks in order, cheapest first.
+    """Make nearly all checks in a fixed order, and say where to look.
 
     SCRIPT.py is a file with the functions of an experiment (load_data, build_model, build_optimizer, build_scheduler,
     prepare_batch, compute_loss, train_step, evaluate) and the constants EPOCHS and BATCH_SIZE. It needs no exercise.

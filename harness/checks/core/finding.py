@@ -54,8 +54,8 @@ class Outcome:
 class Check:
     """A check, as its TOML file describes it.
 
-    `name` is the name of its module, `documentation` the docstring there. `order` sorts the checks, the cheapest and
-    most telling first. `minutes` is an estimate of the time that a person needs to run the check and to read it.
+    `name` is the name of its module, `documentation` the docstring there. `order` sorts the checks: triage makes
+    them in this order. `minutes` is an estimate of the time that a person needs to run the check and to read it.
     """
 
     name: str

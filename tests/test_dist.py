@@ -1,0 +1,173 @@
+"""The wheel: it holds the suite, and its commands work where nothing else of this repository is."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import mistake, run_command, succeed
+
+from grader.course.kit import build_kit
+from grader.replay.request import code_hash
+from grader.score.self_test import reference_report
+from harness import __version__
+from harness.recipes.catalogue import load_recipe
+from harness.recipes.recipe import ROOT
+from harness.recipes.suite import without_make
+from harness.run.provenance import harness_hash
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("make exercises lists them.", "harness exercises lists them."),
+        ("4. make verify BREAK=a WORK='/b c'", "4. harness verify a --work '/b c'"),
+        ("`make submit BREAK=a STUDENT=<your login>` packs", "`harness submit a --student <your login>` packs"),
+        ("give it once (make clean-work BREAK=a YES=1).", "give it once (harness clean-work a --yes)."),
+        ("fetch it again with `make data DATASET=mnist`", "fetch it again with `harness fetch mnist`"),
+        ("make the run again, and make a test", "make the run again, and make a test"),
+        ("`.venv/bin/harness causes` prints it", "`harness causes` prints it"),
+    ],
+)
+def test_commands_of_make_have_a_form_without_it(text: str, typed: str) -> None:
+    assert without_make(text) == typed
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    # As `make dist` builds it, with the setuptools of this environment, so that nothing is downloaded.
+    words: list[str | Path] = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [path.name for path in folder.glob("*.tar.gz")] == [f"trainwreck-{__version__}.tar.gz"]
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the commands of an environment with the wheel and the packages that it needs."""
+    folder = tmp_path_factory.mktemp("installed") / ".venv"
+    venv.create(folder, symlinks=True, with_pip=True)
+    words = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check", wheel)
+    subprocess.run([folder / "bin" / "python", *words], check=True)
+    packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    # The sandbox shows the environment alone, so links and .pth files would lead nowhere.
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if "trainwreck" not in path.name and not (packages / path.name).exists():
+            copy_or_link(path, packages / path.name)
+    return folder / "bin"
+
+
+def copy_or_link(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, copy_function=link)
+    else:
+        link(source, target)
+
+
+def link(source: str | Path, target: str | Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+
+
+@pytest.fixture
+def options(installed: Path, tmp_path: Path) -> dict[str, Any]:
+    """Return where and how commands run: in an empty folder, with empty caches, and without this repository."""
+    (tmp_path / "empty").mkdir()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRAINWRECK"))}
+    environment |= {"XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "80", "NO_COLOR": "1"}
+    return {"cwd": tmp_path / "empty", "env": environment, "program": (str(installed / "harness"),)}
+
+
+@pytest.mark.slow
+def test_it_holds_every_file_of_the_suite(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=True).stdout
+    tracked = [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+    expected = {name for name in tracked if name.startswith(("grader/", "harness/"))}
+    expected |= {
+        f"trainwreck_suite/{name}" for name in tracked if name.startswith(("docs/", "exercises/", "solutions/"))
+    }
+    assert sorted(expected - names) == []
+    of_tests = [name for name in names if name.startswith(("tests/", "benchmarks/", ".")) or "__pycache__" in name]
+    assert of_tests == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("working_sandbox")
+def test_an_exercise_is_made_fixed_handed_in_and_scored_with_it(options: dict[str, Any], installed: Path) -> None:
+    folder = options["cwd"]
+    assert succeed("--version", **options) == f"harness, version {__version__}\n"
+    assert "huge_lr" in succeed("exercises", **options)
+    said = succeed("exercise", "huge_lr", **options)
+    assert "harness verify huge_lr" in said and "make " not in said.replace("make cheap checks", "")
+    workspace = folder / "work" / "huge_lr"
+    prompt = (workspace / "PROMPT.md").read_text()
+    assert "`harness submit huge_lr --student <your login>`" in prompt and "`make" not in prompt
+    assert "Next" in succeed("triage", "huge_lr", **options)
+    recipe = load_recipe("huge_lr")
+    (workspace / "experiment.py").write_text(recipe.healthy_source())
+    assert "Fixed, as far as your machine can tell" in succeed("verify", "huge_lr", **options)
+    logs = [(workspace / "runs" / run / "metrics.log").read_text() for run in ("broken", "fixed")]
+    (workspace / "report.md").write_text(reference_report(recipe, *logs))
+    assert "harness exercises" in succeed("submit", "huge_lr", "--student", "ada", **options)
+
+    grader = options | {"program": (str(installed / "grader"),)}
+    done = run_command("score", "submissions", **grader)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    scores = json.loads((folder / "reports" / "scores.json").read_text())
+    (row,) = scores["submissions"]
+    assert row["criteria"]["fix"]["points"] == 20
+    assert scores["provenance"]["grader"] == __version__ and scores["provenance"]["sandbox"] is True
+    assert scores["provenance"]["harness_sha256"] == harness_hash()
+
+
+@pytest.mark.slow
+def test_it_makes_the_same_kits_and_leaves_the_suite_as_it_is(
+    options: dict[str, Any], installed: Path, tmp_path: Path
+) -> None:
+    grader = options | {"program": (str(installed / "grader"),)}
+    succeed("kit", **grader)
+    build_kit(tmp_path / "ours.tar.gz")
+    assert (options["cwd"] / "kit.tar.gz").read_bytes() == (tmp_path / "ours.tar.gz").read_bytes()
+    python = options | {"program": (str(installed / "python"), "-P", "-c")}
+    code = "from grader.replay.request import code_hash as h; from harness.run.provenance import git_commit as g"
+    assert succeed(f"{code}; print(h(), g())", **python) == f"{code_hash()} None\n"
+    words = ("new-recipe", "a_break", "--experiment", "digits_mlp", "--find", "a", "--replace", "b")
+    assert "use it in a clone of the repository" in mistake(*words, **grader).replace("\n", " ")
+    assert "use it in a clone of the repository" in mistake("selfcheck", "--write", **grader).replace("\n", " ")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("working_sandbox")
+def test_its_sandbox_shows_other_packages_and_no_answer(options: dict[str, Any], installed: Path) -> None:
+    look = """
+import torch
+from pathlib import Path
+place = Path(torch.__file__).parents[1]
+folders = ("grader", "harness/experiments", "trainwreck_suite")
+print(*sorted(p.relative_to(place).as_posix() for f in folders for p in (place / f).rglob("*.*") if p.is_file()))
+"""
+    code = """
+import subprocess, sys
+from grader.replay.replayer import visible_folders
+from grader.sandbox.bubblewrap import hidden_paths, mounts
+words = ["bwrap", "--unshare-all", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+words += mounts(visible_folders(), hidden_paths())
+sys.exit(subprocess.run([*words, sys.executable, "-P", "-c", sys.argv[1]]).returncode)
+"""
+    python = options | {"program": (str(installed / "python"), "-P", "-c")}
+    found = {name for name in succeed(code, look, **python).split() if "__pycache__" not in name}
+    inside = ROOT / "grader" / "replay" / "inside"
+    assert found == {f"grader/replay/inside/{path.name}" for path in inside.glob("*.py")}
