@@ -106,12 +106,14 @@ shell: $(RUN)
 #:   make faults | fuzz               kills and full disks; mutated files
 #:   make test-portable               the same bytes on emulated processors
 #:   make lint | test | test-slow     what a change must pass
+#:   make docs                        build the site of docs/ into site/
 #:   make bench | bench-class | bench-reports | bench-checks
 #:   make gallery                     draw the pictures of docs/curves.md again
 #:   make dist                        build the wheel and its sources in dist/
-.PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable
+.PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable docs
 .PHONY: bench bench-class bench-reports bench-checks gallery dist
 DEV := $(VENV)/.installed-dev
+SITE := $(VENV)/.installed-docs
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
 course = $(if $(COURSE),--course "$(COURSE)") $(if $(ASSIGNMENT),--assignment "$(ASSIGNMENT)")
 # grader exits with 1 if some submissions wait for the instructor. That is no failure of make's.
@@ -119,6 +121,10 @@ UNLESS_OPEN = status=$$?; [ $$status -le 1 ] || exit $$status
 
 $(DEV): $(RUN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+$(SITE): $(RUN)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 grade: $(RUN)
@@ -165,6 +171,11 @@ test: $(DEV)
 
 test-slow: $(DEV)
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m slow
+
+# The browser reads the pages from the disk; the search needs a server.
+docs: $(SITE)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Built site/. To read it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site"
 
 test-portable: $(RUN)
 	@PYTHONPATH=tests $(BIN)/python -m portable_check

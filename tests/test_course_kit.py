@@ -16,6 +16,7 @@ import yaml
 from click.testing import CliRunner
 from commands import snapshot, succeed
 from notebooks import run_notebook
+from page_links import dead_links
 
 from grader.cli import cli
 from grader.course.kit import build_kit, kit_files
@@ -23,6 +24,7 @@ from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import ROOT, KitRecipe, experiment_names, experiment_source, recipe_ids
 from harness.run.provenance import harness_hash
+from harness.student.check_commands import documentation
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 ALL = recipe_ids()
@@ -145,10 +147,11 @@ def test_its_makefile_and_its_project_are_the_students_part_of_ours(texts: dict[
 def test_its_pages_name_only_what_is_there(texts: dict[str, str], files: dict[str, bytes]) -> None:
     verbs = set(re.findall(r"^([a-z][a-z-]*):", texts["Makefile"], re.MULTILINE))
     assert set(re.findall(r"(?:^|`)make ([a-z-]+)", texts["README.md"], re.M)) <= verbs
-    for name, text in texts.items():
-        if name.endswith((".md", ".ipynb")) and name.count("/") < 2:
-            for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
-                assert posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) in files, (name, target)
+    pages = {name: text for name, text in texts.items() if name.endswith((".md", ".ipynb"))}
+    assert list(dead_links(pages, frozenset(files))) == []
+    for name in texts.keys() - {"NOTICE"}:  # it is that of the whole suite
+        assert set(re.findall(r"(?<![\w/.-])docs/[\w-]+\.md", texts[name])) <= files.keys(), name
+    assert files["docs/checks.md"].decode() == documentation()
 
 
 def test_the_listing_names_every_file_but_notebooks_and_the_bytes_are_the_same_anywhere(

@@ -20,7 +20,7 @@ FLOORS = {
     ),
     "grader": (
         "private progress sandbox syntax intake replay score report written session judge course grade doctor selfcheck"
-        " cli __main__"
+        " docs cli __main__"
     ),
 }
 

@@ -24,6 +24,7 @@ from grader.report.write import write_reports
 from grader.score.similarity import NOTHING_ALIKE, Likeness, Work, find_alike, flag_alike, groups_of
 from grader.score.verdict import Scores
 from harness.recipes.catalogue import load_recipe
+from harness.student.check_commands import documentation
 from harness.workspace.workspace import report_template
 
 FOLDER = Path(__file__).parent / "data" / "similar"
@@ -174,8 +175,7 @@ def test_what_everybody_must_write_alike_is_not_similar() -> None:
     snippet = GIVEN[0][GIVEN[0].index("def build_optimizer") :][:400]
     inline = "{run: broken, signal: loss, step: 1, value: 31.84} `torch.optim.SGD(model.parameters(), lr=10.0)`"
     quoted = f"{report_template()}\n{evidence}\n```\n{line}\n{snippet}\n```\n{inline}\n\n{line}\n\n"
-    page = (Path(__file__).parents[1] / "docs" / "checks.md").read_text(encoding="utf-8")
-    ours = "\n\n".join(sorted(re.findall(r"(?m)(?:^[A-Z].*\n)+", page), key=len)[-2:])
+    ours = "\n\n".join(sorted(re.findall(r"(?m)(?:^[A-Z].*\n)+", documentation()), key=len)[-2:])
     assert len(ours) > 400
     assert found(*(work(student, quoted + ours, program) for student in ("ada", "bob"))) == NOTHING_ALIKE
 

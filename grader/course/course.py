@@ -360,10 +360,10 @@ def _describe_assignment(course: Course, one: Assignment, students: Sequence[Stu
         if first.experiment == second.experiment:
             yield f"  {first.id} and {second.id} are one experiment: a diff of the two shows both breaks"
         if any(frozenset((a, b)) in twins for a in first.parts for b in second.parts):
-            yield f"  {first.id} and {second.id} look alike at first (docs/cases.md)"
+            yield f"  {first.id} and {second.id} look alike at first (solutions/cases.toml)"
     for case in cases:
         if len(case.parts) == 2 and not {case.parts, case.parts[::-1]} & {*known.together}:
-            yield f"  {case.id}: nothing proves that its two breaks can be told apart together (docs/cases.md)"
+            yield f"  {case.id}: nothing proves that its two breaks can be told apart together (solutions/cases.toml)"
 
 
 def _particulars(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import re
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from zlib import error as ZlibError
 
@@ -31,6 +31,7 @@ from harness.recipes.recipe import (
 )
 from harness.recipes.suite import PACKAGES, suite_path
 from harness.run.files import EXPERIMENT
+from harness.student.check_commands import documentation
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
 from harness.workspace.workspace import PROMPT
@@ -48,6 +49,8 @@ _STATIC = {
 LEGAL = ("LICENSE", "NOTICE")  # go with every copy
 # For `sha256sum -c`: every file of the kit but notebooks, which Jupyter saves with their outputs.
 LISTING = "kit.sha256"
+# Pages that lie in no folder: they are made from the harness.
+_MADE: Mapping[str, Callable[[], str]] = {"docs/checks.md": documentation}
 _LONG_LINE = 40  # characters from which a line of a solution is not there by chance
 _FOLDER = "trainwreck"  # in the tarball, so its bytes do not depend on where the kit is built
 # What the README of a kit says of make triage.
@@ -206,7 +209,7 @@ def _files_of_every_kit(readme: str) -> dict[str, bytes]:
     files |= {name: (STATIC / source).read_bytes() for name, source in _STATIC.items()}
     files["README.md"] = readme.encode()
     for page in re.findall(r"\]\((docs/[\w.-]+)\)", readme):
-        files[page] = (ROOT / page).read_bytes()
+        files[page] = _MADE[page]().encode() if page in _MADE else (ROOT / page).read_bytes()
         for picture in re.findall(r"!\[.*?\]\(([\w/-]+\.svg)\)", files[page].decode()):
             files[f"docs/{picture}"] = (ROOT / "docs" / picture).read_bytes()
     files |= {name: (ROOT / name).read_bytes() for name in LEGAL}

@@ -20,8 +20,9 @@ from grader.score.identity import SIMILAR, is_unseen, look
 from grader.score.verdict import Flag, SubmissionScore
 from harness.errors import printable
 from harness.recipes.personal import login
-from harness.recipes.recipe import EXERCISES, ROOT
+from harness.recipes.recipe import EXERCISES, ROOT, SOLUTIONS
 from harness.recipes.suite import suite_path
+from harness.student.check_commands import documentation
 from harness.submission.document import count_words
 from harness.submission.report import body_of
 
@@ -292,7 +293,8 @@ def _our_prose() -> frozenset[int]:
     """Return the runs of what students read here: documentation, tasks, hints, sentences that commands print."""
     paths = [path for name in ("*.py", "*.md") for path in suite_path("harness").rglob(name)]
     paths += [*(ROOT / "docs").glob("*.md"), *EXERCISES.glob("*/*.toml"), *EXERCISES.glob("*/*.md"), *ROOT.glob("*.md")]
-    texts = (path.read_text(encoding="utf-8") for path in paths)
+    paths += SOLUTIONS.glob("*/notes.md")  # make reveal shows them
+    texts = [documentation(), *(path.read_text(encoding="utf-8") for path in paths)]
     return frozenset(run for text in texts for run in _Shingles(_REPORT, _SEAM.sub(" ", text), None).runs)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from grader.sandbox import sandbox_problem
+from grader.selfcheck.guide import SILENT
 from grader.selfcheck.runs import open_runs
 from grader.selfcheck.seeds import SeedRuns, measure, measured_path, measured_toml, quantity_of, run_seeds
 from grader.syntax.edit_size import changed_areas
@@ -65,8 +66,9 @@ def write_recipe(
         raise
     logs = [[first.records() for first, _ in side.values()] for side in (own.broken, own.healthy)]
     recipe = draft.model_copy(update={"symptoms": tuple(propose(*logs))})
-    notes = ("Cause.", "Why it looks so.", "Fix.", "What masks it.", "Interview question.")
-    parts = "".join(f"\n**{part}** {PLACEHOLDER}\n" for part in notes)
+    silent = () if tripped else (SILENT,)
+    notes = ("Cause", "Why it looks so", *silent, "Fix", "What masks it", "Interview question")
+    parts = "".join(f"\n**{part}.** {PLACEHOLDER}\n" for part in notes)
     files = {
         folder / "recipe.toml": recipe_toml(recipe),
         folder / "PROMPT.md": f"# {PLACEHOLDER}\n\n{PLACEHOLDER}\n\n**To think about.** {PLACEHOLDER}\n",

@@ -95,10 +95,11 @@ def checks(page: Path | None) -> None:
 
 
 def documentation() -> str:
-    """Return docs/checks.md, from what the checks declare and document."""
+    """Return the page about the checks, from what they declare and document; its links are those of docs/."""
     every = [load_check(name) for name in check_names()]
     glance = [f"- [ ] `{check.command('huge_lr')}` {check.question} {check.minutes:g} min" for check in every]
     introduction = (Path(__file__).parent / "templates" / "checks.md").read_text(encoding="utf-8")
+    introduction = introduction.replace("](../../../docs/", "](")
     return "\n".join([introduction, *glance, *(line for check in every for line in _section(check))]) + "\n"
 
 

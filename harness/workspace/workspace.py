@@ -45,10 +45,10 @@ _HINT_STEP = re.compile(r"^ *Stuck\? .*\n", re.MULTILINE)
 
 
 _TRIAGE_STEP = {
-    "outcomes": "`make triage BREAK={exercise}{work}` makes cheap checks and says where to look; `docs/checks.md`"
-    " explains them.",
-    "figures": "`make triage BREAK={exercise}{work}` shows what cheap checks measure. You decide what that means;"
-    " `docs/checks.md` explains them.",
+    "outcomes": "`make triage BREAK={exercise}{work}` makes cheap checks and says where to look."
+    " `.venv/bin/harness checks` lists them, `.venv/bin/harness overfit --help` explains one.",
+    "figures": "`make triage BREAK={exercise}{work}` shows what cheap checks measure. You decide what that"
+    " means; `.venv/bin/harness checks` lists them, `.venv/bin/harness overfit --help` explains one.",
     "off": "Your course gives no checks for this case. Print values of the log:"
     " `.venv/bin/harness show {exercise} --step 2{option}`.",
 }
