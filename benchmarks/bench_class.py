@@ -37,8 +37,8 @@ from benchmarks.repack import repacked
 from grader.course.course import read_course
 from grader.course.examples import edits_of
 from grader.report.gradebook import csv_bytes
-from grader.score.self_test import reference_report
 from grader.score.fix import CORRECT, MASKED
+from grader.score.self_test import reference_report
 from grader.score.verdict import SubmissionScore, read_scores
 from harness.canonical_setup import usable_cores
 from harness.recipes.cases import Case
