@@ -176,9 +176,9 @@ def _wrong_points(entry: Planned, row: SubmissionScore) -> Iterator[str]:
         wanted = f"{entry.edit} has {low:g} to {high:g}"
         yield f"{entry.name} has {correct.points:g} points for a correct fix; {wanted}: {correct.reason}"
     runs = row.criteria["reproducibility"]
-    # A wrong edit may be the broken experiment as it was, which has no fixed run.
     full = runs.points == runs.max
-    if runs.points is not None and (full if entry.kind == "forged" else not full and entry.edit != "wrong"):
+    # The run with an edit that fixes nothing earns nothing.
+    if runs.points is not None and (full if entry.kind == "forged" else not full and correct.points != 0):
         yield f"{entry.name} ({entry.kind}) has {runs.points:g} points for its runs"
 
 

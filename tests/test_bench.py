@@ -7,6 +7,7 @@ import click
 import pytest
 import torch
 from click.testing import CliRunner
+from made_up_class import make_row
 from recorded_logs import log_bytes
 
 from benchmarks import bench, bench_class, measure
@@ -21,6 +22,7 @@ from benchmarks.measure import (
     this_machine,
     write_section,
 )
+from grader.score.verdict import lost
 from harness.canonical_setup import run_environment
 from harness.run.settings import RunSettings
 from harness.student.runs import launch, single_run_job
@@ -133,3 +135,29 @@ def test_without_a_sandbox_what_needs_one_ends_at_once(
     assert done.exit_code == status
     assert measured == ([] if status else [3])
     assert done.stderr == "Error: The sandbox needs bubblewrap.\n" or not status
+
+
+@pytest.mark.parametrize(
+    ("kind", "edit", "correct", "log", "wrong"),
+    [
+        ("honest", "right", 12.0, 9.0, 0),
+        ("honest", "right", 12.0, 0.0, 1),
+        ("honest", "right", 4.0, 9.0, 1),
+        ("honest", "masked", 0.0, 0.0, 0),  # its run earns nothing, as it fixes nothing
+        ("honest", "masked", 12.0, 9.0, 1),
+        ("forged", "right", 12.0, 0.0, 0),
+        ("forged", "right", 12.0, 9.0, 1),
+        ("truncated", "right", 12.0, 9.0, 1),
+    ],
+)
+def test_a_class_is_measured_only_if_its_scores_are_as_planned(
+    kind: bench_class.Kind, edit: str, correct: float, log: float, wrong: int
+) -> None:
+    planned = bench_class.Planned("ada", "a1", edit, kind)
+    changes = {
+        "fix.correct": lost("correct", "", 12.0, "", "", points=correct),
+        "reproducibility.fixed_log": lost("fixed_log", "", 9.0, "", "", points=log),
+    }
+    rows = {planned.name: make_row(planned.name, "ada", "a1", changes)}
+    assert len([*bench_class.problems([planned], rows)]) == wrong
+    assert [*bench_class.problems([planned], {})] == ["ada_a1 has no row"]
