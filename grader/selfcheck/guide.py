@@ -19,7 +19,7 @@ from harness.workspace.workspace import PROMPT
 _PART = re.compile(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 SILENT = "Why no check finds it"  # this part of the notes declares a break silent
 _ORDINALS = ("no", "first", "second", "third")
-MADE = "Made from the recipes: change those."
+MADE = "Made from the recipes."
 
 
 def parts_of(recipe: Recipe, solutions: Path = SOLUTIONS) -> Mapping[str, str]:
@@ -65,7 +65,8 @@ def interview_cards(recipes: Sequence[Recipe]) -> str:
         story = (EXERCISES / recipe.id / PROMPT).read_text(encoding="utf-8").split("\n", 1)[1].strip()
         parts = parts_of(recipe)
         lines += ["", f"## {recipe.title}", "", story, "", f'??? note "{recipe.id}"', ""]
-        lines += [f"    {parts.get(name, '')}\n" for name in ("Cause", "Why it looks so", "Fix", "Interview question")]
+        told = ("Cause", "Why it looks so", "Fix", "Interview question")
+        lines += [f"    **{name}.** {parts.get(name, '')}\n" for name in told]
     return "\n".join(lines) + "\n"
 
 
@@ -89,12 +90,15 @@ def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
     ]
     lines += [
         "",
+        '<div class="matrix" markdown>',
+        "",
         f"| recipe | leads | {' | '.join(name.replace('_', ' ') for name in names)} |",
         "| --- | :-: |" + " :-: |" * len(names),
     ]
     for recipe in recipes:
         cells = [_mark(name, trips.get(recipe.id, {}).get(name)) for name in names]
         lines.append(f"| {recipe.id} | {_ORDINALS[led[recipe.id]]} | {' | '.join(cells)} |")
+    lines += ["", "</div>"]
     return "\n".join(lines) + "\n"
 
 
