@@ -1,3 +1,3 @@
-"""The student's half: broken experiments, runs, checks, and submissions."""
+"""The student's part: broken experiments, runs, checks, and submissions."""
 
 __version__ = "0.2.0"

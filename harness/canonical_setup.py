@@ -1,13 +1,13 @@
-"""How a run is made deterministic: the environment of its process, then its kernels, then its seeds.
+"""Make a run deterministic: set the environment of its process, its kernels and its seeds.
 
-1. `run_environment` builds the environment variables. ATen, MKL, NumPy (with OpenBLAS) and the C library pick
-   their code by the processor they find, and round differently on each path. Each has a variable that pins the
-   path and is read only once: when the library is loaded, at its first call, or when the process starts. So every
-   run is a child process that is started with these variables.
+1. `run_environment` builds the environment variables. ATen, MKL, NumPy (with OpenBLAS) and the C library choose a
+   code path for the processor at hand, and each path rounds differently. An environment variable pins the path of
+   each library. The library reads it only once: when it is loaded, at its first call, or when the process starts.
+   So every run is a child process that is started with these variables.
 2. `apply_numerics` switches torch to deterministic algorithms and portable kernels.
 3. `set_seed` seeds every generator.
 
-`canonical_setup` does 2 and 3 inside the child. docs/determinism.md says what is promised. This module imports
+`canonical_setup` does 2 and 3 inside the child. docs/determinism.md states what is guaranteed. This module imports
 torch and NumPy inside functions, because the parent process needs neither.
 """
 
@@ -22,13 +22,13 @@ from harness.errors import UserError
 Numerics = Literal["portable", "native"]
 
 # Measured with torch 2.13 and NumPy 2.4 on glibc 2.36: equal bytes on an AVX-512 processor and under
-# `qemu-x86_64 -cpu Nehalem`, `Haswell` and `EPYC`. Each comment says what differs on the first without the variable.
+# `qemu-x86_64 -cpu Nehalem`, `Haswell` and `EPYC`. Each comment lists the operations that differ without the variable.
 PORTABLE_VARIABLES = {
     # matmul, convolution, LSTM, and MKL's vector exp, log, tanh and the like
     "MKL_CBWR": "COMPATIBLE",
     # softmax, gelu, layer and batch norm, attention, normal random numbers, float16
     "ATEN_CPU_CAPABILITY": "default",
-    # already between 1 and 2 threads: matmul, convolution, layer norm, GRU
+    # matmul, convolution, layer norm and GRU differ already between 1 and 2 threads
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     # exp, log, sin, cos, tan and pow of a double have a second version with fused multiply-add, and up to 0.08 %
@@ -36,9 +36,9 @@ PORTABLE_VARIABLES = {
     # NumPy's RandomState.normal. glibc reads the plain names since 2.33 and the others before; it ignores unknown ones.
     "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-FMA_Usable,-FMA4_Usable",
 }
-# NumPy's own loops (exp, log, pow, argsort), by the names that NumPy has had since 2.4 for everything above x86-64-v2.
+# For NumPy's own loops (exp, log, pow, argsort): the names, since NumPy 2.4, of all features above x86-64-v2.
 _NUMPY_FEATURES = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
-# NumPy's float32 matmul. OpenBLAS takes its number of threads from OMP_NUM_THREADS.
+# For NumPy's float32 matmul. OpenBLAS takes its number of threads from OMP_NUM_THREADS.
 _OPENBLAS_CORE = "Nehalem"
 
 COMMON_VARIABLES = {
@@ -60,7 +60,7 @@ _REMOVED_FAMILIES = (
     "ATEN_", "TORCH", "PYTORCH_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "CUDA_FORCE_", "NVIDIA_TF32_OVERRIDE",
     "DISABLE_ADDMM_CUDA_LT", "PYTHON", "LC_", "LANG", "GLIBC_TUNABLES",
 )  # fmt: skip
-# These say where Python's files are, or how output is buffered, and change no result.
+# These only say where Python's files are and how output is buffered. They change no result.
 _KEPT_OF_PYTHON = frozenset(
     f"PYTHON{name}" for name in ("DONTWRITEBYTECODE", "PYCACHEPREFIX", "NOUSERSITE", "USERBASE", "UNBUFFERED")
 )
@@ -69,8 +69,8 @@ _KEPT_OF_PYTHON = frozenset(
 def run_environment(numerics: Numerics, base: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment variables for a child process that trains with these numerics.
 
-    `base` is the environment to start from, by default that of this process. Variables that could change a
-    result are removed from it; `COMMON_VARIABLES` and, for portable numerics, `portable_variables()` are set.
+    `base` is the environment to start from, by default the one of this process. Variables that could change a
+    result are removed from it. `COMMON_VARIABLES` and, for portable numerics, `portable_variables()` are added.
     """
     base = os.environ if base is None else base
     kept = {
@@ -80,7 +80,7 @@ def run_environment(numerics: Numerics, base: Mapping[str, str] | None = None) -
 
 
 def portable_variables() -> dict[str, str]:
-    """Return the variables that make all processors of this machine's architecture compute alike."""
+    """Return the variables that make all processors of this machine's architecture compute equal results."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return dict(PORTABLE_VARIABLES)
     for_numpy = {"OPENBLAS_CORETYPE": _OPENBLAS_CORE, "NPY_DISABLE_CPU_FEATURES": _NUMPY_FEATURES}
@@ -90,10 +90,10 @@ def portable_variables() -> dict[str, str]:
 def canonical_setup(
     seed: int, verify_mode: bool = False, numerics: Numerics | None = None, device: str = "cpu"
 ) -> None:
-    """Put this process into the state in which every run starts: kernels, seeds, and the default dtype.
+    """Set kernels, seeds and the default dtype of this process, so that every run starts in the same state.
 
-    The dtype is float64 in verify mode, else float32. Without `numerics`, they are portable if the process has the
-    variables of `run_environment("portable")`, else native. Give `DataLoader`s `worker_init_fn=seed_worker`.
+    The dtype is float64 in verify mode, else float32. If `numerics` is None, it is "portable" if the process has the
+    variables of `run_environment("portable")`, else "native". Give `DataLoader`s `worker_init_fn=seed_worker`.
 
     Raises `UserError` as `set_seed` does, and `RuntimeError` as `apply_numerics` does.
     """
@@ -122,7 +122,7 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
         raise RuntimeError(
             f"{numerics} numerics on {device} needs the environment of run_environment(), but {missing} differ"
         )
-    # The variables may have been set after torch read them: ask torch what it made of them.
+    # The variables may have been set after torch read them, so ask torch which code path it chose.
     if numerics == "portable" and platform.machine() == "x86_64":
         capability = torch.backends.cpu.get_cpu_capability()
         if capability != "DEFAULT":
@@ -142,7 +142,7 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
 
 
 def set_seed(seed: int) -> None:
-    """Seed Python, NumPy, torch and every CUDA card.
+    """Seed Python, NumPy, torch and every CUDA device.
 
     Raises `UserError` for a seed outside 0 .. 2**32 - 1, which is NumPy's range.
     """
@@ -150,11 +150,11 @@ def set_seed(seed: int) -> None:
     import torch
 
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise UserError(f"The seed {seed!r} is not a whole number from 0 to {2**32 - 1}: choose one that is.")
+        raise UserError(f"The seed {seed!r} is not a whole number from 0 to {2**32 - 1}: choose one in that range.")
     random.seed(seed)
     np.random.seed(seed)
     if torch.accelerator.current_accelerator() is None:
-        # manual_seed does this too, and formats a stack trace for CUDA: 4 ms in a process that was just forked.
+        # manual_seed does the same, but also formats a stack trace for CUDA: 4 ms in a process that was just forked.
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)

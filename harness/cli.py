@@ -1,4 +1,4 @@
-"""The `harness` command. Each verb ends by naming the next step."""
+"""Define the `harness` command. Each subcommand ends by printing the next step."""
 
 import shlex
 import sys
@@ -29,7 +29,7 @@ _recipe = click.argument("recipe", metavar="RECIPE")
 
 
 class _Commands(click.Group):
-    """Lists the verbs of an exercise in the order of their use, and the checks after them."""
+    """A command group whose help lists the commands of an exercise in the order of use, then the checks."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -56,8 +56,8 @@ def cli() -> None:
 @cli.command()
 @_recipe
 @run_options
-@click.option("--level", metavar="N", type=whole_number(1, 5), help="Of a mystery: how hard it is, from 1 to 5.")
-@click.option("--student", metavar="NAME", help="Your login on the platform of the course; it is kept.")
+@click.option("--level", metavar="N", type=whole_number(1, 5), help="The difficulty of a mystery, from 1 to 5.")
+@click.option("--student", metavar="NAME", help="Your login on the course platform. Later commands remember it.")
 @work_option
 @resume_option
 def exercise(
@@ -65,7 +65,7 @@ def exercise(
 ) -> None:  # fmt: skip
     """Make the workspace of RECIPE and run the broken experiment.
 
-    The name mystery draws one from the catalogue: --level says how hard, --seed which. Perhaps nothing is wrong.
+    With the name mystery, draw a hidden exercise: --level sets its difficulty, --seed selects one. It may have no bug.
     """
     from harness.recipes.cases import MYSTERY
     from harness.recipes.mysteries import draw_mystery
@@ -80,7 +80,7 @@ def exercise(
         recipe = draw_mystery(begun_exercises(work), level, options.pop("seed"))
         options["seed"] = None
     elif level is not None:
-        raise UserError(f"{recipe} has its own level: --level is for BREAK={MYSTERY}.")
+        raise UserError(f"{recipe} has a fixed level: use --level only with BREAK={MYSTERY}.")
     found = load_exercise(recipe)
     if isinstance(found, FileExercise):
         _refuse_run_options(recipe, {**options, "resume": resume or None})
@@ -98,14 +98,17 @@ def exercise(
 
 @cli.command()
 @_recipe
-@click.option("--loss", metavar="ANSWER", help="falls, falls-little, stays, rises or no-number.")
-@click.option("--half-rate", metavar="ANSWER", help="With half the learning rate the loss is lower, same or higher.")
-@click.option("--check", metavar="NAME", help="The check that will be unsound, or none.")
-@click.option("--why", metavar="TEXT", help="Your reason, in a sentence.")
-@click.option("--student", metavar="NAME", help="Your login on the platform of the course; it is kept.")
+@click.option("--loss", metavar="ANSWER", help="The training loss: falls, falls-little, stays, rises or no-number.")
+@click.option("--half-rate", metavar="ANSWER", help="The loss with half the learning rate: lower, same or higher.")
+@click.option("--check", metavar="NAME", help="The check that will find the bug, or none.")
+@click.option("--why", metavar="TEXT", help="Your reason, in one sentence.")
+@click.option("--student", metavar="NAME", help="Your login on the course platform. Later commands remember it.")
 @work_option
 def predict(recipe: str, work: Path, student: str | None, **answers: str | None) -> None:
-    """Say what the broken run will do, before it is made; once. What is not an option is asked."""
+    """Predict the broken run before you make it.
+
+    You can predict only once. The command asks for every answer that you do not give as an option.
+    """
     from harness.run.options import RunOptions
     from harness.student.exercise import make_workspace
     from harness.student.prediction import ask_for, seal, show_prediction
@@ -116,11 +119,11 @@ def predict(recipe: str, work: Path, student: str | None, **answers: str | None)
 
 
 def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
-    """Raise `UserError` for options of a run: this exercise has none."""
+    """Raise `UserError` if an option of a run is given for an exercise that trains nothing."""
     given = next((name for name, value in options.items() if value is not None), None)
     if given is not None:
         option = {"batch_size": "batch"}.get(given, given)
-        raise UserError(f"{exercise} trains nothing: leave --{option} ({option.upper()}=) out.")
+        raise UserError(f"{exercise} trains nothing: remove --{option} ({option.upper()}=).")
 
 
 @cli.command()
@@ -129,7 +132,7 @@ def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
 @work_option
 @resume_option
 def verify(recipe: str, work: Path, resume: bool, **options: Any) -> None:
-    """Run your edited experiment; compare it with the broken run."""
+    """Run your edited experiment and compare it with the broken run."""
     from harness.run.options import RunOptions
     from harness.student.exercise import judge_attempt, verify_exercise
     from harness.student.summary import show_attempt
@@ -142,7 +145,7 @@ def verify(recipe: str, work: Path, resume: bool, **options: Any) -> None:
 @_recipe
 @work_option
 def watch(recipe: str, work: Path) -> None:
-    """Run your experiment at each save, beside the broken run."""
+    """Run your experiment at each save and compare it with the broken run."""
     from harness.run.options import RunOptions
     from harness.student.exercise import judge_attempt, verify_exercise
     from harness.student.summary import show_attempt
@@ -152,7 +155,7 @@ def watch(recipe: str, work: Path) -> None:
     ran = None
     try:
         while True:
-            # Asking for the time works on every file system, and with editors that replace a file.
+            # Polling the modification time works on every file system, and with editors that replace the file.
             saved = workspace.experiment.stat().st_mtime if workspace.experiment.exists() else None
             if saved is not None and saved != ran:
                 ran = saved
@@ -171,9 +174,9 @@ def watch(recipe: str, work: Path) -> None:
 @cli.command()
 @_recipe
 @work_option
-@click.option("--diff", "number", metavar="N", type=whole_number(1), help="Show the edit of this attempt.")
+@click.option("--diff", "number", metavar="N", type=whole_number(1), help="Show the diff of attempt N.")
 def history(recipe: str, work: Path, number: int | None) -> None:
-    """List your attempts, or show the edit of one."""
+    """List your attempts, or show the diff of one."""
     from harness.recipes.catalogue import load_recipe
     from harness.student.summary import show_edit, show_history
     from harness.workspace.workspace import open_workspace
@@ -189,7 +192,7 @@ def history(recipe: str, work: Path, number: int | None) -> None:
 @cli.command()
 @_recipe
 @work_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reveal(recipe: str, work: Path, yes: bool) -> None:
     """Show the cause, the fix and the explanation."""
     from harness.recipes.catalogue import load_recipe
@@ -199,11 +202,12 @@ def reveal(recipe: str, work: Path, yes: bool) -> None:
 
     found, folder = load_recipe(recipe), work / recipe
     if isinstance(found, KitRecipe):
-        raise UserError(f"A student's kit holds no solution of {recipe}: your course shows it when the time has come.")
+        raise UserError("A course kit contains no solutions: your instructor decides when to show them.")
     progress = progress_of(folder)
     if progress.handed_in is None and not progress.revealed:
         if not yes:
-            confirm(f"{recipe} was not handed in. Show its solution? A submission will say so.", "Nothing was shown.")
+            question = f"You have not handed in {recipe}. Show its solution? Your submission will say so."
+            confirm(question, "Nothing was shown.")
         note_progress(folder, revealed=True)
     show_solution(found)
 
@@ -211,9 +215,9 @@ def reveal(recipe: str, work: Path, yes: bool) -> None:
 @cli.command()
 @_recipe
 @work_option
-@click.option("--level", metavar="N", type=whole_number(1, 3), help="The hint to give: 1, 2 or 3, one after the other.")
+@click.option("--level", metavar="N", type=whole_number(1, 3), help="The hint to show: 1, 2 or 3, in this order.")
 def hint(recipe: str, work: Path, level: int | None) -> None:
-    """Give a hint (it is noted), or show the ones you had."""
+    """Show the next hint, which your submission will count, or the hints that you had."""
     from harness.student.hints import show_hint
 
     show_hint(recipe, work, level)
@@ -222,7 +226,7 @@ def hint(recipe: str, work: Path, level: int | None) -> None:
 @cli.command()
 @work_option
 def exercises(work: Path) -> None:
-    """List all exercises, and how far you are with each."""
+    """List all exercises and your progress in each."""
     from harness.student.summary import show_exercises
 
     show_exercises(work)
@@ -238,7 +242,7 @@ def causes() -> None:
     for name, cause in known.items():
         line = f"{name.ljust(width)}  {cause.area.ljust(area)}  {cause.says}"
         click.echo(fold(line, terminal_width(), hang=width + area + 4))
-    click.echo("Next: name one under diagnosis:, and rule out two others, in report.md.")
+    click.echo("Next: in report.md, name one cause under diagnosis: and rule out two others under ruled_out:")
 
 
 @cli.command()
@@ -246,12 +250,12 @@ def causes() -> None:
 @work_option
 @click.option("--step", metavar="N", type=whole_number(0, 10**9), help="The step (a batch, counted from 0).")
 @click.option("--epoch", metavar="N", type=whole_number(0, 10**9), help="The epoch, counted from 0.")
-@click.option("--signal", "signals", multiple=True, help="This signal only, such as grad_mean.1.weight; repeatable.")
+@click.option("--signal", "signals", multiple=True, help="Only this signal, such as grad_mean.1.weight; repeatable.")
 @click.option(
-    "--run", type=click.Choice(["broken", "fixed"]), default="broken", show_default=True, help="Of which run."
+    "--run", type=click.Choice(["broken", "fixed"]), default="broken", show_default=True, help="The run to read."
 )
 def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: tuple[str, ...], run: str) -> None:
-    """Print values of a log as evidence, to copy into report.md."""
+    """Print values of a log as evidence lines for report.md."""
     from harness.recipes.catalogue import load_recipe
     from harness.run.files import METRICS_LOG
     from harness.run.metrics_log import read_metrics_log
@@ -259,7 +263,7 @@ def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: 
     from harness.workspace.workspace import open_workspace
 
     if (step is None) == (epoch is None):
-        raise UserError("Say which place of the log to show: --step N for a batch, or --epoch N.")
+        raise UserError("Choose one place in the log: give either --step N or --epoch N.")
     load_recipe(recipe)
     workspace = open_workspace(work, recipe)
     path = workspace.run_folder(run) / METRICS_LOG
@@ -269,7 +273,7 @@ def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: 
             click.echo(line)
     except UserError as error:
         raise UserError(f"In {path}, {error}") from None
-    click.echo(f"Next: copy what you need below evidence: in {workspace.report}")
+    click.echo(f"Next: copy the lines that you need below evidence: in {workspace.report}")
 
 
 @cli.command("export-tensorboard")
@@ -277,10 +281,10 @@ def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: 
 @work_option
 @click.option(
     "--out", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path),
-    help="Where to write.  [default: work/RECIPE/tensorboard]",
+    help="The output folder.  [default: work/RECIPE/tensorboard]",
 )  # fmt: skip
 def export_tensorboard(recipe: str, work: Path, out: Path | None) -> None:
-    """Write the runs as event files for TensorBoard."""
+    """Export the runs as event files for TensorBoard."""
     from harness.recipes.catalogue import load_recipe
     from harness.student.tensorboard_export import FOLDER, export_tensorboard
     from harness.workspace.workspace import open_workspace
@@ -290,14 +294,14 @@ def export_tensorboard(recipe: str, work: Path, out: Path | None) -> None:
     out = out or workspace.folder / FOLDER
     runs = export_tensorboard(workspace, out)
     click.echo(f"{out} holds the {' and '.join(runs)} run{'s' * (len(runs) > 1)}.")
-    click.echo(f"Next: tensorboard --logdir {shlex.quote(str(out))} (start it anew after each export)")
+    click.echo(f"Next: tensorboard --logdir {shlex.quote(str(out))} (restart it after each export)")
 
 
 @cli.command()
 @_recipe
 @work_option
 def check(recipe: str, work: Path) -> None:
-    """Check everything that can be checked before you hand in."""
+    """Check your work before you hand it in."""
     from harness.student.exercise import check_exercise
     from harness.student.summary import show_checks
     from harness.workspace.workspace import Workspace
@@ -320,14 +324,14 @@ def check(recipe: str, work: Path) -> None:
 @work_option
 @click.option(
     "--student", metavar="NAME",
-    help="Your login on the platform of the course. Default: the one that you gave to harness exercise.",
+    help="Your login on the course platform. Default: the one that you gave to harness exercise.",
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("submissions"), show_default=True,
     help="The folder for the tarball.",
 )  # fmt: skip
 def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
-    """Pack everything into one tarball to hand in."""
+    """Pack your work into one tarball to hand in."""
     from harness.student.exercise import check_seed
     from harness.student.hand_in import submit as pack
     from harness.student.summary import show_submission
@@ -339,7 +343,7 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     found = load_exercise(recipe)
     student = student or noted_student(work)
     if student is None:
-        raise UserError("Say who hands this in: add --student NAME (make submit: STUDENT=NAME).")
+        raise UserError("Your login is missing: add --student NAME (make submit: STUDENT=NAME).")
     with name_place(out):
         if isinstance(found, FileExercise):
             show_submission(pack(open_file_workspace(found, work), student, out))
@@ -352,9 +356,9 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
 @cli.command("clean-work")
 @_recipe
 @work_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
-    """Start over: delete the runs, move your own files aside."""
+    """Start over: delete the runs and move your own files aside."""
     from harness.run.files import EXPERIMENT
     from harness.workspace.workspace import REPORT, make_command, remove_workspace
     from harness.written.exercise import FileExercise, load_exercise
@@ -362,11 +366,11 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
     found = load_exercise(recipe)
     theirs = found.file if isinstance(found, FileExercise) else f"{EXPERIMENT} and {REPORT}"
     if not (work / recipe).is_dir():
-        raise UserError(f"There is no workspace {work / recipe}: nothing to start over.")
+        raise UserError(f"There is no workspace {work / recipe}, so there is nothing to delete.")
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"There is no terminal to ask before starting {recipe} over: give --yes (YES=1).")
-        if not click.confirm(f"Delete everything in {work / recipe} but {theirs}, which move aside?"):
+            raise UserError(f"There is no terminal to confirm starting {recipe} over: add --yes (YES=1).")
+        if not click.confirm(f"Move {theirs} aside and delete everything else in {work / recipe}?"):
             click.echo("Nothing was changed.")
             return
     kept = remove_workspace(work, recipe)
@@ -376,7 +380,7 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
 @cli.command()
 @click.argument("dataset", metavar="DATASET")
 def fetch(dataset: str) -> None:
-    """Fetch DATASET (mnist or cifar10) and verify it."""
+    """Download DATASET (mnist or cifar10) and verify its checksums."""
     from harness.data.loading import fetch_dataset
     from harness.recipes.suite import as_typed
 
@@ -390,7 +394,7 @@ def fetch(dataset: str) -> None:
 
 @cli.command()
 def doctor() -> None:
-    """Say whether runs here have the same bytes as elsewhere."""
+    """Check whether runs here have the same bytes as on other machines."""
     from harness.doctor.report import run_doctor
 
     sys.exit(run_doctor())
@@ -400,5 +404,5 @@ add_check_commands(cli)
 
 
 def main() -> NoReturn:
-    """Run `harness`."""
+    """Run the `harness` command and exit."""
     run_command(cli, "harness")

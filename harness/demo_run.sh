@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: harness/demo_run.sh [SEED] [BREAK]
 # Makes one run (by default seed 42 and break none, the healthy experiment), prints its result as one JSON object,
-# and leaves run_<BREAK>_<SEED>/ and run_<BREAK>_<SEED>.tgz with its .sha256 in the current folder. Two runs leave
+# and writes run_<BREAK>_<SEED>/ and run_<BREAK>_<SEED>.tgz with its .sha256 into the current folder. Two runs write
 # equal bytes.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,5s/^# //p' "$0"; exit ;; esac

@@ -1,4 +1,4 @@
-"""Errors that the user can fix, and untrusted text in their messages. Other errors keep their traceback."""
+"""Errors that the user can fix, and safe quoting of untrusted text in messages. Other errors keep their traceback."""
 
 import difflib
 import errno
@@ -33,7 +33,7 @@ class Stopped(Exception):
 
 
 def printable(text: object, limit: int = 80) -> str:
-    """Return untrusted text for a message: at most `limit` characters, invisible ones and line ends escaped."""
+    """Return untrusted text for a message: at most `limit` characters, with invisible ones and line ends escaped."""
     start = str(text)[: limit + 1]
     words = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in start)
     return words if len(words) <= limit else f"{words[: limit - 1]}…"
@@ -41,7 +41,7 @@ def printable(text: object, limit: int = 80) -> str:
 
 @contextmanager
 def name_place(place: Path) -> Iterator[None]:
-    """Name `place` in an error of the file system that names no file, as a failed write does."""
+    """Add `place` to an `OSError` that names no file, such as the error of a failed write."""
     try:
         yield
     except OSError as error:
@@ -51,7 +51,7 @@ def name_place(place: Path) -> Iterator[None]:
 
 
 def from_os_error(error: OSError) -> UserError | None:
-    """Return a message for an error of the file system that the user can fix, or None for any other."""
+    """Return a `UserError` with a remedy for an `OSError` that the user can fix, or None for any other."""
     remedy = _REMEDIES.get(error.errno or 0)
     if remedy is None:
         return None
@@ -60,7 +60,7 @@ def from_os_error(error: OSError) -> UserError | None:
 
 
 class ChildFault(Exception):
-    """The child process ended through a fault of ours; its traceback is on standard error."""
+    """The child process failed because of a bug in trainwreck. Its traceback is on standard error."""
 
 
 def suggestion(name: str, known: Sequence[str], otherwise: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, their digests, caches, and compressed formats whose bytes never change."""
+"""Write files atomically, with digests; find cache folders; encode zlib and gzip with bytes that never change."""
 
 import hashlib
 import os
@@ -39,14 +39,14 @@ def sha256_line(data: bytes, name: str) -> str:
 
 
 def scratch_path(path: Path) -> Path:
-    """Return a hidden name beside `path`, different for every writer, to write to before `path` is replaced."""
+    """Return a hidden temporary path in the folder of `path`, different for every writer."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
 def read_text(path: Path, limit: int, *, missing: str, too_large: str) -> str:
-    """Return a text that a person wrote, of at most `limit` bytes.
+    """Return the text of a file that a person wrote, of at most `limit` bytes.
 
-    Raises `UserError` if it is missing, too large, or not UTF-8; the two sentences end with what to do.
+    Raises `UserError` if it is missing, too large, or not UTF-8. `missing` and `too_large` are the remedies.
     """
     try:
         with path.open("rb") as file:
@@ -63,11 +63,11 @@ def read_text(path: Path, limit: int, *, missing: str, too_large: str) -> str:
 
 
 def write_whole(files: Mapping[Path, bytes], *, durable: bool = True) -> None:
-    """Write files that appear whole or not at all.
+    """Write files atomically: each appears whole or not at all.
 
-    All are complete on the disk before the first takes its name, so a full disk or a kill leaves the old files.
-    With `durable` this waits for the disk, so that it also holds after a loss of power. Raises `OSError` for a
-    folder that cannot be written to.
+    All files are complete before the first one takes its name, so a full disk or a kill leaves the old files.
+    If `durable`, wait for the disk, so that this also holds after a loss of power. Raises `OSError` for a folder
+    that cannot be written to.
     """
     scratches = {scratch_path(path): path for path in files}
     try:
@@ -90,7 +90,7 @@ def write_with_sha256(path: Path, data: bytes) -> None:
 
 
 def stored_zlib(data: bytes) -> bytes:
-    """Return `data` as a zlib stream (RFC 1950) that is not compressed: compressors differ between releases."""
+    """Return `data` as an uncompressed zlib stream (RFC 1950). Compressed bytes would differ between releases."""
     return b"".join((_ZLIB_HEADER, *_stored_blocks(data), struct.pack(">I", zlib.adler32(data))))
 
 
@@ -101,7 +101,7 @@ def stored_gzip(data: bytes) -> bytes:
 
 
 def _stored_blocks(data: bytes) -> Iterator[bytes]:
-    """Yield the deflate stream in pieces; an empty input is one empty block, because one must be the last."""
+    """Yield the deflate stream in blocks. Empty data gives one empty block, because the format needs a last block."""
     view = memoryview(data)
     last_start = max(len(data) - 1, 0) // BLOCK_SIZE * BLOCK_SIZE
     for start in range(0, last_start + 1, BLOCK_SIZE):

@@ -1,7 +1,7 @@
-"""Train an experiment: `train` is the one training loop; `python -m harness.trainer` makes one run (see `--help`)."""
+"""The training loop `train`, and the command `python -m harness.trainer`, which makes one run (see `--help`)."""
 
 if __name__ == "__main__":
-    # This process only starts the one that trains, which needs its environment variables before torch is imported.
+    # This process only starts the training process, which needs its environment variables before it imports torch.
     # A file called random.py in the current folder, where `python -m` looks first, must not replace Python's own.
     import sys
 

@@ -86,13 +86,13 @@ def test_files_in_the_current_folder_are_not_taken_for_pythons_own(module: str, 
 def test_clean_work_without_a_terminal_needs_a_yes(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path / "work")
     said = mistake("clean-work", "huge_lr", cwd=tmp_path)
-    assert said == "There is no terminal to ask before starting huge_lr over: give --yes (YES=1)."
+    assert said == "There is no terminal to confirm starting huge_lr over: add --yes (YES=1)."
     assert workspace.run_folder("fixed").is_dir()
     said = succeed("clean-work", "huge_lr", "--yes", cwd=tmp_path)
     kept = tmp_path / "work/.removed/huge_lr-1"
     assert said.startswith(f"Moved to {kept.relative_to(tmp_path)}: experiment.py and report.md.")
     assert (kept / "experiment.py").read_text() == make_workspace(tmp_path / "other").experiment.read_text()
-    assert "nothing to start over" in mistake("clean-work", "huge_lr", "--yes", cwd=tmp_path)
+    assert "so there is nothing to delete" in mistake("clean-work", "huge_lr", "--yes", cwd=tmp_path)
     assert "did you mean huge_lr?" in mistake("clean-work", "huge", "--yes", cwd=tmp_path)
 
 

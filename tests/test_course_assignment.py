@@ -214,13 +214,13 @@ def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
     shown = succeed("verify", "a1", **there)
     assert "You judge whether it is fixed" in shown
     assert "gives no hints for a1" in mistake("hint", "a1", "--level", "1", **there)
-    assert "holds no solution of a1" in mistake("reveal", "a1", "--yes", **there)
+    assert "contains no solutions" in mistake("reveal", "a1", "--yes", **there)
     assert "do not have the seed of bob" in mistake("submit", "a1", "--student", "bob", **there)
     listed = succeed("exercises", **there)
     assert "Cases of your course" in listed
     assert "mystery" not in listed
     done = run_command("submit", "a1", **there)
-    assert "Say who hands this in" not in done.stdout + done.stderr
+    assert "Your login is missing" not in done.stdout + done.stderr
 
 
 def test_the_grader_knows_the_cases_of_one_course_at_a_time(course: Course, tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_an_unknown_time_waits_where_lateness_would_cost_points() -> None:
 
     waits, extended = map(judged, rows)
     assert (waits.status, waits.total, waits.untimed) == ("not judged", None, True)
-    assert "If it was in time, it has 100 of 100." in waits.reason
+    assert "If it was on time, it has 100 of 100." in waits.reason
     assert extended == rows[1], "there is time left"
     for row in (
         judged(rows[0], now=DUE + timedelta(minutes=15)),
@@ -296,7 +296,7 @@ def test_an_unknown_time_waits_where_lateness_would_cost_points() -> None:
     (decided,) = apply_decisions(before, [of_total]).submissions
     assert (judged(decided).status, judged(decided).total) == ("graded", 90)
     (decided,) = apply_decisions(before, [of_check]).submissions
-    assert "If it was in time, it has 96 of 100." in decided.reason
+    assert "If it was on time, it has 96 of 100." in decided.reason
     (item,) = find_open_items([decided])
     assert (item.about, item.accepted) == (TOTAL, 96)
 
@@ -348,7 +348,7 @@ def test_a_misspelt_key_is_one_problem(tmp_path: Path) -> None:
         ("hints = true", 'attempts = "lastest"', "attempts: write 'latest', 'best' or 'first'"),
         ("hints = true", 'written = "decision_tree"', "written: write a list"),
         ("roster =", "predict = true\nroster =", "predict: there is no such key: it belongs below [[assignment]]"),
-        ("roster =", "folder = 1\nroster =", "folder: it does not belong here"),
+        ("roster =", "folder = 1\nroster =", "folder does not belong here"),
         ('id = "a2"', 'id = "a1"', "two cases have the id a1: rename one"),
     ],
 )

@@ -58,8 +58,8 @@ def test_from_the_first_attempt_to_the_solution(tmp_path: Path) -> None:
 def test_a_solution_is_shown_after_a_confirmation_that_is_noted(tmp_path: Path) -> None:
     said = mistake("reveal", "huge_lr", cwd=tmp_path)
     assert said == (
-        "huge_lr was not handed in. Show its solution? A submission will say so."
-        " There is no terminal to answer: give --yes (YES=1)."
+        "You have not handed in huge_lr. Show its solution? Your submission will say so."
+        " There is no terminal to answer at: add --yes (YES=1)."
     )
     shown = succeed("reveal", "huge_lr", "--yes", cwd=tmp_path)
     assert "+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)" in shown

@@ -66,7 +66,7 @@ def test_the_template_says_what_to_fill_in_first() -> None:
         ("huge_lr", "[huge_lr]", "`cause`: Input should be a valid string"),
         ("---\n", "", "line 1: a report begins with a line of three dashes"),
         ("cause: huge_lr", "cause: &a huge_lr", "line 3: anchors and aliases"),
-        ("cause: huge_lr", "cause: a\n    cause: b", "line 4: `cause` is there twice"),
+        ("cause: huge_lr", "cause: a\n    cause: b", "line 4: `cause` appears twice"),
         ("    where", "   where", "not YAML"),
         ("evidence:\n", "--- a\n", "line 10: the front matter is not YAML"),
     ],

@@ -134,7 +134,7 @@ def test_the_command_says_where_it_wrote_and_how_to_look(workspace: Workspace, t
     said = succeed("export-tensorboard", "huge_lr", cwd=tmp_path)
     assert said.splitlines() == [
         "work/huge_lr/tensorboard holds the broken and fixed runs.",
-        "Next: tensorboard --logdir work/huge_lr/tensorboard (start it anew after each export)",
+        "Next: tensorboard --logdir work/huge_lr/tensorboard (restart it after each export)",
     ]
     shutil.rmtree(workspace.run_folder("fixed"))
     said = succeed("export-tensorboard", "huge_lr", "--out", "a folder", cwd=tmp_path)

@@ -128,12 +128,12 @@ def test_from_the_first_command_to_starting_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("exercise", EXERCISE, "--seed", "3"), "backprop_mlp trains nothing: leave --seed (SEED=) out."),
-        (("exercise", EXERCISE, "--resume"), "leave --resume (RESUME=) out."),
+        (("exercise", EXERCISE, "--seed", "3"), "backprop_mlp trains nothing: remove --seed (SEED=)."),
+        (("exercise", EXERCISE, "--resume"), "remove --resume (RESUME=)."),
         (("verify", EXERCISE), "backprop_mlp trains nothing, so it has no run"),
         (("check", EXERCISE), "There is no workspace work/backprop_mlp: make exercise BREAK=backprop_mlp makes"),
-        (("submit", EXERCISE), "Say who hands this in"),
-        (("clean-work", EXERCISE), "nothing to start over"),
+        (("submit", EXERCISE), "Your login is missing"),
+        (("clean-work", EXERCISE), "so there is nothing to delete"),
     ],
 )
 def test_a_wrong_call_ends_with_one_sentence(words: tuple[str, ...], said: str, tmp_path: Path) -> None:

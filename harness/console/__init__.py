@@ -1,1 +1,1 @@
-"""What the commands share: options, and how they print messages and errors."""
+"""Shared parts of all commands: options, messages and errors."""

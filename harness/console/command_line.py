@@ -1,6 +1,6 @@
-"""What all commands share: how errors end a process, and the options that several of them take.
+"""Run commands with common error handling, and define the options that several commands share.
 
-Exit status: 0 done; 2 a user's mistake, in one sentence; 3 our own fault, with a traceback.
+Exit status: 0 for success; 2 for a user's mistake, told in one sentence; 3 for a bug in trainwreck, with a traceback.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
     _reopen_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal may lack the check mark, and a file name may not be text.
+            # A terminal may be unable to show the check mark, and a file name may not be valid text.
             stream.reconfigure(errors="replace")
     try:
         _run(command, program)
@@ -42,7 +42,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        _fail("Stopped: give the same command again; nothing is half done.")
+        _fail("Stopped. Nothing is half done: run the same command again.")
     except Stopped as error:
         click.echo(str(error), err=True)
         sys.exit(2)
@@ -64,7 +64,7 @@ def _run(command: click.Command, program: str) -> None:
     try:
         command.main(prog_name=program, standalone_mode=False)
     except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # for which rich exits with 1
+        if isinstance(error.__context__, BrokenPipeError):  # rich exits with 1 for it
             raise error.__context__ from None
         raise
 
@@ -81,13 +81,13 @@ def _fail_of_system(error: OSError) -> NoReturn:
 
 def _usage(error: click.UsageError, program: str) -> str:
     message = re.sub(r"(?<![.?])$", ".", error.format_message())
-    if "MAKELEVEL" in os.environ:  # make has variables in place of options
+    if "MAKELEVEL" in os.environ:  # make takes variables instead of options
         return re.sub(r"'--([a-z-]+)'", lambda found: found[1].upper(), message) + " See make help."
     return f"{message} See {error.ctx.command_path if error.ctx else program} --help."
 
 
 def _reopen_closed_streams() -> None:
-    """Open /dev/null for a stream that was closed, as by `>&-`: else the next file opened gets its number."""
+    """Open /dev/null for each closed stream (`>&-`); otherwise the next opened file gets its file descriptor."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - open until the process ends
@@ -99,7 +99,7 @@ def _fail(message: str) -> NoReturn:
     with contextlib.suppress(OSError):  # standard error may be a file on the same full disk
         width = terminal_width(sys.stderr)
         for line in as_typed(f"Error: {message}").split("\n"):
-            # An indented line is one of the user's program.
+            # An indented line quotes the user's program, so it is not wrapped.
             click.echo(line if line.startswith(" ") else fold(line, width, hang=2), err=True)
     for stream in (sys.stdout, sys.stderr):
         _drop_unwritten(stream)
@@ -107,7 +107,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _drop_unwritten(stream: TextIO) -> None:
-    """Drop what a stream cannot write: the interpreter would try again at its end, and exit with 120."""
+    """Discard the output that a stream cannot write; otherwise Python retries at exit and ends with status 120."""
     try:
         stream.flush()
     except OSError:
@@ -123,7 +123,7 @@ def _report_fault() -> NoReturn:
 
 
 def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
-    """Return the type of an option that takes a whole number within bounds; click's own speaks in formulas."""
+    """Return an option type for whole numbers within bounds. The messages of click's own type contain formulas."""
     bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
 
     def convert(text: str) -> int:
@@ -138,11 +138,11 @@ def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def confirm(question: str, otherwise: str) -> None:
-    """Ask a question. Raises `Stopped` with the words in `otherwise` for a no, `UserError` if there is no terminal."""
+    """Ask a yes-or-no question. Raises `Stopped(otherwise)` for no, and `UserError` if there is no terminal."""
     from harness.errors import Stopped, UserError
 
     if not sys.stdin.isatty():
-        raise UserError(f"{question} There is no terminal to answer: give --yes (YES=1).")
+        raise UserError(f"{question} There is no terminal to answer at: add --yes (YES=1).")
     if not click.confirm(question):
         raise Stopped(otherwise)
 
@@ -163,13 +163,13 @@ def _find_work() -> Path:
 
 work_option = click.option(
     "--work", type=click.Path(file_okay=False, path_type=Path), default=_find_work,
-    show_default="work, or the one around the current folder", help="The folder of workspaces.",
+    show_default="work, or the work folder that you are in", help="The folder of your workspaces.",
 )  # fmt: skip
 _seed = click.option(
     "--seed", metavar="N", type=whole_number(0, 2**32 - 1),
     help="The seed of the run, 0 to 4294967295. Default: the recipe's, or 42.",
 )  # fmt: skip
-_dataset = click.option("--dataset", metavar="NAME", help="Other data of the same form, such as mnist.")
+_dataset = click.option("--dataset", metavar="NAME", help="Another data set of the same form, such as mnist.")
 _device = click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The device to train on. Default: cpu.")
 _epochs = positive_option(
     "--epochs", "epochs", "Passes over the training data. Default: the experiment's.", MOST_EPOCHS
@@ -178,10 +178,10 @@ _batch = positive_option("--batch", "batch_size", "Examples in a batch. Default:
 
 
 def measure_options(command: ClickCommand) -> ClickCommand:
-    """Add the options of a measurement: seed, data set, epochs, batch size. Measurements use the CPU."""
+    """Add the options of a check to a command: seed, data set, epochs, batch size. Checks run on the CPU."""
     return _seed(_dataset(_epochs(_batch(command))))  # type: ignore[no-any-return]
 
 
 def run_options(command: ClickCommand) -> ClickCommand:
-    """Add the options of a run: those of a measurement, and the device."""
+    """Add the options of a run to a command: seed, data set, device, epochs, batch size."""
     return _seed(_dataset(_device(_epochs(_batch(command)))))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Sentences at a terminal: wrapped between words at its width. Commands stay whole: they must survive being copied."""
+"""Wrap sentences at the width of the terminal. Commands are never split, so that you can copy them."""
 
 import re
 import shutil
@@ -12,9 +12,9 @@ _COMMAND = re.compile(
 
 
 def fold(text: str, width: int | None, *, indent: int = 0, hang: int = 0) -> str:
-    """Return a sentence in lines of at most `width` characters, the further ones indented by `hang` more.
+    """Return the text wrapped at `width` characters; lines after the first are indented by `hang` more.
 
-    A word or command that is longer has a line of its own. With None as the width it stays one line.
+    A longer word or command gets a line to itself. If `width` is None, the text stays on one line.
     """
     first = " " * indent
     if width is None:
@@ -28,6 +28,6 @@ def fold(text: str, width: int | None, *, indent: int = 0, hang: int = 0) -> str
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:
-    """Return how many columns a stream (standard output) shows, or None if it is no terminal."""
+    """Return the width of a stream (default: standard output) in columns, or None if it is not a terminal."""
     stream = sys.stdout if stream is None else stream
     return shutil.get_terminal_size().columns if stream.isatty() else None

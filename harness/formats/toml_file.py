@@ -1,4 +1,4 @@
-"""TOML files that people write: a table or a record, or one sentence that says what is wrong with the file."""
+"""Read TOML files that people write, as tables or records. One sentence reports everything that is wrong in a file."""
 
 import difflib
 import tomllib
@@ -12,13 +12,13 @@ from harness.errors import UserError
 
 
 class StrictModel(BaseModel):
-    """A frozen record: no unknown keys, and nothing is converted."""
+    """A frozen record that refuses unknown keys and converts no values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 _EXTRA = "extra_forbidden"
-# By kind of problem, as pydantic calls it: what to write.
+# The advice for each type of error, as pydantic calls it.
 _WRITE = {
     "missing": "this key is missing: write it",
     "datetime_type": "write a date and a time as 2026-11-16T23:59:00, without quotes",
@@ -35,14 +35,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """Return what is in a TOML file. Raises `UserError` if it is not TOML, `OSError` if it cannot be read."""
+    """Return the table in a TOML file. Raises `UserError` if it is not TOML, `OSError` if it cannot be read."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
     except RecursionError:
-        raise UserError(f"{path} is not TOML: brackets within brackets, too deep for any reader.") from None
-    except ValueError as error:  # a number of 5,000 digits is one, too
+        raise UserError(f"{path} is not TOML: its brackets are nested too deeply.") from None
+    except ValueError as error:  # a number of 5,000 digits raises it, too
         raise UserError(
             f"{path} is not TOML: {error}. Write text in straight quotes, a date as 2026-11-16T23:59:00 without quotes,"
             " and true and false in lower case."
@@ -52,14 +52,14 @@ def read_table(path: Path) -> dict[str, Any]:
 def read_record(path: Path, model: type[Model], **more: Any) -> Model:
     """Return a TOML file as a record, with the fields in `more` added.
 
-    Raises `UserError` that names the file and every key that is wrong; a table with an id is named by it.
+    Raises `UserError` that names the file and every wrong key. A table that has an id is named by its id.
     """
     try:
         table = read_table(path)
     except FileNotFoundError:
         raise UserError(f"There is no {path}: write it, or put it back.") from None
     if both := sorted(more.keys() & table.keys()):
-        raise UserError(f"{path} cannot be used: {both[0]}: it does not belong here: remove it.")
+        raise UserError(f"{path} cannot be used: {both[0]} does not belong here: remove it.")
     try:
         return model.model_validate({**table, **more})
     except ValidationError as error:
@@ -68,14 +68,14 @@ def read_record(path: Path, model: type[Model], **more: Any) -> Model:
         found = (
             (_place(table, item["loc"]), _problem(item, model))
             for item in errors
-            if not (item["type"] == "missing" and item["loc"] in meant)  # it is there, with a typing error
+            if not (item["type"] == "missing" and item["loc"] in meant)  # the key is there, but misspelt
         )
         problems = [": ".join(filter(None, parts)).rstrip(".") for parts in found]
         raise UserError(f"{path} cannot be used: {'; '.join(problems)}.") from None
 
 
 def _place(table: Any, loc: Sequence[int | str]) -> str:
-    """Return where in a file a value is, "" for all of it; a table has its id, or its number from 1."""
+    """Return the place of a value in a file, "" for the whole file. A table is named by its id or number, from 1."""
     words = []
     for part in loc:
         try:
@@ -92,7 +92,7 @@ def _problem(item: Any, model: type[BaseModel]) -> str:
         return f"there is no such key: {_instead(item, model)}"
     context = item.get("ctx", {})
     if item["type"] == "string_pattern_mismatch":
-        return f"{item['input']!r} cannot stand here: it must fit {context['pattern']}"
+        return f"{item['input']!r} is not allowed here: it must match {context['pattern']}"
     if item["type"] == "literal_error":
         return f"write {context['expected']}"
     if item["type"] == "too_short":
@@ -104,7 +104,7 @@ def _problem(item: Any, model: type[BaseModel]) -> str:
 
 
 def _instead(item: Any, model: type[BaseModel]) -> str:
-    """Return what to do about an unknown key."""
+    """Return the advice about an unknown key."""
     *path, key = item["loc"]
     if close := _close_key(item, model):
         return f"did you mean {close}?"
@@ -115,13 +115,13 @@ def _instead(item: Any, model: type[BaseModel]) -> str:
 
 
 def _close_key(item: Any, model: type[BaseModel]) -> str:
-    """Return the key that this unknown one may stand for, or ""."""
+    """Return the known key that is spelt most like this unknown one, or ""."""
     *path, key = item["loc"]
     return next(iter(difflib.get_close_matches(str(key), _keys(model, path), n=1)), "")
 
 
 def _keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
-    """Return the keys of the table that lies at this path of a record."""
+    """Return the keys of the table at this path in a record."""
     for name in path:
         fields = {field.alias or own: field.annotation for own, field in model.model_fields.items()}
         model = next(_models(fields[str(name)]), model) if name in fields else model
@@ -129,7 +129,7 @@ def _keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the records that an annotation holds, at whatever depth."""
+    """Yield the record types in an annotation, at any depth."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

@@ -33,7 +33,7 @@ _TREES = {
     "laughs": ("an alias of aliases of aliases: 10 ** 9 words", "anchors and aliases", LAUGHS),
     "cycle": ("nodes that hold themselves", "anchors and aliases", "start: a\nnodes: &n {a: *n}\n"),
     "apply": ("a tag that runs a command", "tags", f'start: !!python/object/apply:os.system ["{_TOUCH}"]\n'),
-    "deep": ("8,000 brackets", "brackets within brackets", "start: " + "[" * 8000 + "\n"),
+    "deep": ("8,000 brackets", "brackets are nested too deeply", "start: " + "[" * 8000 + "\n"),
     "ring": ("a hundred nodes that go round", "The tree loops", _ring(100)),
     "many_keys": ("1,800 nodes of nothing", "Input should be a valid dictionary", "start: a\nnodes:\n" + "".join(
         f" k{n}:\n" for n in range(1800))),
