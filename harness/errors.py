@@ -24,12 +24,36 @@ _REMEDIES = {
 }
 
 
-class UserError(Exception):
-    """A user's mistake. The message says what happened, where, and what to do. Commands print it and exit 2."""
+class CommandError(Exception):
+    """An error that ends a command without a traceback. It knows its exit status and how to show itself."""
+
+    exit_code = 2
+
+    def shown(self, program: str) -> str:
+        """Return the lines for standard error; `program` is the name of the command."""
+        return f"Error: {self}"
 
 
-class Stopped(Exception):
-    """The user stopped the command. The message says when, and how to continue. Commands exit 2."""
+class UserError(CommandError):
+    """A user's mistake. The message says what happened, where, and what to do."""
+
+
+class Stopped(CommandError):
+    """The user stopped the command. The message says when, and how to continue."""
+
+    def shown(self, program: str) -> str:
+        """Return the message: to stop is no error."""
+        return str(self)
+
+
+class ChildFault(CommandError):
+    """A child process ended because of a bug of ours. Its traceback is on standard error."""
+
+    exit_code = 3
+
+    def shown(self, program: str) -> str:
+        """Return the message and ask for a report."""
+        return f"{program}: {self}. Please report it."
 
 
 def printable(text: object, limit: int = 80) -> str:
@@ -57,10 +81,6 @@ def from_os_error(error: OSError) -> UserError | None:
         return None
     place = "" if error.filename is None else f" at {error.filename}"
     return UserError(f"{error.strerror}{place}: {remedy}.")
-
-
-class ChildFault(Exception):
-    """The child process failed because of a bug in trainwreck. Its traceback is on standard error."""
 
 
 def suggestion(name: str, known: Sequence[str], otherwise: str = "") -> str:

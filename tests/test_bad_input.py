@@ -117,7 +117,7 @@ def test_there_may_be_no_card(tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("this machine has a card that torch can use")
     said = mistake("exercise", "huge_lr", "--device", "cuda", cwd=tmp_path)
-    assert said == "There is no CUDA card that this PyTorch can use: leave DEVICE=cuda out to run on the CPU."
+    assert said == "This PyTorch finds no CUDA device: remove DEVICE=cuda to run on the CPU."
 
 
 def limit_files() -> None:

@@ -242,10 +242,10 @@ def replace_in_log(old: str, new: str) -> Damage:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (edit_log(3, loss=9.0), r"metrics\.log, line 4 \(step 3\): loss is 9\.0, and .* made again"),
+        (edit_log(3, loss=9.0), r"metrics\.log, line 4 \(step 3\): loss is 9\.0, but .* when the run is made again"),
         (edit_log(3, activations={"first": {"mean": "NaN"}}), r"\(step 3\): activations\.first\.mean is nan"),
         (edit_log(6, val_loss="Infinity"), r"line 7 \(epoch 0\): val_loss is inf, and"),
-        (drop_line(-1), "has 13 lines, and 14 when"),
+        (drop_line(-1), "has 13 lines, but 14 when"),
         (edit_file("checkpoint.pt", "x"), "checkpoint.pt has other bytes when"),
         (replace_in_log(": ", ":"), "step 0.* is written differently"),
         (replace_in_log("\n", "\r\n"), "written differently"),

@@ -144,7 +144,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     assert f"{own}: predict first" in shown
     assert f"make predict BREAK={own}" in shown
     assert not (there["cwd"] / "work" / own / "runs").exists()
-    assert f"First say what the run of {own} will do" in mistake("triage", own, **there)
+    assert f"First predict the run of {own}" in mistake("triage", own, **there)
     said = ("--loss", "falls", "--half-rate", "same", "--check", "none", "--why", "It looks sound.")
     assert f"make exercise BREAK={own}" in succeed("predict", own, *said, **there)
     assert "You predicted" in succeed("exercise", own, **there)
@@ -153,7 +153,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     assert other not in listed
     shown = succeed("first-loss", own, **there)
     assert "you decide that." in shown
-    assert "Its possible outcomes. Which one do the measurements show?" in shown
+    assert "Its possible outcomes: which one do the measurements show?" in shown
     walk = succeed("triage", own, **there)
     assert not [word for word in ("sound", "Sound", "wrong", "read:") if word in walk]
     case = next(case for case in course.cases(course.find("week-1")) if case.id == own)
@@ -200,7 +200,7 @@ def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
     there = unpacked_kit(tmp_path, course)
     kit = there["cwd"]
     assert "as in make exercise BREAK=a1 STUDENT=ada" in mistake("exercise", "a1", **there)
-    assert "leave SEED= (--seed) out" in mistake("exercise", "a1", "--student", "ada", "--seed", "7", **there)
+    assert "remove SEED= (--seed)" in mistake("exercise", "a1", "--student", "ada", "--seed", "7", **there)
     shown = succeed("exercise", "a1", "--student", "ada", **there)
     assert "make hint" not in shown
     assert "Stuck?" not in (kit / "work/a1/PROMPT.md").read_text()
@@ -212,7 +212,7 @@ def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
     assert "name the cause healthy" in succeed("verify", "a1", **there)  # perhaps nothing is wrong
     (kit / "work/a1/experiment.py").write_text(case.healthy_source())
     shown = succeed("verify", "a1", **there)
-    assert "You judge whether it is fixed" in shown
+    assert "Judge for yourself whether it is fixed" in shown
     assert "gives no hints for a1" in mistake("hint", "a1", "--level", "1", **there)
     assert "contains no solutions" in mistake("reveal", "a1", "--yes", **there)
     assert "do not have the seed of bob" in mistake("submit", "a1", "--student", "bob", **there)
@@ -342,13 +342,13 @@ def test_each_assignment_has_reports_of_its_own(tmp_path: Path, monkeypatch: pyt
     }
     files = {path: path.read_bytes() for path in sorted(Path("reports").rglob("*.*"))}
     said = refused("score", "submissions", "--assignment", "week-2", "--out", "reports/week-1")
-    assert "reports/week-1 holds the scores of week-1 of ml, not of week-2 of ml" in said
-    assert "holds the scores of week-1 of ml, not of no assignment" in refused(
+    assert "reports/week-1 contains the scores of week-1 of ml, not of week-2 of ml" in said
+    assert "contains the scores of week-1 of ml, not of no assignment" in refused(
         "score", "submissions", "--out", "reports/week-1"
     )
     assert "name one of reports/week-1, reports/week-2" in refused("export", "--format", "csv")
     said = refused("export", "--format", "csv", "--assignment", "week-2", "--out", "reports/week-1")
-    assert "reports/week-1 holds the scores of week-1, not of week-2" in said
+    assert "reports/week-1 contains the scores of week-1, not of week-2" in said
     for newer, why in (('"grader": "99.0.0"', "version 99.0.0"), ('"grade": "x"', "cannot read")):
         text = files[Path("reports/week-1/scores.json")].decode()
         key = '"grader"' if "99" in newer else '"format_version"'

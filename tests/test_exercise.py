@@ -144,7 +144,7 @@ def test_watch_runs_each_save_and_goes_on_after_a_mistake(tmp_path: Path) -> Non
         assert process.stdout is not None
         return "".join(iter(process.stdout.readline, "Each save runs it again. Stop with Ctrl-C.\n"))
 
-    assert "has no edit yet" in screen()
+    assert "You have not edited" in screen()
     edit(experiment, "lr=10.0, momentum", "lr=0.1 momentum")
     assert "Not run: " in screen()
     edit(experiment, "lr=0.1 momentum", "lr=0.1, momentum")

@@ -208,7 +208,7 @@ def test_an_error_in_a_layer_of_torch_names_the_layer(tmp_path: Path) -> None:
         call(load(tmp_path, source), "train_step")
     lines = str(error.value).splitlines()
     assert lines[2] == "  in the layer Linear(in_features=35, out_features=2, bias=True)"
-    assert lines[3] == "Fix that line, or what it gets, then run the same command again."
+    assert lines[3] == "Fix that line or its arguments, then run the same command again."
 
 
 def test_ctrl_c_is_no_mistake_of_the_student(tmp_path: Path) -> None:

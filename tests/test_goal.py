@@ -78,7 +78,7 @@ def test_a_cause_that_is_still_there_is_told_by_what_the_check_measures(monkeypa
 @pytest.mark.parametrize(
     ("log", "says", "found"),
     [
-        (records(loss=float("nan")), "the loss is a number", "it ends as NaN or infinity"),
+        (records(loss=float("nan")), "the loss is finite", "it ends as NaN or infinity"),
         (records(loss=900.0), "a symptom in loss", " is "),
         (records(accuracy=0.1), "validation accuracy is at least 77%", "10.0%, about as good as a guess"),
         (records(accuracy=0.6), "validation accuracy is at least 77%", "60.0%"),

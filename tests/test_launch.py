@@ -70,7 +70,7 @@ def at_a_terminal(*words: str, cwd: Path, presses: Sequence[tuple[str, str]] = (
 
 def test_a_process_that_does_not_start_is_a_fault_of_ours() -> None:
     job = ChildJob("harness.no_such_module", "{}", "portable", "a run", what="run", place="experiment.py")
-    with pytest.raises(ChildFault, match="the process of the run did not start; what it said is above"):
+    with pytest.raises(ChildFault, match="the process of the run did not start; its output is above"):
         launch_child(job)
 
 
@@ -90,7 +90,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     os.kill(child, signal.SIGKILL)
     said = said_by(run)
     assert re.match(r"Error: The run was killed .*by SIGKILL, as the system does when memory runs out", said)
-    assert said.endswith(": give the same command again.\n")
+    assert said.endswith(": run the same command again.\n")
     assert not (partial / "checkpoint.pt").exists()
 
     # The same, in the middle of an epoch; what it was writing stays behind, and is swept up.
@@ -110,7 +110,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     run.send_signal(signal.SIGINT)
     said = said_by(run)
     assert re.fullmatch(
-        r"Stopped at step \d+ of \d+: give the same command again with --resume \(RESUME=1\) to continue from"
+        r"Stopped at step \d+ of \d+: run the same command again with --resume \(RESUME=1\) to continue from"
         rf" {re.escape(str(partial))}\.\n",
         said,
     )
@@ -120,7 +120,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     assert code == MISTAKE
     assert "Traceback" not in shown
     assert re.search(r"healthy run of digits_mlp [━╸╺ ]+ [1-9]\d*/1600 +loss \S+ ", shown)
-    assert re.search(r"Stopped at step \d+ of 1600: give the same command again with --resume", shown)
+    assert re.search(r"Stopped at step \d+ of 1600: run the same command again with --resume", shown)
 
     # SIGKILL of the parent: the process that trains goes down, too, and lets go of the folder.
     run = start(*LONG, "--resume", cwd=stopped, program=TRAINER)
@@ -185,7 +185,7 @@ def test_an_experiment_that_prints_without_end_and_ignores_ctrl_c_is_stopped_by_
     assert run.returncode == MISTAKE
     # There is no checkpoint yet: nothing to go on from.
     last = (tmp_path / "said").read_text().splitlines()[-1]
-    assert last == "Stopped before the first step: give the same command again."
+    assert last == "Stopped before the first step: run the same command again."
 
 
 def test_ctrl_c_when_the_run_has_just_ended_is_not_lost(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_ctrl_c_when_the_run_has_just_ended_is_not_lost(tmp_path: Path) -> None:
     run = start(*SHORT, "--script", str(path), cwd=tmp_path, program=TRAINER)
     wait_until(ending.is_file, "the end of the run")
     run.send_signal(signal.SIGINT)
-    assert said_by(run).endswith("Stopped when the run had just ended: give the same command again.\n")
+    assert said_by(run).endswith("Stopped just after the run ended: run the same command again.\n")
     succeed(*SHORT, cwd=tmp_path, program=TRAINER)
 
 
@@ -246,14 +246,14 @@ def test_breakpoint_opens_the_debugger_at_the_terminal(tmp_path: Path) -> None:
     assert "first words\r\n" in answers[0]
     for answer, (_, expected) in zip(answers[1:], keys, strict=False):
         assert expected in answer
-    assert "Stopped at step 1 of 20: give the same command again.\r\n" in answers[-1]
+    assert "Stopped at step 1 of 20: run the same command again.\r\n" in answers[-1]
     assert "Traceback" not in shown
 
 
 def test_without_a_terminal_breakpoint_says_what_to_do(tmp_path: Path) -> None:
     path = script(tmp_path, "\nimport pdb\n\ndef evaluate(model, inputs, labels):\n    pdb.set_trace()\n")
     said = mistake(*SHORT, "--script", path, cwd=tmp_path, program=TRAINER)
-    assert "breakpoint() needs a terminal: give the command at one, or print what you want to see" in said
+    assert "breakpoint() needs a terminal: run the command in one, or print the values instead" in said
     assert "BdbQuit" not in said
 
 

@@ -23,7 +23,7 @@ def log(folder: Path, run: str) -> str:
 def test_from_the_first_attempt_to_the_solution(tmp_path: Path) -> None:
     folder = tmp_path / "work" / "huge_lr"
     assert "It counts as fixed if\n" in succeed("exercise", "huge_lr", cwd=tmp_path)
-    assert "has no edit yet" in succeed("verify", "huge_lr", cwd=tmp_path)
+    assert "You have not edited" in succeed("verify", "huge_lr", cwd=tmp_path)
     edit(folder / "experiment.py", "lr=10.0", "lr=2.0")
     said = succeed("verify", "huge_lr", cwd=tmp_path)
     assert "attempt 1 ┃" in said

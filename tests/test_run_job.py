@@ -103,7 +103,7 @@ def test_a_folder_that_is_no_run_is_not_replaced(tmp_path: Path, monkeypatch: py
     refuse_foreign_folder(tmp_path / "new")
     refuse_foreign_folder(finished(tmp_path / "empty"))
     refuse_foreign_folder(finished(tmp_path / "run", **{"metrics.log": ""}))
-    with pytest.raises(UserError, match="thesis holds other things than a run: choose a new folder"):
+    with pytest.raises(UserError, match="thesis contains files that are not part of a run: choose a new folder"):
         refuse_foreign_folder(finished(tmp_path / "thesis", chapter="one"))
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="file is a file, and a run needs a folder"):

@@ -53,7 +53,7 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, 
         f"  4. make verify BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
         f"  1. look at both runs in {fixed / 'run.html'}; if you are not convinced, edit and verify again\n",
         f"  3. make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
-        f"{workspace.experiment} has no edit yet: both runs are the same.\n",
+        f"You have not edited {workspace.experiment} yet: both runs are the same.\n",
     ):
         assert text in said
 
@@ -61,9 +61,9 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("found", "by_check", "said"),
     [
-        (UNLIKE_HEALTHY, False, "your instructor decides about right fixes"),
+        (UNLIKE_HEALTHY, False, "your instructor decides about fixes"),
         ("your edit switches off: dropout", False, "Not fixed yet."),
-        ("too-large", True, "a check sees it."),
+        ("too-large", True, "a check finds it."),
     ],
 )
 def test_an_attempt_that_is_not_fixed_says_what_is_missing(
@@ -93,7 +93,7 @@ def test_the_list_shows_every_state(workspace: Workspace, capsys: Capture) -> No
     said = capsys.readouterr().out
     assert re.search(r"^  huge_lr +handed in  96.5  The loss explodes", said, re.MULTILINE)
     assert "Level 1: 1 of " in said
-    assert said.endswith(" without a fault: make exercise BREAK=mystery LEVEL=1\n")
+    assert said.endswith(" perhaps no bug: make exercise BREAK=mystery LEVEL=1\n")
 
 
 def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) -> None:
@@ -101,10 +101,10 @@ def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) ->
     assert not show_checks([passed_item("broken: files", "all there."), wrong], workspace)
     said = capsys.readouterr().out
     assert said.endswith(f"  make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n")
-    assert "fix what failed" in said
+    assert "fix the failed items" in said
     assert not show_checks([could_not_judge("walk", "no run: make one.")], workspace)
     said = capsys.readouterr().out
-    assert "fix what failed" not in said
+    assert "fix the failed items" not in said
     assert "or hand it in as it is: make submit BREAK=huge_lr STUDENT=<your login>" in said
     assert show_checks([passed_item("broken: files", "all there.")], workspace)
     assert "  make submit BREAK=huge_lr STUDENT=<your login>" in capsys.readouterr().out

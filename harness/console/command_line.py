@@ -38,7 +38,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         click.echo(error.format_message())
         sys.exit(2)
     except click.UsageError as error:
-        _fail(_usage(error, program))
+        _fail(f"Error: {_usage(error, program)}")
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -50,13 +50,8 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         _fail(str(error))
     except OSError as error:
         _fail_of_system(error)
-    except Exception as error:
-        from harness.errors import ChildFault
-
-        if not isinstance(error, ChildFault):
-            _report_fault()
-        click.echo(f"{program}: {error}. Please report it.", err=True)
-        sys.exit(3)
+    except Exception:
+        _report_fault()
     sys.exit(0)
 
 
@@ -76,7 +71,7 @@ def _fail_of_system(error: OSError) -> NoReturn:
     mistake = from_os_error(error)
     if mistake is None:
         _report_fault()
-    _fail(str(mistake))
+    _fail(mistake.shown(""), mistake.exit_code)
 
 
 def _usage(error: click.UsageError, program: str) -> str:
@@ -95,15 +90,15 @@ def _reopen_closed_streams() -> None:
             setattr(sys, name, nothing)
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, status: int = 2) -> NoReturn:
     with contextlib.suppress(OSError):  # standard error may be a file on the same full disk
         width = terminal_width(sys.stderr)
-        for line in as_typed(f"Error: {message}").split("\n"):
+        for line in as_typed(message).split("\n"):
             # An indented line quotes the user's program, so it is not wrapped.
             click.echo(line if line.startswith(" ") else fold(line, width, hang=2), err=True)
     for stream in (sys.stdout, sys.stderr):
         _drop_unwritten(stream)
-    sys.exit(2)
+    sys.exit(status)
 
 
 def _drop_unwritten(stream: TextIO) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a run needs to continue, as bytes that depend on the content alone."""
+"""Write and read checkpoints, which hold the whole state of a run. Equal states give equal bytes."""
 
 import io
 import random
@@ -18,8 +18,8 @@ from harness.errors import UserError
 def canonical(value: Any) -> Any:
     """Return the value rebuilt from plain containers and fresh CPU tensors.
 
-    pickle writes an object that it meets twice as a reference, so equal values give equal bytes only if they share
-    objects in the same places. In the result every string is shared, and no container or tensor is.
+    pickle writes a repeated object as a reference, so equal values give equal bytes only if the same objects repeat.
+    In the result equal strings are one object, and containers and tensors never repeat.
     """
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True).contiguous()
@@ -36,8 +36,8 @@ def canonical(value: Any) -> Any:
     if isinstance(value, float):
         return float(value)
     raise UserError(
-        f"The state of the model, optimizer or scheduler holds a {type(value).__name__}, which a checkpoint cannot:"
-        " keep only tensors, numbers, strings and containers of them there."
+        f"The state of the model, optimizer or scheduler contains a {type(value).__name__}, which a checkpoint cannot"
+        " store: keep only tensors, numbers, strings and containers of them there."
     )
 
 
@@ -61,7 +61,7 @@ def rng_states() -> dict[str, Any]:
 
 
 def restore_rng_states(states: Mapping[str, Any]) -> None:
-    """Undo `rng_states`."""
+    """Restore the states that `rng_states` returned."""
     python, numpy = states["python"], states["numpy"]
     random.setstate((python["version"], tuple(python["words"].tolist()), python["gauss"]))
     keys = numpy["keys"].numpy().astype(np.uint32)
@@ -72,9 +72,9 @@ def restore_rng_states(states: Mapping[str, Any]) -> None:
 
 
 def checkpoint_bytes(state: Mapping[str, Any]) -> bytes:
-    """Return the checkpoint file of a state: equal states give equal bytes, on any machine.
+    """Return the bytes of a checkpoint file. Equal states give equal bytes on any machine.
 
-    `torch.save` names the archive after the file; into a buffer the name is always "archive".
+    `torch.save` names the archive after the file; in a buffer the name is always "archive".
     """
     buffer = io.BytesIO()
     torch.save(canonical(state), buffer)
@@ -82,13 +82,13 @@ def checkpoint_bytes(state: Mapping[str, Any]) -> bytes:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint without running anything in it. Raises `UserError` if it is missing or damaged."""
+    """Load a checkpoint without running any code in it. Raises `UserError` if it is missing or damaged."""
     if not path.is_file():
         raise UserError(f"There is no checkpoint at {path}: start the run without --resume.")
     try:
         data = path.read_bytes()
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            altered = archive.testzip()  # torch's own reader does not look at checksums
+            altered = archive.testzip()  # torch's own reader does not verify checksums
         if altered is not None:
             raise ValueError(f"the checksum of {altered} is wrong")
         state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)

@@ -1,6 +1,6 @@
-"""`breakpoint()` in the process that trains: it opens pdb at the terminal of the command.
+"""Make `breakpoint()` in the training process open pdb at the terminal of the command.
 
-The process has no terminal by itself: its standard input says that the parent lives, and the parent prints its lines.
+The training process has no terminal: the parent prints its output, and its standard input shows that the parent lives.
 """
 
 import os
@@ -10,20 +10,20 @@ import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
 
-# `step` and `next` go from one line of the experiment to another, not through what calls it and what it calls.
+# `step` and `next` stop only in the experiment, not in the code that calls it or that it calls.
 _NOT_THEIRS = ("harness.*", "torch.*", "__main__")
 
 
 def support_breakpoints(ask_for_terminal: Callable[[], None] | None) -> None:
     """Make `breakpoint()` and `pdb.set_trace()` open pdb.
 
-    ask_for_terminal: returns when nobody else writes to the terminal. None: there is no terminal, and both raise
-    `RuntimeError`.
+    ask_for_terminal: waits until the parent stops writing to the terminal. If None, there is no terminal, and both
+    functions raise `RuntimeError`.
     """
 
     def stop(*_: object, **__: object) -> None:
         if ask_for_terminal is None:
-            raise RuntimeError("breakpoint() needs a terminal: give the command at one, or print what you want to see")
+            raise RuntimeError("breakpoint() needs a terminal: run the command in one, or print the values instead")
         if not os.isatty(0):
             _take_terminal()
             ask_for_terminal()
@@ -34,7 +34,7 @@ def support_breakpoints(ask_for_terminal: Callable[[], None] | None) -> None:
 
 
 class _Debugger(pdb.Pdb):
-    """Ends the run when the student quits."""
+    """A pdb that ends the run when the student quits."""
 
     def interaction(self, frame: FrameType | None, traceback: TracebackType | None) -> None:
         super().interaction(frame, traceback)
@@ -43,13 +43,13 @@ class _Debugger(pdb.Pdb):
 
 
 def _take_terminal() -> None:
-    """Make the terminal of the command standard input and output."""
+    """Connect standard input and output to the terminal of the command."""
     sys.stdout.flush()
     terminal = os.open("/dev/tty", os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(terminal, standard)
     os.close(terminal)
-    # Line editing needs a stream of this number.
+    # Line editing needs a stream with file descriptor 0.
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
-    # pdb takes back a line at Ctrl-C, as often as it comes.
+    # In pdb each Ctrl-C discards the current line.
     signal.signal(signal.SIGINT, signal.default_int_handler)

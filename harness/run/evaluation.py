@@ -1,4 +1,4 @@
-"""Evaluations by the harness itself, independent of the experiment's own `evaluate`."""
+"""Evaluate a network in the harness, independently of the experiment's own `evaluate`."""
 
 import math
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from harness.run.experiment import Experiment
 from harness.run.metrics_log import Record
 
-IGNORED = -100  # the label of what no loss and no accuracy counts, as in torch.nn.functional.cross_entropy
+IGNORED = -100  # loss and accuracy skip this label, as torch.nn.functional.cross_entropy does
 
 
 def is_classification(outputs: Tensor, labels: Tensor) -> bool:
@@ -21,7 +21,7 @@ def is_classification(outputs: Tensor, labels: Tensor) -> bool:
 def loss_and_accuracy(
     experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor
 ) -> tuple[float, float | None]:
-    """Return loss and accuracy (None for a regression) of a network in the mode that it is in."""
+    """Return loss and accuracy (None for a regression) of a network in its current mode."""
     outputs = model(inputs)
     accuracy = None
     if is_classification(outputs, labels):
@@ -32,7 +32,7 @@ def loss_and_accuracy(
 def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
     """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression).
 
-    An `evaluate` may prepare its inputs. If the network cannot take them as they are, the loss is NaN.
+    If the network cannot take inputs that `evaluate` would prepare first, the loss is NaN.
     """
     model.eval()
     try:
@@ -43,13 +43,13 @@ def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tens
 
 
 def statistics_of(model: nn.Module) -> list[Tensor]:
-    """Return the floating-point buffers of a network: running statistics, which no evaluation may change."""
+    """Return the floating-point buffers of a network: running statistics, which evaluation must not change."""
     return [buffer for buffer in model.buffers() if buffer.is_floating_point() and buffer.numel()]
 
 
 def largest_change(before: list[Tensor], after: list[Tensor]) -> float:
     """Return the largest absolute change of any entry; 0.0 without entries."""
-    # A mask holds -inf, and the difference of two is NaN.
+    # Compare first: a mask may hold -inf, and -inf minus -inf is NaN.
     changes = [
         torch.where(new == old, 0.0, (new - old).abs()).max().double() for old, new in zip(before, after, strict=True)
     ]

@@ -1,8 +1,8 @@
-"""Loads an `experiment.py` and calls its functions; an error names the line in the student's file.
+"""Load an `experiment.py` and call its functions. Errors name the line in the student's file.
 
-An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. It may have `predict`, the
-classes that are served for raw examples, `end_epoch`, which says whether to stop early, and `save_checkpoint` with
-`load_checkpoint`, through which a run goes on that is interrupted before step `INTERRUPTED_AT`.
+An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. Optional functions are
+`predict`, which classifies raw examples, and `end_epoch`, which says whether to stop early. If it has `save_checkpoint`
+and `load_checkpoint`, the run is interrupted before step `INTERRUPTED_AT` and continues from that checkpoint.
 """
 
 import inspect
@@ -38,12 +38,12 @@ T = TypeVar("T")
 
 
 class HarnessFault(Exception):
-    """Our own error, raised below a student's frame: `Experiment.call` does not blame the student for it."""
+    """An error in the harness during a call of a student's function. `Experiment.call` does not blame the student."""
 
 
 @dataclass(frozen=True)
 class TensorSplit:
-    """One split as torch sees it: inputs and labels as in `harness.data.datasets.Split`; symbols are int64."""
+    """One split as tensors: inputs and labels as in `harness.data.datasets.Split`, but symbols are int64."""
 
     inputs: Tensor
     labels: Tensor
@@ -63,8 +63,8 @@ class TensorSplit:
 class TensorData:
     """The argument of `load_data`.
 
-    Images and texts come in two splits. Of a table, `table` holds the columns and the target of all known rows by name,
-    each (N,), sorted by the first column: the experiment splits it itself.
+    Images and texts come in two splits. A table comes whole, and the experiment splits it: `table` maps the name of
+    each column, and of the target, to its values (N,). Its rows are sorted by the first column.
     """
 
     name: str
@@ -95,8 +95,8 @@ def tensor_data(data: Dataset) -> TensorData:
 class Experiment:
     """A loaded experiment. Each method calls the function of the same name and checks what it returns.
 
-    Every method raises `UserError` if the student's function raises or returns the wrong thing. `called` has what the
-    student calls a function, if not by its name here.
+    Every method raises `UserError` if the student's function raises or returns the wrong thing. `called` maps the name
+    of a function here to the student's name for it, where they differ.
     """
 
     called: Mapping[str, str] = MappingProxyType({})
@@ -126,7 +126,7 @@ class Experiment:
 
     @property
     def interrupted_at(self) -> int | None:
-        """The step before which the run is interrupted, if it can go on through a checkpoint of its own."""
+        """The step before which the run is interrupted, or None without the functions for a checkpoint."""
         own = {"save_checkpoint", "load_checkpoint"} <= self._functions.keys()
         return getattr(self.module, "INTERRUPTED_AT", None) if own else None
 
@@ -136,7 +136,7 @@ class Experiment:
         return "predict" in self._functions
 
     def set_up(self, settings: RunSettings) -> None:
-        """Put the process into the state in which a training starts from the seed."""
+        """Set the seeds, kernels and default dtype of this process for a new training run."""
         canonical_setup(settings.seed, settings.verify)
 
     def place(self, split: tuple[Tensor, Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
@@ -147,12 +147,12 @@ class Experiment:
 
     @property
     def frozen(self) -> tuple[str, ...]:
-        """The prefixes of the names of parameters and buffers that are meant to rest: the constant FROZEN, if any."""
+        """The name prefixes of parameters and buffers that training must not change: the constant FROZEN, if any."""
         given = getattr(self.module, "FROZEN", ())
         return (given,) if isinstance(given, str) else tuple(map(str, given))
 
     def apply(self, settings: RunSettings) -> None:
-        """Set the constants that the settings ask for; constants that the experiment lacks are left out."""
+        """Set the experiment's constants to the values in the settings. Skip constants that it does not have."""
         wanted = {
             "EPOCHS": settings.epochs,
             "BATCH_SIZE": settings.batch_size,
@@ -164,7 +164,7 @@ class Experiment:
                 setattr(self.module, name, value)
 
     def in_new_process(self) -> "Experiment":
-        """Return the experiment as another process would load it: what it keeps in its module is not there."""
+        """Return a fresh copy of the experiment, as a new process would load it, without its module-level state."""
         if not self._source:
             return self
         try:
@@ -187,7 +187,7 @@ class Experiment:
             raise UserError(
                 f"{self.path}: {self.called.get(name, name)} raised {_headline(error)}\n"
                 f"{_student_lines(error, self.path)}"
-                f"Fix that line{', or what it gets' if _is_in_torch(error) else ''}, then run the same command again."
+                f"Fix that line{' or its arguments' if _is_in_torch(error) else ''}, then run the same command again."
             ) from error
 
     def load_data(self, data: TensorData) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
@@ -201,7 +201,7 @@ class Experiment:
         return train, validation
 
     def _examples(self, function: str, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels if they are equally many; raise `UserError` otherwise."""
+        """Return inputs and labels. Raises `UserError` if there are none, or their numbers differ."""
         if not len(inputs) or len(inputs) != len(labels):
             raise self._wrong(function, "as many labels as inputs, and at least one", (inputs, labels))
         return inputs, labels
@@ -223,7 +223,7 @@ class Experiment:
         return scheduler
 
     def prepare_batch(self, inputs: Tensor, labels: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Return the batch as the network is to see it."""
+        """Return the batch as the experiment prepares it for the network."""
         result = self.call("prepare_batch", inputs, labels, rng)
         if not _is_tensor_pair(result):
             raise self._wrong("prepare_batch", "(inputs, labels), two tensors", result)
@@ -261,13 +261,13 @@ class Experiment:
         return metrics
 
     def end_epoch(self, model: nn.Module, metrics: dict[str, float | None]) -> bool:
-        """Give the experiment what `evaluate` returned; return whether the training is to stop."""
+        """Pass the result of `evaluate` to the experiment; return whether training should stop."""
         if "end_epoch" not in self._functions:
             return False
         return bool(self.call("end_epoch", model, metrics))
 
     def predict(self, model: nn.Module, raw: Tensor) -> Tensor:
-        """Return the class that is served for each raw example, int64 (B,)."""
+        """Return the class that the experiment predicts for each raw example, int64 (B,)."""
         served = self._call_for("classes, a tensor (B,) of torch.int64", Tensor, "predict", model, raw)
         if served.shape != raw.shape[:1] or served.is_floating_point():
             raise self._wrong("predict", "classes, a tensor (B,) of torch.int64", served)
@@ -280,7 +280,7 @@ class Experiment:
         return result
 
     def _wrong(self, function: str, expected: str, found: object) -> UserError:
-        # Unwrap decorators: `torch.no_grad` wraps a function in one of its own, with a line of torch's.
+        # Unwrap decorators: `torch.no_grad` returns a wrapper, whose line is in torch.
         code = getattr(inspect.unwrap(self._functions[function]), "__code__", None)
         line = code.co_firstlineno if code is not None else "?"
         return UserError(
@@ -303,7 +303,7 @@ def load_experiment(path: Path, source: str) -> Experiment:
         text = (getattr(error, "text", None) or "").strip()
         shown = f"\n  line {line}: {printable(text)}\n" if text else " "
         raise UserError(f"{path}, line {line}: the file does not parse: {detail}{end}{shown}Fix that line.") from None
-    # An error shows the line that ran, also if the file is nowhere or was edited since.
+    # Errors show the line that ran, even if the file does not exist or was edited since.
     lines = io.StringIO(source, newline=None).readlines()
     linecache.cache[str(path)] = (len(source), None, lines, str(path))
     module = ModuleType(_MODULE_NAME)
@@ -326,7 +326,7 @@ def _check_parts(module: ModuleType, path: Path) -> None:
     own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
     for name in FUNCTIONS:
         if not callable(getattr(module, name, None)):
-            hint = suggestion(name, own) if own else "it has none at all."
+            hint = suggestion(name, own) if own else "it has no functions at all."
             raise UserError(f"{path} has no function {name}: put it back; {hint}")
     for name in CONSTANTS:
         value = getattr(module, name, None)
@@ -335,7 +335,7 @@ def _check_parts(module: ModuleType, path: Path) -> None:
 
 
 def disable_dropout(model: nn.Module) -> None:
-    """Set every dropout probability in `model` to 0, in place; calls of `F.dropout` are out of reach."""
+    """Set every dropout probability in `model` to 0, in place. This does not affect calls of `F.dropout`."""
     for module in model.modules():
         if isinstance(module, _DropoutNd):
             module.p = 0.0
@@ -355,7 +355,7 @@ def _describe(value: object) -> str:
 
 
 def _student_lines(error: BaseException, path: Path) -> str:
-    """Return the lines of a traceback in the student's file, the outermost first, and the layer that raised."""
+    """Return the lines of a traceback in the student's file, outermost first, and the layer that raised."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     lines = [f"  line {frame.lineno}, in {frame.name}: {frame.line}\n" for frame in frames[-5:]]
     last = _last_frame(error)
@@ -370,7 +370,7 @@ def _last_frame(error: BaseException) -> FrameType:
 
 
 def _is_in_torch(error: BaseException) -> bool:
-    """Return whether a function of torch raised: what the student's line gave it may be at fault."""
+    """Return whether torch raised the error. Then the arguments in the student's line may be wrong."""
     return str(_last_frame(error).f_globals.get("__name__")).startswith("torch.")
 
 

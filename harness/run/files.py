@@ -1,4 +1,4 @@
-"""The files of a run: their names, and the hash of a source."""
+"""The names of the files of a run, and the hash of a source."""
 
 import hashlib
 

@@ -1,9 +1,9 @@
-"""Watches the batch records of a run and says, once for each kind, that training has gone wrong.
+"""Watch the batch records of a run, and report each kind of problem once.
 
-The limits rest on 48 sound runs: three healthy experiments over ten seeds, and with other learning rates, optimizers,
-batch sizes and 30 epochs. All but one of them stayed below 5.4 for the loss in the first batches (limit 6), and below
-1.5 after them (limit 3). The exception is the regression at twice its learning rate: its loss rises 26 times before
-it falls.
+The limits come from 48 sound runs: three healthy experiments with ten seeds, and with other learning rates, optimizers,
+batch sizes and 30 epochs. In all but one of them the loss rose by less than a factor of 5.4 in the first batches
+(limit 6), and of 1.5 afterwards (limit 3). The exception is the regression with twice its learning rate: its loss rises
+by a factor of 26 before it falls.
 """
 
 import math
@@ -17,18 +17,18 @@ from harness.run.metrics_log import Record
 
 Severity = Literal["hard", "soft"]
 
-RECENT = 5  # batches whose median counts as "now": one odd batch is no drift
+RECENT = 5  # the median over this many batches is the current loss, so that one odd batch is not a rise
 LOSS_RISE = 3.0
-# A model that starts well, such as one whose last layer begins at zero, first gets worse: Adam's first steps have
-# full length whatever the size of the gradient.
+# A model that starts well, for example with a last layer of zeros, gets worse at first, because Adam's first steps
+# have full length whatever the size of the gradient.
 EARLY_LOSS_RISE = 6.0
 EARLY = 20
-LOSS_FLOOR = 0.25  # share of the first loss below which no rise counts: a small loss may jump on a hard batch
+LOSS_FLOOR = 0.25  # a rise below this share of the first loss does not count: a small loss may jump on a hard batch
 
 
 @dataclass(frozen=True)
 class GuardrailFinding:
-    """What a guardrail saw, and of which kind; `step` counts over the whole run. A hard one is always a bug."""
+    """A problem that a guardrail found. `step` counts over the whole run. Level "hard" means that it is a bug."""
 
     step: int
     level: Severity
@@ -37,7 +37,7 @@ class GuardrailFinding:
 
 
 class Guardrails:
-    """Checks one batch record after the other; a resumed run checks those of its log first."""
+    """Checks one batch record after the other. A resumed run first checks the records in its log."""
 
     def __init__(self) -> None:
         self._reported: set[str] = set()
@@ -62,7 +62,7 @@ class Guardrails:
 
 
 class _LossRise:
-    """The losses so far: the last few against the median of all before them."""
+    """Compares the median of the last few losses with the median of all losses before them."""
 
     def __init__(self) -> None:
         self._first: float | None = None
@@ -70,7 +70,7 @@ class _LossRise:
         self._earlier: list[float] = []  # sorted
 
     def rise(self, loss: float) -> str | None:
-        """Add a loss and return in words how far it has risen, if that is too far."""
+        """Add a loss. If the loss has risen too far, return the rise in words, else None."""
         if not math.isfinite(loss):
             return None
         if self._first is None:

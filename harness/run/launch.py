@@ -1,9 +1,9 @@
-"""Both ends of a child process that computes: the parent starts it and waits, the child reports on a pipe.
+"""Run a job in a child process: the parent starts it and waits, and the child reports on a pipe.
 
-The child reads one job from standard input, one line, and sends events to the parent, one JSON object a line:
-`started`, `progress`, then `finished`, `user_error` or `fault`. It ends when the parent does. Where the parent shows a
-bar, it prints what the child prints, line by line above the bar. Before the child debugs at the terminal, it sends
-`debugging` and waits for the parent to leave the terminal to it.
+The child reads its job as one line from standard input. It sends events to the parent, one JSON object a line:
+`started`, `progress`, then `finished`, `user_error` or `fault`. It ends when the parent ends. If the parent shows a
+progress bar, it prints the child's output line by line above the bar. Before the child opens a debugger, it sends
+`debugging` and waits until the parent stops using the terminal.
 """
 
 import contextlib
@@ -26,9 +26,9 @@ from harness.canonical_setup import Numerics, run_environment
 from harness.errors import ChildFault, Stopped, UserError, from_os_error
 from harness.run.debugger import support_breakpoints
 
-# How long an experiment that ignores Ctrl-C (`except: pass`) may go on after it.
+# How long an experiment that ignores Ctrl-C (`except: pass`) may continue after it.
 _GRACE_SECONDS = 5.0
-_LAST_LINES_SECONDS = 1.0  # a process that the experiment started may keep the pipe of its output open
+_LAST_LINES_SECONDS = 1.0  # a process that the experiment started may keep the output pipe open
 _REPORT_EVERY = 0.05  # seconds between two reports of progress: enough for a bar that moves smoothly
 
 
@@ -39,8 +39,8 @@ _AT_TERMINAL = "at-terminal"
 class ChildJob:
     """A job for a child process: the module to run, and the line that it reads.
 
-    `label` stands before the progress bar. Messages about a process that ended by itself use `what` ("run") and `place`
-    (the file at fault). An interrupted job can go on from `checkpoint`, once that file exists.
+    label: the text before the progress bar. what: the name of the job in messages, such as "run". place: the file that
+    messages blame if the process ends itself. checkpoint: an interrupted job can continue from it, once it exists.
     """
 
     module: str
@@ -54,16 +54,16 @@ class ChildJob:
     @property
     def go_on(self) -> str:
         """How to continue after an interrupt."""
-        again = "give the same command again"
+        again = "run the same command again"
         if self.checkpoint is None or not self.checkpoint.is_file():
             return again
         return f"{again} with --resume (RESUME=1) to continue from {self.checkpoint.parent}"
 
 
 def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
-    """Do a job in a process of its own and return its result; `bar` shows its progress if there is a terminal.
+    """Do a job in a child process and return its result. If `bar`, show a progress bar at a terminal.
 
-    Raises `UserError` for a mistake of the user's, `Stopped` after Ctrl-C, and `ChildFault` for a fault of ours.
+    Raises `UserError` for a user's mistake, `Stopped` after Ctrl-C, and `ChildFault` for a bug in trainwreck.
     """
     outcome: dict[str, Any] = {"event": "none"}
     when = "before the first step"
@@ -84,24 +84,24 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
                 outcome = event
     code = child.process.returncode
     if outcome["event"] == "finished":
-        # Too late for the child, but a command that does several things in a row must stop here.
+        # Ctrl-C came too late for the child, but a command that does several jobs must stop here.
         if child.interrupted:
-            raise Stopped(f"Stopped when the {job.what} had just ended: give the same command again.")
+            raise Stopped(f"Stopped just after the {job.what} ended: run the same command again.")
         result: dict[str, Any] = outcome["result"]
         return result
     if outcome["event"] == "user_error":
         raise UserError(outcome["message"])
     if outcome["event"] == "fault":
-        raise ChildFault(f"the {job.what} failed through a bug in this program; its traceback is above")
+        raise ChildFault(f"the {job.what} failed because of a bug in this program; its traceback is above")
     if child.interrupted or code in (130, -signal.SIGINT):
         raise Stopped(f"Stopped {when}: {job.go_on}.")
     if code > 0 and outcome["event"] == "none":
-        raise ChildFault(f"the process of the {job.what} did not start; what it said is above")
+        raise ChildFault(f"the process of the {job.what} did not start; its output is above")
     raise UserError(_describe_end(job, when, code))
 
 
 def _describe_end(job: ChildJob, when: str, code: int) -> str:
-    """Return what to say of a process that ended with this status before its job was done."""
+    """Return the message about a process that ended with this status before its job was done."""
     if code < 0:
         hint = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
         killer = f"{signal.Signals(-code).name}{hint}"
@@ -110,12 +110,12 @@ def _describe_end(job: ChildJob, when: str, code: int) -> str:
 
 
 def _has_terminal() -> bool:
-    """Return whether someone can type at the terminal that shows messages."""
+    """Return whether a user can type at the terminal that shows the messages."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class _Bar:
-    """A progress bar on standard error, a terminal; a context manager that removes it."""
+    """A progress bar on standard error. As a context manager it removes the bar at the end."""
 
     def __init__(self, label: str) -> None:
         from rich.console import Console
@@ -144,17 +144,17 @@ class _Bar:
         self._progress.update(self._task, completed=step, total=steps, done=done, says=says)
 
     def print_above(self, lines: IO[str]) -> None:
-        """Print each line above the bar until there are no more."""
+        """Print each line above the bar until the stream ends."""
         with lines:
             for line in lines:
                 self._progress.console.out(line.rstrip("\n"), highlight=False)
 
 
 class _Child:
-    """A started process and the pipe on which it reports; a context manager that ends the process.
+    """A child process and the pipe of its events. As a context manager it ends the process.
 
-    Its standard input stays open as long as the parent lives, and the child ends when it closes. What an experiment
-    prints goes to standard error, above the bar if there is one: standard output belongs to the command.
+    The child's standard input stays open while the parent lives, and the child ends when it closes. The output of an
+    experiment goes to standard error, because standard output belongs to the command.
     """
 
     def __init__(self, job: ChildJob, bar: _Bar | None) -> None:
@@ -164,7 +164,7 @@ class _Child:
         self._before = signal.getsignal(signal.SIGINT)
         self._in_main_thread = threading.current_thread() is threading.main_thread()
         reading, writing = os.pipe()
-        # The child must not get Ctrl-C before it has set its handler; a blocked signal waits.
+        # Block Ctrl-C until the child has set its handler. A blocked signal is delivered later.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process = subprocess.Popen(
@@ -197,7 +197,7 @@ class _Child:
             self._lifeline.flush()
 
     def leave_terminal(self) -> None:
-        """Show what the child has printed so far, remove the bar for good, and tell the child."""
+        """Print the child's output so far, remove the bar for good, and tell the child to continue."""
         self._debugging = True
         if self._bar and self._shows:
             self._shows.join(_LAST_LINES_SECONDS)
@@ -205,8 +205,8 @@ class _Child:
         self._send("go on")
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        # At a terminal the child gets the signal as well, and acts only on the first. The second Ctrl-C, or the
-        # end of the grace period, kills: saved files are whole at any moment. The debugger has its own use for Ctrl-C.
+        # At a terminal the child gets the signal, too, and acts only on the first one. The second Ctrl-C, or the end
+        # of the grace period, kills the child: saved files are always complete. The debugger handles Ctrl-C itself.
         if self._debugging:
             return
         if self.interrupted:
@@ -235,7 +235,7 @@ class _Child:
 
 
 class Reporter:
-    """In the child: sends events to the parent."""
+    """Sends events from the child to the parent."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
@@ -262,18 +262,18 @@ def serve(
     work: Callable[[str, Reporter], None],
     mistake: Callable[[OSError, str], UserError | None] = lambda error, line: from_os_error(error),
 ) -> int:
-    """In the child: do the job on standard input and return the exit status.
+    """Do the job on standard input, in the child process, and return the exit status.
 
-    0 is done, 2 a user's mistake, 3 a fault of ours, 130 an interrupt. `work` gets the job's line and sends
-    `finished` itself; `mistake` turns an error of the file system into a message for the user, or None.
+    0: done; 2: a user's mistake; 3: a bug in trainwreck; 130: interrupted. `work` gets the line of the job and sends
+    `finished` itself. `mistake` turns an `OSError` into a `UserError`, or returns None.
     """
-    # Until the run can be resumed there is nothing to save, and a traceback out of an import helps nobody.
+    # Before the job starts, end at once at Ctrl-C: there is nothing to save, and a traceback from an import is no help.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     reporter = Reporter(int(sys.argv[1]))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(line_buffering=True)  # as at a terminal, wherever the lines go
+            stream.reconfigure(line_buffering=True)  # as at a terminal, also into a pipe or file
     line = sys.stdin.readline()
     if not line:
         return 1  # the parent is gone
@@ -285,7 +285,7 @@ def serve(
 
     support_breakpoints(ask_for_terminal if sys.argv[2] == _AT_TERMINAL else None)
     try:
-        import torch  # noqa: F401 - it takes a second or two: do it before Ctrl-C is caught
+        import torch  # noqa: F401 - this takes a second or two, so do it before Ctrl-C is caught
 
         reporter.send("started")
         signal.signal(signal.SIGINT, _raise_once)
@@ -304,15 +304,15 @@ def serve(
 
 
 def _raise_once(number: int, frame: FrameType | None) -> None:
-    # At a terminal the signal comes twice: from there, and from the parent.
+    # At a terminal the signal comes twice: from the terminal and from the parent.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def _end_with_parent() -> threading.Event:
-    """End this process when the parent's end of standard input closes; an experiment sees an empty input.
+    """End this process when the parent closes standard input. The experiment itself reads an empty input.
 
-    The event is set when the parent has written something more.
+    Return an event that is set when the parent writes another line.
     """
     answered = threading.Event()
     lifeline = os.dup(0)
@@ -323,7 +323,7 @@ def _end_with_parent() -> threading.Event:
     def watch() -> None:
         while os.read(lifeline, 64):
             answered.set()
-        os._exit(1)  # like a kill: saved files are whole at any moment
+        os._exit(1)  # like a kill: saved files are always complete
 
     threading.Thread(target=watch, daemon=True).start()
     return answered

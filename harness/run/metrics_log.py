@@ -1,4 +1,4 @@
-"""`metrics.log`: one strict JSON object a line, the same bytes for the same run."""
+"""Write and read `metrics.log`: one strict JSON object a line, with equal bytes for equal runs."""
 
 import json
 import math
@@ -16,18 +16,18 @@ Record = dict[str, Any]
 
 # Tables of numbers by parameter or by layer; every other value of a record is one number.
 _TABLES = frozenset(NESTED_SIGNALS)
-_LAST_STEP = 2**53  # above it, not every whole number is a float
+_LAST_STEP = 2**53  # floats cannot represent every whole number above it
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 _encode = json.JSONEncoder(allow_nan=False).encode
-# Takes UTF-8. Raises `ValueError` for what is not strict JSON, and for a key that is there twice: two readers could
-# take two different values.
+# Parses UTF-8. Raises `ValueError` for anything but strict JSON, and for a repeated key, because two readers could take
+# different values.
 strict_json = partial(from_json, allow_inf_nan=False, catch_duplicate_keys=True)
 
 
 def to_strict(value: Any) -> Any:
-    """Return the value with every non-finite number replaced by its name, as strict JSON needs it."""
+    """Return the value with non-finite numbers replaced by their names, because strict JSON has no such numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
@@ -38,7 +38,7 @@ def to_strict(value: Any) -> Any:
 
 
 def from_strict(value: Any) -> Any:
-    """Undo `to_strict`."""
+    """Return the value with the names of non-finite numbers replaced by floats: the inverse of `to_strict`."""
     if isinstance(value, str):
         return _NAMES.get(value, value)
     if isinstance(value, dict):
@@ -51,7 +51,7 @@ def from_strict(value: Any) -> Any:
 def read_object(path: Path) -> Record:
     """Return the JSON object in a file of a run; non-finite numbers become floats.
 
-    Raises `UserError`, a sentence to which the caller adds the remedy, for anything else.
+    Raises `UserError` for anything else. The message has no remedy, because the caller adds one.
     """
     try:
         value = from_strict(json.loads(path.read_bytes().decode("utf-8")))
@@ -60,7 +60,7 @@ def read_object(path: Path) -> Record:
     except (ValueError, RecursionError):
         raise UserError(f"{path} is not JSON") from None
     if not isinstance(value, dict):
-        raise UserError(f"{path} holds no JSON object")
+        raise UserError(f"{path} does not hold a JSON object")
     return value
 
 
@@ -74,23 +74,23 @@ def format_record(record: Record) -> str:
 
 
 def read_metrics_log(path: Path) -> Sequence[Record]:
-    """Return the records of a `metrics.log`, batches and epochs in the order they happened. Do not change them.
+    """Return the records of batches and epochs in a `metrics.log`, in order. They are shared, so do not change them.
 
-    Raises `UserError` that names the file, and the line if there is one, for a log that cannot be read.
+    Raises `UserError` that names the file and, if possible, the line.
     """
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise UserError(f"There is no log at {path}: make the run first.") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8 text: make the run again to write a whole log.") from None
+        raise UserError(f"{path} is not UTF-8 text: make the run again to write a complete log.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
     return parse_log(text, str(path))
 
 
 def log_lines(text: str) -> list[str]:
-    """Return the lines of a log. Only a line feed ends one: inside a JSON string, U+2028 is a character."""
+    """Return the lines of a log. Only a line feed ends a line, because a JSON string may contain U+2028."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -98,9 +98,9 @@ def log_lines(text: str) -> list[str]:
 
 
 def parse_log(text: str, source: str) -> Sequence[Record]:
-    """Return all records of a log: numbers, None, and tables of them. They are shared: do not change them.
+    """Return all records of a log. They are shared, so do not change them.
 
-    Raises `UserError` that names `source` and the line that cannot be read or holds anything else.
+    Their values are numbers, None, and tables of them. Raises `UserError` that names `source` and the first bad line.
     """
     try:
         return _records(text)
@@ -108,8 +108,7 @@ def parse_log(text: str, source: str) -> Sequence[Record]:
         raise UserError(f"{source}, {error}: make the run again.") from None
 
 
-# Several rules read each log of a submission, and the grader reads logs of other submissions between its replays. The
-# records of a log take 0.3 MB.
+# The grader reads each log several times, with logs of other submissions in between. The records of a log take 0.3 MB.
 @lru_cache(maxsize=32)
 def _records(text: str) -> Sequence[Record]:
     records = []
@@ -122,7 +121,7 @@ def _records(text: str) -> Sequence[Record]:
 
 
 def _parse_record(line: str) -> Record:
-    """Return one record. Raises `ValueError` for what is not strict JSON, or a value that no run writes."""
+    """Return one record. Raises `ValueError` if it is not strict JSON, or holds a value that no run writes."""
     if not line.strip():
         raise ValueError("the line is blank")
     found = strict_json(line.encode())
@@ -146,12 +145,12 @@ def _read_table(table: Record) -> None:
     for key, value in table.items():
         if isinstance(value, dict):
             _read_table(value)
-        elif type(value) is not float or not math.isfinite(value):  # a call for every value takes a tenth longer
+        elif type(value) is not float or not math.isfinite(value):  # a call for every value takes 10 % longer
             table[key] = _number(key, value)
 
 
 def _number(key: str, value: Any) -> float | int | None:
-    """Return a number of a log, or None; non-finite ones have names. Raises `ValueError` for other values."""
+    """Return a number or None. Names become non-finite numbers. Raises `ValueError` for other values."""
     if type(value) is float:
         if math.isinf(value):
             raise ValueError("it holds a number that is too large")
@@ -173,7 +172,7 @@ def epoch_records(records: Iterable[Record]) -> list[Record]:
     return [record for record in records if "step" not in record]
 
 
-_DEPTH = 3  # tables within tables; a run writes two
+_DEPTH = 3  # levels of nested tables; a run writes two
 
 
 def log_difference(old: bytes, new: bytes) -> str:
@@ -183,7 +182,7 @@ def log_difference(old: bytes, new: bytes) -> str:
         if line != new_line:
             return f", line {number}{_record_difference(line, new_line)}"
     if len(lines) != len(new_lines):
-        return f" has {len(lines)} lines, and {len(new_lines)} when the run is made again"
+        return f" has {len(lines)} lines, but {len(new_lines)} when the run is made again"
     return " ends differently when the run is made again"
 
 
@@ -200,7 +199,7 @@ def _record_difference(line: str, new_line: str) -> str:
     for name in {**first, **second}:
         values = ["absent" if found.get(name) is None else repr(found[name]) for found in (first, second)]
         if values[0] != values[1]:
-            return f"{where}: {printable(name)} is {values[0]}, and {values[1]} made again"
+            return f"{where}: {printable(name)} is {values[0]}, but {values[1]} when the run is made again"
     return f"{where} is written differently"
 
 

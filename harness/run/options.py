@@ -1,4 +1,4 @@
-"""The options of a command line that say how to make a run, and their defaults."""
+"""The command-line options of a run, and their defaults."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ DEFAULT_EXPERIMENT = "digits_mlp"
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of a command line; None means: as the recipe has it."""
+    """The command-line options of a run. None stands for the recipe's own value."""
 
     seed: int | None = None
     dataset: str | None = None
@@ -25,7 +25,7 @@ class RunOptions:
     batch_size: int | None = None
 
     def settings(self, recipe: Recipe, default: RunSettings | None = None) -> RunSettings:
-        """Return `default`, or the recipe's own settings, with these options on top."""
+        """Return the settings of a run: `default`, or else the recipe's settings, changed by these options."""
         default = default or RunSettings(seed=recipe.seed, dataset=recipe.dataset)
         given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
         settings = dataclasses.replace(default, **given)
@@ -39,7 +39,9 @@ def check_dataset(name: str, default: str) -> None:
         raise UserError(f"There is no data set {name!r}: {suggestion(name, list(DATASETS))}")
     if DATASETS[name] != DATASETS[default]:
         fitting = [other for other, form in DATASETS.items() if form == DATASETS[default]]
-        raise UserError(f"This experiment reads {DATASETS[default]}, unlike {name}: choose from {', '.join(fitting)}.")
+        raise UserError(
+            f"This experiment cannot read {name}. It reads {DATASETS[default]}: choose from {', '.join(fitting)}."
+        )
 
 
 def default_dataset(break_id: str, experiment: str | None) -> str:

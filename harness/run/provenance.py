@@ -1,4 +1,4 @@
-"""What made a run: the commit and hash of the harness, the versions of its libraries, and the kind of machine."""
+"""Describe the origin of a run: commit and hash of the harness, versions of its libraries, and kind of machine."""
 
 import hashlib
 import platform
@@ -17,8 +17,8 @@ _HARNESS = Path(__file__).resolve().parent.parent
 
 
 def git_commit() -> str | None:
-    """Return the commit of the repository that holds the harness, or None without one and for an installed wheel."""
-    if IS_WHEEL:  # its environment may lie in somebody's repository
+    """Return the commit of the harness's repository, or None without a repository or for an installed wheel."""
+    if IS_WHEEL:  # its environment may be inside another repository
         return None
     try:
         command = ["git", "-C", str(_HARNESS.parent), "rev-parse", "HEAD"]
@@ -28,12 +28,12 @@ def git_commit() -> str | None:
     return done.stdout.strip() or None
 
 
-# Packages and modules of the harness that no run, no check and no measurement of a behaviour imports.
+# The packages and modules of the harness that runs, checks and measurements of behaviour never import.
 ABOVE_CHECKS = ("console", "workspace", "page", "submission", "written", "student", "trainer", "cli", "__main__")
 
 
 def harness_hash(*without: str) -> str:
-    """Return the SHA-256 over the Python sources of the harness and their paths, without some folders and modules."""
+    """Return the SHA-256 of the harness's Python sources and their paths, except the folders and modules given."""
     total = hashlib.sha256()
     for path in sorted(_HARNESS.rglob("*.py")):
         name = path.relative_to(_HARNESS).as_posix()
@@ -59,10 +59,10 @@ def versions() -> dict[str, str]:
 
 
 def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
-    """Return what decides whether a run on another machine must have the same bytes; see `same_class`.
+    """Return the platform class of this process. Runs of one class must have the same bytes; see `same_class`.
 
-    `golden` says whether this process computes the sentinels of the golden table right, or is None if no table
-    applies: native numerics, a CUDA card, another release of torch. For the CPU `torch` is the release alone,
+    `golden` says whether this process reproduces the sentinels of the golden table. It is None if no table applies:
+    native numerics, a CUDA device, another release of torch. For the CPU, `torch` is the release without a suffix,
     because "+cpu" and "+cu130" only name CUDA libraries that such a run never calls.
     """
     import torch
@@ -84,9 +84,9 @@ def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
     }
 
 
-@cache  # 20 ms; the sandbox asks before it forks
+@cache  # takes 20 ms; the sandbox calls it before it forks
 def _computes_right() -> bool:
-    """Return whether this process, in portable numerics, computes the sentinels of the golden table right."""
+    """Return whether this process, with portable numerics, reproduces the sentinels of the golden table."""
     from harness.doctor.golden import compute_goldens, judge
     from harness.doctor.operations import SENTINELS
 
@@ -96,7 +96,7 @@ def _computes_right() -> bool:
 def same_class(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether runs of these two platform classes must have the same bytes.
 
-    On the CPU both must have passed the golden digests: without them (native numerics, or a processor that
-    failed) two machines with equal records may still round differently.
+    On the CPU both must match the golden digests. Otherwise (native numerics, or a processor that failed) two machines
+    with equal records may still round differently.
     """
     return dict(one) == dict(other) and (one["golden"] is True or one["device"] != "cpu")

@@ -1,9 +1,9 @@
-"""Measures each batch of a run: the gradients that the optimizer used, and the outputs of two layers.
+"""Measure each batch of a run: the gradients that the optimizer used, and the outputs of two layers.
 
-Gradients are read in the last pre-hook of every optimizer's step, so they are the ones that it used, wherever the
-experiment clears, unscales or clips them. On the CPU, NumPy sums them up on the same memory: under portable numerics
-ATen's reductions run without vector instructions and take four times as long. On a card torch sums them up, and
-all figures of a batch come over in one transfer.
+Gradients are read in the last pre-hook of every optimizer step. So they are the gradients that the optimizer uses,
+wherever the experiment clears, unscales or clips them. On the CPU, NumPy sums them up without a copy, because with
+portable numerics ATen's reductions use no vector instructions and take four times as long. On a GPU torch sums them up,
+and one transfer copies all values of a batch.
 """
 
 import math
@@ -20,7 +20,7 @@ from harness.run.experiment import HarnessFault
 from harness.run.metrics_log import Record, format_record
 from harness.run.step_hooks import LastStepHook
 
-Scalar = Tensor | float  # a tensor while it is on a card
+Scalar = Tensor | float  # a tensor while it is on a GPU
 PLACES = ("first", "last")
 _NOT_RECORDED = (math.nan, math.nan)
 _WIDE = (torch.float32, torch.float64)
@@ -73,10 +73,10 @@ class Recorder:
     def _gradient_hooks(
         self, index: int, parameter: Tensor
     ) -> tuple[Callable[[Tensor], None], Callable[[Tensor], None]]:
-        """Return hooks that note what lies in `.grad` when the first backward pass since the last step adds to it.
+        """Return hooks that record an old gradient to which the first backward pass since the last step adds.
 
-        Two hooks, because only a pass that really adds counts: `torch.autograd.grad` computes a gradient and
-        leaves `.grad` alone.
+        The second hook confirms the first, because `torch.autograd.grad` computes a gradient without adding it to
+        `.grad`.
         """
         pending: list[tuple[Scalar, Scalar]] = []
         fresh = self._fresh
@@ -101,8 +101,8 @@ class Recorder:
     def _activation_hook(self, place: str) -> Callable[..., None]:
         def note(module: nn.Module, inputs: object, output: object) -> None:
             if torch.is_grad_enabled() and isinstance(output, Tensor) and output.is_floating_point():
-                # A copy, because the next layer may work in place. Summing it up here, between two layers that have
-                # just filled the caches, would take ten times as long as beside the gradients.
+                # Copy it, because the next layer may work in place. Sum it up later, together with the gradients:
+                # between two layers, which fill the caches, this would take ten times as long.
                 self._outputs[place] = output.detach().clone()
 
         return _guard(note)
@@ -111,15 +111,15 @@ class Recorder:
         self._steps += 1
         rates = [float(group["lr"]) for group in optimizer.param_groups]
         self._lr = max(rates if self._lr is None else [self._lr, *rates])
-        # A fused optimizer under a GradScaler divides by this inside its step; others find unscaled gradients.
+        # A fused optimizer under a GradScaler divides by this inside its step; others get unscaled gradients.
         scale: Tensor | None = getattr(optimizer, "grad_scale", None)
         if self._clip_norm is not None:
             limit = self._clip_norm if scale is None else self._clip_norm * float(scale)
             torch.nn.utils.clip_grad_norm_([p for p in self._parameters if p.grad is not None], limit)
-        with np.errstate(all="ignore"):  # an overflow is a figure to show, not a fault
+        with np.errstate(all="ignore"):  # an overflow is a value to show, not an error
             if not self._norms:
                 self._norms = [_gradient_norms(parameter, scale) for parameter in self._parameters]
-            else:  # of several optimizers, each one's step counts for its own parameters
+            else:  # with several optimizers, each step measures its own parameters
                 for parameter in (p for group in optimizer.param_groups for p in group["params"]):
                     if (index := self._indices.get(id(parameter))) is not None:
                         self._norms[index] = _gradient_norms(parameter, scale)
@@ -132,9 +132,9 @@ class Recorder:
         self._outputs.clear()
 
     def measure_batch(self, loss: Tensor) -> "BatchMeasurements":
-        """Return what was measured of the batch that just ran, and start the next one.
+        """Return the measurements of the batch that just ran, and start the next one.
 
-        Without an optimizer step, the gradients are those that lie in `.grad` at the end of the batch.
+        Without an optimizer step, this measures the gradients that are in `.grad` at the end of the batch.
         """
         scalars: list[Scalar] = [loss.item() if loss.device.type == "cpu" else loss]
         with np.errstate(all="ignore"):
@@ -151,16 +151,16 @@ class Recorder:
         return measured
 
     def end_batch(self, loss: Tensor) -> Record:
-        """Return the diagnostics of the batch that just ran, and start the next one."""
+        """Return the log record of the batch that just ran, and start the next one."""
         return self.measure_batch(loss).record()
 
 
 @dataclass(frozen=True, slots=True)
 class BatchMeasurements:
-    """The figures of one batch; `record` makes a record of the log from them.
+    """The measurements of one batch, which `record` turns into a log record.
 
-    `values` holds the loss, three figures for each parameter, mean and variance of two activations, and two
-    norms for each gradient that was left over. `sizes` has the number of entries by parameter.
+    values: the loss, three values for each parameter, mean and variance of two activations, and two norms for each
+    gradient that was left over. sizes: the number of entries of each parameter.
     """
 
     values: list[float]
@@ -175,13 +175,13 @@ class BatchMeasurements:
         return self.values[0]
 
     def record(self) -> Record:
-        """Return the diagnostics as the log has them; docs/harness.md explains each field."""
+        """Return the log record of the batch; docs/harness.md explains each field."""
         grad_mean: dict[str, float | None] = {}
         grad_norms: dict[str, float | None] = {}
         squares, zeros, entries = 0.0, 0.0, 0
         for index, (name, size) in enumerate(self.sizes.items()):
             absolute, norm, alive = self.values[1 + 3 * index : 4 + 3 * index]
-            if math.isnan(alive):  # no gradient; a NaN inside one counts as not zero
+            if math.isnan(alive):  # no gradient; a NaN in a gradient counts as non-zero
                 grad_mean[name] = grad_norms[name] = None
                 continue
             grad_mean[name] = absolute / max(size, 1)
@@ -209,7 +209,7 @@ class BatchMeasurements:
 
 
 def _gradient_norms(parameter: Tensor, scale: Tensor | None) -> tuple[Scalar, Scalar, Scalar]:
-    """Return 1-norm, 2-norm and number of non-zero entries of the unscaled gradient; NaN without one."""
+    """Return 1-norm, 2-norm and number of non-zero entries of the unscaled gradient; NaN without a gradient."""
     if parameter.grad is None:
         return math.nan, math.nan, math.nan
     first, second, alive = gradient_scalars(parameter.grad)
@@ -234,35 +234,35 @@ def mean_and_variance(values: Tensor) -> tuple[Scalar, Scalar]:
 
 
 def as_floats(scalars: list[Scalar]) -> list[float]:
-    """Return all figures as Python floats, in one transfer if they are on a card."""
+    """Return all scalars as Python floats, with a single transfer if they are on a GPU."""
     tensors = [scalar.detach().reshape(()) for scalar in scalars if isinstance(scalar, Tensor)]
     moved = iter(torch.stack(tensors).tolist() if tensors else ())
     return [next(moved) if isinstance(scalar, Tensor) else scalar for scalar in scalars]
 
 
 def _first_layer(model: nn.Module) -> nn.Module:
-    """Return the first module that has parameters of its own: its output is the `first` activation."""
+    """Return the first module that has its own parameters. Its output is the `first` activation."""
     modules = model.modules()
     return next((m for m in modules if next(m.parameters(recurse=False), None) is not None), model)
 
 
 def gradient_scalars(gradient: Tensor) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the 1-norm, the 2-norm and the number of entries that are not zero; NaN is not zero.
+    """Return the 1-norm, the 2-norm and the number of non-zero entries. NaN counts as non-zero.
 
-    Call it under `np.errstate(all="ignore")`: an overflow is a figure to show.
+    Call it under `np.errstate(all="ignore")`, because an overflow is a value to show.
     """
     gradient = _widen(gradient)
     if gradient.is_cuda:
         alive = torch.count_nonzero(gradient).double()
         return torch.linalg.vector_norm(gradient, 1), torch.linalg.vector_norm(gradient), alive
     absolute = np.abs(gradient.numpy().reshape(-1))
-    # Counting integers is twice as fast as counting floats; of absolute values, only 0.0 has no bit set.
+    # Counting integers is twice as fast as counting floats, and 0.0 is the only absolute value without a set bit.
     count = np.count_nonzero(absolute.view(_INTEGERS[absolute.itemsize]))
     return float(np.add.reduce(absolute)), math.sqrt(np.dot(absolute, absolute)), float(count)
 
 
 def gradient_norm(gradient: Tensor) -> Scalar:
-    """Return the 2-norm."""
+    """Return the 2-norm of a gradient."""
     gradient = _widen(gradient)
     if gradient.is_cuda:
         length: Tensor = torch.linalg.vector_norm(gradient)
@@ -280,7 +280,7 @@ def _widen(values: Tensor) -> Tensor:
 
 
 def _guard(hook: Callable[..., None]) -> Callable[..., None]:
-    """Return the hook with its errors turned into `HarnessFault`: they are ours, not the student's."""
+    """Return the hook with its errors turned into `HarnessFault`, because they are not the student's mistakes."""
 
     def run(*arguments: Any) -> None:
         try:
@@ -291,13 +291,13 @@ def _guard(hook: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-# Between two training steps, which have just filled the caches, making and formatting a record takes five times
-# as long as after another record.
+# Making and formatting a record takes five times as long after a training step, which fills the caches, as after
+# another record.
 BATCHES_AT_ONCE = 32
 
 
 class LogWriter:
-    """Writes `metrics.log` during a run, `BATCHES_AT_ONCE` at a time; `note` is called with each batch's record.
+    """Writes `metrics.log` during a run, `BATCHES_AT_ONCE` batches at a time, and calls `note` with each record.
 
     Use it as a context manager: leaving it, even through an error, writes the batches that are still held back.
     """
@@ -314,7 +314,7 @@ class LogWriter:
         self.flush()
 
     def batch(self, position: Record, measured: BatchMeasurements) -> None:
-        """Add a batch: its `step` and `epoch`, and what was measured."""
+        """Add a batch: its `step` and `epoch`, and its measurements."""
         self._held_back.append((position, measured))
         if len(self._held_back) >= BATCHES_AT_ONCE:
             self.flush()

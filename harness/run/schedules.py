@@ -1,4 +1,4 @@
-"""A learning rate that warms up and then falls along a cosine, stepped once a training step."""
+"""A learning-rate schedule with linear warm-up and cosine decay, stepped once a training step."""
 
 import math
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ def warmup_cosine(
     """
     if not 0 <= warmup_steps <= total_steps:
         raise ValueError(f"warmup_steps is {warmup_steps}: choose a number from 0 to {total_steps}")
-    # One object for each group: LambdaLR saves an object's attributes, where a lambda would be lost.
+    # LambdaLR saves the attributes of an object, but not a lambda. So each group gets an object.
     factors = [_WarmupCosine(warmup_steps, total_steps, final_fraction) for _ in optimizer.param_groups]
     return LambdaLR(optimizer, list(factors))
 
 
 @dataclass
 class _WarmupCosine:
-    """The factor of each step; its attributes are what a checkpoint keeps of it."""
+    """Computes the factor of each step. A checkpoint stores its attributes."""
 
     warmup_steps: int
     total_steps: int
@@ -49,7 +49,7 @@ def _cosine_of_half_turns(turns: float) -> float:
     """Return `cos(pi * turns)` for `turns` from 0 to 1, the same bits on every machine.
 
     The last bit of `math.cos` depends on the C library and the processor, and one bit of a learning rate changes the
-    hash of a checkpoint. Taylor's series needs +, * and / alone, which IEEE 754 fixes.
+    hash of a checkpoint. The Taylor series needs only +, * and /, whose results IEEE 754 fixes.
     """
     if turns > 0.5:
         return -_cosine_of_half_turns(1.0 - turns)

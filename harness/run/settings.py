@@ -1,4 +1,4 @@
-"""The settings of a run and the job that the process which trains receives."""
+"""The settings of a run, and the job that the training process receives."""
 
 import dataclasses
 import json
@@ -8,13 +8,13 @@ from typing import Any, Literal
 from harness.canonical_setup import Numerics
 
 RunName = Literal["broken", "fixed", "healthy"]
-# They keep a command from asking for days; the longest experiment has 20 epochs.
+# These limits prevent runs of several days; the longest experiment has 40 epochs.
 MOST_EPOCHS, MOST_BATCH_SIZE = 1000, 65536
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Everything besides the source that decides what a run computes. None means: as the experiment says."""
+    """Everything besides the source that determines a run. None stands for the experiment's own value."""
 
     seed: int
     dataset: str
@@ -49,7 +49,7 @@ class RunSettings:
 class RunJob:
     """One run: its settings, the source to run, and the folder for its files.
 
-    `source_path` is the file that a person edits, if there is one: errors name it.
+    `source_path` is the file that the student edits, if there is one. Errors name it.
     """
 
     settings: RunSettings
@@ -64,11 +64,11 @@ class RunJob:
     compare_with: str | None = None
 
     def to_json(self) -> str:
-        """Return the job as one line."""
+        """Return the job as one line of JSON."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "RunJob":
-        """Undo `to_json`."""
+        """Return the job that `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
         return cls(**{**fields, "settings": RunSettings(**fields["settings"])})

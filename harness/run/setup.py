@@ -1,4 +1,4 @@
-"""An experiment set up to train from the seed: its data and batches, network, optimizer and schedule."""
+"""Set up an experiment for training: data, batches, network, optimizer and schedule."""
 
 import base64
 import io
@@ -18,10 +18,10 @@ MOST_COLUMNS = 32
 
 
 class TrainingSetup:
-    """The parts of a training, in the state before its first step.
+    """The parts of a training run, in the state before its first step.
 
-    `steps` is the length of the run and of its schedule. `adapt` may change network and optimizer before the schedule
-    is made. With `interrupted`, an experiment that asks for it is interrupted.
+    `steps` is the number of steps of the run and its schedule. `adapt` may change network and optimizer before the
+    schedule is built. If `interrupted`, an experiment with a constant INTERRUPTED_AT is interrupted at that step.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class TrainingSetup:
         self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
         self.steps = experiment.epochs * self.steps_per_epoch
         if settings.max_steps is not None:
-            # One batch over and over has no end of its own.
+            # Training on one batch can go on for any number of steps.
             self.steps = settings.max_steps if settings.overfit_batch else min(self.steps, settings.max_steps)
         self.model = experiment.build_model().to(self.device)
         if settings.disable_dropout or settings.overfit_batch:
@@ -60,7 +60,7 @@ class TrainingSetup:
         self.made = 0
 
     def prepare(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return a batch as the network is to see it."""
+        """Return a batch as the experiment prepares it for the network."""
         return self.experiment.prepare_batch(inputs, labels, self.generators["augmentation"])
 
     def train_on(self, inputs: Tensor, labels: Tensor) -> Tensor:
@@ -74,11 +74,11 @@ class TrainingSetup:
         return loss
 
     def step_schedule(self, scheduler: LRScheduler) -> None:
-        """Step the schedule behind a step of the experiment."""
+        """Step the schedule after a step of the experiment."""
         scheduler.step()
 
     def _interrupt(self) -> None:
-        """Go on as a new process would: everything is as at the start, but for what the experiment saves and loads."""
+        """Simulate a restart: reset everything except the state that the experiment saves and loads."""
         parts = self.model, self.optimizer, self.scheduler
         buffer = io.BytesIO()
         torch.save(self.experiment.call("save_checkpoint", *parts), buffer)
@@ -88,7 +88,7 @@ class TrainingSetup:
         model = again.build_model().to(self.device)
         optimizer = again.build_optimizer(model)
         scheduler = again.build_scheduler(optimizer, self.steps)
-        # In place: the recorder watches these tensors.
+        # Change them in place, because the recorder watches these tensors.
         self.model.load_state_dict(model.state_dict())
         self.optimizer.load_state_dict(optimizer.state_dict())
         if self.scheduler is not None and scheduler is not None:
@@ -97,7 +97,7 @@ class TrainingSetup:
 
     @torch.no_grad()
     def served_accuracy(self, model: nn.Module) -> float:
-        """Return the accuracy of what `predict` serves for the raw validation examples."""
+        """Return the accuracy of `predict` on the raw validation examples."""
         raw, labels = self.served.inputs.to(self.device), self.served.labels.to(self.device)
         return (self.experiment.predict(model, raw) == labels).double().mean().item()
 
@@ -105,10 +105,10 @@ class TrainingSetup:
 def deterministic_minibatches(
     inputs: Tensor, labels: Tensor, batch_size: int, rng: torch.Generator
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Return one epoch of shuffled batches `(inputs, labels)`, as copies; examples that fill no batch are left out.
+    """Return one epoch of shuffled batches `(inputs, labels)`, as copies. An incomplete last batch is dropped.
 
-    `rng` is a generator on the CPU, so the order is the same on every device. One permutation advances it when this
-    function is called, however many batches are read.
+    `rng` is a CPU generator, so the order is the same on every device. Each call of this function draws one permutation
+    from it, however many batches are read.
     """
     order = torch.randperm(len(inputs), generator=rng).to(inputs.device)
     batches = order.split(batch_size)[: len(inputs) // batch_size]
@@ -118,7 +118,7 @@ def deterministic_minibatches(
 def run_generators(seed: int) -> dict[str, torch.Generator]:
     """Return the generators of a run: one for the order of the examples, one for augmentation.
 
-    They are two, so that the augmentation of an experiment never changes the order of its examples.
+    They are separate, so that the augmentation of an experiment never changes the order of its examples.
     """
     return {"order": torch.Generator().manual_seed(seed), "augmentation": torch.Generator().manual_seed(seed + 2**32)}
 
@@ -148,5 +148,5 @@ def input_sheet(inputs: Tensor, labels: Tensor, class_names: Sequence[str]) -> d
 
 
 def _words(row: Tensor) -> list[str]:
-    """Return the entries of a row: symbols as they are, other numbers in four digits."""
+    """Return the entries of a row as text: symbols unchanged, other numbers with four digits."""
     return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.reshape(-1).tolist()]

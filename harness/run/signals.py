@@ -1,4 +1,4 @@
-"""The signals of `metrics.log`: which there are, where each is written, and how a report cites a value of one."""
+"""The names of the signals in `metrics.log`, and helpers that format their values for reports."""
 
 import math
 from typing import Literal
@@ -24,7 +24,7 @@ PlaceKind = Literal["step", "epoch"]
 
 
 def place_of(signal: str) -> PlaceKind | None:
-    """Return whether a log has a signal once a step or once an epoch, or None if no log has it."""
+    """Return how often a log records a signal, once a "step" or once an "epoch", or None for an unknown signal."""
     top = signal.split(".", 1)[0]
     if top in (*BATCH_SIGNALS, *NESTED_SIGNALS):
         return "step"
@@ -32,12 +32,12 @@ def place_of(signal: str) -> PlaceKind | None:
 
 
 def is_fraction(signal: str) -> bool:
-    """Return whether the values of a signal are shares, which people also write in per cent."""
+    """Return whether a signal is a fraction, which people also write as a percentage."""
     return "accuracy" in signal or signal in ("grad_zero_fraction", "eval_mode_gain", "eval_disagreement")
 
 
 def number_text(value: float) -> str:
-    """Return six significant digits in plain ASCII, as a student may cite them; NaN and Infinity by name."""
+    """Return a number with six significant digits, as a student may cite it; NaN and Infinity by name."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -46,5 +46,5 @@ def number_text(value: float) -> str:
 
 
 def evidence_line(run: str, signal: str, kind: str, place: object, value: str) -> str:
-    """Return a value of a log as a line for a report's front matter. kind: step or epoch; value: a `number_text`."""
+    """Return an evidence line for the front matter of a report. kind: step or epoch. value: from `number_text`."""
     return f"  - {{run: {run}, signal: {signal}, {kind}: {place}, value: {value}}}"

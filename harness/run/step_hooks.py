@@ -1,4 +1,4 @@
-"""A hook that runs before each optimizer's update, behind the hooks of the experiment itself."""
+"""A hook that runs before each optimizer step, after the experiment's own hooks."""
 
 from collections.abc import Callable
 from typing import Any

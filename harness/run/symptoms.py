@@ -1,4 +1,4 @@
-"""Judges symptoms: reduces a signal of a run's log to one number and compares it with the bounds."""
+"""Judge symptoms: reduce a signal of a run's log to one number and compare it with the bounds."""
 
 import math
 import statistics
@@ -12,7 +12,7 @@ from harness.run.signals import BATCH_SIGNALS
 
 @dataclass(frozen=True)
 class SymptomResult:
-    """Whether a symptom is present, and the number that decided; None if the log lacks the signal."""
+    """Whether a symptom is present, and the number that decided it (None if the log lacks the signal)."""
 
     symptom: Symptom
     value: float | None
@@ -46,7 +46,7 @@ def _epoch_value(record: Record, signal: str) -> float | None:
 
 
 def reduce_values(values: Sequence[float], reducer: str) -> float:
-    """Reduce one or more values. A NaN counts as infinitely large for `max`, infinitely small for `min`."""
+    """Reduce one or more values to one number. A NaN counts as infinity for `max`, and as minus infinity for `min`."""
     if reducer in ("first", "last"):
         return values[0 if reducer == "first" else -1]
     if reducer in ("max", "min"):

@@ -1,4 +1,4 @@
-"""The one training loop: it seeds the process, calls an experiment's functions, records, and checkpoints."""
+"""The training loop: seed the process, call the experiment's functions, record batches, and write checkpoints."""
 
 import copy
 import itertools
@@ -122,10 +122,10 @@ class TrainingRun(TrainingSetup):
         self.findings += self.guardrails.check(record)
 
     def evaluate(self, *, last: bool) -> Record:
-        """Evaluate as the experiment does, without an effect on the training that follows.
+        """Evaluate as the experiment does, restore the random states, and return the record of the epoch.
 
-        The last evaluation is repeated with the same weights, and made once more by the harness in eval mode. In
-        between, the experiment ends its epoch: it may keep weights, and stop the training.
+        After its evaluation the experiment ends the epoch: it may store weights and stop the training. The last
+        evaluation is repeated with the same weights, and the harness makes one more in eval mode.
         """
         generators = rng_states()
         before = [buffer.clone() for buffer in statistics_of(self.model)]
@@ -204,6 +204,6 @@ def _truncate_log(path: Path, *, epochs: int) -> Sequence[Record]:
         kept.append(line)
         seen += '"step"' not in line
     if seen < epochs:
-        raise UserError(f"{path} ends before its checkpoint does: start the run again without --resume.")
+        raise UserError(f"{path} has fewer epochs than its checkpoint: start the run again without --resume.")
     write_whole({path: "".join(kept).encode()}, durable=False)
     return read_metrics_log(path)

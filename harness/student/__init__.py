@@ -1,1 +1,1 @@
-"""What a student does: start an exercise, verify, ask for a hint, check, hand in."""
+"""The commands of students: start an exercise, verify, get a hint, check, hand in."""

@@ -1,6 +1,7 @@
-"""The attempts at an exercise: each `verify` of another text is one, in `work/<id>/attempts/<number>/`.
+"""Store and list the attempts at an exercise.
 
-An attempt holds the experiment, its log and what was reached. Nothing deletes one: starting over moves them aside.
+Each `verify` of a changed experiment makes an attempt in `work/<id>/attempts/<number>/`: the experiment, its log, and
+the criteria that it meets. Attempts are never deleted: starting over moves them aside.
 """
 
 import difflib
@@ -32,7 +33,7 @@ class _JudgedAttempt(StrictModel):
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt: its number, counted from 1, its folder, and what it reached."""
+    """One attempt: its number (from 1), its folder, and the criteria of a fixed run."""
 
     number: int
     folder: Path
@@ -40,7 +41,7 @@ class Attempt:
 
     @property
     def fixed(self) -> bool:
-        """Whether it reached everything that a student's machine can judge."""
+        """Whether it meets every criterion that a student's machine can judge."""
         return bool(self.criteria) and all(item.reached for item in self.criteria)
 
     def source(self) -> str:
@@ -53,7 +54,7 @@ class Attempt:
 
 
 def keep_attempt(workspace: Workspace, criteria: Sequence[GoalItem]) -> Attempt:
-    """Keep the fixed run as an attempt, and return it; the same text as last time is the same attempt."""
+    """Store the fixed run as an attempt and return it. An unchanged experiment replaces the last attempt."""
     made = list_attempts(workspace)
     fixed = workspace.run_folder("fixed")
     again = made and made[-1].source() == read_source(fixed / EXPERIMENT)
@@ -68,7 +69,7 @@ def keep_attempt(workspace: Workspace, criteria: Sequence[GoalItem]) -> Attempt:
 
 
 def list_attempts(workspace: Workspace) -> list[Attempt]:
-    """Return all attempts, the oldest first; a folder that an interrupt left half done is left out."""
+    """Return all attempts, oldest first. Incomplete folders of interrupted commands are skipped."""
     return sorted(_attempts(workspace), key=lambda one: one.number)
 
 
@@ -83,7 +84,7 @@ def _attempts(workspace: Workspace) -> Iterator[Attempt]:
 
 
 def find_attempt(workspace: Workspace, number: int) -> Attempt:
-    """Return one attempt. Raises `UserError` if there is none of this number."""
+    """Return the attempt with this number. Raises `UserError` if it does not exist."""
     made = list_attempts(workspace)
     for attempt in made:
         if attempt.number == number:

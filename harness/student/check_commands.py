@@ -1,4 +1,4 @@
-"""The commands of the checks: one for each check, made from its declaration, beside `triage` and `checks`."""
+"""Define the commands of the checks: one for each check, plus `triage` and `checks`."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ def _on_a_target(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def add_check_commands(group: click.Group) -> None:
-    """Add a command for each check, and those about several, to a group of commands."""
+    """Add a command for each check, and `triage` and `checks`, to a command group."""
     for name in check_names():
         group.add_command(_command_of(load_check(name)))
     for command in (triage, checks):
@@ -41,7 +41,7 @@ def _command_of(check: Check) -> click.Command:
 
 
 def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
-    """Find the experiment, make the checks, and show the findings in the way asked for."""
+    """Run the named checks on a target, and print the findings as text or JSON."""
     from harness.checks import run_checks
     from harness.data import DATASETS
     from harness.errors import UserError
@@ -55,8 +55,8 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
     except UserError as error:
         if not target.endswith(".py") or options["dataset"] or "load_data" not in str(error):
             raise
-        raise UserError(f"{error}\nIt received digits: --dataset gives it {', '.join(DATASETS)}.") from None
-    # The commands to go on with take the same options.
+        raise UserError(f"{error}\nIt received the data set digits. --dataset takes {', '.join(DATASETS)}.") from None
+    # The commands that are suggested next take the same options.
     given = [f"--{name.removesuffix('_size')} {value}" for name, value in options.items() if value is not None]
     given += [f"--work {shlex.quote(str(work))}"] if work != find_work() and not target.endswith(".py") else []
     reports = [CheckReport(load_check(name), target, finding, tuple(given)) for name, finding in findings.items()]
@@ -69,10 +69,10 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
 @click.command()
 @_on_a_target
 def triage(**given: Any) -> None:
-    """Make nearly all checks in a fixed order, and say where to look.
+    """Run nearly all checks, and say where to look.
 
-    SCRIPT.py is a file with the functions of an experiment (load_data, build_model, build_optimizer, build_scheduler,
-    prepare_batch, compute_loss, train_step, evaluate) and the constants EPOCHS and BATCH_SIZE. It needs no exercise.
+    SCRIPT.py is any file with the functions of an experiment (load_data, build_model, build_optimizer,
+    build_scheduler, prepare_batch, compute_loss, train_step, evaluate) and the constants EPOCHS and BATCH_SIZE.
     """
     _measure(tuple(name for name in check_names() if load_check(name).in_triage), **given)
 
@@ -80,7 +80,7 @@ def triage(**given: Any) -> None:
 @click.command()
 @click.option(
     "--write", "page", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
-    help="Write their documentation to FILE.",
+    help="Write the documentation of all checks to FILE.",
 )  # fmt: skip
 def checks(page: Path | None) -> None:
     """List the checks, or write their documentation."""
@@ -95,7 +95,7 @@ def checks(page: Path | None) -> None:
 
 
 def documentation() -> str:
-    """Return the page about the checks, from what they declare and document; its links are those of docs/."""
+    """Return the Markdown page that documents all checks. Its links are relative to docs/."""
     every = [load_check(name) for name in check_names()]
     glance = [f"- [ ] `{check.command('huge_lr')}` {check.question} {check.minutes:g} min" for check in every]
     introduction = (Path(__file__).parent / "templates" / "checks.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the commands do: make a workspace, run the broken and the edited experiment, check before handing in."""
+"""Make a workspace, run the broken and the edited experiment, and check the work before it is handed in."""
 
 import dataclasses
 import hashlib
@@ -31,7 +31,7 @@ from harness.workspace.workspace import (
     read_source,
 )
 
-if TYPE_CHECKING:  # reading reports and making checks take libraries that no run needs
+if TYPE_CHECKING:  # reports and checks import libraries that no run needs
     from harness.student.attempts import Attempt
     from harness.submission.check_run import CheckItem
 
@@ -46,10 +46,10 @@ def start_exercise(
     bar: bool = True,
     catalogue: Catalogue = SUITE,
 ) -> tuple[Workspace, bool]:
-    """Make the workspace and the broken run unless they exist; return it and whether a run was made.
+    """Make the workspace and the broken run unless they exist. Return the workspace and whether a run was made.
 
-    Where the course asks for a prediction first, no run is made before it. After one, the run is made with half the
-    learning rate, too. Raises as `make_workspace` does.
+    If the course asks for a prediction, make no run before it. After it, make a second run with half the learning
+    rate. Raises as `make_workspace` does.
     """
     workspace, recipe = make_workspace(recipe_id, work, options, student=student, catalogue=catalogue)
     prediction = progress_of(workspace.folder).prediction
@@ -69,8 +69,8 @@ def make_workspace(
 ) -> tuple[Workspace, Recipe]:
     """Make the workspace unless it exists; return it and its recipe.
 
-    student: the login, which is kept for the exercises that follow and for handing in. Raises `UserError` if seed or
-    case depend on the student and no login is known, or if the student's case is another one.
+    student: the login, which is stored for later exercises and for handing in. Raises `UserError` if the seed or the
+    case depends on the student and no login is known, or if this is the case of another student.
     """
     recipe = catalogue.find(recipe_id)
     folder = work / recipe_id
@@ -87,8 +87,8 @@ def make_workspace(
             workspace = _open_with_options(recipe, work, options, catalogue)
         else:
             settings = options.settings(recipe)
-            # Only a finished broken run ties a workspace to its settings: a run that could not be made (no such
-            # card, data not fetched) must not prevent one with other settings.
+            # A workspace keeps its settings only once the broken run is finished. After a failed run (no GPU, data
+            # not downloaded) the student can choose other settings.
             (folder / SETTINGS).unlink(missing_ok=True)
             workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings, catalogue)
         if student is not None:
@@ -97,13 +97,13 @@ def make_workspace(
 
 
 def _owner(recipe: Recipe, student: str | None) -> str:
-    """Return the student. Raises `UserError` if none is known, or for the case of another student."""
+    """Return the student. Raises `UserError` if the login is unknown, or if this is the case of another student."""
     if student is None:
-        why = "is one of several cases, of which each student gets one"
+        why = "is one of several cases, and your login decides which one you get"
         if recipe.personal_seeds:
-            why = "has a seed of its own for each student"
+            why = "has a different seed for each student"
         raise UserError(
-            f"{recipe.id} {why}: give your login on the platform of the course once, as in make exercise"
+            f"{recipe.id} {why}. Give your login on the course platform once, as in make exercise"
             f" BREAK={recipe.id} STUDENT=ada (--student ada)."
         )
     _require_own_case(recipe, student)
@@ -113,32 +113,32 @@ def _owner(recipe: Recipe, student: str | None) -> str:
 def _require_own_case(recipe: Recipe, student: str) -> None:
     if (own := recipe.case_of(student)) != recipe.id:
         raise UserError(
-            f"Each student gets one of the cases {', '.join(recipe.pool)}. {printable(student)} gets {own}: make"
+            f"Each student gets one of the cases {', '.join(recipe.pool)}, and {printable(student)} gets {own}: make"
             f" exercise BREAK={own}"
         )
 
 
 def _own_seed(recipe: Recipe, options: RunOptions, student: str) -> int:
     if options.seed is not None:
-        raise UserError(f"{recipe.id} has a seed of its own for each student: leave SEED= (--seed) out.")
+        raise UserError(f"{recipe.id} has a different seed for each student: remove SEED= (--seed).")
     return recipe.seed_of(student)
 
 
 def check_seed(workspace: Workspace, student: str) -> None:
-    """Raise `UserError` if the case or the seed of a workspace's runs belong to another student than this one."""
+    """Raise `UserError` if the case or the seed of a workspace belongs to another student."""
     recipe = workspace.exercise
     _require_own_case(recipe, student)
     if recipe.personal_seeds and workspace.settings.seed != recipe.seed_of(student):
         name = printable(student)
         raise UserError(
-            f"The runs in {workspace.folder} do not have the seed of {name}. Hand them in under the login with which"
-            f" you made them, or start over: {workspace.command('clean-work')}, then"
+            f"The runs in {workspace.folder} do not have the seed of {name}. Hand them in under the login that you made"
+            f" them with, or start over: {workspace.command('clean-work')}, then"
             f" {workspace.command('exercise', f' STUDENT={name}')}."
         )
 
 
 def _open_with_options(recipe: Recipe, work: Path, options: RunOptions, catalogue: Catalogue) -> Workspace:
-    """Return the workspace. Raises `UserError` for options that differ from what it was made with."""
+    """Open the workspace. Raises `UserError` if an option differs from the settings that it was made with."""
     workspace = open_workspace(work, recipe.id, catalogue)
     workspace.require(options.settings(recipe, workspace.settings))
     return workspace
@@ -153,7 +153,7 @@ def verify_exercise(
     bar: bool = True,
     catalogue: Catalogue = SUITE,
 ) -> Workspace:
-    """Run the student's experiment into `runs/fixed/`."""
+    """Run the student's experiment, store the run in `runs/fixed/`, and return the workspace."""
     recipe = catalogue.find(recipe_id)
     workspace = _open_with_options(recipe, work, options, catalogue)
     if not workspace.has_run("broken"):
@@ -166,9 +166,9 @@ def verify_exercise(
 
 
 def judge_attempt(workspace: Workspace) -> "Attempt | None":
-    """Judge the fixed run, and keep it as an attempt; None if the experiment was not edited.
+    """Judge the fixed run, store it as an attempt and return it; return None if the experiment was not edited.
 
-    Raises `UserError` if the checks cannot be made on it.
+    Raises `UserError` if the checks cannot run on it.
     """
     if not workspace.is_edited():
         return None
@@ -179,15 +179,15 @@ def judge_attempt(workspace: Workspace) -> "Attempt | None":
     records = read_metrics_log(fixed / METRICS_LOG)
     before, after = (workspace.run_folder(run) / METRICS_LOG for run in RUNS)
     if recipe.is_case and before.read_bytes() == after.read_bytes():
-        return keep_attempt(workspace, [])  # any verdict would tell whether something is broken
+        return keep_attempt(workspace, [])  # a verdict would reveal whether something is broken
     examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT))
     return keep_attempt(workspace, judge(recipe, workspace.settings, records, examined))
 
 
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
-    """Check everything that can be checked before handing in; this makes both runs again to see that they repeat.
+    """Check a workspace before it is handed in. Return it and the items of the check.
 
-    What an earlier call has found is not computed again as long as nothing changes that it rests on.
+    This makes both runs again, to see that they repeat. Results of an earlier call are reused if nothing changed.
     """
     from harness import checks
     from harness.submission.check import check_workspace
@@ -205,7 +205,7 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
             try:
                 launch(workspace_job(workspace, recipe, run, source, folder=folder), resumable=False)
             except Stopped:
-                raise Stopped(f"Stopped in the {run} run: give the same command again.") from None
+                raise Stopped(f"Stopped in the {run} run: run the same command again.") from None
             return folder
 
         def outcomes(names: Sequence[str]) -> Mapping[str, str]:
@@ -221,7 +221,7 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
 
 
 def _goal_items(workspace: Workspace) -> "Iterator[CheckItem]":
-    """Yield whether the last attempt is fixed, if the experiment was edited and verified since."""
+    """Yield an item that says whether the last attempt is fixed, if it has the current experiment."""
     from harness.student.attempts import list_attempts
     from harness.submission.check_run import failed_item, passed_item
 
@@ -236,9 +236,9 @@ def _goal_items(workspace: Workspace) -> "Iterator[CheckItem]":
 
 
 class _CheckedBefore:
-    """What `harness check` has found of a workspace, in its `checked.json`.
+    """The cached results of `harness check` for a workspace, stored in its `checked.json`.
 
-    It holds for the bytes of the runs, the harness and the libraries with which it was found.
+    The keys are digests of the runs, the harness and the libraries, so a change in any of them discards the results.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -249,15 +249,15 @@ class _CheckedBefore:
             self._runs, found = dict(record["runs"]), dict(record["outcomes"])
         except (OSError, ValueError, KeyError, TypeError):
             self._runs, found = {}, {}
-        # The checks are made of the broken experiment, whose run was made of it.
+        # The checks measure the broken experiment, whose source is part of the key.
         self.outcomes: dict[str, str] = dict(found.get(self._key("broken"), {}))
 
     def repeats(self, run: RunName) -> bool:
-        """Return whether this run was made again with the bytes that it has now."""
+        """Return whether an earlier call repeated this run with the bytes that it has now."""
         return self._runs.get(run) == self._key(run)
 
     def save(self, repeated: Sequence[RunName]) -> None:
-        """Keep the outcomes, and which runs repeat."""
+        """Store the outcomes and the names of the runs that repeat."""
         record = {
             "format_version": 1,
             "runs": {run: self._key(run) for run in repeated},

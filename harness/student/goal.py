@@ -1,8 +1,8 @@
-"""Is it fixed? A student's own machine says it exactly if the grader would.
+"""Judge on the student's machine whether an experiment is fixed, by the criteria of the grader.
 
-The symptom is gone, the validation is that of a healthy run, and every function behaves as in a healthy program
-(`harness.behaviour`). If a function that was not broken does something else, all checks must be sound. The grader also
-evaluates the weights on data that students never get, and compares the bytes.
+The symptom must be gone, the validation metrics must be healthy, and every function must behave as in a healthy
+program (`harness.behaviour`). If a function that was not broken behaves differently, all checks must be sound. The
+grader also evaluates the weights on data that students never get, and compares the bytes.
 """
 
 import math
@@ -24,15 +24,15 @@ from harness.run.settings import RunSettings
 from harness.run.symptoms import judge_symptom, signal_values
 from harness.submission.log_values import load_causes
 
-# An accuracy of 257 validation images moves by so much around that of a guess.
+# On 257 validation images, the accuracy of random guesses varies by up to this factor.
 _LIKE_A_GUESS = 1.5
 _OF_LOSS = frozenset({"loss", "val_loss"})
 AS_HEALTHY = "every function behaves as in a healthy program"
-UNLIKE_HEALTHY = "where the fault was, yours differs"
+UNLIKE_HEALTHY = "where the bug was, yours still differs"
 
 
 class GoalItem(StrictModel):
-    """One thing that a fixed run must show: what, whether this one does, and the figure or sentence that says so."""
+    """One criterion of a fixed run: its description, whether this run meets it, and the value or finding."""
 
     says: str
     reached: bool
@@ -41,7 +41,7 @@ class GoalItem(StrictModel):
 
     @property
     def short(self) -> str:
-        """What was found, in a few words."""
+        """The finding in a few words."""
         if self.by_check:
             return f"{self.says} finds {self.found.partition(':')[0]}"
         subject, verb, _ = self.says.partition(" is ")
@@ -49,31 +49,31 @@ class GoalItem(StrictModel):
 
 
 def describe_goal(recipe: Recipe, dataset: str) -> list[str]:
-    """Return in words what counts as fixed, without naming a check: the student is to find those.
+    """Return the criteria of a fixed run in words. They name no check, because the student must find those.
 
-    Of a case it says as much whether something is broken or not.
+    For a case the words are the same whether or not something is broken.
     """
     if isinstance(recipe, Case) or recipe.course is not None:
-        return ["the log and the checks are those of a healthy run, or you find that they already are"]
+        return ["the log and the checks match a healthy run, or you find that they already do"]
     lines = ["the log shows no symptom any more"] if _symptoms(recipe, dataset) else []
     if recipe.goal is not None and dataset == recipe.dataset:
         lines += [_describe_bound(*item) for item in _figures(recipe.goal)]
     compared = dataset == recipe.dataset and (EXERCISES / recipe.id / BEHAVIOUR).is_file()
-    return [*lines, AS_HEALTHY if compared else "the checks that find the fault are sound"]
+    return [*lines, AS_HEALTHY if compared else "the checks that find the bug are sound"]
 
 
 class Examination(Protocol):
-    """What is measured of an experiment, when it is asked for; `programs` are the sound ones of its exercise."""
+    """Measures an experiment on demand, and knows the sound programs of its exercise."""
 
     @property
     def programs(self) -> SoundPrograms | None:
-        """The sound programs, None if nothing is compared with them."""
+        """The sound programs to compare with, or None."""
 
     def behaviour(self) -> Behaviour:
         """Return the behaviour of the experiment."""
 
     def outcomes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return {check: outcome} of these checks, without those that cannot be made."""
+        """Return {check: outcome} for these checks. Checks that cannot run are left out."""
 
 
 @dataclass(frozen=True)
@@ -86,29 +86,29 @@ class OnThisMachine:
 
     @property
     def programs(self) -> SoundPrograms | None:
-        """The sound programs of the exercise; under another data set there are none."""
+        """The sound programs of the exercise, or None for another data set."""
         return programs_of(self.recipe) if self.settings.dataset == self.recipe.dataset else None
 
     def behaviour(self) -> Behaviour:
-        """Measure what each function does."""
+        """Measure and return the behaviour of each function."""
         return behaviour_of(self.source, examined_settings(self.recipe, self.recipe.broken_source()))
 
     def outcomes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Make checks."""
+        """Run these checks and return {check: outcome}."""
         return {name: finding.outcome for name, finding in run_checks(self.source, self.settings, names).items()}
 
 
 def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], examined: Examination) -> list[GoalItem]:
-    """Judge the log of a run; if it looks right, compare its functions, and make the checks if they are needed.
+    """Judge a run by its log and, if the log looks right, by its functions and checks. Return the criteria.
 
-    Under other epochs or batches than the experiment's own a healthy run may show a symptom, too: then only the checks
-    judge. Raises as the examination does.
+    With other epochs or another batch size even a healthy run may show a symptom, so the log does not count then.
+    Raises as the examination does.
     """
     goal = recipe.goal
-    found: list[tuple[str, GoalItem]] = []  # with the signal that each is about
+    found: list[tuple[str, GoalItem]] = []  # each with its signal
     if settings.epochs is None and settings.batch_size is None:
         if not all(math.isfinite(record["loss"]) for record in batch_records(records)[-1:]):
-            return [GoalItem(says="the loss is a number", reached=False, found="it ends as NaN or infinity")]
+            return [GoalItem(says="the loss is finite", reached=False, found="it ends as NaN or infinity")]
         found = [(one.signal, _gone(one, records)) for one in _symptoms(recipe, settings.dataset)]
         if goal is not None and settings.dataset == recipe.dataset:
             chance, last = 1 / len(CLASS_NAMES[recipe.dataset] or (0,)), epoch_records(records)[-1]
@@ -125,9 +125,9 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], exam
 
 
 def _by_functions(comparison: Comparison | None, examined: Examination, names: Sequence[str]) -> Iterator[GoalItem]:
-    """Yield what the functions of an experiment and the checks say of it."""
+    """Yield the criteria about the functions of an experiment and, if needed, about the checks."""
     if comparison is not None and (comparison.left or comparison.lost or comparison.spoilt or not comparison.other):
-        # Equal functions make equal outcomes.
+        # The comparison decides alone: checks of equal functions have equal outcomes.
         yield _as_healthy(comparison)
         return
     if comparison is not None:
@@ -138,7 +138,7 @@ def _by_functions(comparison: Comparison | None, examined: Examination, names: S
 
 
 def programs_of(recipe: Recipe) -> SoundPrograms | None:
-    """Return the sound programs of an exercise; those of a case with two causes are those of both."""
+    """Return the sound programs of an exercise, or None. A case with two causes gets the programs of both."""
     ids = recipe.parts if isinstance(recipe, Case) else (recipe.id,)
     found = [read_sound_programs(EXERCISES / id / BEHAVIOUR) for id in ids]
     if not found or None in found or recipe.course is not None:
@@ -153,23 +153,23 @@ def _as_healthy(comparison: Comparison) -> GoalItem:
     if comparison.left:
         return GoalItem(says=AS_HEALTHY, reached=False, found=UNLIKE_HEALTHY)
     if comparison.spoilt:
-        found = f"your edit breaks what was right: {comparison.spoilt[0].aspect}"
+        found = f"your edit breaks something that was right: {comparison.spoilt[0].aspect}"
         return GoalItem(says=AS_HEALTHY, reached=False, found=found)
     if comparison.lost:
         return GoalItem(says=AS_HEALTHY, reached=False, found=f"your edit switches off: {', '.join(comparison.lost)}")
-    found = "yes" if comparison.is_right else "where the fault was, yes; elsewhere it differs"
+    found = "yes" if comparison.is_right else "yes where the bug was; elsewhere it differs"
     return GoalItem(says=AS_HEALTHY, reached=True, found=found)
 
 
 def _as_a_whole(found: Sequence[GoalItem]) -> GoalItem:
-    """Return one criterion for all: each of them alone would tell what is wrong with a mystery, or that nothing is."""
+    """Combine all criteria into one. Separate ones would reveal what is wrong with a mystery, or that nothing is."""
     reached = all(item.reached for item in found)
-    says = "the log and the checks are those of a healthy run"
+    says = "the log and the checks match a healthy run"
     return GoalItem(says=says, reached=reached, found="yes" if reached else "the log or a check differs")
 
 
 def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
-    """Return the symptoms of a recipe; a kit has them among the causes, and tells none of a course's case."""
+    """Return the symptoms of a recipe. A kit stores them with the causes, and hides those of the course's cases."""
     if isinstance(recipe, KitRecipe):
         return () if recipe.course is not None else load_causes()[recipe.id].symptoms(dataset)
     return recipe.on(dataset).symptoms
@@ -184,7 +184,7 @@ def _gone(symptom: Symptom, records: Sequence[Record]) -> GoalItem:
 
 
 def _figures(goal: Goal) -> Iterator[tuple[str, float]]:
-    """Yield the signals of a validation that a healthy run bounds, with the bound."""
+    """Yield (signal, bound) for each validation metric that the goal bounds."""
     bounds = {"val_accuracy": goal.least_accuracy, "val_loss": goal.greatest_loss}
     yield from ((signal, bound) for signal, bound in bounds.items() if bound is not None)
 
@@ -197,7 +197,7 @@ def _describe_bound(signal: str, bound: float) -> str:
 
 def _judge_bound(wanted: tuple[str, float], last: Record, chance: float) -> GoalItem:
     signal, bound = wanted
-    # `evaluate` may report the accuracy of a part: the harness measures its own.
+    # `evaluate` may report the accuracy on a subset, so the harness's own evaluation counts, too.
     values = [last[name] for name in (signal, f"{signal}_eval_mode") if last.get(name) is not None]
     value = None if not values else min(values) if signal == "val_accuracy" else max(values)
     if value is None:

@@ -1,4 +1,4 @@
-"""`make submit`: check a workspace, pack it, and note that it is handed in."""
+"""`make submit`: check a workspace, pack it, and record that it is handed in."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from harness.written.workspace import FileWorkspace, file_items
 
 @dataclass(frozen=True)
 class Tarball:
-    """A tarball that is ready to be handed in; `warnings` are failed checks that do not prevent that."""
+    """A tarball that is ready to hand in. `warnings` are the failed checks that do not prevent it."""
 
     path: Path
     sha256: str
@@ -25,10 +25,10 @@ class Tarball:
 
 
 def submit(workspace: Workspace | FileWorkspace, student: str, out: Path, *, handed_in: bool = True) -> Tarball:
-    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note that it is handed in, if it is.
+    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`; if `handed_in`, record that it is handed in.
 
-    It replaces an older one. Raises `UserError` if the tarball would be incomplete or contradict itself. A student may
-    hand in imperfect work: other failed checks become warnings.
+    It replaces an older tarball. Raises `UserError` if the tarball would be incomplete or contradict itself. Other
+    failed checks become warnings, because students may hand in imperfect work.
     """
     student = student_name(student)
     if isinstance(workspace, FileWorkspace):
@@ -52,6 +52,6 @@ def _warnings(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
     failures = [item for item in items if item.outcome == "failed"]
     blocking = [item for item in failures if item.blocks]
     if blocking:
-        more = f" (and {len(blocking) - 1} more: {command})" if blocking[1:] else ""
+        more = f" ({len(blocking) - 1} more: {command})" if blocking[1:] else ""
         raise UserError(f"Not packed, {blocking[0].id}: {blocking[0].message}{more}")
     return failures

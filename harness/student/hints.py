@@ -1,7 +1,7 @@
-"""`harness hint`: three hints per recipe, from where to look to what to change, given one after the other.
+"""`harness hint`: show the three hints of a recipe, one after the other.
 
-The hints are part of `recipe.toml`. `harness.workspace.progress` notes how many a student asked for, and the manifest
-of the submission says so.
+The hints are in `recipe.toml`. `harness.workspace.progress` counts the hints that a student asked for, and the manifest
+of the submission holds this number.
 """
 
 from pathlib import Path
@@ -18,26 +18,26 @@ _LEADS_TO = ("where to look", "which function to read", "what to change")
 
 
 def give_hint(workspace: Workspace, level: int) -> str:
-    """Return the hint of a level, 1 to 3, and note it as given.
+    """Return the hint of a level, 1 to 3, and count it.
 
-    Raises `UserError` if the level before it was not given yet.
+    Raises `UserError` if the hint before it was not shown yet.
     """
     hints = workspace.exercise.hints
     if hints == NO_HINTS:
-        raise UserError(f"Your course gives no hints for {workspace.recipe}: {workspace.command('triage')} goes on.")
+        raise UserError(f"Your course gives no hints for {workspace.recipe}: try {workspace.command('triage')}.")
     given = progress_of(workspace.folder).hints
     if level > given + 1:
         following = workspace.command("hint", f" LEVEL={given + 1}")
-        raise UserError(f"Hint {level} comes after hint {given + 1}: {following}.")
+        raise UserError(f"Hint {level} comes after hint {given + 1}: run {following}.")
     if level > given:
         note_progress(workspace.folder, hints=level)
     return hints[level - 1]
 
 
 def show_hint(exercise: str, work: Path, level: int | None) -> None:
-    """Print the hint of a level, or without a level the hints given so far; then how to ask for the next.
+    """Print the hint of a level, or without a level all hints shown so far, and the command for the next one.
 
-    Raises `UserError` if there is no workspace, and for a level whose predecessor was not given yet.
+    Raises `UserError` if there is no workspace, or if the hint before it was not shown yet.
     """
     load_recipe(exercise)
     workspace = open_workspace(work, exercise)

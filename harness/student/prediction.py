@@ -1,7 +1,7 @@
-"""Predict first: what a student expects of the broken run, answered before it is made and kept as it was.
+"""Ask students to predict the broken run before they make it, and compare the prediction with the run.
 
-`harness.workspace.progress` notes it beside the workspaces, and the manifest of the submission has it. It earns and
-costs no points: then nobody has a reason to answer late, or to copy the answers.
+`harness.workspace.progress` stores the prediction, and the manifest of the submission holds it. It earns and costs no
+points, so nobody has a reason to copy the answers.
 """
 
 import math
@@ -23,10 +23,10 @@ from harness.workspace.progress import MOST_WHY, NO_CHECK, Prediction, note_prog
 from harness.workspace.workspace import PROMPT, Workspace
 
 _LITTLE, _HALF, _ALIKE = 0.05, 0.5, 0.1
-# By key of a prediction: the question, and its answers with what each means.
+# For each key of a prediction: the question, and its answers with their meanings.
 QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "loss": (
-        "Beside its first value, the mean training loss over the last quarter of the steps is",
+        "Compared with the first loss, the mean training loss over the last quarter of the steps is",
         {
             "falls": "less than half of it",
             "falls-little": f"lower by more than {_LITTLE:.0%}, but not less than half",
@@ -36,7 +36,7 @@ QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "half_rate": (
-        "With half the learning rate, beside the run as it is, the same mean is",
+        "Compared with this run, the same mean with half the learning rate is",
         {
             "lower": f"lower by more than {_ALIKE:.0%}",
             "same": f"the same, within {_ALIKE:.0%} (or both are NaN)",
@@ -44,8 +44,8 @@ QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
 }
-CHECK = "The check that finds the fault is"
-# Halves each step of the optimizer, whatever its schedule sets: the rate is doubled again after the step, exactly.
+CHECK = "The check that finds the bug is"
+# Halves the learning rate during each optimizer step. Doubling it afterwards is exact, so schedules are not affected.
 _HALVED = """
 
 _build_optimizer_as_it_is = build_optimizer
@@ -64,22 +64,22 @@ def build_optimizer(model):
 
 
 def with_half_rate(source: str) -> str:
-    """Return the experiment with half the learning rate at each step."""
+    """Return the source of the experiment, changed to use half the learning rate at each step."""
     return source + _HALVED
 
 
 def refuse_late(workspace: Workspace) -> None:
-    """Raise `UserError` if there is a prediction, or the run that it would be about."""
+    """Raise `UserError` if there already is a prediction or a broken run."""
     if progress_of(workspace.folder).prediction is not None:
-        raise UserError(f"You have predicted the run of {workspace.recipe} already. What you said stays as it is.")
+        raise UserError(f"You have already predicted the run of {workspace.recipe}. You cannot change a prediction.")
     if workspace.has_run("broken"):
-        raise UserError(f"The run of {workspace.recipe} is there already: a prediction comes before it.")
+        raise UserError(f"The run of {workspace.recipe} already exists: you can only predict before it.")
 
 
 def ask_for(workspace: Workspace, recipe: Recipe, given: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the answers that were given, and those that are now asked for.
+    """Return all answers: the ones given as options, and the others after asking at the terminal.
 
-    Raises `UserError` if something must be asked and there is no terminal, and as `refuse_late` does.
+    Raises `UserError` if an answer is missing and there is no terminal, and as `refuse_late` does.
     """
     refuse_late(workspace)
     answers = {name: answer for name, answer in given.items() if answer is not None}
@@ -88,14 +88,14 @@ def ask_for(workspace: Workspace, recipe: Recipe, given: Mapping[str, str | None
     missing = [name for name in (*QUESTIONS, "check", "why") if name not in answers]
     if missing and not sys.stdin.isatty():
         options = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
-        raise UserError(f"There is no terminal to ask at: give {options}.")
+        raise UserError(f"There is no terminal to ask at: add {options}.")
     for name in missing:
         if name in QUESTIONS:
             asks, known = QUESTIONS[name]
             click.echo("\n".join([f"{asks}:", *(f"  {answer:<13}{means}" for answer, means in known.items())]))
             answers[name] = click.prompt("Your answer", type=click.Choice([*known]), show_choices=False)
         elif name == "check":
-            click.echo(f"{CHECK}:\n  a name that harness checks lists, or {NO_CHECK} if none finds a fault")
+            click.echo(f"{CHECK}:\n  a name that harness checks lists, or {NO_CHECK} if no check finds a bug")
             answers[name] = click.prompt("Your answer")
         else:
             answers[name] = click.prompt("Why? In one sentence")
@@ -103,11 +103,11 @@ def ask_for(workspace: Workspace, recipe: Recipe, given: Mapping[str, str | None
 
 
 def seal(workspace: Workspace, answers: Mapping[str, str]) -> None:
-    """Note a prediction, once. Raises `UserError` for an unknown answer, and as `refuse_late` does."""
+    """Store a prediction, once. Raises `UserError` for an unknown answer, and as `refuse_late` does."""
     refuse_late(workspace)
     for name, (_, known) in QUESTIONS.items():
         if answers[name] not in known:
-            raise UserError(f"{answers[name]!r} is no answer: choose from {', '.join(known)}.")
+            raise UserError(f"{answers[name]!r} is not one of the answers: choose from {', '.join(known)}.")
     check = answers["check"].replace("-", "_")
     if check not in (NO_CHECK, *check_names()):
         names = [NO_CHECK, *(name.replace("_", "-") for name in check_names())]
@@ -119,17 +119,17 @@ def seal(workspace: Workspace, answers: Mapping[str, str]) -> None:
 
 
 def show_what_to_predict(workspace: Workspace) -> None:
-    """Print that the run is made after the prediction, and how to go on."""
+    """Print that the prediction comes before the run, and the next steps."""
     console = _console()
     console.print(f"{workspace.recipe}: predict first", style="bold")
-    _print(console, "Say what this experiment will do. Its run is made after that.")
+    _print(console, "Say what this experiment will do, before you run it.")
     console.print("Next:", style="bold")
     console.print(f"  1. read {workspace.experiment}, and {workspace.folder / PROMPT}")
     console.print(f"  2. {workspace.command('predict')}")
 
 
 def show_prediction(workspace: Workspace) -> None:
-    """Print a prediction; once the runs are there, with what they decide. Raises `UserError` if there is none."""
+    """Print a prediction and, once the runs exist, the right answers. Raises `UserError` without a prediction."""
     prediction = progress_of(workspace.folder).prediction
     if prediction is None:
         raise UserError(f"There is no prediction of {workspace.recipe}: {workspace.command('predict')}")
@@ -157,7 +157,7 @@ def _print(console: Console, text: str) -> None:
 
 
 def outcomes_of(workspace: Workspace) -> dict[str, str]:
-    """Return the right answer of each question that the runs decide, by its key."""
+    """Return {key: right answer} for each question that the runs answer."""
     broken = _losses(workspace.run_folder("broken"))
     found = {"loss": course_of(broken)}
     halved = half_rate_folder(workspace)
@@ -187,7 +187,7 @@ def _end(losses: Sequence[float]) -> float:
 
 
 def course_of(losses: Sequence[float]) -> str:
-    """Return the right answer about the training loss: `losses` are those of all steps."""
+    """Return the right answer about the training loss, given the losses of all steps."""
     first, end = losses[0], _end(losses)
     if not math.isfinite(end) or not math.isfinite(first):
         return "no-number"
@@ -199,7 +199,7 @@ def course_of(losses: Sequence[float]) -> str:
 
 
 def compare_half_rate(whole: float, halved: float) -> str:
-    """Return the right answer about the loss at the end with half the rate, beside the loss with the whole one."""
+    """Return the right answer about half the learning rate, given the final losses with the whole and the half rate."""
     if not math.isfinite(whole) or not math.isfinite(halved):
         if math.isfinite(whole) == math.isfinite(halved):
             return "same"

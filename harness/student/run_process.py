@@ -1,4 +1,4 @@
-"""The process that trains: it makes one run in a folder that takes its name at the end. Only `launch` starts it."""
+"""The training process: make one run in a temporary folder and rename it at the end. Only `launch` starts it."""
 
 import errno
 import fcntl
@@ -20,18 +20,18 @@ from harness.run.metrics_log import to_strict
 from harness.run.provenance import git_commit, harness_hash, platform_class, versions
 from harness.run.settings import RunJob
 
-if TYPE_CHECKING:  # both are imported when the run begins: torch must find its variables first
+if TYPE_CHECKING:  # imported only when the run begins, because torch needs its environment variables first
     from harness.data.datasets import Dataset
     from harness.run.training import TrainingRun
 
 
-# It is in the folder of a run until the run is finished; the process that trains holds a lock on it.
+# The folder of an unfinished run holds this file, and the training process holds a lock on it.
 JOB_FILE = "job.json"
 _FILES_OF_A_RUN = {METRICS_LOG, CHECKPOINT, RESULT}
 
 
 def make_run(job: RunJob, reporter: Reporter) -> None:
-    """Make the run. Its folder takes the final name only when everything is in it."""
+    """Make the run. Its folder gets the final name only when it is complete."""
     import torch
 
     from harness.canonical_setup import apply_numerics
@@ -42,7 +42,7 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
     settings = job.settings
     apply_numerics(settings.numerics, settings.device)
     if settings.device.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError("There is no CUDA card that this PyTorch can use: leave DEVICE=cuda out to run on the CPU.")
+        raise UserError("This PyTorch finds no CUDA device: remove DEVICE=cuda to run on the CPU.")
     folder = Path(job.folder)
     refuse_foreign_folder(folder)
     partial = partial_folder(folder)
@@ -65,14 +65,14 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
             kept = log.is_file() and log.stat().st_size
             raise UserError(f"{error} The log so far is in {log}." if kept else str(error)) from error
         summary = _complete_folder(job, partial, training, data)
-        # From here on there is nothing left to stop.
+        # The run is complete, so Ctrl-C must not stop the renaming.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         publish(partial, folder)
     reporter.send("finished", result=summary)
 
 
 def _complete_folder(job: RunJob, folder: Path, training: "TrainingRun", data: "Dataset") -> dict[str, Any]:
-    """Write digest, provenance, result and page beside log and checkpoint; return what `result.json` holds."""
+    """Write digest, provenance, result and page into the folder of a run; return the content of `result.json`."""
     checkpoint = (folder / CHECKPOINT).read_bytes()
     (folder / CHECKSUM).write_text(sha256_line(checkpoint, CHECKPOINT), encoding="utf-8")
     _write_json(folder / META, _provenance(job, training, data))
@@ -142,13 +142,13 @@ def refuse_foreign_folder(folder: Path) -> None:
         return
     names = {path.name for path in folder.iterdir()}
     if folder == Path.cwd() or (names and not names & _FILES_OF_A_RUN):
-        raise UserError(f"{folder} holds other things than a run: choose a new folder for the run.")
+        raise UserError(f"{folder} contains files that are not part of a run: choose a new folder for the run.")
 
 
 def locked_job_file(partial: Path) -> IO[str]:
-    """Return the open and locked job file of an unfinished run, which is made if it is missing.
+    """Open and lock the job file of an unfinished run; create it if it is missing.
 
-    The system removes the lock when the process ends, however it ends.
+    The system releases the lock when the process ends, even if it is killed.
     """
     partial.mkdir(parents=True, exist_ok=True)
     job_file = (partial / JOB_FILE).open("a+", encoding="utf-8")
@@ -177,9 +177,9 @@ def prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
         if before.source != job.source:
             raise UserError(f"{partial} was started with another experiment.py: {remedy}")
         if before.settings != job.settings:
-            raise UserError(f"{partial} was started with other settings: give the same, or {remedy}")
+            raise UserError(f"{partial} was started with other settings: give the same settings, or {remedy}")
     for path in partial.iterdir():
-        # A hidden file is one that was being written when the run was killed.
+        # A hidden file was being written when the run was killed.
         if path.name.startswith(".") or not (going_on or path.name == JOB_FILE):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     if not going_on:
@@ -190,14 +190,14 @@ def prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
 
 
 def publish(partial: Path, folder: Path) -> None:
-    """Give a finished run its name; it replaces an older run, but keeps files that a person put there."""
+    """Rename the folder of a finished run. It replaces an older run, but keeps files that a person put there."""
     old = folder.with_name(f".{folder.name}.replaced")
     if old.exists():
         shutil.rmtree(old)
     if folder.exists():
         folder.rename(old)
     partial.rename(folder)
-    # After the renaming: a run that is killed before it can still be resumed.
+    # Only after the renaming, so that a run that is killed before it can be resumed.
     (folder / JOB_FILE).unlink()
     if old.exists():
         for path in old.iterdir():
@@ -207,7 +207,7 @@ def publish(partial: Path, folder: Path) -> None:
 
 
 def _mistake(error: OSError, line: str) -> UserError | None:
-    """Return a message for an error of the file system that the user can fix, or None.
+    """Return a `UserError` for an `OSError` that the user can fix, or None.
 
     Our own files can only be missing if somebody removed them.
     """

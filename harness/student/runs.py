@@ -1,4 +1,4 @@
-"""Make runs: of a workspace, and outside any workspace."""
+"""Make runs of a workspace, and single runs without a workspace."""
 
 import dataclasses
 from pathlib import Path
@@ -15,10 +15,10 @@ from harness.workspace.workspace import Workspace, read_source
 
 
 def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
-    """Make one run in a process of its own and return its `result.json`.
+    """Make one run in a child process and return the content of its `result.json`.
 
-    Without `resumable`, messages do not suggest to resume: the folder of the run will be deleted. Raises as
-    `launch_child`.
+    If not `resumable`, messages do not suggest --resume, because the folder of the run will be deleted. Raises as
+    `launch_child` does.
     """
     name = job.experiment if job.recipe == "none" else job.recipe
     child = ChildJob(
@@ -36,7 +36,7 @@ def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str
 def workspace_job(
     workspace: Workspace, recipe: Recipe, run: RunName, source: str, *, resume: bool = False, folder: Path | None = None
 ) -> RunJob:
-    """Return the job of one run of a workspace, into its own place or into `folder`."""
+    """Return the job of one run of a workspace. The run goes into its own folder there, or into `folder`."""
     fixed = run == "fixed"
     return RunJob(
         settings=workspace.settings,
@@ -61,7 +61,7 @@ def single_run_job(
     script: Path | None = None,
     resume: bool = False,
 ) -> RunJob:
-    """Return the job of a run outside any workspace: of a script, a recipe or, for `none`, a healthy experiment."""
+    """Return the job of a run without a workspace: of a script, a recipe or, for `none`, a healthy experiment."""
     run: RunName = "healthy"
     if break_id == "none":
         name, title = experiment or DEFAULT_EXPERIMENT, "Healthy run"
@@ -69,7 +69,7 @@ def single_run_job(
     else:
         recipe = load_recipe(break_id)
         if experiment not in (None, recipe.experiment):
-            raise UserError(f"{break_id} breaks {recipe.experiment}, not {experiment}: leave --experiment out.")
+            raise UserError(f"{break_id} breaks {recipe.experiment}, not {experiment}: remove --experiment.")
         name, title, source, run = recipe.experiment, recipe.title, recipe.broken_source(), "broken"
     job = RunJob(settings, break_id, name, title, run, source, str(folder.resolve()), resume=resume)
     if script is None:

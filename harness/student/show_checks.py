@@ -1,4 +1,4 @@
-"""What a check command measures, and its findings: on a terminal, and as JSON."""
+"""Find the target of a check command, and show the findings at a terminal or as JSON."""
 
 import json
 import shlex
@@ -27,10 +27,10 @@ _READ = "read: "
 _MOST_NEXT = 3
 _ALL_SOUND = (
     f"{_READ}experiment.py again. Does it do anything that no check measures?",
-    "If you find nothing wrong, name the cause healthy in report.md, and leave the experiment as it is.",
+    "If you find nothing wrong, name the cause healthy in report.md, and do not edit the experiment.",
 )
 DEFAULT_DATASET = "digits"
-# The keys of a check in JSON that tell its outcome, or follow from it.
+# The JSON keys that reveal the outcome of a check.
 _OF_OUTCOMES = ("outcome", "summary", "sound", "reading", "next")
 
 
@@ -38,8 +38,8 @@ _OF_OUTCOMES = ("outcome", "summary", "sound", "reading", "next")
 class Target:
     """An experiment and the settings of its run.
 
-    `name` is what commands call it, `path` the file that errors name, None for an experiment as it was handed out.
-    `triage` is what its course shows of the checks.
+    name: its name in commands. path: the file that errors name, or None for the experiment as it was handed out.
+    triage: how much of the checks the course shows.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Target:
 
     @property
     def words(self) -> str:
-        """What is measured, in one line."""
+        """A line that says which experiment, seed and data set are measured."""
         which = f"{self.name}: {self.path or 'the experiment as it was handed out'}"
         which = self.name if str(self.path) == self.name else which
         return f"{which}, seed {self.settings.seed}, data {self.settings.dataset}"
@@ -58,7 +58,7 @@ class Target:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a check found of a target (an exercise, a script or runs, as commands name them) under some options."""
+    """The finding of a check on a target (an exercise, a script or runs, as commands name it) with some options."""
 
     check: Check
     target: str
@@ -67,12 +67,12 @@ class CheckReport:
 
     @property
     def title(self) -> str:
-        """The name of the check, as its command has it."""
+        """The name of the check as in its command."""
         return self.check.name.replace("_", "-")
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome, with the sentence that says what it means."""
+        """The outcome, with the sentence that explains it."""
         return self.check.outcome(self.finding.outcome)
 
     @property
@@ -82,7 +82,7 @@ class CheckReport:
 
     @property
     def next_lines(self) -> list[str]:
-        """A place to read, then commands."""
+        """The next steps: a place to read, then commands."""
         place = [f"{_READ}{self.outcome.look}"] if self.outcome.look else []
         return [*place, *(self._command(load_check(name)) for name in self.outcome.next)]
 
@@ -105,15 +105,15 @@ class CheckReport:
 
 
 def unsound(reports: Sequence[CheckReport]) -> list[CheckReport]:
-    """Return what is not sound; outcomes that show the fault itself come before those that may be its consequences."""
+    """Return the unsound reports. Outcomes that show the bug itself come before its possible consequences."""
     return sorted((one for one in reports if not one.outcome.sound), key=lambda one: not one.outcome.mechanism)
 
 
 def where_next(reports: Sequence[CheckReport]) -> list[str]:
-    """Return where to go on: what unsound outcomes say, less the checks just made.
+    """Return the next steps that unsound outcomes suggest, without the checks just made.
 
-    Places to read come first, and first of all those of outcomes that show the fault itself. If one check was made and
-    is sound, return what it says; if several were made of an exercise and all are sound, what is left to look at.
+    Places to read come first, beginning with the outcomes that show the bug itself. A single report gives its next
+    steps even if it is sound. If several checks of an exercise are all sound, the steps say what else to look at.
     """
     told = list(reports) if len(reports) == 1 else unsound(reports)
     if not told and reports and not reports[0].target.endswith(".py"):
@@ -124,7 +124,7 @@ def where_next(reports: Sequence[CheckReport]) -> list[str]:
 
 
 def verdict(reports: Sequence[CheckReport]) -> str:
-    """Return in words whether everything is sound."""
+    """Return a sentence that says whether everything is sound, or which checks are not."""
     wrong = [one.title for one in unsound(reports)]
     if not wrong:
         judged = sum(one.outcome.judged for one in reports)
@@ -133,9 +133,9 @@ def verdict(reports: Sequence[CheckReport]) -> str:
 
 
 def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
-    """Print one object of strict JSON: what was measured, whether all is sound, and each check.
+    """Print one object of strict JSON: the target, whether all checks are sound, and each check.
 
-    If the course shows figures alone, neither the object nor a check in it says what is sound.
+    If the course shows only measurements, the object does not say what is sound.
     """
     whole = {
         "target": target.name,
@@ -154,9 +154,10 @@ def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
 
 
 def show(reports: Sequence[CheckReport], heading: str, triage: Triage = "outcomes") -> None:
-    """Print one finding in full, or several on one screen, and where to go on; or figures alone if the course says so.
+    """Print one finding in full, or several on one screen, and the next steps.
 
-    Sentences are wrapped at a terminal. Lines with a path or a command are not: they must survive being copied.
+    If the course shows only measurements, print only those. Sentences are wrapped at a terminal. Lines with a path or
+    a command are not, so that they can be copied.
     """
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     console.print(heading, style="bold")
@@ -176,7 +177,7 @@ def show(reports: Sequence[CheckReport], heading: str, triage: Triage = "outcome
         else:
             console.print(f"  {line}")
     if following and (activate := _activate()):
-        console.print(f"So that this shell finds the command harness: source {activate}", style="dim")
+        console.print(f"To make this shell find the command harness: source {activate}", style="dim")
 
 
 def _style(sound: bool) -> str:
@@ -198,19 +199,19 @@ def _show_whole(console: Console, report: CheckReport) -> None:
 
 
 def _show_figures(console: Console, reports: Sequence[CheckReport]) -> None:
-    """Print figures without what they mean; of a single check the outcomes, too, among which the student decides."""
-    _print(console, "Your course shows what the checks measure, and not what it means: you decide that.")
+    """Print measurements without their meaning and, for a single check, the outcomes to choose from."""
+    _print(console, "Your course shows the measurements of the checks, but not their meaning: you decide that.")
     for one in reports:
         words = [f"{name}: {short(value)}" for name, value in one.finding.figures.items()]
         console.print(one.title if len(reports) > 1 else one.check.question, style="bold")
         _print(console, "; ".join(words) or "nothing measured", indent=2, hang=2)
     if len(reports) > 1:
         console.print("Next:", style="bold")
-        console.print(f"  {reports[0].command}, or another check: shows its tables and possible outcomes")
+        console.print(f"  {reports[0].command} (or another check) shows its tables and possible outcomes")
         return
     for table in reports[0].finding.tables:
         console.print("\n".join(table.lines()))
-    console.print("Its possible outcomes. Which one do the measurements show?", style="bold")
+    console.print("Its possible outcomes: which one do the measurements show?", style="bold")
     for outcome in reports[0].check.outcomes:
         _print(console, f"{outcome.id}: {outcome.reading}", indent=2, hang=2)
 
@@ -237,15 +238,15 @@ def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
 
 
 def _print(console: Console, text: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
-    """Print a sentence; at a terminal wrapped, its further lines indented by `hang` more."""
+    """Print a sentence. At a terminal it is wrapped, and its later lines are indented by `hang` more."""
     width = console.width if console.is_terminal else None
     console.print(fold(text, width, indent=indent, hang=hang), style=style)
 
 
 def _activate() -> str | None:
-    """Return the file to source so that a shell finds this `harness`, or None if it does, or if there is no such file.
+    """Return the `activate` script to source, or None if the shell already finds this `harness` or there is no script.
 
-    The path is relative where the file is below the current folder.
+    The path is relative if the file is below the current folder.
     """
     here = Path(sys.prefix) / "bin"
     found = shutil.which("harness")
@@ -257,17 +258,17 @@ def _activate() -> str | None:
 
 
 def find_target(name: str, work: Path, options: RunOptions) -> Target:
-    """Return the script of this name, or the experiment of an exercise: the workspace's, else as handed out.
+    """Return the script of this name, or the experiment of an exercise, from its workspace if there is one.
 
-    Raises `UserError` for an unknown exercise, one whose course makes no checks, a file or workspace that cannot be
-    read, and data that do not fit.
+    Raises `UserError` for an unknown exercise, a course without checks, an unreadable file or workspace, and data that
+    do not fit.
     """
     if name.endswith(".py"):
         return _script(Path(name), options)
     recipe = load_recipe(name)
     _require_checks(name, recipe.triage)
     if recipe.predict and progress_of(work / name).prediction is None:
-        raise UserError(f"First say what the run of {name} will do: {make_command('predict', work / name)}")
+        raise UserError(f"First predict the run of {name}: {make_command('predict', work / name)}")
     if not (work / name / SETTINGS).is_file():
         return Target(name, recipe.broken_source(), options.settings(recipe), None, recipe.triage)
     workspace = open_workspace(work, name)
@@ -283,7 +284,7 @@ def _require_checks(case: str, triage: Triage) -> None:
 def _script(path: Path, options: RunOptions) -> Target:
     if not path.is_file():
         raise UserError(f"There is no file {path}: name a training script, or an exercise.")
-    # A workspace's own file, named as a script, shows as much as the exercise does.
+    # A file of a workspace, given as a script, must not show more than its exercise does.
     case = path.absolute().parent.name
     triage = load_recipe(case).triage if case in listed_ids() and (path.parent / SETTINGS).is_file() else "outcomes"
     _require_checks(case, triage)

@@ -1,4 +1,4 @@
-"""The output of the commands: what happened, the figures, and the next step."""
+"""Print the output of the commands: the results, and the next step."""
 
 import json
 import math
@@ -25,24 +25,24 @@ from harness.workspace.workspace import HISTORY_PAGE, PROMPT, SETTINGS, Workspac
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
-if TYPE_CHECKING:  # reading reports takes libraries that no run needs
+if TYPE_CHECKING:  # reading reports imports libraries that no run needs
     from harness.student.attempts import Attempt
     from harness.student.goal import GoalItem
     from harness.student.hand_in import Tarball
     from harness.submission.check_run import CheckItem
 
 RunFigures = dict[str, str]
-_NAME_HEALTHY = f"or, if you find nothing wrong with it, name the cause {HEALTHY} in {{report}}"
+_NAME_HEALTHY = f"or, if you find nothing wrong, name the cause {HEALTHY} in {{report}}"
 _NOTHING_WRONG = (
-    "The right answer changes no line and names the cause healthy. To be sure, see that every check that judges"
-    " something is sound, and that each line that looks odd is harmless: change it, run, and compare."
+    "The right answer changes no line and names the cause healthy. To be sure, see that no check finds anything wrong."
+    " Then change each line that looks odd, run, and compare: that shows that the line is harmless."
 )
-# How else the last weights are evaluated, and how the names of those signals end.
+# The other evaluations of the last weights, and the suffixes of their signals.
 _OTHERWISE = {"evaluated again": "repeated", "by the harness": "eval_mode", "as served": "served"}
 
 
 def run_figures(folder: Path) -> RunFigures:
-    """Return the figures that people compare runs by; a dash stands for a figure that was not recorded."""
+    """Return the metrics of a run for a comparison, as text. A dash stands for a metric that was not recorded."""
 
     def number(value: float | None) -> str:
         return "-" if value is None else f"{value:.4g}"
@@ -72,7 +72,7 @@ def run_figures(folder: Path) -> RunFigures:
 
 
 def _table(columns: dict[str, RunFigures]) -> Table:
-    """Return a table; another evaluation of the last weights has a row only if it gave another figure."""
+    """Return a table of runs. A repeated evaluation of the last weights gets a row only if its value differs."""
     table = Table()
     table.add_column("")
     for name in columns:
@@ -89,7 +89,7 @@ def _table(columns: dict[str, RunFigures]) -> Table:
 
 
 def _show_line(console: Console, line: str, style: str = "") -> None:
-    """Print a line as it is: a path in it must survive being copied."""
+    """Print a line without wrapping it, so that a path in it can be copied."""
     console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
 
 
@@ -120,9 +120,9 @@ def _what_was_there(folder: Path, restored: Sequence[str]) -> str:
 
 
 def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str] = ()) -> None:
-    """Print the figures of the broken run and the next step.
+    """Print the metrics of the broken run and the next steps.
 
-    made: whether it was made just now. restored: files that were missing in it, and are written again.
+    made: whether the run was made just now. restored: missing files of the workspace that were written again.
     """
     console = Console()
     folder = workspace.run_folder("broken")
@@ -131,7 +131,7 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
     recipe = workspace.exercise
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
     if is_mystery(recipe.id):
-        chosen = f"LEVEL and SEED chose this mystery. Its run has a seed of its own: {workspace.settings.seed}."
+        chosen = f"LEVEL and SEED selected this mystery. Its run has another seed: {workspace.settings.seed}."
         _show_folded(console, chosen, style="dim")
     console.print(_table({"broken": run_figures(folder)}))
     _show_findings(console, folder)
@@ -143,7 +143,7 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
     for line in describe_goal(recipe, workspace.settings.dataset):
         _show_folded(console, line, indent=2, hang=2)
     hint = "" if recipe.hints == NO_HINTS else f" (or get a hint: {workspace.command('hint', ' LEVEL=1')})"
-    checks = f"make cheap checks: {workspace.command('triage')}"
+    checks = f"run the cheap checks: {workspace.command('triage')}"
     if recipe.triage == "off":
         checks = f"print values of the log: harness show {recipe.id} --step 0"
     _show_next(
@@ -156,9 +156,9 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
 
 
 def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str = "") -> None:
-    """Print an attempt beside the broken run, what counts as fixed, and whether it is reached.
+    """Print an attempt next to the broken run, the criteria of a fixed run, and whether it meets them.
 
-    attempt: None if the experiment was not edited. again: how to run it again, by default the command.
+    attempt: None if the experiment was not edited. again: how to run it again, by default the command `verify`.
     """
     console = Console()
     again = again or f"then {workspace.command('verify')}"
@@ -166,7 +166,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
     if attempt is None:
         console.print(f"{workspace.recipe}: the broken run, made again", markup=False, style="bold")
         console.print(_table({"broken": run_figures(broken), "again": run_figures(fixed)}))
-        _show_line(console, f"{workspace.experiment} has no edit yet: both runs are the same.")
+        _show_line(console, f"You have not edited {workspace.experiment} yet: both runs are the same.")
         _show_next(
             console,
             f"edit {workspace.experiment}, {again}",
@@ -186,10 +186,10 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
             console, f"edit {workspace.experiment}, {again}", f"your attempts so far: {workspace.command('history')}"
         )
         return
-    verdict = "Fixed, as far as your machine can tell. The grader also compares held-out figures."
+    verdict = "Fixed, as far as your machine can tell. The grader also evaluates held-out data."
     if not attempt.fixed:  # a case of a course: a verdict would say whether anything was broken
-        again = "" if workspace.exercise.triage == "off" else f", and {workspace.command('triage')} again"
-        verdict = f"You judge whether it is fixed: compare both runs{again}."
+        again = "" if workspace.exercise.triage == "off" else f", and run {workspace.command('triage')} again"
+        verdict = f"Judge for yourself whether it is fixed: compare both runs{again}."
     _show_folded(console, verdict)
     _show_next(
         console,
@@ -200,22 +200,22 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
 
 
 def _not_yet(criteria: "Sequence[GoalItem]") -> str:
-    """Return one sentence on what an attempt lacks. It never names the cause."""
+    """Return a sentence that says why an attempt does not count as fixed. It never names the cause."""
     missed = [item for item in criteria if not item.reached]
     if not missed:
-        return "Not judged: nothing in this log can be judged. The checks may still tell the difference."
+        return "Not judged: this log has nothing to judge. The checks may still show a difference."
     if missed[0].by_check and len(criteria) > len(missed):
-        return "The curves look right, but the cause is still there: a check sees it."
+        return "The curves look right, but the cause is still there: a check finds it."
     if missed[0].found == UNLIKE_HEALTHY:
         return (
-            "The curves look right, but the cause is still there, as far as your machine can tell. If you can say why "
-            "your fix is right, hand it in: your instructor decides about right fixes that the machine does not know."
+            "The curves look right, but the cause is still there, as far as your machine can tell. If you can explain "
+            "why your fix is right, hand it in: your instructor decides about fixes that the program does not know."
         )
     return "Not fixed yet."
 
 
 def show_history(workspace: Workspace) -> None:
-    """Print a line for each attempt, and write the page that draws them over each other."""
+    """Print a table of the attempts, and write the page that draws their curves together."""
     from harness.page.history_page import AttemptView, write_history_page
     from harness.student.attempts import edit_of, list_attempts, size_of
 
@@ -249,7 +249,7 @@ def show_history(workspace: Workspace) -> None:
 
 
 def show_edit(workspace: Workspace, number: int) -> None:
-    """Print the edit of an attempt as a diff from the broken experiment. Raises `UserError` if there is none."""
+    """Print the edit of an attempt as a diff from the broken experiment. Raises `UserError` for an unknown number."""
     from harness.student.attempts import edit_of, find_attempt
 
     names = ("the broken experiment", f"attempt {number}")
@@ -264,7 +264,7 @@ def _show_diff(console: Console, lines: Sequence[str]) -> None:
 
 
 def show_solution(recipe: Recipe) -> None:
-    """Print what was broken, the fix as a diff, and what the instructor's notes say.
+    """Print the cause, the fix as a diff, and the instructor's notes.
 
     Raises `UserError` in a student's kit, which has no solutions.
     """
@@ -277,7 +277,7 @@ def show_solution(recipe: Recipe) -> None:
     if recipe.is_healthy:
         _show_folded(console, _NOTHING_WRONG)
     if len(recipe.causes) > 1:
-        alone = "Each of them alone; with both at once, and another seed, the figures differ:"
+        alone = "The notes on each bug alone. With both bugs, and with another seed, the values differ:"
         _show_folded(console, alone, style="bold")
     for cause in recipe.causes:
         notes = SOLUTIONS / cause / "notes.md"
@@ -288,7 +288,7 @@ def show_solution(recipe: Recipe) -> None:
 
 
 def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Sequence[str] = ()) -> None:
-    """Print which file to write, and the next step; see `show_broken_run`."""
+    """Print the next steps of a written exercise. The arguments are as in `show_broken_run`."""
     console = Console()
     if not made:
         _show_line(console, _what_was_there(workspace.folder, restored))
@@ -303,10 +303,10 @@ def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Seque
 
 
 def show_exercises(work: Path) -> None:
-    """Print all exercises by level, how far the student is with each, and which one comes next."""
+    """Print all exercises by level, the student's progress in each, and the next one."""
     console = Console()
     recipes, problems = load_recipes()
-    # From a bug that can be read in a short file to one that is found by measuring in a long one.
+    # From bugs that are visible in a short file to bugs that need measurements in a long one.
     ordered = sorted(recipes, key=lambda one: (one.goal.level if one.goal else 0, one.broken_source().count("\n")))
     student = noted_student(work)
     own = [one for one in ordered if student is None or one.case_of(student) == one.id or (work / one.id).is_dir()]
@@ -325,9 +325,9 @@ def show_exercises(work: Path) -> None:
     console.print(f"{done} of {len(rows)} exercises done: handed in, or scored at home.", style="bold", highlight=False)
     following = next((row for row in rows if not row.done), None)
     lines = [] if following is None else [f"make exercise BREAK={following.id}"]
-    if not any(isinstance(recipe, KitRecipe) for recipe in recipes):  # a kit has nothing to draw mysteries from
+    if not any(isinstance(recipe, KitRecipe) for recipe in recipes):  # a kit cannot draw mysteries
         mystery = f"make exercise BREAK={MYSTERY} LEVEL={(following and following.level) or LEVELS}"
-        lines.append(f"or one without its name, and perhaps without a fault: {mystery}")
+        lines.append(f"or a mystery, which has a neutral name and perhaps no bug: {mystery}")
     if lines:
         _show_next(console, *lines)
 
@@ -339,7 +339,7 @@ def _level(recipe: Recipe) -> int | None:
 
 
 class _ListRow(NamedTuple):
-    """One line of the list; `level` is None for an exercise that has none, and 0 for a case of a course."""
+    """One line of the list. `level` is 0 for a case of a course, and None for an exercise without a level."""
 
     id: str
     title: str
@@ -366,7 +366,7 @@ def _row(work: Path, id: str, title: str, level: int | None) -> _ListRow:
 
 def _show_group(console: Console, heading: str, rows: "Sequence[_ListRow]") -> None:
     done = sum(row.done for row in rows)
-    praise = ": all of them done. Well done!" if done == len(rows) else f": {done} of {len(rows)} done"
+    praise = ": all done. Well done!" if done == len(rows) else f": {done} of {len(rows)} done"
     console.print(f"{heading}{praise}", style="bold", highlight=False)
     cells = [(row.id, "" if row.state == "not started" else row.state, _points(row.score)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -383,7 +383,7 @@ def _points(score: float | None) -> str:
 
 
 def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspace) -> bool:
-    """Print the checks; return whether all passed."""
+    """Print the items of a check; return whether all passed."""
     from harness.submission.check import render_checks
 
     console = Console()
@@ -394,15 +394,15 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     if outcomes == {"passed"}:
         _show_next(console, submit)
     elif "failed" in outcomes:
-        _show_next(console, "fix what failed", workspace.command("check"))
+        _show_next(console, "fix the failed items", workspace.command("check"))
     else:
         done = f"or hand it in as it is: {submit}"
-        _show_next(console, "do what the open lines say, and check again", done)
+        _show_next(console, "follow the advice in the open lines, and check again", done)
     return outcomes == {"passed"}
 
 
 def show_submission(submission: "Tarball") -> None:
-    """Print the path of the tarball, and what may cost points."""
+    """Print the path of the tarball, and warnings about problems that may cost points."""
     console = Console()
     size = submission.path.stat().st_size / 1000
     shown = f"{size:.1f} kB" if size < 100 else f"{size / 1000:.1f} MB"
@@ -414,7 +414,7 @@ def show_submission(submission: "Tarball") -> None:
 
 
 def show_single_run(result: dict[str, Any], folder: Path, *, as_json: bool) -> None:
-    """Print the result of one run outside any workspace."""
+    """Print the result of a run without a workspace."""
     if as_json:
         path = str(folder / result["checkpoint_path"])
         print(json.dumps({**result, "checkpoint_path": path}, allow_nan=False))

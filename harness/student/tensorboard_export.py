@@ -1,4 +1,4 @@
-"""`harness export-tensorboard`: the finished runs of a workspace as event files for TensorBoard."""
+"""`harness export-tensorboard`: export the finished runs of a workspace as event files for TensorBoard."""
 
 import base64
 import io
@@ -15,18 +15,18 @@ from harness.run.metrics_log import Record, numbers_of, read_metrics_log, read_o
 from harness.workspace.workspace import RUNS, Run, Workspace
 
 FOLDER = "tensorboard"  # in a workspace
-# TensorBoard reads every file whose name holds "tfevents". Its own writer puts the time and the host into the name.
+# TensorBoard reads every file with "tfevents" in its name. This name never changes: a new export replaces the old one.
 EVENTS = "events.out.tfevents.0.trainwreck"
 _FORMAT = "brain.Event:2"  # the first record of every event file
 _WALL_TIME = 0.0  # the same run gives the same bytes
 
 
 def export_tensorboard(workspace: Workspace, out: Path) -> list[Run]:
-    """Write each finished run into `out/<run>/`, one event file a run, and return the names of these runs.
+    """Write one event file for each finished run, into `out/<run>/`, and return the names of these runs.
 
     The bytes depend on the run and on the releases of tensorboard and protobuf. The file of an earlier export is
     replaced, or deleted if its run is gone; no other file is touched. Raises `UserError` if there is no finished
-    run, if one cannot be read, or without tensorboard, and `OSError` for a folder that cannot be written to.
+    run, a run cannot be read, or tensorboard is missing, and `OSError` for a folder that cannot be written to.
     """
     runs = [run for run in RUNS if workspace.has_run(run)]
     if not runs:
@@ -44,12 +44,12 @@ def export_tensorboard(workspace: Workspace, out: Path) -> list[Run]:
 
 
 def _event_file(run: Path) -> bytes:
-    """Return the event file of a run's folder."""
+    """Return the bytes of the event file of one run."""
     records = read_metrics_log(run / METRICS_LOG)
     try:
         images = read_images(read_object(run / INPUT_SHEET))
     except UserError as error:
-        raise UserError(f"{error}: run the experiment again to write it anew.") from None
+        raise UserError(f"{error}: run the experiment again to write a new one.") from None
     return encode_events(records, images)
 
 
@@ -57,8 +57,7 @@ def encode_events(records: Sequence[Record], images: Sequence[InputImage] = ()) 
     """Return an event file with every number of a log and the inputs as images. Values are float32, as in TensorBoard.
 
     The tag of a nested signal is its table, a slash, and its path there: `grad_norm_by_parameter/1.weight`. An epoch
-    has the step of its last batch, so its signals lie over the batches that led to them. Images have step 0.
-    Raises `UserError` without tensorboard.
+    has the step of its last batch. Images have step 0. Raises `UserError` if tensorboard is missing.
     """
     try:
         from tensorboard.compat.proto.event_pb2 import Event

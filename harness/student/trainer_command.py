@@ -1,4 +1,4 @@
-"""`python -m harness.trainer`: one run, outside any workspace."""
+"""`python -m harness.trainer`: make one run without a workspace."""
 
 from pathlib import Path
 from typing import Any, NoReturn
@@ -40,7 +40,7 @@ def trainer(
     as_json: bool, resume: bool, seed: int | None, dataset: str | None, device: str | None, **options: Any,
 ) -> None:
     # fmt: on
-    """Make one run: of a recipe's broken experiment, of a healthy one, or of a script."""
+    """Make one run of a recipe's broken experiment, of a healthy experiment, or of a script."""
     from harness.recipes.catalogue import load_recipe
     from harness.run.options import DEFAULT_SEED, check_dataset, default_dataset
     from harness.run.settings import RunSettings
