@@ -190,10 +190,10 @@ def test_a_terminal_gets_wrapped_sentences_and_whole_commands(
     show(walk, "heading")
     lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
     assert max(len(line) for line in lines if "source" not in line) <= 60
-    assert "    A rate is 1 or more, or plain steps learn nothing that a" in lines
-    assert "    lower rate learns: the updates overshoot." in lines
-    start = lines.index("  read: the rate in build_optimizer; and what the length of")
-    assert lines[start + 1] == "        a gradient depends on"
+    assert "    The learning rate is 1 or more, or plain steps reduce" in lines
+    assert "    the loss only at a lower rate: the updates overshoot." in lines
+    start = lines.index("  read: build_optimizer: the learning rate; then everything")
+    assert lines[start + 1] == "        that makes the gradient longer"
 
 
 def test_a_shell_that_does_not_find_harness_is_told_what_to_source(

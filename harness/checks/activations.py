@@ -1,14 +1,12 @@
-"""Looks at what every layer puts out for the first batch, in training mode, before any step and after 20.
+"""Measure the output of every layer on the first batch, in training mode, before any step and after 20 steps.
 
-A dead unit of a ReLU is zero for every example of the batch and gets no gradient from it. A saturated entry
-of a sigmoid or tanh is within a hundredth of a bound, where the derivative is almost zero; a softmax is saturated
-where its largest share is above 0.99. Both are where training stops, and seldom why: look at what came before.
+A ReLU unit is dead if it is zero for every example of the batch: then it gets no gradient. An output of a sigmoid or
+tanh is saturated if it is within a hundredth of its range from a bound, where the derivative is almost zero. A softmax
+is saturated if its largest probability is above 0.99. Training stops in dead and saturated layers, but the cause is
+seldom there: look at the layers and settings before them.
 
-Sources of the bounds: healthy networks have at most 52 % dead units in a layer after 20 steps, runs that blew up or
-learn nothing 73 % and more (60 %). The variance of the output of 48 sound runs stayed below 211; it may rise to 100
-times its first value or the variance of the targets, or to 10,000, where softmax knows only zeros and ones. A network
-is linear if sums of inputs, a thousand times as large, give sums of outputs to 1e-3 of their difference (without any
-activation 1e-6).
+A network of several layers is linear if it maps sums of large inputs to sums of outputs. Its output explodes if its
+variance rises above 10,000 and above 100 times its first value.
 """
 
 import copy
@@ -21,6 +19,13 @@ from harness.checks.core.finding import Finding, Table, percent, short
 from harness.checks.core.subject import Subject, matrix_layers
 from harness.run.recorder import as_floats, mean_and_variance
 
+# figure                               | healthy | broken  | bound              | source
+# dead units of a layer after 20 steps | <= 52 % | >= 73 % | DEAD 60 %          | broken runs blow up or learn nothing
+# variance of the output               | < 211   |         | VARIANCE_FLOOR 1e4 | 48 sound runs
+# distance from linear                 |         | 1e-6    | LINEAR 1e-3        | networks without any activation
+#
+# The variance may rise to the largest of VARIANCE_RISE times its first value, VARIANCE_RISE times the variance of the
+# targets, and VARIANCE_FLOOR. Above this floor, a softmax outputs only zeros and ones.
 STEPS = 20
 VARIANCE_RISE, VARIANCE_FLOOR = 100.0, 1e4
 DEAD, SATURATED = 0.6, 0.5
@@ -39,7 +44,7 @@ _Layer = tuple[str, str, float, float, _MaybeShare, _MaybeShare]
 
 
 def measure(subject: Subject) -> Finding:
-    """Look at the first batch before the first step of the run, and at the same batch after some steps."""
+    """Measure the layers on the first batch before the first step of the run, and again after some steps."""
     trial = subject.trial()
     batches = trial.batches()
     batch = first = next(batches)
@@ -65,7 +70,7 @@ def measure(subject: Subject) -> Finding:
         outcome = "exploding" if end > max(VARIANCE_RISE * max(start, of_targets), VARIANCE_FLOOR) else "alive"
     return Finding(
         outcome,
-        f"dead units {percent(dead)}, variance of the output {short(start)}, then {short(end)}",
+        f"dead units {percent(dead)}; variance of the output {short(start)} at first, {short(end)} after {STEPS} steps",
         {
             "dead units, worst layer": dead,
             "saturated entries, worst layer": saturated,
@@ -78,28 +83,28 @@ def measure(subject: Subject) -> Finding:
 
 @torch.no_grad()
 def _is_linear(model: nn.Module, inputs: Tensor) -> bool:
-    """Say whether a network of several layers maps sums of inputs to sums of outputs, up to a constant."""
+    """Return whether a network of several layers is a linear function of its inputs, plus a constant."""
     if not inputs.is_floating_point() or len(inputs) < MOST or len(matrix_layers(model)) < 2:
         return False
     model = copy.deepcopy(model).eval()
-    inputs = STRONG * inputs  # near zero, a tanh is a line
+    inputs = STRONG * inputs  # near zero, tanh is almost linear
     one, two = inputs.roll(1, 0), inputs.roll(2, 0)
-    moved = model(one) - model(two)  # nothing, if the outputs do not follow the inputs at all
+    moved = model(one) - model(two)  # zero if the outputs do not depend on the inputs
     off = (model(inputs + one - two) - model(inputs) - moved).double().norm()
     return bool(off < LINEAR * moved.double().norm())
 
 
 @torch.no_grad()
 def _layers(model: nn.Module, inputs: Tensor) -> tuple[_Layer, ...]:
-    """Return a row for each layer without layers of its own, in the order of the calls."""
-    # A copy: batch norm would learn from this batch, and the run goes on.
+    """Return one table row for each layer without sublayers, in the order in which they are called."""
+    # Use a copy: this forward pass would change the statistics of batch norm, and the run continues.
     model = copy.deepcopy(model).train()
     state = torch.get_rng_state()
     layers: dict[str, _Layer] = {}
 
     def watch(name: str, layer: nn.Module) -> None:
         def note(_layer: nn.Module, _inputs: object, output: object) -> None:
-            while isinstance(output, tuple | list) and output:  # an LSTM's
+            while isinstance(output, tuple | list) and output:  # an LSTM returns a tuple
                 output = output[0]
             if isinstance(output, Tensor) and output.numel():
                 mean, variance = as_floats(list(mean_and_variance(output)))
@@ -116,10 +121,10 @@ def _layers(model: nn.Module, inputs: Tensor) -> tuple[_Layer, ...]:
 
 
 def _shares(module: nn.Module, output: Tensor) -> tuple[_MaybeShare, _MaybeShare]:
-    """Return the share of dead units of a rectifier, or of saturated entries of a bounded function."""
+    """Return the share of dead units (rectifiers only) and of saturated outputs (bounded functions only), else None."""
     if isinstance(module, _RECTIFIERS) and output.dim() > 1:
-        # A unit is a feature, or a channel anywhere in the image. Three dimensions are (B, C, L) of a convolution or
-        # (B, T, F) of a text: places that are zero in all channels are rare, so the larger share is that of the units.
+        # A unit is a feature, or one channel at all positions of an image. Three dimensions are either (B, C, L) from a
+        # convolution or (B, T, F) from a text. Positions with zeros in all channels are rare, so take the larger share.
         units = [output.flatten(2).amax(dim=2)] if output.dim() > 2 else [output]
         units += [output.amax(dim=1)] if output.dim() == 3 else []
         return max(float((unit.amax(dim=0) == 0).double().mean()) for unit in units), None

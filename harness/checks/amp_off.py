@@ -1,11 +1,8 @@
-"""Makes the first 40 steps of the run with the constant AMP as it is, and once more with AMP set to False.
+"""Make the first 40 steps of the run twice: with the constant AMP as it is, and with AMP = False.
 
-Mixed precision that is set up well learns like full precision, and loses next to none of its gradients to
-zero.
-
-Sources of the bounds: zero gradient entries beyond those without autocast, as medians of the second half:
-healthy 0.01 at most, unscaled float16 gradients 0.5 and more (0.1). The loss at the end, median of the last
-10 steps, may be three times that without.
+With a correct setup, mixed precision learns as well as full precision and loses almost no gradient entries to zero. The
+check compares the median loss of the last 10 steps. It also compares the share of gradient entries that are exactly
+zero, as the median over the second half of the steps.
 """
 
 from statistics import median
@@ -17,6 +14,9 @@ from harness.checks.core.finding import Finding, percent, short
 from harness.checks.core.subject import Subject
 from harness.run.metrics_log import Record
 
+# figure                                              | healthy | broken | bound          | source
+# zero gradient entries beyond those without autocast | <= 0.01 | >= 0.5 | MORE_ZEROS 0.1 | broken: unscaled float16
+# last loss over the last loss without autocast       |         |        | WORSE 3        | not measured
 STEPS = 40
 LAST = 10
 MORE_ZEROS = 0.1
@@ -26,7 +26,7 @@ WORSE = 3.0
 def measure(subject: Subject) -> Finding:
     """Make the first steps with and without autocast, if the experiment's constant AMP is true."""
     if not _uses_autocast(subject):
-        return Finding("no-autocast", "nothing is computed in a lower precision", {"autocast": False})
+        return Finding("no-autocast", "no layer computes in a lower precision", {"autocast": False})
     runs = {name: _steps(subject, disable_amp=off) for name, off in (("as it is", False), ("AMP off", True))}
     loss = {name: float(median(r["loss"] for r in records[-LAST:])) for name, records in runs.items()}
     zeros = {
@@ -46,7 +46,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _uses_autocast(subject: Subject) -> bool:
-    """Return whether AMP is true, and some layer puts out half precision in the first step."""
+    """Return whether AMP is true and some layer outputs half precision in the first step."""
     trial = subject.trial()
     if not trial.experiment.uses_amp:
         return False

@@ -1,11 +1,11 @@
-"""Makes the whole run until something is not finite, then makes that step again and watches each operation.
+"""Run the training until a value is NaN or infinite, then repeat that step and find the operation that produced it.
 
-It names the first operation that makes a NaN or an infinity out of values without one (a mask of minus infinity is
-given, not made), with its layer, the tensor, the line of the experiment and what went in: the largest value, and an
-infinity with the line that gave it last. That is the trace to follow: an exponential of 90 overflows float32, a
-division by a norm of 0 gives NaN, and so does a softmax over a row that a mask covers whole.
+The check names the first operation that produces NaN or infinity which its inputs do not contain. (A mask of minus
+infinity is an input.) It shows the layer, the tensor, the line of the experiment and the largest input. If an infinity
+went in, it also shows the line that this infinity came from. Follow this trace back. Typical causes are exp(90), which
+overflows in float32, division by a norm of zero, and softmax over a row that is completely masked.
 
-Source of the bound: a loss of 100 times the first one has blown up (see `overfit`).
+`grows` means that all values are finite, but the loss exceeds 100 times the first loss.
 """
 
 import itertools
@@ -25,14 +25,14 @@ from harness.checks.core.subject import Subject, Trial
 from harness.checks.overfit import BLOW_UP
 from harness.run.metrics_log import Record
 
-SHOWN = 5
-# New memory may hold any value until it is written.
+SHOWN = 5  # steps in the table
+# These operations return memory that is not written yet, or only read a value.
 _ANY_VALUE = ("empty", "new_empty", "_local_scalar")
 _OPTIMIZERS = str(Path(torch.optim.__file__).parent)
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the run until something is not finite; make it again up to that step and watch the step's operations."""
+    """Run the training until a value is not finite; then repeat it up to that step and watch the operations there."""
     trial = subject.trial()
     records: list[Record] = []
     failed, origin = "", None
@@ -53,7 +53,7 @@ def measure(subject: Subject) -> Finding:
     else:
         outcome = "grows" if greatest > BLOW_UP * losses[0] else "finite"
         at = losses.index(greatest)
-        summary = f"all {len(records)} steps are finite; the greatest loss is {short(greatest)}, at step {at}"
+        summary = f"all {len(records)} steps are finite; the largest loss is {short(greatest)}, at step {at}"
     rows = tuple((record["step"], record["loss"], record["grad_norm"]) for record in records[-SHOWN:])
     return Finding(
         outcome, summary, figures, tables=(Table("The last steps", ("step", "loss", "norm of the gradient"), rows),)
@@ -61,11 +61,11 @@ def measure(subject: Subject) -> Finding:
 
 
 def _not_finite(trial: Trial, record: Record) -> str:
-    """Say what of the step just made is not finite: its loss, gradient, weights or statistics; "" if all is."""
+    """Return in words what is not finite after a step (loss, gradient, weight or buffer); "" for nothing."""
     if not math.isfinite(record["loss"]):
         return f"the loss is {record['loss']}"
     norm = record["grad_norm"]
-    # A gradient scaler leaves out the updates whose gradients overflow: they do no harm.
+    # A gradient scaler skips an update if its gradients overflow, so an infinite gradient does no harm.
     scaled = bool(trial.experiment.scalers())
     if norm is not None and not math.isfinite(norm) and record["optimizer_steps"] and not scaled:
         return f"the norm of the gradient is {norm}"
@@ -76,7 +76,7 @@ def _not_finite(trial: Trial, record: Record) -> str:
 
 
 def _watch(subject: Subject, failing: int) -> dict[str, Cell] | None:
-    """Make the run up to a step, and watch that step; return where it first goes wrong."""
+    """Repeat the run up to a step and watch that step; return the values for its first bad operation, None if none."""
     trial = subject.trial()
     steps = trial.records(trial.batches(trial.steps))
     for _ in itertools.islice(steps, failing):
@@ -89,16 +89,16 @@ def _watch(subject: Subject, failing: int) -> dict[str, Cell] | None:
 
 
 class _OperationWatch(TorchDispatchMode):
-    """Finds the first operation whose result holds NaN or infinity.
+    """Watch operations and describe the first one that produces NaN or infinity.
 
-    `origin` is None until there is one. Then it holds the figures of a finding: ATen's name of the operation, the
-    pass, the layer or autograd node, the tensor that came out, the line of the experiment, and what went in.
+    `origin` is None until then. After that it holds entries for the finding: the ATen name of the operation, the pass,
+    the layer or autograd node, the resulting tensor, the line of the experiment, and the largest input.
     """
 
     def __init__(self, trial: Trial, tracker: ModuleTracker) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.origin: dict[str, Cell] | None = None
-        self._given = ""  # the last operation that was given an infinity
+        self._given = ""  # the last operation with an infinity as a scalar argument
         self._path = str(trial.experiment.path)
         self._names = {parameter.data_ptr(): name for name, parameter in trial.model.named_parameters()}
         self._tracker = tracker
@@ -106,7 +106,7 @@ class _OperationWatch(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run one operation and look at its result."""
+        """Run one operation and check its result."""
         given = [] if self.origin else _tensors((args, kwargs))
         largest = max((_largest(tensor) for tensor in given), default=0.0)
         entered = set[str]().union(*map(_not_finite_values, given))
@@ -161,7 +161,7 @@ def _tensors(values: Any) -> list[Tensor]:
 
 
 def _not_finite_values(tensor: Tensor) -> set[str]:
-    """Return which of NaN and the two infinities a tensor holds, by name."""
+    """Return which of "nan", "inf" and "-inf" a tensor contains."""
     values = torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()
     tests = {"nan": torch.isnan, "inf": torch.isposinf, "-inf": torch.isneginf}
     if bool(values.isfinite().all()):

@@ -1,18 +1,18 @@
-"""Makes six updates and looks at each parameter: is it trainable, which optimizer group holds it, did it move?
+"""Make six updates and show for each parameter: is it trainable, which optimizer group holds it, did it change?
 
-A parameter without a group is in no optimizer; a parameter that does not move got no gradient, or a rate of zero. One
-whose rate is a token, below a thousandth of the largest, counts as at rest. Those whose names begin with an entry of
-the constant FROZEN, such as `FROZEN = ("trunk.",)`, are meant to rest, and so are their buffers: batch norm's
-statistics. So are those that require no gradient and that no optimizer holds, as the base of an adapter, and those that
-cannot matter: batch norm takes the mean away, so a bias before it has a gradient of rounding errors alone. A tensor
-that the loss needs the gradient of, and that belongs neither to the network nor to the optimizer, is a layer that is
-not registered: in a list, say, where `nn.ModuleList` belongs.
+A parameter without a group is in no optimizer. A parameter that does not change gets no gradient, or its learning rate
+is zero. A learning rate below a thousandth of the largest one counts as zero. These parameters need not change:
 
-Source of the six updates: a layer behind one that begins at zero waits a step for its gradient; the healthy experiments
-have moved every parameter within three steps. An update may take the gradients of eight batches. Fine-tuning gives
-early layers a tenth or a hundredth of the rate, seldom a thousandth (0.001). A bias before batch norm, or of
-attention's keys, that is moved by its own size changes the outputs by at most 5e-7 of their spread; over ten
-experiments and their norms, a parameter that matters changes them by 0.2 and more (0.001).
+- Parameters that the constant FROZEN names by the start of their name, such as `FROZEN = ("trunk.",)`. They must not
+  change, and neither may their buffers, the statistics of batch norm.
+
+- Parameters that require no gradient and are in no optimizer, such as the base weights of an adapter.
+
+- Parameters that cannot affect the outputs. Batch norm subtracts the mean, so the gradient of a bias before it consists
+  of rounding errors.
+
+If the loss needs the gradient of a tensor that is in neither the network nor the optimizer, a layer is not registered:
+for example, it is in a plain list instead of `nn.ModuleList`.
 """
 
 import copy
@@ -25,19 +25,26 @@ from harness.checks.core.finding import Finding, Table
 from harness.checks.core.subject import Gradients, Subject, Trial, leaves_of, used_gradients
 from harness.run.experiment import disable_dropout
 
+# figure                                    | healthy | broken  | bound           | source
+# updates until every parameter has changed | <= 3    |         | UPDATES 6       | a layer behind zeros waits one step
+# learning rate over the largest one        | >= 0.01 |         | TOKEN_RATE 1e-3 | fine-tuning uses 0.1 or 0.01
+# effect of a parameter on the outputs      | >= 0.2  | <= 5e-7 | NO_EFFECT 1e-3  | ten experiments and their norms
+#
+# The effect is the change of the outputs over their spread if the parameter moves by its own size. It is below the
+# bound for biases before batch norm and biases of attention's keys: such a parameter need not change.
 UPDATES = 6
-MOST_ACCUMULATED = 8  # batches for one update
+MOST_ACCUMULATED = 8  # an update may accumulate the gradients of this many batches
 TOKEN_RATE = 1e-3
 NO_EFFECT = 1e-3
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the first steps of the run and see which parameters they move."""
+    """Make the first steps of the run and compare each parameter before and after."""
     trial = subject.trial()
     named = dict(trial.model.named_parameters(remove_duplicate=False))
     numbered = enumerate(trial.optimizer.param_groups)
     groups = {id(tensor): index for index, group in numbered for tensor in group["params"]}
-    # A schedule may have moved the rate that `build_optimizer` gave.
+    # A schedule may already have changed the learning rate that `build_optimizer` set.
     rates = [float(group.get("initial_lr", group["lr"])) for group in trial.optimizer.param_groups]
     tokens = {index for index, rate in enumerate(rates) if rate < TOKEN_RATE * max(rates)}
     resting = trial.experiment.frozen
@@ -77,9 +84,9 @@ def measure(subject: Subject) -> Finding:
     columns = "parameter", "shape", "trainable", "group", "lr", "moved at step", "moved"
     return Finding(
         outcome,
-        f"{moving} parameters move in {UPDATES} updates"
-        + (f", and {len(frozen_moves)} that should rest" if frozen_moves else "")
-        + (f"; the loss needs {strangers} tensors that the network does not hold" if strangers else ""),
+        f"{moving} parameters change in {UPDATES} updates"
+        + (f", and so do {len(frozen_moves)} frozen ones" if frozen_moves else "")
+        + (f"; the loss depends on {strangers} tensors outside the network" if strangers else ""),
         {
             "optimizer": type(trial.optimizer).__name__,
             "parameters that move": moving,
@@ -95,7 +102,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _until_updated(trial: Trial, seen: Gradients) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield batches until the optimizer has made the updates; note the gradients that are not all zero."""
+    """Yield batches until the optimizer has made UPDATES updates; add gradients that are not all zero to `seen`."""
     updates = 0
     with used_gradients(trial.model) as used:
         for batch in trial.batches(UPDATES * MOST_ACCUMULATED):
@@ -109,7 +116,7 @@ def _until_updated(trial: Trial, seen: Gradients) -> Iterator[tuple[Tensor, Tens
 
 @torch.no_grad()
 def _has_no_effect(trial: Trial, name: str, inputs: Tensor) -> bool:
-    """Return whether the outputs in training mode stay as they are if a parameter moves by its own size, or by 1."""
+    """Return whether the outputs in training mode stay equal if a parameter moves by its own size, or by at least 1."""
     model = copy.deepcopy(trial.model).train()
     disable_dropout(model)
     before = model(inputs)
@@ -120,7 +127,7 @@ def _has_no_effect(trial: Trial, name: str, inputs: Tensor) -> bool:
 
 
 def _count_unregistered(trial: Trial) -> int:
-    """Return how many tensors the loss needs a gradient of that neither the network nor the optimizer holds."""
+    """Return how many tensors with a gradient the loss depends on that are in neither the network nor the optimizer."""
     inputs, labels = next(trial.batches())
     held = {id(tensor) for tensor in trial.model.parameters()}
     held |= {id(tensor) for group in trial.optimizer.param_groups for tensor in group["params"]}

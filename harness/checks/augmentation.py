@@ -1,13 +1,15 @@
-"""Gives `prepare_batch` the same example many times, twice, and looks at what chance makes of it.
+"""Pass 128 copies of one training example through `prepare_batch`, twice, and compare how they are changed.
 
-Random augmentation must draw anew for every example and every batch. Loader workers that start from one seed draw the
-same numbers: examples at a fixed distance in the batch are changed alike, and no curve shows it. A generator that is
-seeded inside of `prepare_batch` draws the same for every batch. So does one change for the whole batch, if numbers are
-drawn for each batch and 20 batches are changed alike.
+Random augmentation must use new random numbers for every example and every batch. Three faults are possible. No
+training curve shows them:
 
-Source of the bounds: with 25 different changes, as of a move by up to two pixels, two draws agree in 4 % of all cases,
-with a mirror image in 50 %. Examples that agree in all of 64 pairs, though a tenth of all pairs differs, have the same
-draws (the chance of it with fair coins is 2 to the power of -64).
+- Loader workers start from the same seed and get the same numbers: examples at a fixed distance in the batch are
+  changed alike.
+
+- `prepare_batch` seeds a generator itself: every batch is changed in the same way.
+
+- `prepare_batch` makes one change for the whole batch and draws numbers for it, but 20 more batches are changed in the
+  same way.
 """
 
 import torch
@@ -16,14 +18,18 @@ from torch import Tensor
 from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Subject, Trial
 
+# figure                                       | healthy | broken    | bound       | source
+# pairs at one distance that are changed alike | 4 %     | all of 64 | all         | 25 different changes, such as moves
+# the same, for a mirror image                 | 50 %    | all of 64 | all         | fair coins: 2^-64 at random
+# copies that differ from the first one        |         |           | CHANGES 0.1 | below it: no random augmentation
 COPIES = 128
-FARTHEST = 8
+FARTHEST = 8  # the largest distance in the batch at which pairs are compared
 CHANGES = 0.1
 BATCHES = 20
 
 
 def measure(subject: Subject) -> Finding:
-    """Prepare copies of the first training example, twice, and compare what came out."""
+    """Prepare copies of the first training example, twice, and compare the results."""
     trial = subject.trial()
     inputs = trial.inputs[:1].expand(COPIES, *trial.inputs.shape[1:])
     labels = trial.labels[:1].expand(COPIES, *trial.labels.shape[1:])
@@ -33,19 +39,19 @@ def measure(subject: Subject) -> Finding:
     if len(first) == len(inputs) and not changed and first.shape == inputs.shape and not torch.equal(first, inputs):
         return _one_change(trial, figures)
     if len(first) != COPIES or changed < CHANGES:
-        return Finding("none", f"{changed:.0%} of equal examples come out unlike the first", figures)
+        return Finding("none", f"{changed:.0%} of equal examples become different from the first one", figures)
     most = max(_pairs(first, gap) for gap in range(1, FARTHEST + 1))
     again = _equal(first, second)
     outcome = "repeats" if again == 1.0 else "same-draws" if most == 1.0 else "independent"
     return Finding(
         outcome,
-        f"neighbours come out alike in {short(most)} of cases at most, the next batch in {short(again)}",
+        f"changed alike: neighbours {short(most)} at most, the same place in the next batch {short(again)}",
         {**figures, "neighbours that come out alike, at most": most, "examples alike in the next batch": again},
     )
 
 
 def _one_change(trial: Trial, figures: dict[str, Cell]) -> Finding:
-    """Judge a change that is the same for all copies of a batch: does every batch get it, though numbers are drawn?"""
+    """Judge a change of the whole batch: it repeats if it draws random numbers and all batches are changed alike."""
     inputs, labels = trial.inputs[:COPIES], trial.labels[:COPIES]
     first = trial.prepare(inputs.clone(), labels.clone())[0].detach()
     before = [generator.get_state() for generator in trial.generators.values()]
@@ -56,15 +62,15 @@ def _one_change(trial: Trial, figures: dict[str, Cell]) -> Finding:
     )
     outcome = "none" if not drawn else "repeats" if all(again) else "independent"
     figures |= {"batches changed as the first one": sum(again), "numbers are drawn": drawn}
-    return Finding(outcome, f"{sum(again)} of {BATCHES} more batches are changed as the first one", figures)
+    return Finding(outcome, f"{sum(again)} of {BATCHES} more batches are changed like the first one", figures)
 
 
 def _equal(one: Tensor, other: Tensor) -> float:
-    """Return the share of rows that are equal to the bit."""
+    """Return the share of rows that are equal bit by bit."""
     return float((one == other).flatten(1).all(dim=1).double().mean())
 
 
 def _pairs(prepared: Tensor, gap: int) -> float:
-    """Return the share of examples that equal the one `gap` places on, in blocks of twice that length."""
+    """Return the share of examples that equal the example `gap` places later, in blocks of `2 * gap` examples."""
     blocks = prepared[: COPIES // (2 * gap) * 2 * gap].unflatten(0, (-1, 2, gap))
     return _equal(blocks[:, 0].flatten(0, 1), blocks[:, 1].flatten(0, 1))

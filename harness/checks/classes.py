@@ -1,17 +1,15 @@
-"""Trains for at most 100 steps and looks at each class: how many of its validation examples are found?
+"""Train for at most 100 steps, and measure for each class the share of its validation examples that the network finds.
 
-A mean accuracy hides a class that is never predicted: one of ten costs 10 %, a rare one next to nothing. A class counts
-as left out if the network finds hardly any of its examples while it finds most of those of the other classes. A network
-that finds little of any class has learnt too little for this check. A class that is left out gets twice as many steps
-again. Of classes that are rare in training, less than half the usual number, nothing is expected so soon, and of a
-label that only pads sequences nothing at all.
+The mean accuracy hides a class that the network never predicts: one of ten classes costs 10 %, a rare class almost
+nothing. `left-out` means that the network finds almost none of the examples of one class, but most examples of the
+other classes. Before it reports this, the check trains for 200 more steps. If the network finds few examples of any
+class, it has not learnt enough for this check.
 
-A network may also find the classes and call them otherwise: if most examples of two classes or more are each taken for
-one other class, and not all for the same one, labels mean different things in training and in validation.
+The check does not count classes with less than half the usual number of training examples, classes with fewer than 5
+validation examples, and labels that only pad sequences.
 
-Sources of the bounds, over the healthy experiments: those whose median class is found to 0.85 find 0.4 and more of each
-class, and to 0.77, in the shortest runs, nothing of one (0.85). A loss that ignores a class finds nothing of it, and
-0.92 of the others (0.05). With renamed labels 0.98 of a class get one wrong name (0.85).
+`renamed` means that the network takes most examples of a class for one other class. At least two classes are affected,
+and not all of them are taken for the same class: labels have different meanings in training and in validation.
 """
 
 import copy
@@ -24,22 +22,29 @@ from harness.checks.core.finding import Cell, Finding, Table, short
 from harness.checks.core.subject import Subject, Trial
 from harness.run.evaluation import is_classification
 
+# figure                                | healthy | broken | bound      | source
+# recall of the median class            | >= 0.85 |        | FOUND 0.85 | healthy experiments
+# recall of the worst class             | >= 0.4  | 0      | LOST 0.05  | a loss that ignores a class
+# share of a class with one wrong label |         | 0.98   | FOUND 0.85 | renamed labels
+#
+# In the shortest healthy runs, the median is 0.77 and one class has 0: so the check judges from 0.85. A network whose
+# loss ignores one class finds 0.92 of the other classes.
 STEPS = 100
-FEWEST = 5
-RARE = 0.5
+FEWEST = 5  # validation examples of a class
+RARE = 0.5  # of the mean number of training examples of a class
 FOUND, LOST = 0.85, 0.05
 COLUMNS = ("class", "training", "validation", "predicted", "found")
 
 
 def measure(subject: Subject) -> Finding:
-    """Train, then compare predictions with labels, class by class."""
+    """Train, then compare predictions and labels of the validation split for each class."""
     trial = subject.trial()
     inputs, labels = trial.validation
     try:
         with torch.no_grad():
             outputs = copy.deepcopy(trial.model).eval()(inputs)
-    except RuntimeError:  # evaluate gives the network other inputs than load_data returns
-        return Finding("no-classes", "the network does not take the validation inputs as they are loaded", {})
+    except RuntimeError:  # evaluate changes the inputs that load_data returns before it calls the network
+        return Finding("no-classes", "the network does not accept the validation inputs as load_data returns them", {})
     if not is_classification(outputs, labels):
         return Finding("no-classes", f"outputs {tuple(outputs.shape)}, labels {tuple(labels.shape)}", {})
     rows, outcome = _rows(trial, min(STEPS, trial.steps))
@@ -48,14 +53,14 @@ def measure(subject: Subject) -> Finding:
     least, usual = _shares_found(rows)
     return Finding(
         outcome,
-        f"least share of a class that is found {short(least)}, median of the others {short(usual)}",
+        f"share of examples found: worst class {short(least)}, median of the other classes {short(usual)}",
         {"found of the worst class": least, "median of the other classes": usual},
         tables=(Table("Validation, by class", COLUMNS, tuple(rows)),),
     )
 
 
 def _rows(trial: Trial, steps: int) -> tuple[list[tuple[Cell, ...]], str]:
-    """Train for so many more steps; return a row for each class, and the outcome."""
+    """Train for `steps` more steps; return a table row for each class, and the outcome."""
     for batch in trial.batches(steps):
         trial.step(*batch)
     inputs, labels = trial.validation
@@ -79,13 +84,13 @@ def _rows(trial: Trial, steps: int) -> tuple[list[tuple[Cell, ...]], str]:
 
 
 def _is_padding(labels: Tensor, label: int) -> bool:
-    """Say whether a label of sequences (B, T) stands only at their ends: no loss need teach it."""
+    """Return whether a label of sequences (B, T) occurs only at their ends: then the network need not learn it."""
     here = labels == label
     return labels.dim() == 2 and bool((here.flip(1).long().cumprod(dim=1).flip(1).bool() == here).all())
 
 
 def _shares_found(rows: list[tuple[Cell, ...]]) -> tuple[float, float]:
-    """Return the share found of the worst of the classes that are not rare, and the median of the others."""
+    """Return the recall of the worst class that is not rare, and the median recall of the other ones."""
     enough = sum(int(row[1] or 0) for row in rows) / len(rows) * RARE
     recalls = sorted(
         float(row[4])

@@ -1,18 +1,22 @@
-"""Looks at what `load_data` and `prepare_batch` return: shapes, ranges, labels, duplicates, and who gets whose label.
+"""Inspect the tensors from `load_data` and `prepare_batch`: shapes, ranges, labels, duplicates, and matching labels.
 
-Compare the rows of a split with those of the batch: shapes, ranges, mean. Then look at the images in `run.html`: the
-label below each is the one that the network is told. Four things are checked. All values are finite. Every input keeps
-its label: an input of the first batches that is in the training split must have the label that it has there. In batches
-of our own, each input has one grey value, which grows with its label: after `prepare_batch`, sorting by brightness must
-sort the labels. If it does not, as each image is standardized by itself, inputs whose share of bright values grows with
-the label must be sorted by that share. Tokens are rows of the training split, and each must keep its label. No
-validation input is in the training split; symbols may repeat themselves as often as within the training split. Both
-splits are on one scale. What the labels mean is not checked.
+In the table, compare the rows of a split with the rows of the batch: shapes, ranges, mean. Then look at the images in
+`run.html`: the label below an image is the label that the network learns. The check tests four things:
 
-Sources of the bounds: a shuffle that happens to one batch in five escapes 30 draws once in 800. The two
-splits of the embedded data sets differ by at most 0.02 of a deviation, in mean and in deviation; 0.25 counts
-as unlike. Symbols differ by the share that another symbol would have to replace: 0.11 and less in sound texts, and
-0.24 with a vocabulary for each split (0.18).
+- All values are finite.
+
+- Every input keeps its label. An input of the first batches that is also in the training split must have the same label
+  there. In addition, the check passes its own inputs through `prepare_batch`. Each has one grey value, which grows with
+  its label: sorting the results by brightness must also sort the labels. If `prepare_batch` removes the brightness, for
+  example because it standardizes each image, the check uses inputs whose share of bright values grows with the label.
+  For texts, it uses rows of the training split.
+
+- No validation input is in the training split. Texts may occur in both, but at most twice as often as they repeat
+  within the training split.
+
+- Both splits are on one scale.
+
+The check does not know what the labels mean.
 """
 
 import hashlib
@@ -29,16 +33,20 @@ from harness.checks.core.subject import Subject, Trial, worst
 from harness.errors import UserError
 from harness.run.evaluation import IGNORED
 
+# figure                                  | healthy | broken   | bound              | source
+# difference of the splits, in deviations | <= 0.02 |          | UNLIKE 0.25        | data sets of the package
+# share of symbols that differ            | <= 0.11 | 0.24     | OTHER_SYMBOLS 0.18 | broken: one vocabulary per split
+# chance that a shuffle escapes           |         | 1 in 800 | DRAWS 30           | a shuffle of one batch in five
 UNLIKE, OTHER_SYMBOLS = 0.25, 0.18
 BATCHES = 5
 DRAWS = 30
-# With fewer examples a shuffle within the batch would have next to nothing to mix.
+# With fewer examples, a shuffle within the batch would change almost nothing.
 FEWEST = 16
-SAME = 1e-4  # of a class, or of the deviation of the inputs
+SAME = 1e-4  # tolerance, in classes or in deviations of the inputs
 
 
 def measure(subject: Subject) -> Finding:
-    """Look at both splits, at the first batches as the network gets them, and at batches of our own."""
+    """Inspect both splits, the first batches as the network gets them, and batches that the check makes."""
     trial = subject.trial()
     keys, validation_keys = _keys(trial.inputs), _keys(trial.validation[0])
     known: dict[bytes, list[Tensor]] = {}
@@ -76,7 +84,7 @@ def measure(subject: Subject) -> Finding:
     changed = f"{kept.count(False)} of {len(kept)}"
     columns = "tensor", "shape", "dtype", "least", "greatest", "mean", "deviation", "finite"
     rows = tuple(_row(name, tensor) for name, tensor in tensors.items())
-    summary = f"{changed} labels not as loaded, {overlap} validation inputs in training"
+    summary = f"{changed} labels changed since loading; {overlap} validation inputs are also in training"
     if outcome == "non-finite":
         summary = "; ".join(_not_finite(name, one) for name, one in tensors.items() if not one.isfinite().all())
     return Finding(
@@ -91,7 +99,7 @@ def measure(subject: Subject) -> Finding:
             "distance of the splits": distance,
         },
         tables=(
-            Table("What load_data and prepare_batch return", columns, rows),
+            Table("Tensors from load_data and prepare_batch", columns, rows),
             *_histogram(trial.labels, trial.validation[1], labels),
         ),
     )
@@ -103,23 +111,23 @@ def _not_finite(name: str, tensor: Tensor) -> str:
 
 
 def _share_of_unpaired(subject: Subject) -> float | None:
-    """Return the share of examples that `prepare_batch` gives another example's target; None if no probe can tell.
+    """Return the share of examples that get the target of another example in `prepare_batch`; None if unknown.
 
-    The probes are inputs of our own, of which brightness, or the share of bright values, grows with the label.
+    The probes are artificial inputs: their brightness, or their share of bright values, grows with the label.
     """
     trial = subject.trial()
     try:
         if not trial.inputs.is_floating_point():
             return worst([_share_of_moved(trial) for _ in range(DRAWS)])
         found = [_share_of_unsorted(trial, probe) for probe in (_bright, _partly_bright)]
-    except (UserError, RuntimeError, IndexError):  # prepare_batch is made for the inputs of the experiment alone
+    except (UserError, RuntimeError, IndexError):  # prepare_batch accepts only inputs of the experiment
         return None
     told = [share for share in found if share is not None]
     return min(told, default=None)
 
 
 def _share_of_moved(trial: Trial) -> float:
-    """Return the share of a batch of different training rows that `prepare_batch` gives the label of another row."""
+    """Return the share of a batch of distinct training rows that get the label of another row in `prepare_batch`."""
     rows = list(dict.fromkeys(_keys(trial.inputs)))
     first = {key: at for at, key in reversed(list(enumerate(_keys(trial.inputs))))}
     chosen = torch.tensor([first[key] for key in rows[: max(trial.batch_size, FEWEST)]])
@@ -127,7 +135,7 @@ def _share_of_moved(trial: Trial) -> float:
     given, targets = trial.prepare(inputs.clone(), labels.clone())
     if given.shape != inputs.shape or targets.shape != labels.shape:
         return 0.0
-    # A prepared row is that of which most symbols are left.
+    # A prepared row comes from the training row with which it shares most symbols.
     left = (given.flatten(1)[:, None] == inputs.flatten(1)[None]).double().mean(dim=2)
     source = left.argmax(dim=1)
     sure = left.amax(dim=1) > 0.5
@@ -136,12 +144,12 @@ def _share_of_moved(trial: Trial) -> float:
 
 
 def _bright(shares: Tensor, like: Tensor) -> Tensor:
-    """Return one constant a row, in the shape of `like`'s rows."""
+    """Return rows in the shape of the rows of `like`, each filled with one value."""
     return shares.to(like.dtype).view(-1, *[1] * (like.dim() - 1)).expand(-1, *like.shape[1:]).clone()
 
 
 def _partly_bright(shares: Tensor, like: Tensor) -> Tensor:
-    """Return rows of zeros and ones in which so large a share is 1, at places drawn once, in the shape of `like`'s."""
+    """Return rows of zeros and ones in the shape of the rows of `like`; a larger share gives more ones."""
     size = like[0].numel()
     places = torch.rand(size, generator=torch.Generator().manual_seed(0)).argsort().argsort()
     rows = places.unsqueeze(0) < (0.05 + 0.9 * shares).unsqueeze(1) * size
@@ -149,19 +157,19 @@ def _partly_bright(shares: Tensor, like: Tensor) -> Tensor:
 
 
 def _share_bright(rows: Tensor) -> Tensor:
-    """Return where the mean of each row lies between its least and greatest value: no scaling of a row changes it."""
+    """Return where the mean of each row lies between its minimum (0) and maximum (1); scaling the row keeps this."""
     low, high = rows.amin(dim=1), rows.amax(dim=1)
     return (rows.mean(dim=1) - low) / (high - low)
 
 
 def _share_of_unsorted(trial: Trial, probe: Callable[[Tensor, Tensor], Tensor]) -> float | None:
-    """Return the share of labels that are not sorted when the prepared inputs are sorted by what the probe varies.
+    """Return the share of labels that are out of order when the prepared inputs are sorted by brightness.
 
-    None if the prepared inputs, or the prepared labels, do not show it any more. Targets of a regression grow with
-    the label: whatever monotonic function `prepare_batch` applies to them, sorting must sort them.
+    Return None if the prepared inputs or labels no longer show the order. Targets of a regression grow with the label.
+    `prepare_batch` may apply any increasing function to them: they stay in order.
     """
     numbers = trial.labels.is_floating_point()
-    if numbers and trial.labels[0].numel() > 1:  # several targets, such as a point, may rightly move with their input
+    if numbers and trial.labels[0].numel() > 1:  # several targets, such as a point, may change with their input
         return None
     values = trial.labels.flatten().sort().values if numbers else trial.labels.flatten().unique()
     count = min(10, len(values) if numbers else int(values.max()) + 1)
@@ -191,7 +199,7 @@ def _share_of_unsorted(trial: Trial, probe: Callable[[Tensor, Tensor], Tensor]) 
 
 
 def _one_each(given: Tensor, labels: Tensor) -> Tensor | None:
-    """Return one number for each prepared target: of shares of the classes, the mean class; None if there is none."""
+    """Return one number per prepared target (for soft labels the mean class), or None if that is not possible."""
     if given.dim() == labels.dim():
         return given.flatten(1).median(dim=1).values.double() if given.dim() > 1 else given.double()
     if given.dim() != 2 or not given.is_floating_point() or not are_shares(given):
@@ -200,7 +208,7 @@ def _one_each(given: Tensor, labels: Tensor) -> Tensor | None:
 
 
 def _by_chance(inputs: Tensor, keys: list[bytes]) -> float:
-    """Return which share of the validation inputs may be in training: of symbols, twice that of repeats in training."""
+    """Return the share of validation inputs that may be in training: for texts, twice the share of repeats there."""
     if inputs.is_floating_point():
         return 0.0
     counts = Counter(keys)
@@ -212,9 +220,9 @@ def _keys(inputs: Tensor) -> list[bytes]:
 
 
 def _distance(training: Tensor, validation: Tensor, *, symbols: bool) -> float:
-    """Return how far the inputs of the splits lie apart in mean or deviation, in deviations of the training split.
+    """Return the difference between the splits in mean or deviation, in units of the training deviation.
 
-    Of symbols, the share that other ones have in validation.
+    For texts, return the share of symbols that differ instead.
     """
     if symbols and len(training) > 1:
         return _other_shares(training, validation)
@@ -226,9 +234,9 @@ def _distance(training: Tensor, validation: Tensor, *, symbols: bool) -> float:
 
 
 def _other_shares(training: Tensor, validation: Tensor) -> float:
-    """Return half of the sum of the differences between the symbols' shares in both splits, less what is chance.
+    """Return the total variation distance between the symbol frequencies of both splits, minus the random part.
 
-    Chance is what as many rows of training differ from its other rows.
+    The random part is the distance between a sample of the training rows, as large as validation, and the other rows.
     """
     every = max(len(training) // len(validation), 2)
     own = torch.arange(len(training)) % every == 0

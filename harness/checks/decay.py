@@ -1,18 +1,18 @@
-"""Takes one step twice, with the weight decay and without it, and measures what the decay alone does to the weights.
+"""Make one step with weight decay and one without it, and measure how the decay alone changes the weights.
 
-The step is made after 10 steps of the run, on copies, with the gradient of a batch, at the highest rate that the
-optimizer was built with. `taken by a step` is the share by which the decay shrinks the weight matrices: the rate times
-the weight decay for SGD and AdamW. `of the move` is that length over the move that the gradient makes. Adam with
-weight_decay adds the decay to the gradient, and then divides both by the size of the gradient (Loshchilov and Hutter,
-arXiv:1711.05101): where gradients are small, it takes about the rate from each weight, however small the weight is.
-`in proportion` tells the two apart: 1 if each weight loses the same share. Entries without a gradient (a pixel that is
-always black) do not count.
+Both steps start from the weights after 10 steps of the run. They use copies, the gradient of one batch, and the highest
+learning rate that the optimizer was built with. The check compares them by three values:
 
-Sources of the bounds, over ten seeds: the usual decays of SGD, Adam, AdamW and RMSprop, up to ten times too strong,
-make at most 0.06 of the gradient's move; Adam with a decay of 0.1, whose loss ends four times as high, 0.086 and more,
-SGD with 0.5, which learns next to nothing, 0.17 (0.075). A decay that takes less than 1 in 500 a step leaves a short
-run alone, whatever the gradients are (0.002); one that halves the weights in 35 steps does not (0.02). Coupled decays
-are 0.4 to 0.8 in proportion (0.9); one that takes the same from each weight, positive or negative, 0.02 (0.3).
+- `taken by a step` is the share by which the decay shrinks the weight matrices. For SGD and AdamW this is the learning
+  rate times the weight decay.
+
+- `of the move` is the length of this shrinkage over the length of the gradient's move.
+
+- `in proportion` is 1 if each weight loses the same share. Adam with `weight_decay` adds the decay to the gradient,
+  then divides both by the size of the gradient (Loshchilov and Hutter, arXiv:1711.05101). Where gradients are small,
+  each weight loses about the learning rate in a step, however small the weight is: the value falls below 0.9.
+
+Weights without a gradient do not count, for example those of a pixel that is always black.
 """
 
 import copy
@@ -23,6 +23,15 @@ from torch import Tensor, nn
 from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Gradients, Subject, Trial, reference_gradients
 
+# figure                         | healthy | broken     | bound            | source
+# decay over the gradient's move | <= 0.06 | >= 0.086   | OF_MOVE 0.075    | Adam with decay 0.1; SGD with 0.5: 0.17
+# share of the weights, one step | < 0.002 |            | TAKEN 0.002      | leaves a short run alone
+#                                |         | 0.02       | SURELY 0.02      | halves the weights in 35 steps
+# proportion, coupled            |         | 0.4 to 0.8 | PROPORTIONAL 0.9
+# proportion, drifts             |         | 0.02       | TOWARDS_ZERO 0.3 | takes the same from each weight
+#
+# Over ten seeds. Healthy are the usual decays of SGD, Adam, AdamW and RMSprop, and decays up to ten times too strong.
+# With Adam and a decay of 0.1, the loss ends four times as high; with SGD and 0.5, the network learns almost nothing.
 STEPS = 10
 TAKEN, OF_MOVE = 2e-3, 0.075
 SURELY = 0.02
@@ -30,7 +39,7 @@ PROPORTIONAL, TOWARDS_ZERO = 0.9, 0.3
 
 
 def measure(subject: Subject) -> Finding:
-    """Make some steps of the run, then one more on copies, with and without decay."""
+    """Make some steps of the run, then compare one more step on copies with decay and without it."""
     trial = subject.trial()
     if not any(group.get("weight_decay") for group in trial.optimizer.param_groups):
         return Finding("no-decay", "weight_decay is 0", {"weight decay": 0.0})
@@ -52,7 +61,11 @@ def measure(subject: Subject) -> Finding:
     elif not (share <= TAKEN or of_move <= OF_MOVE) or share > SURELY:
         outcome = "excessive" if proportion > PROPORTIONAL else "coupled"
     figures: dict[str, Cell] = {"taken by a step": share, "of the move": of_move, "in proportion": proportion}
-    return Finding(outcome, f"a step takes {short(share)} of the weights, {short(of_move)} of its move", figures)
+    return Finding(
+        outcome,
+        f"the decay of a step takes {short(share)} of the weights, {short(of_move)} of the gradient's move",
+        figures,
+    )
 
 
 def _after_a_step(trial: Trial, gradients: Gradients, decays: bool) -> Tensor:
@@ -60,7 +73,7 @@ def _after_a_step(trial: Trial, gradients: Gradients, decays: bool) -> Tensor:
     for name, parameter in model.named_parameters():
         parameter.grad = gradients[name].clone() if name in gradients else None
     for group in optimizer.param_groups:
-        # A warm-up begins near zero.
+        # During a warm-up, the current learning rate is close to zero.
         group["lr"] = max(group["lr"], group.get("initial_lr", 0.0))
         group["weight_decay"] = group.get("weight_decay", 0.0) if decays else 0.0
     optimizer.step()
@@ -68,7 +81,7 @@ def _after_a_step(trial: Trial, gradients: Gradients, decays: bool) -> Tensor:
 
 
 def _weights(model: nn.Module, gradients: Gradients) -> Tensor:
-    """Return the entries of all matrices that have a gradient, as one float64 vector; all if none has one."""
+    """Return the entries of all matrices with a non-zero gradient as one float64 vector; else all entries."""
     matrices = [(p.detach(), gradients[n]) for n, p in model.named_parameters() if p.dim() > 1 and n in gradients]
     dead = not any(own.any() for _, own in matrices)
     return torch.cat([torch.zeros(1).double(), *(matrix[(own != 0) | dead].double() for matrix, own in matrices)])

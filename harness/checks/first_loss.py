@@ -1,18 +1,17 @@
-"""Compares the loss before the first update with the loss of a guess.
+"""Compare the loss before the first update with the loss of a guess.
 
-A classifier that knows nothing gives each of C classes the same probability, and its mean cross-entropy is ln
-C (Karpathy, "A Recipe for Training Neural Networks", 2019, "verify loss @ init"); one that knows how frequent the
-classes are has less, the entropy of the labels. One output for yes or no begins at ln 2. A regression that knows
-nothing puts out one number, and its loss is that of the best number; with the mean squared error this is the variance
-of the targets. A network that begins near zero may have the loss of zeros, too, up to ten times as much. A ratio of 64
-where the batch holds 64 examples is a sum where a mean should be.
+A classifier that knows nothing gives each of C classes the same probability. Its mean cross-entropy is ln C (Karpathy,
+"A Recipe for Training Neural Networks", 2019, "verify loss @ init"). If it knows the class frequencies, its loss is the
+entropy of the labels, which is lower. A single output for yes or no starts at ln 2.
 
-A loss that is no cross-entropy (weighted, focal, hinge) is compared with its own value for outputs that are all
-equal; one that compares examples with each other, or has targets of its own, with its value for outputs in
+A regression that knows nothing outputs a constant, and its loss is the loss of the best constant. For the mean squared
+error this is the variance of the targets. A network that starts near zero may also have the loss of outputs that are
+all zero, up to ten times as much. A ratio of 64 with 64 examples in the batch means that the loss is a sum where it
+should be a mean.
+
+The check compares a loss that is not a cross-entropy (weighted, focal, hinge) with its own value at equal outputs. If a
+loss compares examples with each other, or has other targets, the check compares it with its value for outputs in
 another order.
-
-Source of the bounds (0.5 and 1.5 times the guess): healthy experiments are at 0.99 to 1.08 over ten seeds, a
-network whose outputs start with deviation 1 at 1.2.
 """
 
 import copy
@@ -25,9 +24,14 @@ from harness.checks.core.finding import Finding, short
 from harness.checks.core.loss import LabelKind, Loss, OutputRange, form_of, into, kind_of, least_constant_loss, range_of
 from harness.checks.core.subject import Subject, Trial
 
+# figure                               | healthy      | broken | bound             | source
+# first loss over a guess              | 0.99 to 1.08 |        | LOW 0.5, HIGH 1.5 | healthy experiments, ten seeds
+#                                      | 1.2          |        |                   | first outputs have deviation 1
+# accuracy over a guess                |              |        | KNOWS 3           | more: trained before
+# loss of zeros over the best constant |              |        | OFF_CENTRE 10     | target mean: 3 deviations from 0
 LOW, HIGH = 0.5, 1.5
-KNOWS = 3.0  # times as often as a guess among equally frequent classes
-OFF_CENTRE = 10.0  # targets whose mean is three deviations from zero
+KNOWS = 3.0
+OFF_CENTRE = 10.0
 
 
 def measure(subject: Subject) -> Finding:
@@ -57,7 +61,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _knows(trial: Trial, model: nn.Module, outputs: Tensor, labels: Tensor) -> bool:
-    """Say whether the first weights name the classes of the validation split far more often than a guess does."""
+    """Return whether the initial weights predict the validation classes far more often than a guess does."""
     if kind_of(outputs, labels) != "classes":
         return False
     accuracy = trial.experiment.evaluate(model, *trial.validation)["val_accuracy"]
@@ -65,7 +69,7 @@ def _knows(trial: Trial, model: nn.Module, outputs: Tensor, labels: Tensor) -> b
 
 
 def _guess(loss: Loss, outputs: Tensor, labels: Tensor, known: Tensor, range: OutputRange) -> tuple[str, float, float]:
-    """Return what a guess is, and the loss of one that knows how frequent the known targets are, and of a usual one."""
+    """Return the name of the guess, its loss if it knows the frequencies of the known targets, and its usual loss."""
     kind, outward = kind_of(outputs, labels), into(range, outputs)
 
     def of_scores(scores: Tensor, targets: Tensor) -> Tensor:
@@ -91,7 +95,7 @@ def _guess(loss: Loss, outputs: Tensor, labels: Tensor, known: Tensor, range: Ou
 
 
 def _by_example(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
-    """Return the mean loss of both halves of a batch over that of the whole: 1 for a mean, 0.5 for a sum."""
+    """Return the mean loss of the two halves of a batch over the loss of the whole: 1 for a mean, 0.5 for a sum."""
     half, whole = len(labels) // 2, float(loss(outputs, labels))
     if not half or not whole:
         return 1.0
@@ -100,7 +104,7 @@ def _by_example(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
 
 
 def _entropy(labels: Tensor, kind: LabelKind, classes: int) -> float:
-    """Return the entropy of the classes' frequencies, in nats."""
+    """Return the entropy of the class frequencies, in nats."""
     if kind == "shares":
         frequent = labels.flatten(0, -2).double().mean(dim=0)
     else:

@@ -1,12 +1,11 @@
-"""Compares two gradients in float64: finite differences, and autograd's.
+"""Compare autograd's gradient with finite differences, in float64.
 
-Central differences with a step of 1e-6, for a few entries of each parameter, are compared with autograd's gradient,
-at the weights after two steps of the run. If they differ, something is detached or a backward pass is wrong. Dropout
-draws the same units each time, and autocast is off. `harness updates` compares what the optimizer makes of it.
+The check computes central differences with a step of 1e-6 for a few entries of each parameter, at the weights after two
+steps of the run. If they differ from autograd's gradient, something is detached or a backward pass is wrong. Dropout
+drops the same units each time, and autocast is off.
 
-Sources of the bounds: in float64 the differences have an error of about 1e-10 of the loss; gradients too
-short for that to resolve count as equal, and 1e-6 passes. Where a ReLU or a maximum changes its mind within
-the step, autograd's gradient is the slope of one side: such entries are at a kink and are left out.
+At a kink, where a ReLU or a maximum switches within the step, autograd gives the slope of one side: the check leaves
+such entries out. It does not see what the optimizer does with the gradient: `harness updates` does.
 """
 
 import itertools
@@ -20,23 +19,27 @@ from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 
+# figure                                     | healthy | broken | bound       | source
+# error of finite differences, over the loss | 1e-10   |        | PASSES 1e-6 | float64
+#
+# The bound is for the relative distance of the gradients. A gradient too short for this error counts as equal.
 EPS = 1e-6
 PASSES = 1e-6
-CLOSER = 8  # a kink on either side may lie within the step
+CLOSER = 8  # a step this many times smaller shows whether there is a kink within the step
 EXAMPLES = 16
-# Of each parameter: the entries with the largest gradients, and as many by chance.
+# Per parameter: this many entries with the largest gradients, and as many random ones.
 LARGEST = 5
 
 STEPS = 2
 
 
 class _NotInFloat64(Exception):
-    """Something sets a dtype, so that slopes are too coarse to compare."""
+    """The experiment sets a dtype, so the differences are too coarse to compare."""
 
 
 def measure(subject: Subject) -> Finding:
     """Compare both gradients of every parameter after two steps."""
-    subject.trial()  # a mistake in the experiment is none of float64's
+    subject.trial()  # first raise errors that have nothing to do with float64
     try:
         rows = tuple(_compare(subject.trial(verify=True)))
     except (UserError, _NotInFloat64) as error:
@@ -54,7 +57,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _compare(trial: Trial) -> Iterator[tuple[str, int, int, float]]:
-    """Yield for each parameter: its name, how many entries are compared and left out, and their relative distance."""
+    """Yield for each parameter: its name, the numbers of compared and skipped entries, and the relative distance."""
     model = trial.model.train()
     batches = trial.batches(STEPS + 1)
     for inputs, labels in itertools.islice(batches, STEPS):
@@ -69,7 +72,7 @@ def _compare(trial: Trial) -> Iterator[tuple[str, int, int, float]]:
     named = {name: p for name, p in model.named_parameters() if p.requires_grad and p.numel()}
     graph = loss()
     if graph.dtype != torch.float64:
-        raise _NotInFloat64(f"the loss is {graph.dtype}, whatever the dtype of the inputs")
+        raise _NotInFloat64(f"the loss is {graph.dtype} although the inputs are float64")
     found = torch.autograd.grad(graph, list(named.values()), materialize_grads=True)
     rng = torch.Generator().manual_seed(0)
     for (name, parameter), gradient in zip(named.items(), found, strict=True):
@@ -83,7 +86,7 @@ def _compare(trial: Trial) -> Iterator[tuple[str, int, int, float]]:
 
 
 def _to_double(part: Tensor) -> Tensor:
-    """Return the first examples, in float64 if they are floating-point."""
+    """Return the first examples, as float64 if they are floating-point numbers."""
     return part[:EXAMPLES].double() if part.is_floating_point() else part[:EXAMPLES]
 
 
@@ -97,7 +100,7 @@ def _entries(gradient: Tensor, rng: torch.Generator) -> list[int]:
 def _finite_differences(
     parameter: nn.Parameter, entries: list[int], loss: Callable[[], Tensor], analytic: Tensor, floor: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the slopes at the entries, and which of them have no kink within the step."""
+    """Return the slopes at the entries, and a mask of the entries without a kink within the step."""
     flat = parameter.view(-1)
     here = float(loss())
 
@@ -121,6 +124,6 @@ def _finite_differences(
 
 
 def _rounding_bound(loss: float, entries: int) -> float:
-    """Return the length of a gradient below which rounding of the loss alone makes a distance of `PASSES`."""
+    """Return the gradient length at which rounding of the loss alone causes a distance of `PASSES`."""
     rounding = 8 * torch.finfo(torch.float64).eps * max(abs(loss), 1e-30) * math.sqrt(entries)
     return rounding / (2 * EPS) / PASSES

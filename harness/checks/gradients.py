@@ -1,14 +1,11 @@
-"""Looks at the gradients of the first 20 steps as the optimizer uses them, after any scaling or clipping.
+"""Measure the gradients of the first 20 steps as the optimizer uses them, after any scaling or clipping.
 
-`distance from a fresh one` compares the gradient used with the gradient of this batch: 0 means equal bits.
-Zeros are normal behind a ReLU; `zero entries beyond those in float32` are not: they are lost in float16. These are the
-zeros beyond those of the same steps without autocast, so nothing is lost if nothing is computed in a lower precision.
-`update/weight` near 0.001 is usual, 1 rewrites the layer in one step.
+`distance from a fresh gradient` compares the gradient that the optimizer uses with the gradient of the current batch
+alone: 0 means equal bits. Zero entries are normal behind a ReLU. `zero entries beyond those in float32` are not:
+float16 loses them. The check counts them against the same steps without autocast.
 
-Sources of the bounds: a fresh gradient agrees to the bit (1e-6). Scaled float16 loses at most 1 % of the
-entries over ten seeds, unscaled 50 % and more (10 %; the median of the second half of the steps, as a scaler
-needs some to settle). The greatest norm over the first: healthy at most 10, runs that blow up 140 and more
-(30). The least root mean square of a matrix's gradient over the greatest: healthy 0.06 at least (0.001).
+`update/weight` is the length of an update over the length of its weights. About 0.001 is usual; at 1, one step
+overwrites the layer.
 """
 
 import math
@@ -23,6 +20,14 @@ from harness.checks.core.training import no_autocast
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 
+# figure                                    | healthy | broken  | bound          | source
+# distance from a fresh gradient            | 0       |         | STALE 1e-6     | equal bits
+# zero entries beyond those in float32      | <= 1 %  | >= 50 % | UNDERFLOW 10 % | scaled and unscaled float16
+# largest norm over the first norm          | <= 10   | >= 140  | EXPLODING 30   | broken runs blow up
+# smallest RMS of a matrix over the largest | >= 0.06 |         | VANISHING 1e-3
+#
+# Zero entries: ten seeds, the median over the second half of the steps, because a gradient scaler needs some steps to
+# settle.
 STEPS = 20
 STALE = 1e-6
 UNDERFLOW = 0.1
@@ -32,7 +37,7 @@ _COLUMNS = ("parameter", "norm", "zeros", "update/weight")
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the first steps of the run; compare zeros in the second half with float32, look closely at the last."""
+    """Make the first steps of the run with autocast and in float32, and compare norms and zero entries."""
     in_float32 = subject.trial(disable_amp=True)
     rest_unheld(in_float32)
     with no_autocast():
@@ -48,8 +53,8 @@ def measure(subject: Subject) -> Finding:
             records.append(recorder.end_batch(trial.step(*batch)))
     zeros_used = [record["grad_zero_fraction"] or 0.0 for record in records]
     used = {name: gradient for name, gradient in used.items() if gradient.numel()}
-    # A matrix has two or more dimensions: a bias before a batch norm has no gradient at all, and says nothing.
-    # Of an embedding, the rows of symbols that are in the batch count.
+    # Only matrices count (two or more dimensions): a bias before batch norm correctly has no gradient.
+    # For an embedding, only the rows of symbols in the batch count.
     tables = {f"{name}.weight" for name, layer in model.named_modules() if isinstance(layer, nn.Embedding)}
     matrices = [g[g.any(dim=1)] if name in tables else g for name, g in used.items() if g.ndim > 1]
     sizes = [float(g.double().square().mean().sqrt()) if g.numel() else 0.0 for g in matrices]
@@ -58,11 +63,11 @@ def measure(subject: Subject) -> Finding:
     late = slice(STEPS // 2, None)
     stale = worst(ratios)
     lost = median(own - full for own, full in zip(zeros_used[late], zeros[late], strict=True))
-    caption = "By parameter, as the optimizer used it in the last step"
+    caption = "Gradients that the optimizer used in the last step"
     return Finding(
         _outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
-        f"norm {short(norms[0])} at first, {short(worst(norms))} at most; distance from a fresh one {short(stale)};"
-        f" zeros {percent(median(zeros_used))}",
+        f"gradient norm {short(norms[0])} at first, {short(worst(norms))} at most;"
+        f" distance from a fresh gradient {short(stale)}; zero entries {percent(median(zeros_used))}",
         {
             "first norm": norms[0],
             "greatest norm": worst(norms),
@@ -75,7 +80,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _outcome(norms: list[float], stale: float, lost: float, sizes: list[float]) -> str:
-    """Return the first outcome that applies, if the optimizer got any gradient."""
+    """Return the first outcome that applies; the optimizer got a gradient."""
     if not all(map(math.isfinite, norms)):
         return "non-finite"
     if not stale < STALE:
@@ -88,7 +93,7 @@ def _outcome(norms: list[float], stale: float, lost: float, sizes: list[float]) 
 
 
 def _rows(named: dict[str, nn.Parameter], before: Gradients, used: Gradients) -> Iterator[tuple[Cell, ...]]:
-    """Yield a row for each parameter whose gradient a step used; `before` holds the weights before it."""
+    """Yield a table row for each parameter whose gradient the step used; `before` holds the weights before the step."""
     for name, gradient in used.items():
         length = float(before[name].norm())
         moved = float((named[name].detach().double() - before[name]).norm())

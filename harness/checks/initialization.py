@@ -1,19 +1,14 @@
-"""Sends 256 examples through the untrained network and a random gradient back: how much of either arrives?
+"""Pass 256 examples through the untrained network and a random gradient back, and measure how much of each arrives.
 
-`signal kept` is the variance between the examples in what the last weight matrix gets, over that in what the first one
-gets. A factor of 0.5 a layer leaves a thousandth of it after ten layers: He et al. (arXiv:1502.01852) choose weights
-that keep it. `gradient kept` is the norm of the gradient of the first trained matrix over the norm of the gradient of
-the last one. A trunk that is frozen may get none, and so may one that is cut off and held by no optimizer. A unit is
-dead if it is zero for every example. Dropout is off; batch norm takes the statistics of the batch. Matrices and scales
-of norms that begin at zero on purpose (a last layer, the end of a residual branch) count as if they had the usual
-weights, so that one sees what comes behind them after the first step.
+`signal kept` compares the last weight matrix with the first one: it is the ratio of the variances between the examples
+at their inputs. With a factor of 0.5 per layer, a thousandth is left after ten layers. He et al. (arXiv:1502.01852)
+choose weights that keep the variance. `gradient kept` is the gradient norm of the first trained matrix over the
+gradient norm of the last one. A unit is dead if it is zero for every example.
 
-Sources of the bounds, over ten seeds: healthy networks of every kind (plain, convolutional, recurrent, with attention,
-He's weights in up to 16 layers) keep 0.01 to 920 of the signal and 0.02 to 15 of the gradient, and have at most 56 % of
-a layer's units dead. Torch's default weights with ReLU keep 4e-4 of the signal in four hidden layers, which learn, 1e-5
-in six, which hardly do, and 3e-7 in eight, which do not (3e-5). Eight layers of sigmoid keep 2e-4 of the gradient
-(1e-3). Standard normal weights in eight layers multiply the signal by 1e12 (1e6); a bias of -1 kills every unit (80 %).
-A variance that comes back to the usual scale, as behind a normalization, is no alarm.
+Dropout is off, and batch norm uses the statistics of the batch. Some matrices and scales of norms are zero on purpose:
+a last layer, or the end of a residual branch. The check gives them the usual weights, because otherwise it could not
+measure the layers behind them. A frozen layer may get no gradient, and so may a layer that is detached and in no
+optimizer. There is no alarm if the variance returns to the usual scale, for example behind a normalization.
 """
 
 import copy
@@ -26,6 +21,15 @@ from harness.checks.core.finding import Cell, Finding, Table, percent, short
 from harness.checks.core.subject import Subject, matrix_layers, without_zeros
 from harness.run.experiment import disable_dropout
 
+# figure                | healthy     | broken  | bound                  | source
+# signal kept           | 0.01 to 920 | <= 1e-5 | VANISHES 3e-5          | six layers with ReLU
+# signal kept           | 0.01 to 920 | >= 1e12 | EXPLODES 1e6           | standard normal weights, eight layers
+# gradient kept         | 0.02 to 15  | <= 2e-4 | GRADIENT_VANISHES 1e-3 | eight layers of sigmoid
+# dead units of a layer | <= 56 %     | 100 %   | DEAD 80 %              | a bias of -1
+#
+# Over ten seeds. The healthy networks are of every kind: plain, convolutional, recurrent, with attention, and with He's
+# weights in up to 16 layers. Torch's default weights with ReLU keep 4e-4 of the signal in four hidden layers, which
+# learn, 1e-5 in six, which hardly learn, and 3e-7 in eight, which do not.
 EXAMPLES = 256
 EXPLODES, VANISHES = 1e6, 3e-5
 GRADIENT_VANISHES = 1e-3
@@ -34,7 +38,7 @@ _COLUMNS = ("layer", "kind", "variance of its input", "zero units", "norm of its
 
 
 def measure(subject: Subject) -> Finding:
-    """Pass examples through a copy of the untrained network, and a random gradient of its outputs back."""
+    """Pass examples through a copy of the untrained network, and a random gradient of its outputs back through it."""
     trial = subject.trial()
     some = slice(0, max(EXAMPLES, trial.batch_size))
     inputs, _ = trial.prepare(trial.inputs[some], trial.labels[some])
@@ -44,25 +48,25 @@ def measure(subject: Subject) -> Finding:
     own = {name: [*layer.parameters(recurse=False)] for name, layer in layers.items()}
     frozen = {name for name, parameters in own.items() if not any(p.requires_grad for p in parameters)}
     held = {id(p) for group in trial.optimizer.param_groups for p in group["params"]}
-    # The copy has the names of the network that the optimizer holds.
+    # The optimizer holds the parameters of the original; the copy has layers with the same names.
     unheld = {
         name
         for name, layer in matrix_layers(trial.model).items()
         if held.isdisjoint(map(id, layer.parameters(recurse=False)))
     }
-    # In the order of the calls; a cell that is called once a symbol counts with its last call.
+    # In call order. A recurrent cell is called once per symbol; its last call counts.
     variances: dict[str, float] = {}
     zeros: dict[str, float] = {}
 
     def watch(name: str, layer: nn.Module) -> None:
         def note(_layer: nn.Module, given: tuple[object, ...], output: object) -> None:
             told = given[0] if given else None
-            if not isinstance(told, Tensor) or not told.is_floating_point():  # an embedding's input is a number
+            if not isinstance(told, Tensor) or not told.is_floating_point():  # the inputs of an embedding are indices
                 told = output
             if isinstance(told, Tensor) and len(told) > 1:
                 told = told.detach().double()
                 variances[name] = float(told.var(dim=0, correction=0).mean())
-                # A unit is a feature, or a channel anywhere in the image.
+                # A unit is a feature, or one channel at all positions of an image.
                 units = told.flatten(2).abs().amax(dim=2) if _convolves(layer) else told.flatten(0, -2)
                 zeros[name] = float((units.abs().amax(dim=0) == 0).double().mean())
 
@@ -76,7 +80,7 @@ def measure(subject: Subject) -> Finding:
     (outputs * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0))).sum().backward()
     norms = {name: _gradient_norm(layers[name]) for name in variances}
     if not variances:
-        return Finding("scaled", "the network calls no layer with weights of its own", {})
+        return Finding("scaled", "the network calls no layer with a weight matrix", {})
     first, last = next(iter(variances)), list(variances)[-1]
     signal = _ratio(variances[last], variances[first])
     resting = frozen | {name for name in unheld & norms.keys() if not norms[name]}
@@ -100,7 +104,7 @@ def measure(subject: Subject) -> Finding:
         outcome,
         f"signal kept {short(signal)}, gradient kept {short(gradient)}, dead units {percent(dead)}",
         {"signal kept": signal, "gradient kept": gradient, "dead units, worst layer": dead},
-        tables=(Table("Layers with weights, in the order of their calls", _COLUMNS, tuple(rows)),),
+        tables=(Table("Layers with weights, in call order", _COLUMNS, tuple(rows)),),
     )
 
 

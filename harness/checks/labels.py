@@ -1,23 +1,22 @@
-"""Asks the nearest neighbours: do examples that look alike have the same label, within a split and across both?
+"""Compare examples with their nearest neighbours: do similar inputs have the same label, in a split and across both?
 
-Three shares of neighbours with the same label: within the training split, as a batch is prepared; within validation;
-and of the training neighbours of validation examples. 0 is what labels drawn by chance would give, 1 means that all
-agree. Of targets that are numbers it is the share of the variance of their ranks; of several numbers, such as a point,
-the one that agrees least counts. Each split is standardized by its own mean and deviation first, so that scale alone
-does not matter; at most 600 examples of each are compared. Where neighbours tell nothing even within validation, as in
-most tables and texts, the check cannot say anything, with two exceptions. If neighbours tell nothing of classes at all,
-a linear fit tells nothing, and the network learns nothing that holds in validation, labels have nothing to do with
-inputs. And if most validation examples have a few training examples that are far closer to them than all others and
-have their label, such as slices of one patient, a split by chance has divided what belongs together.
+The check measures how often nearest neighbours have the same label: within the training split, as `prepare_batch`
+returns it; within validation; and between a validation example and its training neighbour. 0 is the value of random
+labels, 1 means always. For numeric targets, the check uses the variance of their ranks. If each example has several
+numbers, such as a point, the number that agrees least counts.
 
-Sources of the bounds: digits agree to 0.96 and more within and across, the figures in colour to 0.24 and tables to 0.17
-(0.4). Half of the labels drawn anew leave 0.23 of what validation has, a quarter of them, as an experiment about wrong
-labels may have, 0.55; permuted ones nothing (0.45). Shifted labels agree to 0.99 once they are renamed (0.6). Splits by
-group or by time may lie apart, which is no fault. Over ten seeds, of labels permuted before the split no share is above
-0.05, and in healthy images and tables one is 0.28 and more (0.1); a linear fit and the network are right by at most 1.8
-deviations more than by chance (4). Of validation slices of patients divided by chance all have relatives, of healthy
-examples 0.016 at most, of points in two dimensions 0.22 (0.5). Keypoints that a flip forgets leave 0.05 of what
-validation has, flipped ones all of it.
+First, each split is standardized by its own mean and deviation, so that scale alone does not matter. The check uses at
+most 600 examples of each. Splits by group or by time may contain different kinds of inputs (`strangers`), which is not
+a fault.
+
+In most tables and texts, neighbours have different labels even within validation. Then the check can show only two
+faults:
+
+- `unrelated`: neighbours and a linear fit do not predict the classes at all, and the network learns nothing that holds
+  in validation.
+
+- `divided`: most validation examples have a few training examples with the same label that are far closer than all
+  others, such as slices of one patient. A random split has divided groups that belong together.
 """
 
 import copy
@@ -31,6 +30,17 @@ from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Subject, Trial
 from harness.run.evaluation import is_classification
 
+# figure                             | healthy  | broken  | bound       | source
+# agreement of neighbours, digits    | >= 0.96  |         | TELLS 0.4   | coloured figures 0.24, tables 0.17
+# training agreement over validation | 0.55     | 0.23    | LESS 0.45   | a quarter, half of the labels redrawn
+# the same, keypoints                | 1        | <= 0.05 | LESS 0.45   | flipped; forgotten by a flip
+# agreement after renaming           |          | 0.99    | RENAMED 0.6 | shifted labels
+# largest agreement                  | >= 0.28  | <= 0.05 | SOME 0.1    | permuted before the split
+# deviations above a random answer   |          | <= 1.8  | CHANCE 4    | linear fit and network
+# validation examples with relatives | <= 0.016 | 1       | KIN 0.5     | slices of patients divided at random
+#
+# Over ten seeds. Below TELLS, neighbours do not predict the label. An experiment about wrong labels may have a quarter
+# of its labels redrawn; permuted labels agree in nothing. Healthy points in two dimensions have 0.22 of relatives.
 EXAMPLES, MOST = 600, 4000
 TELLS = 0.4
 LESS = 0.45
@@ -42,14 +52,14 @@ KIN, RELATIVES, FLAT, GAP, GROUPS = 0.5, 16, 0.75, 0.75, 4
 
 
 def measure(subject: Subject) -> Finding:
-    """Compare each example with its nearest neighbour in the same split, and across."""
+    """Compare each example with its nearest neighbour in the same split and in the other one."""
     trial = subject.trial(disable_augment=True)
     inputs, labels = trial.inputs[:EXAMPLES], trial.labels[:EXAMPLES]
     others, their_labels = (part[:EXAMPLES] for part in trial.validation)
     numbers = labels.is_floating_point()
     one_each = labels[0].numel() <= TARGETS if numbers else labels.dim() == 1
     if not one_each or labels.shape[1:] != their_labels.shape[1:] or not inputs.is_floating_point() or len(others) < 2:
-        return Finding("no-classes", "no labels of single inputs with numbers", {})
+        return Finding("no-classes", "the inputs are not numeric, or do not have one label each", {})
     prepared, told = _prepare(trial, inputs, labels)
     x, y = _standardize(inputs), _standardize(others)
     near, validation_near = (_neighbours(rows, rows, itself=True) for rows in (prepared, y))
@@ -58,7 +68,7 @@ def measure(subject: Subject) -> Finding:
         (_agreement(near, own, own), _agreement(validation_near, theirs, theirs), _agreement(nearest, theirs, loaded))
         for own, theirs, loaded in zip(*map(_columns, (told, their_labels, labels)), strict=True)
     ]
-    # Of several numbers, the one that suffers most among those that neighbours tell.
+    # Of several targets, take the one that loses most in training, among those that neighbours predict in validation.
     within, validation, across = min(agreements, key=lambda found: (found[1] < TELLS, found[0] - found[1]))
     renamed = 0.0 if numbers else _agreement_after_renaming(nearest, their_labels, labels)
     told_nothing = not numbers and max(within, validation, across) < SOME
@@ -85,16 +95,16 @@ def measure(subject: Subject) -> Finding:
 
 
 def _agreement_after_renaming(nearest: Tensor, labels: Tensor, among: Tensor) -> float:
-    """Return how often neighbours across the splits agree once classes are renamed; 0 if they need no other names."""
+    """Return how often neighbours across the splits agree after renaming classes; 0 if renaming is not needed."""
     names = torch.stack([among[nearest][labels == label].mode().values for label in labels])
-    # Renamed classes stay apart; neighbours of one class for all of them say nothing.
+    # Renamed classes stay distinct. If all neighbours belong to one class, they prove nothing.
     apart = 2 * len(names.unique()) > len(labels.unique())
     other = float((names != labels).double().mean()) > RENAMED
     return float((among[nearest] == names).double().mean()) if apart and other else 0.0
 
 
 def _are_unrelated(subject: Subject) -> bool:
-    """Say whether a linear fit and the experiment's own training both find nothing that holds in validation."""
+    """Return whether a linear fit and the experiment's own training both predict validation no better than chance."""
     trial = subject.trial()
     labels, theirs = trial.labels[:MOST], trial.validation[1]
     x, y = _standardize(trial.inputs[:MOST]), _standardize(trial.validation[0])
@@ -110,7 +120,7 @@ def _are_unrelated(subject: Subject) -> bool:
     try:
         with torch.no_grad():
             outputs = copy.deepcopy(trial.model).eval()(trial.validation[0])
-    except RuntimeError:  # evaluate gives the network other inputs than load_data returns
+    except RuntimeError:  # evaluate changes the inputs that load_data returns before it calls the network
         return False
     return is_classification(outputs, theirs) and all(
         _surplus(scores.argmax(dim=1), theirs) < CHANCE for scores in (linear, outputs)
@@ -118,7 +128,7 @@ def _are_unrelated(subject: Subject) -> bool:
 
 
 def _surplus(answers: Tensor, labels: Tensor) -> float:
-    """Return by how many deviations answers are right more often than answers in another order would be."""
+    """Return how many standard deviations the accuracy of answers is above the accuracy of shuffled answers."""
     classes = int(max(answers.max(), labels.max())) + 1
     shares = [torch.bincount(side, minlength=classes).double() / len(side) for side in (answers, labels)]
     chance = float(shares[0] @ shares[1])
@@ -127,9 +137,9 @@ def _surplus(answers: Tensor, labels: Tensor) -> float:
 
 
 def _kin(trial: Trial) -> float:
-    """Return the share of validation examples with a few training examples at one distance, and then none for long.
+    """Return the share of validation examples with relatives in training: a few close examples, then a wide gap.
 
-    These relatives have its label, and are few of that class: a class of a few examples is no group.
+    The relatives have the same label and are a small part of its class: a class of a few examples is not a group.
     """
     labels, theirs = trial.labels[:MOST], trial.validation[1][:EXAMPLES]
     x, y = (part.nan_to_num().flatten(1).double() for part in (trial.inputs[:MOST], trial.validation[0][:EXAMPLES]))
@@ -147,13 +157,13 @@ def _kin(trial: Trial) -> float:
 def _prepare(trial: Trial, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     batches = zip(inputs.split(trial.batch_size), labels.split(trial.batch_size), strict=True)
     images, told = (torch.cat(parts) for parts in zip(*(trial.prepare(*batch) for batch in batches), strict=True))
-    if told.dtype != labels.dtype or told.shape != labels.shape:  # mixed or soft labels: judge them as loaded
+    if told.dtype != labels.dtype or told.shape != labels.shape:  # mixed or soft labels: use the original ones
         return _standardize(inputs), labels
     return _standardize(images), told
 
 
 def _columns(labels: Tensor) -> tuple[Tensor, ...]:
-    """Return labels (N,) as they are, and several numbers an example as one tensor (N,) each."""
+    """Return labels (N,) unchanged, or one tensor (N,) for each number if an example has several."""
     return labels.flatten(1).unbind(dim=1) if labels.dim() > 1 else (labels,)
 
 
@@ -163,7 +173,7 @@ def _standardize(inputs: Tensor) -> Tensor:
 
 
 def _neighbours(rows: Tensor, among: Tensor, *, itself: bool = False) -> Tensor:
-    """Return the place of each row's nearest neighbour; `itself` leaves out the row itself, and rows equal to it."""
+    """Return the index of each row's nearest neighbour; with `itself`, a row is not its own neighbour."""
     distances = torch.cdist(rows, among)
     if itself:
         distances.fill_diagonal_(torch.inf)
@@ -171,7 +181,7 @@ def _neighbours(rows: Tensor, among: Tensor, *, itself: bool = False) -> Tensor:
 
 
 def _agreement(nearest: Tensor, labels: Tensor, among: Tensor) -> float:
-    """Return how often neighbours have the same label, or how near their numbers are: 0 as by chance, 1 always."""
+    """Return how often neighbours have the same label, or how close their numbers are: 0 at random, 1 always."""
     if labels.is_floating_point():
         labels, among = _ranks(labels), _ranks(among)
         apart = float((labels - among[nearest]).square().mean())
@@ -185,7 +195,7 @@ def _agreement(nearest: Tensor, labels: Tensor, among: Tensor) -> float:
 
 
 def _ranks(values: Tensor) -> Tensor:
-    """Return the place of each number among all, in 0 to 1: a few huge ones would hide what the others say."""
+    """Return the rank of each number, scaled to 0 to 1, so that a few huge numbers do not hide the others."""
     values = values.contiguous()
     order = values.sort().values
     return (torch.searchsorted(order, values) + torch.searchsorted(order, values, right=True)) / (2 * len(values))

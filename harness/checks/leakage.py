@@ -1,24 +1,23 @@
-"""Changes raw examples and sees what moves: does anything that validation is to measure reach training?
+"""Change raw examples and see what else changes: does anything from validation reach training?
 
-First, each example that `load_data` returns is traced to the raw example that it is made of. The check calls
-`load_data` again and again and changes other raw examples in each call: which calls move an example tells its number.
-Standardization, noise, new columns and sampling do not hide it. The rest follows:
+First, the check traces each example that `load_data` returns to its raw example. It calls `load_data` many times and
+changes other raw examples in each call: the calls in which an example changes tell its number. Standardization, noise,
+new columns and sampling do not hide this. Then it tests four things:
 
-- No raw example may be in both splits, even if it was changed on the way.
-- What holds of the split that a table comes with must hold here. The first column (patient, machine, week) has no value
-  in both splits; if its validation values are the latest, training has no later ones.
-- Then the check changes validation rows alone. No training value may move by a bit: a mean over all rows moves them.
-- At last it trains for at most 300 steps, and shuffles one raw column after the other within the validation rows. A
-  network that is nearly perfect and rests on a single column has most likely been told the answer.
+- No raw example is in both splits, even in changed form.
 
-What cannot be traced (rows that are dropped by their values, or mixed, or made by the experiment) is not tested: the
-outcome is `untraced`, unless a single column of the loaded rows puts all labels of both splits in order.
+- The split respects the groups and the time of the split that comes with the table. The first column (patient, machine,
+  week) has no value in both splits. If the validation part of the table is later, training contains no later rows.
 
-Sources of the bounds, over ten seeds of the experiments on tables, sound and leaking: at least 0.998 of the examples
-are traced (0.99): they move twice as far in one call of a pair as in the other. The leaked column costs
-0.93 to 0.99 of what all columns together cost (0.8), the next one 0.02 at most, and the loss is 0.002 of the loss with
-all columns shuffled (0.1). Sound networks that are nearly as good (0.03 to 0.14) rest on two columns and more: the
-next one costs 0.6 at least (0.2).
+- No training value changes, not even by a bit, if the check changes only validation rows. A mean over all rows would
+  change them.
+
+- The network does not depend on a single column. The check trains for at most 300 steps, then shuffles one raw column
+  after the other within the validation rows. If the network is almost perfect and needs only one column, this column
+  probably contains the answer.
+
+The check cannot trace rows that the experiment mixes, generates, or drops by their values. Then the outcome is
+`untraced`, unless the order of a single loaded column is the order of all labels in both splits.
 """
 
 import copy
@@ -38,9 +37,18 @@ from harness.data import DATASETS
 from harness.data.datasets import Split
 from harness.run.experiment import tensor_data
 
+# figure                               | healthy      | broken       | bound       | source
+# examples traced                      | >= 0.998     |              | TRACED 0.99
+# distance in one call over the other  | >= 2         |              | CLEAR 2     | each traced example
+# cost of the most important column    |              | 0.93 to 0.99 | ALONE 0.8   | 1: cost of shuffling all columns
+# cost of the next column              | >= 0.6       | <= 0.02      | OTHERS 0.2
+# loss over the loss with all shuffled | 0.03 to 0.14 | 0.002        | PERFECT 0.1
+#
+# Over ten seeds of the experiments on tables, sound and leaking. The sound networks in the last two rows are almost as
+# good as the leaking ones, and depend on two columns or more.
 STEPS = 300
 CLEAR = 2.0
-NUDGE = 1e-5
+NUDGE = 1e-5  # of the deviation of a column
 TRACED = 0.99
 MOST_COLUMNS = 200
 PERFECT = 0.1
@@ -51,7 +59,7 @@ Loaded = tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def measure(subject: Subject) -> Finding:
-    """Trace the examples of both splits, exchange the validation rows, and shuffle one column after the other."""
+    """Trace the examples of both splits, change the validation rows, and shuffle one column after the other."""
     raw = _Raw(subject)
     traces = raw.trace()
     found = [trace[trace >= 0] for trace in traces]
@@ -100,18 +108,18 @@ def measure(subject: Subject) -> Finding:
         }
     return Finding(
         outcome,
-        f"{shared} raw examples and {groups} groups in both splits; training moves by {short(moved)} with validation"
+        f"{shared} raw examples and {groups} groups in both splits; training changes with validation by {short(moved)}"
         + (f"; {short(later)} of the training rows are later than the first validation row" if raw.in_time else ""),
         figures,
-        (Table("What shuffling a column costs, all columns = 1", ("column", "share"), tuple(shares.items())),),
+        (Table("Cost of shuffling a column (all columns: 1)", ("column", "share"), tuple(shares.items())),),
     )
 
 
 class _Raw:
-    """The raw examples of both splits in one array, and what `load_data` makes of them when some are exchanged.
+    """The raw examples of both splits in one array, with methods that change some of them and call `load_data`.
 
-    `columns` names those of a table. `apart` and `in_time` hold of the split that the data set comes with: no value of
-    the first column is in both parts, though values repeat; all its validation values are later than those of training.
+    `columns` are the names of a table's columns. `apart` and `in_time` describe the split of the data set itself.
+    `apart`: values of the first column repeat, but none is in both parts. `in_time`: all validation values are later.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -124,7 +132,7 @@ class _Raw:
         self.in_time = self.apart and bool(own.max() < other.min())
 
     def load(self, inputs: NDArray[Any], labels: NDArray[Any] | None = None) -> Loaded:
-        """Return what `load_data` makes of other raw inputs, and other targets, with the same draws of chance."""
+        """Return the output of `load_data` for changed inputs (and targets), with the same random numbers each time."""
         set_seed(self.subject.settings.seed)
         labels, end = self.labels if labels is None else labels, len(self.subject.data.train)
         splits = [Split(inputs[part], labels[part]) for part in (slice(None, end), slice(end, None))]
@@ -132,9 +140,9 @@ class _Raw:
         return self.subject.experiment().load_data(tensor_data(data))
 
     def nudge(self, which: NDArray[np.bool_]) -> NDArray[Any]:
-        """Return the inputs with small changes in some rows of a table; other examples are exchanged.
+        """Return the inputs with small changes in some rows of a table; of other data sets, examples are exchanged.
 
-        Changes are so small that a selection of rows (age above 50) stays what it is, and whole numbers stay.
+        The changes are small, so that a selection of rows (age above 50) stays the same. Whole numbers do not change.
         """
         if not self.columns:
             return self.exchange(which)
@@ -144,17 +152,17 @@ class _Raw:
         return np.asarray(self.inputs + change, self.inputs.dtype)
 
     def exchange(self, which: NDArray[np.bool_]) -> NDArray[Any]:
-        """Return the inputs with the values of far-away rows in some rows; the first column of a table stays."""
+        """Return the inputs with some rows replaced by distant rows; the first column of a table does not change."""
         changed = self.inputs.copy()
         first = 1 if self.columns else 0
         changed[which, first:] = np.roll(self.inputs, len(self.inputs) // 2, axis=0)[which, first:]
         return changed
 
     def trace(self) -> list[NDArray[np.int64]]:
-        """Return the number of the raw row that each training and each validation input is made of; -1 if unknown.
+        """Return the number of the raw row behind each training and each validation input; -1 if unknown.
 
-        Call by call, the rows change that have a 1 at one place of their number in binary digits, and then those that
-        have a 0: the input of a row moves in one of the two.
+        For each binary digit of the row numbers there is a pair of calls: the first changes the rows whose digit is 1,
+        the second those whose digit is 0. The input of a row changes in one of the two calls, which tells the digit.
         """
         before = self.load(self.inputs)
         old = [_columns(inputs) for inputs, _ in before]
@@ -175,10 +183,10 @@ class _Raw:
         return [np.where(trace < len(numbers), trace, -1) for trace in traces]
 
     def training_moves(self, validation: NDArray[np.int64]) -> float:
-        """Return the largest change of a training value if the rows of validation are exchanged."""
+        """Return the largest change of a training value when the validation rows are replaced."""
         which = np.isin(np.arange(len(self.inputs)), validation)
         labels = self.labels.copy()
-        if labels.dtype.kind == "f":  # a split may rest on classes, and so may a fair resampling
+        if labels.dtype.kind == "f":  # a split or a fair resampling may depend on classes, so those stay
             labels[which] = np.roll(labels, len(labels) // 2)[which]
         before, after = self.load(self.inputs)[0], self.load(self.exchange(which), labels)[0]
         if any(old.shape != new.shape for old, new in zip(before, after, strict=True)):
@@ -189,10 +197,10 @@ class _Raw:
         return worst([change.item() for change in changes])
 
     def column_shares(self, validation: NDArray[np.int64]) -> tuple[float, float, dict[str, float]]:
-        """Train for a short while and shuffle columns of a table within the validation rows.
+        """Train for a few steps, then shuffle columns of a table within the validation rows.
 
-        Return the validation loss, the loss with all columns shuffled, and the share of that difference that each
-        column costs if it is shuffled alone.
+        Return the validation loss, the loss with all columns shuffled, and for each column the loss when it alone is
+        shuffled: as a share of the difference between the two.
         """
         if not self.columns:
             return math.nan, math.nan, {}
@@ -213,14 +221,14 @@ class _Raw:
 
         numbers = range(1, len(self.columns))
         least, most = loss(), loss(*numbers)
-        if not most > least:  # a network that gives all rows the same output rests on no column
+        if not most > least:  # a network with one output for all rows depends on no column
             return least, most, {}
         shares = {self.columns[number]: (loss(number) - least) / (most - least) for number in (0, *numbers)}
         return least, most, shares
 
 
 def _find_telling_column(subject: Subject) -> int | None:
-    """Return the number of the only column of which the order of its values is the order of all labels, if any."""
+    """Return the number of the only column that sorts all labels when the rows are sorted by it; None otherwise."""
     trial = subject.trial()
     rows = torch.cat([trial.inputs, trial.validation[0]])
     labels = torch.cat([trial.labels, trial.validation[1]]).double()
@@ -240,14 +248,14 @@ def _find_telling_column(subject: Subject) -> int | None:
 
 
 def _columns(inputs: Tensor) -> Tensor:
-    """Return the finite values of each example in float64, of at most MOST_COLUMNS columns."""
+    """Return at most MOST_COLUMNS values of each example in float64; values that are not finite become 0."""
     width = inputs[0].numel()
     some = slice(None, None, width // MOST_COLUMNS + 1)
     return inputs.reshape(-1, width)[:, some].double().nan_to_num(0.0, 0.0, 0.0)
 
 
 def _distance(old: Tensor, new: Tensor, deviation: Tensor) -> NDArray[np.float64]:
-    """Return how far each example moved: per column at most one deviation, and the sum of these."""
+    """Return how far each example moved: the sum over the columns, each at most one deviation."""
     moved = (old - new).abs() / torch.where(deviation > 0, deviation, 1.0)
     return moved.clamp(max=1.0).sum(dim=1).numpy()
 

@@ -1,24 +1,17 @@
-"""Reads the largest learning rate that any optimizer uses, and makes plain steps at that rate.
+"""Read the largest learning rate that any optimizer uses, and make plain steps at that rate.
 
-The rates of the first six steps are read when an optimizer steps, whichever optimizer that is; the rates of
-the later steps are those of the schedule. A rate is right only together with its optimizer: about 0.1 for SGD
-with momentum, 0.001 for Adam. `harness lr-find` shows the range for the experiment at hand.
+For the first six steps, the check reads the learning rate when an optimizer steps, whichever optimizer that is. Later
+rates come from the schedule. The right learning rate depends on the optimizer: about 0.1 for SGD with momentum, 0.001
+for Adam. `harness lr-find` shows the range for this experiment.
 
-A plain step uses the largest rate of the schedule, the mean loss and its gradient as it is, up to 5 times its usual
-length (an outlier among the examples says nothing about the rate): clipping or dividing the gradient hides a rate that
-is too large. If 80 plain steps have learnt nothing, the check makes them
-at a tenth and a hundredth of the rate, too.
+Clipping or dividing the gradient can hide a learning rate that is too high. So the check makes 80 plain steps with the
+largest rate of the schedule, the mean loss, and its gradient as it is. (It limits a gradient to 5 times the usual norm,
+because an outlier among the examples says nothing about the rate.) If they do not reduce the loss, the check repeats
+them with a tenth and a hundredth of the rate.
 
-Adam and its like divide the gradient by the root of its mean square plus a constant `eps`, so that each weight moves by
-about the rate. Where the constant is the larger of the two, the update is shorter than the rate says: then the
-optimizer is plain gradient descent at a tiny rate, and a higher rate only hides it.
-
-Sources of the bounds: no usual rate of any optimizer reaches 1. The defaults of torch.optim are 0.001 to 0.01,
-and only Adadelta and L-BFGS, which set their own step and may, have 1.0; Smith's range tests (arXiv:1506.01186) of
-plain networks end below 1. After 80 plain steps healthy experiments and their sound variants have at most 0.5 of the
-first loss, and with ten times the rate of the digits' network all of it (0.8). A tenth of such a rate leaves a fifth of
-the loss (0.3). In the healthy experiments with Adam or AdamW and in their sound variants, eps outweighs at most 56 % of
-the entries, while a warm-up has hardly begun; an eps of 1.0 outweighs all of them (0.8).
+Adam and similar optimizers divide the gradient by its root mean square plus `eps`, so that each weight moves by about
+the learning rate. Where `eps` is the larger of the two, the updates are shorter. Then the optimizer is plain gradient
+descent with a tiny learning rate, and a higher rate only hides the fault.
 """
 
 import math
@@ -32,6 +25,15 @@ from harness.checks.core.loss import kind_of, range_of, stable_loss
 from harness.checks.core.subject import Subject, Trial, as_vector, reference_gradients, worst
 from harness.errors import UserError
 
+# figure                                 | healthy       | broken | bound              | source
+# largest learning rate                  | 0.001 to 0.01 |        | LARGEST 1          | defaults of torch.optim
+# loss after plain steps, over the first | <= 0.5        | 1      | LEARNS_NOTHING 0.8 | digits at ten times the rate
+# loss at a tenth of the rate, over this |               | 0.2    | BETTER 0.3         | the same network
+# entries that eps outweighs             | <= 56 %       | 100 %  | HELD_BACK 80 %     | start of a warm-up; eps 1.0
+#
+# No usual learning rate reaches 1. Only Adadelta and L-BFGS have the default 1.0, and they set their own step. Smith's
+# range tests (arXiv:1506.01186) of plain networks end below 1. Healthy: the healthy experiments and their sound
+# variants.
 LARGEST = 1.0
 STEPS = 6
 PLAIN_STEPS = 80
@@ -42,7 +44,7 @@ HELD_BACK = 0.8
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the first steps of the run, step its schedule to the end, and make plain steps."""
+    """Make the first steps of the run, advance its schedule to the end, and make plain steps."""
     trial = subject.trial()
     rates, held_back = rates_of(trial), _share_below_eps(trial.optimizer)
     largest = worst(rates)
@@ -51,7 +53,7 @@ def measure(subject: Subject) -> Finding:
     if not _level(own) < LEARNS_NOTHING * own[0]:
         lower = min(_level(_plain_losses(subject, factor)) for factor in (0.1, 0.01))
     overshoots = lower is not None and lower < BETTER * _level(own)
-    summary = f"largest rate {short(largest)}; loss after {PLAIN_STEPS} plain steps {short(_level(own))}"
+    summary = f"largest learning rate {short(largest)}; loss after {PLAIN_STEPS} plain steps {short(_level(own))}"
     if not (largest < LARGEST or sets_its_own) or overshoots:
         outcome = "too-large"
     elif held_back > HELD_BACK:
@@ -73,10 +75,10 @@ def measure(subject: Subject) -> Finding:
 
 
 def rates_of(trial: Trial) -> list[float]:
-    """Return the largest learning rate of each step of the run; the first steps are made, the others only scheduled."""
+    """Return the largest learning rate of each step of the run; only the first steps train, the rest is scheduled."""
     first = min(STEPS, trial.steps)
     rates = [
-        float(_next_rate(trial.optimizer) if record["lr"] is None else record["lr"])  # None: it gathers gradients
+        float(_next_rate(trial.optimizer) if record["lr"] is None else record["lr"])  # None: gradients accumulate
         for record in trial.records(trial.batches(first))
     ]
     if trial.scheduler is not None:
@@ -87,13 +89,13 @@ def rates_of(trial: Trial) -> list[float]:
 
 
 def _peaks(trial: Trial) -> list[float]:
-    """Return the largest rate that the schedule sets, for each group of parameters."""
+    """Return the largest learning rate that the schedule sets for each group of parameters."""
     rates = []
     for _ in range(trial.steps):
         rates.append([float(group["lr"]) for group in trial.optimizer.param_groups])
         if trial.scheduler is None:
             break
-        _step(trial, lambda: 0.0)  # without gradients it moves nothing
+        _step(trial, lambda: 0.0)  # there are no gradients, so no weight moves
         trial.scheduler.step()
     return [worst([*group]) for group in zip(*rates, strict=True)]
 
@@ -103,7 +105,7 @@ def _next_rate(optimizer: torch.optim.Optimizer) -> float:
 
 
 def _share_below_eps(optimizer: torch.optim.Optimizer) -> float:
-    """Return the share of entries whose root mean square gradient is below eps; 0 without such an optimizer."""
+    """Return the share of entries whose root mean square gradient is below eps; 0 if the optimizer has no eps."""
     below = every = 0
     for group in optimizer.param_groups:
         for parameter in group["params"]:
@@ -111,7 +113,7 @@ def _share_below_eps(optimizer: torch.optim.Optimizer) -> float:
             square = state.get("exp_avg_sq", state.get("square_avg"))
             if square is None or "eps" not in group:
                 continue
-            # Adam corrects its mean for the zeros that it began with.
+            # Adam's bias correction: its mean starts at zero.
             known = 1 - group["betas"][1] ** float(state["step"]) if "betas" in group else 1.0
             roots = (square.detach().double() / known).sqrt()
             below += int(((roots > 0) & (roots < group["eps"])).sum())
@@ -132,7 +134,7 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
         trial.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trial.model.parameters(), limit)
-        _step(trial, loss.item)  # L-BFGS asks for the loss again
+        _step(trial, loss.item)  # L-BFGS evaluates the loss again
         losses.append(loss.item())
     return losses
 
@@ -143,13 +145,13 @@ def _step(trial: Trial, loss: Callable[[], float]) -> None:
         trial.optimizer.step(loss)
     except Exception as error:
         raise UserError(
-            f"{trial.experiment.path}: the optimizer's step, without train_step around it, raised"
-            f" {type(error).__name__}: {error}. A hook of the optimizer may need what train_step does."
+            f"{trial.experiment.path}: the optimizer's step, called outside train_step, raised"
+            f" {type(error).__name__}: {error}. Perhaps a hook of the optimizer depends on train_step."
         ) from error
 
 
 def _usual_norm(subject: Subject) -> float:
-    """Return the median norm of the gradients of the first batches at the first weights."""
+    """Return the median gradient norm of the first batches at the initial weights."""
     trial = subject.trial()
     norms = []
     for inputs, labels in trial.batches(LAST):
@@ -159,6 +161,6 @@ def _usual_norm(subject: Subject) -> float:
 
 
 def _level(losses: list[float]) -> float:
-    """Return the median of the last losses, infinity if one of them is not finite."""
+    """Return the median of the last losses, or infinity if one of them is not finite."""
     last = losses[-LAST:]
     return median(last) if all(map(math.isfinite, last)) else math.inf

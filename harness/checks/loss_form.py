@@ -1,27 +1,28 @@
-"""Compares the loss and its gradient in a training step with the stable form of the mean loss.
+"""Compare the loss of a training step, and its gradient, with the stable form of the mean loss.
 
-The stable form is the mean cross-entropy, `logsumexp(z) - z[label]` for logits z (Goodfellow, Bengio and
-Courville, Deep Learning, 2016, section 4.1), `-log(p[label])` where the network puts out probabilities, the binary
-cross-entropy for targets of zeros and ones, and the mean squared error for a regression. For classes, the gradient that
-a step computes is compared on the first batch, on half of it, and on the next half batch: a mean does not depend on the
-size. The backward pass counts, before anything clips or divides the gradient; a step on every k-th batch may count each
-batch for 1/k, and a gradient scaler's factor is taken out. For a regression, which may have any loss, the loss is
-compared on the outputs of the first batch.
+The stable form depends on the targets. For classes it is the mean cross-entropy: `logsumexp(z) - z[label]` for logits z
+(Goodfellow, Bengio and Courville, Deep Learning, 2016, section 4.1), or `-log(p[label])` if the network outputs
+probabilities. For targets of zeros and ones it is the binary cross-entropy, for a regression the mean squared error.
 
-A loss for classes may weight the examples by class, or teach shares of the classes (label smoothing, mixup): that
-agrees, too. It may have another form (focal, hinge, contrastive) or depend on more than `compute_loss`: then there is
-nothing to compare it with.
+For classes, the check compares gradients of training steps on a whole batch and on half of it, because a mean does not
+depend on the batch size. It takes the gradient of the backward pass, before anything clips or divides it. A step on
+every k-th batch may divide each loss by k, and the factor of a gradient scaler does not count. For a regression, which
+may have any loss, the check compares the loss on the outputs of the first batch.
 
-`grows`: the gradient of a whole batch and of half of it differ by the number of examples. `bounded`: the loss takes
-logits, and the network squashes what it puts out: with the weights of its last layer a million times as large its
-outputs hardly grow, so that there is a least loss, or a least gradient, that no training passes. `normalizes-twice`:
-so it is, and the outputs of each example are shares that add up to one.
-`overflows`: logits of +-10,000 give no finite loss. `all-pairs`: the loss stays the same if the targets change places,
-so it does not compare each output with its own target: outputs (B, 1) and targets (B,) broadcast to (B, B).
+A loss for classes may also weight examples by class, or have soft targets (label smoothing, mixup): this agrees.
+Another form (focal, hinge, contrastive), or a step that minimizes more than `compute_loss`, has no reference.
 
-Sources of the bounds: sums of a batch in float32 differ by 1e-6 with the order of addition, gradients of
-healthy steps by at most 1e-6; 1e-3 is different. A sum grows by 2 from half a batch to a whole one; 1.5
-counts as growing. Logits grow as the weights of their layer do, the outputs of a softmax by a few hundred (1e3).
+- `grows`: the gradient of a whole batch and the gradient of half of it differ by the number of examples.
+
+- `bounded`: the loss expects logits, but the network limits its outputs. If the weights of its last layer are a million
+  times as large, the outputs hardly grow. So the loss, or its gradient, has a floor that no training passes.
+
+- `normalizes-twice`: the same, and the outputs of each example are probabilities that add up to one.
+
+- `overflows`: logits of +-10,000 give NaN or infinity.
+
+- `all-pairs`: the loss stays the same if the targets are reordered, so it does not compare each output with its own
+  target. Outputs (B, 1) and targets (B,) broadcast to (B, B).
 """
 
 import math
@@ -58,18 +59,23 @@ from harness.checks.core.subject import (
 from harness.run.evaluation import IGNORED
 from harness.run.experiment import Experiment
 
+# figure                            | healthy | broken        | bound               | source
+# relative difference of two losses | <= 1e-6 |               | CLOSE 1e-4          | order of addition in float32
+# distance of the step's gradient   | <= 1e-6 |               | GRADIENT_CLOSE 1e-3 | healthy steps
+# whole batch over half of it       | 1       | 2             | GROWS 1.5           | a sum
+# growth of stretched outputs       | 1e6     | a few hundred | GROWTH 1e3          | logits; outputs of a softmax
 LARGE = 1e4
 CLOSE = 1e-4
 GRADIENT_CLOSE = 1e-3
 GROWS = 1.5
 GROWTH = 1e3
 PARALLEL = 1e-2
-# Gradients are accumulated over a few batches; an experiment that steps more seldom is taken at each batch's word.
+# Experiments accumulate gradients over a few batches. If the optimizer steps less often, no division by k is expected.
 MOST_ACCUMULATED = 8
 
 
 def measure(subject: Subject) -> Finding:
-    """Compare losses on the first batch's outputs and, for classes, the gradients of the first steps."""
+    """Compare losses on the outputs of the first batch and, for classes, the gradients of the first steps."""
     trial = _trial(subject)
     inputs, labels = next(trial.batches())
     with torch.no_grad():
@@ -84,7 +90,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _trial(subject: Subject) -> Trial:
-    # Autocast rounds; the form of the loss is the same without it.
+    # Autocast rounds, and the form of the loss is the same without it.
     return subject.trial(disable_amp=True)
 
 
@@ -103,7 +109,7 @@ def _classification(
     else:
         least = _least(experiment, model, inputs, outputs, labels)
     distance, off, growth = _gradient_figures(subject, stable)
-    summary = f"gradient {short(distance)} away from the mean's; whole batch over half of it {short(growth)}"
+    summary = f"distance from the gradient of the mean {short(distance)}; whole batch over half of it {short(growth)}"
     if not all(math.isfinite(loss) for _, loss, _ in rows):
         outcome = "overflows"
     elif kind == "binary" and not ties_pairs(_on_scores(experiment, range, outputs), outputs, labels):
@@ -112,7 +118,7 @@ def _classification(
         outcome = "grows"
     elif least is not None:
         outcome = "normalizes-twice" if kind != "binary" and are_shares(outputs) else "bounded"
-        summary = f"with its outputs stretched as far as they go, the loss is still {short(least)}"
+        summary = f"with the largest outputs that the network can give, the loss is still {short(least)}"
     elif distance < GRADIENT_CLOSE:
         outcome = "agrees"
     else:
@@ -128,7 +134,7 @@ def _classification(
 
 
 def _on_scores(experiment: Experiment, range: OutputRange, outputs: Tensor) -> Loss:
-    """Return the loss as a function of scores, for a network that makes something else of them."""
+    """Return the loss as a function of scores, also for a network that outputs probabilities."""
     outward = into(range, outputs)
     return lambda scores, labels: experiment.compute_loss(outward(scores), labels)
 
@@ -143,23 +149,23 @@ def _of_another_form(
     *,
     parallel: bool,
 ) -> tuple[str, str]:
-    """Return the outcome of a step whose gradient is not that of the mean cross-entropy, and why."""
+    """Return the outcome, and its reason, for a step with another gradient than the mean cross-entropy has."""
     loss = trial.experiment.compute_loss
     distance, _, growth = _gradient_figures(subject, loss)
     if not distance < GRADIENT_CLOSE:
-        # A step may minimize more than compute_loss says: then it returns another loss, too.
+        # A step may minimize more than compute_loss: then it also returns another loss.
         if not parallel and minimizes_another_loss(subject):
             return "no-reference", "train_step minimizes another loss than compute_loss, and returns it"
-        return "differs", "the step minimizes something else than compute_loss"
+        return "differs", "the step does not minimize compute_loss"
     form = form_of(_on_scores(trial.experiment, range, outputs), outputs, labels, kind)
     if form != "relative" and not _as_mean(growth * _twice(loss, outputs, labels)):
-        return "grows", "a sum"
+        return "grows", "it is a sum"
     if kind == "classes" and range == "probabilities" and _is_plain_nll(loss, outputs, labels):
-        return "differs", "the probability of the label where its logarithm should be"
+        return "differs", "it uses the probability of the label instead of its logarithm"
     if form in ("mean", "weighted"):
         floor = least_loss(loss, outputs, labels)
-        return "agrees", f"a cross-entropy with weights or shares, which no outputs bring below {short(floor)}"
-    return ("no-reference" if form in ("own", "relative") else "differs"), f"the form is {form}"
+        return "agrees", f"it is a cross-entropy with weights or soft targets, and its minimum is {short(floor)}"
+    return ("no-reference" if form in ("own", "relative") else "differs"), f"its form is {form}"
 
 
 @torch.no_grad()
@@ -174,7 +180,7 @@ def _as_mean(growth: float) -> bool:
 
 @torch.no_grad()
 def _twice(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
-    """Return the loss of a batch that holds each example twice over that of the batch."""
+    """Return the loss of a batch that contains each example twice, over the loss of the original batch."""
     once, twice = (float(loss(torch.cat([outputs] * n), torch.cat([labels] * n))) for n in (1, 2))
     return twice / once if once else math.inf if twice else 1.0
 
@@ -195,14 +201,14 @@ def _regression(experiment: Experiment, stable: Loss | None, outputs: Tensor, la
         outcome = "no-reference"
     else:
         outcome = "agrees" if _distance_at_outputs(experiment, stable, outputs, labels) < CLOSE else "differs"
-    words = f"loss / mean squared error {short(ratio)}; with each example twice, {short(growth)} times the loss"
+    words = f"loss over the mean squared error {short(ratio)}; with each example twice, {short(growth)} times the loss"
     figures: dict[str, Cell] = {"loss over the stable form": ratio, "loss of each example twice": growth}
     rows = (f"first batch, {len(labels)} examples", *once), ("the same, each example twice", *twice)
     return _make_finding(outcome, words, figures, rows)
 
 
 def _sure_outputs(outputs: Tensor, labels: Tensor, kind: LabelKind) -> Tensor:
-    """Return outputs of +-10,000: every second example is right beyond doubt, the others as wrong."""
+    """Return outputs of +-10,000: every second example is certainly right, the others certainly wrong."""
     signs = torch.where(torch.arange(len(labels)) % 2 == 0, 1.0, -1.0).view(-1, *[1] * (outputs.dim() - 1))
     if kind == "binary":
         return LARGE * signs * (2 * labels.view_as(outputs) - 1)
@@ -221,7 +227,7 @@ def _losses(experiment: Experiment, stable: Loss, outputs: Tensor, labels: Tenso
 
 
 def _distance_at_outputs(experiment: Experiment, form: Loss, outputs: Tensor, labels: Tensor) -> float:
-    """Return the relative distance of a regression loss's gradient at the outputs from the mean squared error's."""
+    """Return the relative distance between the gradients of a regression loss and of the reference at the outputs."""
     leaf = outputs.clone().requires_grad_()
     losses = experiment.compute_loss(leaf, labels), form(leaf, labels)
     own, stable = (torch.autograd.grad(loss, leaf, materialize_grads=True)[0].flatten() for loss in losses)
@@ -230,9 +236,9 @@ def _distance_at_outputs(experiment: Experiment, form: Loss, outputs: Tensor, la
 
 @torch.no_grad()
 def _least(experiment: Experiment, model: nn.Module, inputs: Tensor, outputs: Tensor, labels: Tensor) -> float | None:
-    """Return the least loss of a network that squashes logits; None for one that does not.
+    """Return the lowest loss of a network that limits its logits; None if the network does not limit them.
 
-    A loss takes logits if it stays the same when all outputs are shifted.
+    A loss expects logits if it stays the same when the same number is added to all outputs.
     """
 
     def least(outputs: Tensor) -> Tensor:
@@ -250,7 +256,7 @@ def _least(experiment: Experiment, model: nn.Module, inputs: Tensor, outputs: Te
 
 @torch.no_grad()
 def _least_of_two(experiment: Experiment, range: OutputRange, outputs: Tensor, labels: Tensor) -> float | None:
-    """Return the least loss of probabilities that are taken for logits of zeros and ones; None if they are not."""
+    """Return the lowest binary loss if it takes probabilities for logits; None if it does not."""
     own, as_logits = _losses(experiment, F.binary_cross_entropy_with_logits, outputs, labels.view_as(outputs))
     if range != "probabilities" or not abs(own - as_logits) < CLOSE:
         return None
@@ -258,12 +264,12 @@ def _least_of_two(experiment: Experiment, range: OutputRange, outputs: Tensor, l
 
 
 def _spread(outputs: Tensor) -> float:
-    """Return the mean distance between the greatest and the least output of an example."""
+    """Return the mean distance between the largest and the smallest output of an example."""
     return float((outputs.amax(dim=-1) - outputs.amin(dim=-1)).mean())
 
 
 def _gradient_figures(subject: Subject, form: Loss) -> tuple[float, float, float]:
-    """Return how far two steps' gradients are from a loss's, how far off their line, and how a whole batch's grows."""
+    """Return the distance of two steps from the gradient of `form`, the part off its direction, and the growth."""
     trial = _trial(subject)
     batches = trial.batches()
     inputs, labels = next(batches)
@@ -279,10 +285,10 @@ def _gradient_figures(subject: Subject, form: Loss) -> tuple[float, float, float
         trial.step(*next(batches))
         call += 1
     counter.remove()
-    # Several optimizers' steps in one call count as one.
+    # Steps of several optimizers in one call count as one.
     apart = [later - earlier for earlier, later in pairwise(dict.fromkeys(stepped))]
     share = 1 / apart[0] if apart else 1.0
-    # At the same weights, so that only the number of examples differs.
+    # Use the same weights, so that only the number of examples differs.
     from_half = _of_step(_trial(subject), form, inputs[:half], labels[:half])
     growth = _factor(*pairs[0]) / _factor(*from_half) if _factor(*from_half) else math.inf
     off = worst([_distance(found, _factor(found, expected) * expected) for found, expected in pairs])
@@ -290,7 +296,7 @@ def _gradient_figures(subject: Subject, form: Loss) -> tuple[float, float, float
 
 
 def _of_step(trial: Trial, form: Loss, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients of a training step and of a loss at the same weights, as vectors."""
+    """Return the gradient of a training step, and the gradient of a loss at the same weights, as vectors."""
     stable = reference_gradients(trial.model, form, inputs, labels)
     scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
     with fresh_gradients(trial.model) as found:
@@ -300,12 +306,12 @@ def _of_step(trial: Trial, form: Loss, inputs: Tensor, labels: Tensor) -> tuple[
 
 
 def _distance(found: Tensor, expected: Tensor) -> float:
-    """Return the relative distance; a network that died in the step before has no gradient to be off from."""
+    """Return the relative distance; 0 if both are zero, as for a network that died in the previous step."""
     off, length = float((found - expected).norm()), float(expected.norm())
     return off / length if length else math.inf if off else 0.0
 
 
 def _factor(found: Tensor, expected: Tensor) -> float:
-    """Return the factor by which a gradient is longer than another, along it."""
+    """Return the length of one gradient along another, over the length of the other."""
     square = float(expected @ expected)
     return float(found @ expected) / square if square else 1.0

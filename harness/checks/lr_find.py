@@ -1,16 +1,13 @@
-"""Smith's range test (arXiv:1506.01186): one step at each of 97 learning rates from 1e-6 to 100, without the schedule.
+"""Run Smith's range test: one step at each of 97 learning rates from 1e-6 to 100, without the schedule.
 
-The suggested rate is a tenth of the rate with the least loss. A rate within a decade or two of it is usual. A
-rate at which the loss has risen again is too high for the updates, whether the rate is too high or the
-gradients are too long.
+The test comes from arXiv:1506.01186. The suggested learning rate is a tenth of the rate with the lowest loss. A rate
+within a factor of 10 or 100 of it is usual. If the loss has risen again at the rate of the run, the updates are too
+long: the learning rate is too high, or the gradients are too long.
 
-Sources of the bounds: the loss is smoothed with a moving average with bias correction and the test ends at four times
-the least loss, as in fastai's learning-rate finder. If no rate brings it down by 5 %, the test is made again with four
-times as many steps, and each loss is divided by that of the same batch at rate zero, so that neither a slow start nor a
-batch of outliers hides a fall. A loss that stays up again is flat (sound programs that need this: 0.85 of the first
-loss at most; networks and labels that allow no training: 0.97 at least). Healthy experiments use 0.3 to 12 times the
-suggested rate over ten seeds; below 0.01 of the rate at which nine tenths of the fall are done, over ten, counts as far
-below.
+The loss is smoothed with a bias-corrected moving average, and the test ends at four times the lowest loss, as in
+fastai's learning-rate finder. If no rate reduces the loss by 5 %, the check repeats the test with four times as many
+steps. It then divides each loss by the loss of the same batch at learning rate zero, so that neither a slow start nor a
+batch of outliers hides a fall. If the loss still does not fall, the outcome is `flat`.
 """
 
 import itertools
@@ -21,9 +18,15 @@ from harness.checks.core.finding import Cell, Finding, Table, short
 from harness.checks.core.subject import Subject, worst
 from harness.checks.learning_rate import rates_of
 
+# figure                                  | healthy   | broken  | bound          | source
+# lowest loss over the first, longer test | <= 0.85   | >= 0.97 | FALLS 0.95     | labels or networks without training
+# rate of the run over the suggested one  | 0.3 to 12 |         | FAR_BELOW 0.01 | healthy experiments, ten seeds
+#
+# FAR_BELOW is relative to another rate: a tenth of the rate at which nine tenths of the fall are done. The longer test
+# was measured on sound programs that need it, and on broken ones whose labels or network allow no training.
 FIRST, LAST = 1e-6, 100.0
-STEPS, MORE_STEPS = 96, 384  # twelve a decade, and forty-eight
-EVERY = 8  # of the steps that the table shows
+STEPS, MORE_STEPS = 96, 384  # twelve and forty-eight per decade
+EVERY = 8  # the table shows every eighth step
 SMOOTHING = 0.9
 RISEN = 4.0
 FALLS = 0.95
@@ -32,13 +35,13 @@ FAR_BELOW = 0.01
 
 
 def measure(subject: Subject) -> Finding:
-    """Train with a rate that grows by the same factor each step until the loss has risen again."""
+    """Train with a learning rate that grows by the same factor each step, until the loss has risen again."""
     used = worst(rates_of(subject.trial()))
     rates, losses, smooth = _range_test(subject, STEPS)
     if not math.isfinite(losses[0]):
         return Finding("non-finite", f"the first loss is {short(losses[0])}", {"highest rate of the schedule": used})
     if _is_flat(smooth):
-        # Two trials must not take turns: they share the state of chance.
+        # Two trials must not alternate: they share the random generator.
         beside = list(_losses(subject, [0.0] * (MORE_STEPS + 1)))
         rates, losses, smooth = _range_test(subject, MORE_STEPS, beside)
     best = min(range(len(smooth)), key=smooth.__getitem__)
@@ -48,7 +51,7 @@ def measure(subject: Subject) -> Finding:
     elif used >= rates[-1]:
         outcome = "above"
     else:
-        # A network that has learnt all it can has its least loss at any later rate.
+        # After the network has learnt everything, its lowest loss may come at any later rate.
         fallen = smooth[0] - MOST_OF_FALL * (smooth[0] - smooth[best])
         enough = rates[next(at for at, loss in enumerate(smooth) if loss <= fallen)]
         outcome = "below" if used < FAR_BELOW * enough / 10 else "within"
@@ -77,7 +80,7 @@ def _is_flat(smooth: list[float]) -> bool:
 def _range_test(
     subject: Subject, steps: int, beside: Iterable[float] | None = None
 ) -> tuple[list[float], list[float], list[float]]:
-    """Return the rates tried, the loss at each, and its moving average; of its share of the loss `beside`, if given."""
+    """Return the rates tried, the loss at each, and the moving average of the loss (over `beside`, if given)."""
     rates: list[float] = []
     losses: list[float] = []
     smooth: list[float] = []
@@ -100,7 +103,7 @@ def _losses(subject: Subject, rates: Iterable[float]) -> Iterator[float]:
     trial = subject.trial()
     trial.scheduler = None
     groups = trial.optimizer.param_groups
-    # A schedule may begin at zero: the rates that `build_optimizer` gave show the groups' shares.
+    # A schedule may start at zero, so take the ratios between groups from the rates that `build_optimizer` set.
     given = [float(group.get("initial_lr", group["lr"])) for group in groups]
     for rate, batch in zip(rates, trial.batches(MORE_STEPS + 1), strict=False):
         for group, own in zip(groups, given, strict=True):

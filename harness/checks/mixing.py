@@ -1,17 +1,17 @@
-"""Swaps one example of a batch for another, and sees what else changes: inputs, outputs, or gradients of the others.
+"""Replace one example of a batch, and measure what else changes: inputs, outputs or gradients of the other examples.
 
-An example must reach the loss alone. `prepare_batch` may change the inputs of other examples only with their labels: a
-mixture of two images has a mixture of two labels. In eval mode, the same batch must give the same outputs twice: else
-something draws by chance that no mode reaches. There, the outputs of the others must stay as they are (batch norm mixes
-a batch in training mode, by design). So must the gradients of the loss with respect to the others' outputs;
-for classes their direction counts, as a weighted mean divides by the weights of the batch. All changes are relative to
-those of the example that was swapped.
+An example must reach the loss alone. The check tests this for three things. All changes are relative to the changes of
+the replaced example:
 
-Sources of the bounds: healthy experiments and their sound variants change nothing, to the bit. Standardizing each batch
-by its own mean and deviation moves the other inputs by 0.004 (0.03 in a batch of 8), a layout or an order that mixes it
-by 1 (0.1). Sums in float32 differ by 1e-6; a softmax over a batch of 64 moves outputs and gradients by 0.02, a loss
-that pairs each output with each target by 0.2 and more (1e-3). A mean over the batch in a side branch, such as a gate,
-moves the other outputs by 5e-4 (1e-4).
+- Inputs: `prepare_batch` may change the inputs of other examples only together with their labels. A mixture of two
+  images has a mixture of two labels.
+
+- Outputs in eval mode: the outputs of the other examples must not change. In addition, the same batch must give the
+  same outputs twice; otherwise the network uses random numbers that no mode switches off. (In training mode, batch norm
+  mixes a batch by design.)
+
+- Gradients of the loss at the outputs of the other examples must not change. For classes only their direction counts,
+  because a weighted mean divides by the weights of the whole batch.
 """
 
 import copy
@@ -24,12 +24,22 @@ from harness.checks.core.loss import form_of
 from harness.checks.core.subject import Subject, Trial, without_zeros
 from harness.run.evaluation import is_classification
 
+# figure                    | healthy | broken | bound        | source
+# change of other inputs    | 0       | 1      | INPUTS 0.1   | an order or a layout that mixes the batch
+#                           | 0.004   |        |              | a batch with its own mean and deviation
+# change of other outputs   | 0       | 0.02   | OUTPUTS 1e-4 | a softmax over a batch of 64
+#                           |         | 5e-4   |              | a mean over the batch in a side branch (gate)
+# change of other gradients | <= 1e-6 | 0.02   | LOSSES 1e-3  | float32 sums; a softmax over a batch of 64
+#                           |         | >= 0.2 |              | a loss of all outputs with all targets
+#
+# The healthy experiments and their sound variants change nothing, bit by bit. Standardizing a batch by its own mean and
+# deviation changes other inputs by 0.03 in a batch of 8.
 INPUTS, OUTPUTS, LOSSES = 0.1, 1e-4, 1e-3
 DRAWN = 1e-3
 
 
 def measure(subject: Subject) -> Finding:
-    """Swap some examples of the first batch, one after the other, and compare everything that belongs to the others."""
+    """Replace two examples of the first batch, one after the other, and compare the other examples."""
     trial = subject.trial()
     prepared = _prepare(trial, None)
     found = [_compare(trial, prepared, _prepare(subject.trial(), at)) for at in (0, trial.batch_size - 1)]
@@ -44,15 +54,15 @@ def measure(subject: Subject) -> Finding:
         outcome = "mixes-losses" if losses > LOSSES else "apart"
     figures: dict[str, Cell] = {"inputs": inputs, "outputs": outputs, "gradients at the outputs": losses}
     words = ", ".join(f"{name} {short(value)}" for name, value in figures.items())
-    return Finding(outcome, f"others change with one example: {words}", figures)
+    return Finding(outcome, f"relative change of other examples: {words}", figures)
 
 
 def _prepare(trial: Trial, at: int | None) -> tuple[Tensor, Tensor]:
-    """Prepare the first examples, with the one at a place swapped for one of another label; a new trial draws alike."""
+    """Prepare the first batch; if `at` is given, first replace this example by one with another label."""
     inputs, labels = trial.inputs[: trial.batch_size].clone(), trial.labels[: trial.batch_size].clone()
     if at is not None:
         differs = (trial.labels != labels[at]).view(len(trial.labels), -1).any(dim=1)
-        other = int(differs.int().flip(0).argmax())  # from the end: it should not be in the batch
+        other = int(differs.int().flip(0).argmax())  # from the end, so that it is not in the batch
         inputs[at], labels[at] = trial.inputs[-1 - other], trial.labels[-1 - other]
     return trial.prepare(inputs, labels)
 
@@ -60,14 +70,14 @@ def _prepare(trial: Trial, at: int | None) -> tuple[Tensor, Tensor]:
 def _compare(
     trial: Trial, prepared: tuple[Tensor, Tensor], swapped: tuple[Tensor, Tensor]
 ) -> tuple[float, float, float]:
-    """Return how much the other examples' inputs, outputs and gradients change, over the change of the swapped one."""
+    """Return how much inputs, outputs and gradients of other examples change, relative to the replaced example."""
     if any(one.shape != two.shape for one, two in zip(prepared, swapped, strict=True)):
         return 0.0, 0.0, 0.0
     moved = _change(prepared[0], swapped[0])
     own = int(moved.argmax())
     told = _change(prepared[1], swapped[1]) > 0
     mixed = float(moved[~told].max()) / float(moved[own]) if moved[own] and not told.all() else 0.0
-    # From here on one prepared batch, of which one row is swapped.
+    # From here on, compare one prepared batch with itself after one row is replaced.
     inputs, labels = (part.clone() for part in prepared)
     inputs[own], labels[own] = swapped[0][own], swapped[1][own]
     model = without_zeros(copy.deepcopy(trial.model)).eval()
@@ -80,14 +90,14 @@ def _compare(
     gradients = [_gradient(trial, before, prepared[1]), _gradient(trial, replaced, labels)]
     if is_classification(before, labels):
         if form_of(trial.experiment.compute_loss, before, labels, "classes") == "relative":
-            return mixed, _share(_change(before, after), own), 0.0  # it compares examples on purpose
+            return mixed, _share(_change(before, after), own), 0.0  # the loss compares examples on purpose
         gradients = [gradient / gradient.norm(dim=1, keepdim=True).clamp(min=1e-30) for gradient in gradients]
     return mixed, _share(_change(before, after), own), _share(_change(*gradients), own)
 
 
 @torch.no_grad()
 def _draws(trial: Trial, inputs: Tensor) -> bool:
-    """Return whether the network gives other outputs in eval mode after other draws; NaN equals NaN."""
+    """Return whether two forward passes in eval mode give different outputs; NaN equals NaN."""
     model = without_zeros(copy.deepcopy(trial.model)).eval()
     outputs = [model(inputs).nan_to_num() for _ in range(2)]
     return bool(outputs[0].shape != outputs[1].shape or _change(*outputs).max() > DRAWN * outputs[0].abs().max())
@@ -100,13 +110,13 @@ def _gradient(trial: Trial, outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def _change(before: Tensor, after: Tensor) -> Tensor:
-    """Return the length of each row's change, (B,)."""
+    """Return the norm of the change of each row, (B,)."""
     change = (after.double() - before.double()).nan_to_num().reshape(len(before), -1)
     return change.square().sum(dim=1).sqrt()
 
 
 def _share(changes: Tensor, own: int) -> float:
-    """Return the largest change of the others over that of the swapped one."""
+    """Return the largest change of another row over the change of row `own`."""
     others = changes.clone()
     others[own] = 0.0
     return float(others.max() / changes[own]) if changes[own] else 0.0

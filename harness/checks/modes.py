@@ -1,24 +1,29 @@
-"""Evaluates one network as `evaluate` does, twice, and once more with the network held in eval mode.
+"""Evaluate one network twice as `evaluate` does, and once more while the network is held in eval mode.
 
-Before each way the network is in training mode, as training leaves it. An evaluation must repeat to the bit, change no
-buffer of the network (batch norm's statistics), and report what eval mode gives: the same `evaluate`, called with a
-network that stays in eval mode, must say the same. It must look at the whole split: the check notes what `evaluate`
-gives the network, however it prepares and divides it, and computes the accuracy from what comes out; for a regression,
-or targets of another kind, the loss. Labels of -100 count in no accuracy. The mean of the classes' recalls is right,
-too, and so are the mean accuracy of texts, the share of texts without a mistake, and an accuracy without padding. So is
-the mean loss of batches, but not their mean accuracy: a last batch of a few examples would count as much as a full one.
-The check measures the network after the first six steps of the run. It also evaluates a stand-in with batch norm and
-dropout twice: an `evaluate` that sets no mode is wrong even if this network has neither layer.
+Each time, the network starts in training mode, as training leaves it. A correct evaluation
 
-Sources of the bounds: two evaluations of one network are equal (buffers to 1e-9). An accuracy on the
-validation split computed in another order of additions is within 0.005, a loss within a hundredth.
+- gives the same bits twice, and changes no buffer of the network (batch norm's statistics);
 
-Three faults show beside the figures. If training gives the network its inputs as `load_data` returns them, `evaluate`
-must do so, too. A copy of the network that is evaluated in its place, such as an average of its weights, must not keep
-the statistics of batch norm that it began with. And the loss of classes that is reported must not be a fixed part of
-the network's mean loss, as if it were divided by another number of examples; logarithms to base 10 or to the number of
-classes are right. Healthy experiments and their sound variants change no input (5 % may be), and report the whole loss
-wherever it can be compared; a sum over validation, divided by the number of training examples, is 0.2 of it (0.9).
+- reports the metrics of eval mode: the same `evaluate` gives the same values for a network that stays in eval mode;
+
+- uses the whole split. The check records the outputs of the network during `evaluate` and computes the accuracy from
+  them; for a regression, or for targets of another kind, it computes the loss.
+
+Several accuracies are correct: over all labels except -100, the mean recall of the classes, the mean accuracy of texts,
+the share of texts without a mistake, and the accuracy without padding. The mean of batch losses is correct, too, but
+the mean of batch accuracies is not: a last batch with few examples would count as much as a full one.
+
+The check evaluates the network after the first six steps of the run. It also evaluates a stand-in with batch norm and
+dropout twice, because an `evaluate` that sets no mode is wrong even if this network has neither layer. It finds three
+more faults:
+
+- `other-inputs`: training gives the network its inputs as `load_data` returns them, and `evaluate` does not.
+
+- `old-statistics`: `evaluate` uses a copy of the network, such as an average of its weights, and the copy still has the
+  initial statistics of batch norm.
+
+- `scaled`: the reported loss for classes is a fixed fraction of the network's mean loss, as if it were divided by
+  another number of examples. Logarithms to base 10 or to the number of classes are correct.
 """
 
 import copy
@@ -36,16 +41,24 @@ from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 from harness.run.evaluation import IGNORED
 
+# figure                                | healthy  | broken | bound          | source
+# change of a buffer in two evaluations | 0        |        | REPEATS 1e-9   | equal evaluations
+# difference of accuracies              | <= 0.005 |        | SAME 0.005     | another order of additions
+# relative difference of losses         | <= 0.01  |        | SAME_LOSS 0.01 | another order of additions
+# share of inputs that evaluate changes | 0        |        | CHANGED 0.05   | healthy experiments, sound variants
+# reported loss over the mean loss      | 1        | 0.2    | PART 0.9       | wrong number of examples
+#
+# PART: the broken run divides the sum over validation by the number of training examples.
 REPEATS, OFF = 1e-9, 1e-3
 CHANGED, PART, EQUAL = 0.05, 0.9, 1e-3
 SAME, SAME_LOSS = 5e-3, 1e-2
 STEPS = 6
 
-_LossAndAccuracy = tuple[float, float | None]  # loss, and accuracy (None for a regression)
+_LossAndAccuracy = tuple[float, float | None]  # the accuracy is None for a regression
 
 
 def measure(subject: Subject) -> Finding:
-    """Evaluate the network after the first steps in every way."""
+    """Evaluate the network after the first steps in several ways, and compare the results."""
     trial = subject.trial()
     start = copy.deepcopy(trial.model)
     with _inputs_of(trial.model) as trained_on:
@@ -64,7 +77,7 @@ def measure(subject: Subject) -> Finding:
     first, second, moved = _twice(model, evaluate_copy)
     trusted, trusted_again, _ = _twice(copy.deepcopy(trial.model).train(), evaluate_held)
     stand_in = None
-    # An evaluation made for the experiment's own network cannot take ours.
+    # An evaluate that needs the experiment's own network cannot use the stand-in.
     with suppress(UserError, RuntimeError):
         own, again, changed = _twice(_Stand(trial).train(), evaluate_copy)
         stand_in = max(_loss_distance(own, again), changed)
@@ -72,7 +85,7 @@ def measure(subject: Subject) -> Finding:
         outputs, evaluated_on, _ = _record_evaluation(trial.model, evaluate_copy)
     factor = _factor(trial, evaluate_copy, start)
     changed_inputs = None
-    # Test-time augmentation gives the network more inputs than there are.
+    # Test-time augmentation gives the network more inputs than the split has.
     if trained_on and sum(map(len, outputs)) == len(trial.validation[0]) and _strange(trained_on, trial.inputs) == 0.0:
         changed_inputs = _strange(evaluated_on, trial.validation[0])
     reported, whole, last, what = _as_reported(trial, outputs, first)
@@ -95,9 +108,9 @@ def measure(subject: Subject) -> Finding:
         ("evaluate, as written", first[0], second[0], first[1], second[1]),
         ("evaluate, in eval mode", trusted[0], trusted_again[0], trusted[1], trusted_again[1]),
     )
-    summary = f"loss as written {short(first[0])}, again {short(second[0])}, eval mode {short(trusted[0])}"
+    summary = f"loss as written {short(first[0])}, again {short(second[0])}, in eval mode {short(trusted[0])}"
     if outcome in ("partial", "other-mode") and whole is not None:
-        summary += f"; {what} of the outputs {short(whole)}, of those of the last call {short(last)}"
+        summary += f"; {what} of all outputs {short(whole)}, of the outputs of the last call {short(last)}"
     return Finding(
         outcome,
         summary,
@@ -121,7 +134,7 @@ def measure(subject: Subject) -> Finding:
 
 
 class _Stand(nn.Module):
-    """A network with batch norm and dropout that takes any inputs, and puts out as much as the experiment's own."""
+    """A network with batch norm and dropout, for any inputs, with the output shape of the experiment's own network."""
 
     def __init__(self, trial: Trial) -> None:
         super().__init__()
@@ -134,7 +147,7 @@ class _Stand(nn.Module):
         self.head = nn.Linear(16, math.prod(self.shape))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return outputs of the shape of the experiment's own network."""
+        """Return outputs in the shape that the experiment's own network returns."""
         places = inputs.shape[:2] if self.by_place else inputs.shape[:1]
         values = inputs.to(self.head.weight.dtype).reshape(math.prod(places), 1, -1)
         features = nn.functional.adaptive_avg_pool1d(values, 16).flatten(1)
@@ -144,7 +157,7 @@ class _Stand(nn.Module):
 
 @contextmanager
 def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
-    """Hold a network in one mode, whatever mode it is set to."""
+    """Hold a network in one mode, even if `train()` or `eval()` is called."""
 
     def hold(module: nn.Module, _inputs: object) -> None:
         module.training = training
@@ -159,7 +172,7 @@ def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
 
 @contextmanager
 def _inputs_of(model: nn.Module) -> Iterator[list[object]]:
-    """Collect the first argument of each call of a network."""
+    """Yield a list that collects the first argument of each call of a network."""
     noted: list[object] = []
     handle = model.register_forward_pre_hook(lambda _model, inputs: noted.append(*inputs[:1] or (None,)))
     try:
@@ -171,9 +184,10 @@ def _inputs_of(model: nn.Module) -> Iterator[list[object]]:
 def _record_evaluation(
     network: nn.Module, written: Callable[[nn.Module], _LossAndAccuracy]
 ) -> tuple[list[Tensor], list[object], _LossAndAccuracy]:
-    """Return a network's outputs, call by call, and inputs while `evaluate` runs, and what it reports.
+    """Return the outputs and inputs of a network for each call during `evaluate`, and the reported metrics.
 
-    No outputs if one is no tensor, or if they differ in more than the number of examples, as of texts that are cut.
+    The list of outputs is empty if one is not a tensor, or if their shapes differ in more than the number of examples,
+    as for texts that are cut.
     """
     model = copy.deepcopy(network).train()
     noted: list[object] = []
@@ -186,14 +200,14 @@ def _record_evaluation(
 
 
 def _strange(given: list[object], loaded: Tensor) -> float | None:
-    """Return the share of the rows that a network was given that are not loaded ones; None if it cannot be told."""
+    """Return the share of rows given to a network that are not in the loaded split; None if that is unknown."""
     rows = [part.detach().flatten(1) for part in given if isinstance(part, Tensor) and part.dim() > 1]
     known, width = loaded.flatten(1), loaded[0].numel()
     if len(rows) < len(given) or any(part.shape[1] != width for part in rows):
         return None
     found = torch.cat(rows).to(known.dtype) if rows else known[:0]
     off = torch.ones(len(found), dtype=torch.bool)
-    if len(found) == len(known):  # in another precision, rows in order are nearly equal
+    if len(found) == len(known):  # in another precision, rows in the same order are almost equal
         off = (found - known).double().abs().amax(dim=1) > OFF * max(float(known.double().std()), 1e-12)
     own = {row.numpy().tobytes() for row in known}
     strange = [row.contiguous().numpy().tobytes() not in own for row in found[off]]
@@ -202,7 +216,7 @@ def _strange(given: list[object], loaded: Tensor) -> float | None:
 
 @contextmanager
 def _old_copies(start: nn.Module, model: nn.Module) -> Iterator[list[nn.Module]]:
-    """Collect networks of the model's shapes that are called with learnt weights and the buffers of the start."""
+    """Yield a list that collects called networks with the model's shapes, trained weights and initial buffers."""
     found: list[nn.Module] = []
     shapes = [parameter.shape for parameter in model.parameters()]
     places = [
@@ -229,9 +243,9 @@ def _old_copies(start: nn.Module, model: nn.Module) -> Iterator[list[nn.Module]]
 
 
 def _factor(trial: Trial, written: Callable[[nn.Module], _LossAndAccuracy], start: nn.Module) -> float | None:
-    """Return the reported loss as a part of the network's mean loss, if it is the same part for three networks.
+    """Return the reported loss as a fraction of the network's mean loss, if three networks have the same fraction.
 
-    None if it is not, if the loss is no mean over examples with classes, or if the reported one is in other units.
+    Return None if they do not, if the loss is not a mean over examples with classes, or if it has another unit.
     """
     labels = trial.validation[1]
     larger = copy.deepcopy(trial.model)
@@ -249,7 +263,7 @@ def _factor(trial: Trial, written: Callable[[nn.Module], _LossAndAccuracy], star
             loss, twice = (
                 float(trial.experiment.compute_loss(every.repeat(times, 1), labels.repeat(times))) for times in (1, 2)
             )
-        except UserError:  # a loss of other targets than those of the validation split
+        except UserError:  # the loss needs other targets than the validation split has
             return None
         if not 0 < loss < math.inf or abs(twice - loss) > EQUAL * loss:
             return None
@@ -265,11 +279,11 @@ def _factor(trial: Trial, written: Callable[[nn.Module], _LossAndAccuracy], star
 def _as_reported(
     trial: Trial, outputs: list[Tensor], reported: _LossAndAccuracy
 ) -> tuple[str | None, float | None, float | None, str]:
-    """Return what of the split `evaluate` reports; the accuracy or loss of the whole split and of the last call; which.
+    """Return which part of the split `evaluate` reports, the metric of the whole split and of the last call, its name.
 
-    "whole" if outputs, call by call, give what it reports, "part" if those of some do, "" if none. None if it cannot be
-    told: `evaluate` calls the network otherwise, more often than once an example, or reports another quantity than the
-    loss.
+    The part is "whole" if all outputs give the reported metric, "part" if only some of them do, "" if none do. It is
+    None if it is unknown: `evaluate` calls the network in another way, more than once per example, or reports another
+    quantity than the loss.
     """
     labels = trial.validation[1]
     sizes = [len(part) for part in outputs]
@@ -295,7 +309,7 @@ def _as_reported(
         try:
             parts = [float(trial.experiment.compute_loss(*pair)) for pair in zip(outputs, targets, strict=True)]
             whole = [float(trial.experiment.compute_loss(every, labels))]
-        except UserError:  # a loss of other targets than those of the validation split
+        except UserError:  # the loss needs other targets than the validation split has
             return None, None, None, "loss"
         whole.append(sum(parts) / len(parts))
         given, close = reported[0], SAME_LOSS * abs(reported[0])
@@ -309,7 +323,7 @@ def _as_reported(
 
 
 def _of_texts(right: Tensor, labels: Tensor) -> list[float]:
-    """Return other accuracies that are right for texts: of whole texts, by text, and without a label of padding."""
+    """Return other accuracies that are correct for texts: of whole texts, averaged by text, and without padding."""
     found = []
     for hidden in (IGNORED, int(labels[:, -1].mode().values)):
         counted = labels != hidden
@@ -319,7 +333,7 @@ def _of_texts(right: Tensor, labels: Tensor) -> list[float]:
 
 
 def _says_yes_or_no(trial: Trial, outputs: Tensor, labels: Tensor) -> bool:
-    """Say whether outputs are probabilities of a yes, or their logits: those of a distance have another middle."""
+    """Return whether outputs are probabilities of yes, or logits of them (a distance has another threshold)."""
     loss = stable_loss("binary", "probabilities" if are_probabilities(outputs) else "scores")
     if loss is None or outputs.shape != labels.shape:
         return False
@@ -328,18 +342,18 @@ def _says_yes_or_no(trial: Trial, outputs: Tensor, labels: Tensor) -> bool:
 
 
 def _even(outputs: Tensor) -> float:
-    """Return the output at which both classes are equally likely: a probability of one half, or a logit of zero."""
+    """Return the output at which both classes are equally likely: 0.5 for probabilities, 0 for logits."""
     return 0.5 if are_probabilities(outputs) else 0.0
 
 
 def _twice(
     model: nn.Module, evaluate: Callable[[nn.Module], _LossAndAccuracy]
 ) -> tuple[_LossAndAccuracy, _LossAndAccuracy, float]:
-    """Evaluate twice; return both figures and the largest change of any buffer."""
+    """Evaluate twice; return both results and the largest change of any buffer."""
     before = [buffer.clone() for buffer in model.buffers()]
     first, second = evaluate(model), evaluate(model)
     moved = [
-        float(torch.where(new == old, 0.0, (new.double() - old.double()).abs()).max())  # a mask holds -inf
+        float(torch.where(new == old, 0.0, (new.double() - old.double()).abs()).max())  # a mask contains -inf
         for old, new in zip(before, model.buffers(), strict=True)
         if old.numel()
     ]
@@ -347,17 +361,17 @@ def _twice(
 
 
 def _loss_distance(first: _LossAndAccuracy, second: _LossAndAccuracy) -> float:
-    """Return the distance of two losses; 0 if neither is a number."""
+    """Return the difference of two losses; 0 if both results are equal, NaN included."""
     return 0.0 if _equal(first, second) else abs(second[0] - first[0]) or 1.0
 
 
 def _equal(first: _LossAndAccuracy, second: _LossAndAccuracy) -> bool:
-    """Say whether figures are equal; NaN equals itself."""
+    """Return whether two results are equal; NaN equals NaN."""
     return all(one == other or repr(one) == repr(other) for one, other in zip(first, second, strict=True))
 
 
 def _distance(first: _LossAndAccuracy, second: _LossAndAccuracy) -> float:
-    """Return the distance of the accuracies or, for a regression, the relative distance of the losses."""
+    """Return the difference of the accuracies, or for a regression the relative difference of the losses."""
     if first[1] is not None and second[1] is not None:
         return abs(first[1] - second[1])
     return abs(first[0] - second[0]) / max(abs(second[0]), 1e-12)

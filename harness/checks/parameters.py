@@ -1,25 +1,24 @@
-"""Compares three sets of tensors: what the network's layers hold, what the optimizer holds, and what gets a gradient.
+"""Compare three sets of tensors: the network's parameters, the optimizer's tensors, and the tensors with a gradient.
 
-A layer that is replaced after the optimizer was made, an optimizer of another network, a part of the network in a plain
-list and a `.detach()` in the middle look alike in the loss, and each parts two of these sets. Parameters that do not
-require a gradient are frozen on purpose: they may be missing everywhere. A gradient counts if a step of the run
-computes it, even if something clears it before the update.
+Several faults look alike in the loss, but make two of these sets differ: a layer that is replaced after the optimizer
+was made, an optimizer of another network, a part of the network in a plain list, and a `.detach()` in the middle.
+Parameters that require no gradient are frozen on purpose and may be missing everywhere. A gradient counts if a step of
+the run computes it, even if something clears it before the update.
 
-The bounds are exact, and need no source but the definition: sets are equal or not. The check makes four steps, because
-a network may leave a layer out by chance.
+The check has no threshold: sets are equal or not.
 """
 
 from harness.checks.core.finding import Finding, Table
 from harness.checks.core.subject import Subject, fresh_gradients, leaves_of, of_replica
 
-STEPS = 4
+STEPS = 4  # a network may skip a layer at random in one step
 
 
 def measure(subject: Subject) -> Finding:
-    """Read the optimizer's tensors and those of the graph of a loss, then make the first steps of the run."""
+    """Read the tensors of the optimizer and of the graph of the outputs, then make the first steps of the run."""
     trial = subject.trial()
     trained = (item for item in trial.model.named_parameters() if item[1].requires_grad)
-    # What is meant to rest needs no optimizer, whether its gradient is switched off or not.
+    # Frozen parameters need no optimizer, even if they require a gradient.
     named = {name: tensor for name, tensor in trained if not name.startswith(trial.experiment.frozen)}
     own = {id(tensor) for tensor in trial.model.parameters()}
     held = {id(tensor) for group in trial.optimizer.param_groups for tensor in group["params"]}
@@ -43,7 +42,7 @@ def measure(subject: Subject) -> Finding:
     rows = tuple((n, "x".join(map(str, p.shape)), id(p) in held, n in reached) for n, p in named.items())
     return Finding(
         outcome,
-        f"of {len(named)} trainable parameters the optimizer holds {len(named) - len(missing)},"
+        f"of {len(named)} trainable parameters, the optimizer holds {len(named) - len(missing)}"
         f" and {len(named) - len(unreached)} get a gradient",
         {
             "trainable parameters": len(named),

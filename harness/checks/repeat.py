@@ -1,7 +1,7 @@
-"""Trains for 10 steps and an evaluation, twice from the same seed: are log and checkpoint the same bytes?
+"""Train twice for 10 steps and an evaluation, from the same seed, and compare log and checkpoint byte by byte.
 
-If they are, every difference between two runs has a cause that can be found. If they differ, find that first:
-a draw outside the seed, a clock, or state that is kept between runs.
+If the bytes are equal, every difference between two runs has a cause that you can find. If they differ, find that cause
+first: random numbers outside the seed, a clock, or state that survives from run to run.
 """
 
 import tempfile
@@ -17,12 +17,12 @@ STEPS = 10
 
 
 def measure(subject: Subject) -> Finding:
-    """Train twice for some steps, with an evaluation at the end, as a run does."""
+    """Train twice for some steps with an evaluation at the end, as a run does, and compare the files."""
     logs, checkpoints = [], []
     for _ in range(2):
         with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
             training = TrainingRun(subject.experiment(), subject.tensors(), subject.settings, Path(scratch), None)
-            # The schedule is that of the whole run: it may depend on EPOCHS.
+            # Keep the schedule of the whole run: it may depend on EPOCHS.
             training.steps = min(STEPS, training.steps)
             training.run(resume=False)
             logs.append((Path(scratch) / METRICS_LOG).read_bytes())

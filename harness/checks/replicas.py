@@ -1,11 +1,8 @@
-"""Looks at the replicas of a network that trains data-parallel: are they equal, and does each see its own examples?
+"""Check the replicas of a network that trains data-parallel: are they equal, and does each get its own examples?
 
-A network with a `ModuleList` called `replicas` is data-parallel: each replica gets its share of a batch, the gradients
-are averaged, and equal steps keep the replicas equal. Without the average each replica trains alone on less data, and
-its curve looks well. If two replicas see the same examples, the batch is smaller than it seems.
-
-Source of the bound: replicas that take the same steps stay equal to the bit; without the average they are 0.01 apart
-after a step, with other first weights as far apart as these (1e-6 of the largest weight).
+A network with a `ModuleList` called `replicas` is data-parallel: each replica gets a share of the batch, `train_step`
+averages the gradients, and equal steps keep the replicas equal. Without the average, each replica trains alone on less
+data, but its curve looks good. If two replicas get the same examples, the batch is smaller than it seems.
 """
 
 import torch
@@ -14,12 +11,15 @@ from torch import Tensor, nn
 from harness.checks.core.finding import Finding, short
 from harness.checks.core.subject import Subject
 
+# figure                                       | healthy | broken | bound     | source
+# distance of weights, over the largest weight | 0       | 0.01   | SAME 1e-6 | one step without the average
+#                                              |         | 0.01   |           | other initial weights
 STEPS = 4
 SAME = 1e-6
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the first steps, note what each replica is given, and compare the replicas' weights."""
+    """Make the first steps, record the inputs of each replica, and compare the weights of the replicas."""
     trial = subject.trial()
     replicas = getattr(trial.model, "replicas", None)
     if not isinstance(replicas, nn.ModuleList) or len(replicas) < 2:
@@ -40,7 +40,7 @@ def measure(subject: Subject) -> Finding:
     return Finding(
         outcome if share >= 1.0 else "same-examples",
         f"{len(replicas)} replicas, {short(at_first)} apart at first and {short(apart)} after {STEPS} steps;"
-        f" together they see {share:.0%} of a batch",
+        f" together they get {share:.0%} of a batch",
         {
             "replicas": len(replicas),
             "greatest distance of a weight at first": at_first,
@@ -51,7 +51,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _distance(replicas: nn.ModuleList) -> float:
-    """Return how far replicas are from the first one: the greatest difference of a weight over the largest weight."""
+    """Return the largest difference of a weight between any replica and the first, over the largest weight."""
     weights = [torch.cat([p.detach().double().flatten() for p in replica.parameters()]) for replica in replicas]
     largest = max(float(own.abs().max()) for own in weights)
     return max(float((own - weights[0]).abs().max()) for own in weights) / largest

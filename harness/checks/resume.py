@@ -1,12 +1,9 @@
-"""Makes the first steps twice, once interrupted and resumed through the experiment's own checkpoint, and compares.
+"""Make the first steps twice, once without a break and once resumed from the experiment's own checkpoint, and compare.
 
-A run that goes on from its checkpoint must make the same steps as one that was never interrupted. What is not saved
-begins anew: the moments of an optimizer, the place in a schedule, the state of the random generator. The loss seldom
-shows it. The table has the distance of the weights, relative to how far training has moved them, after each step behind
-the interruption.
-
-Source of the bound: a complete checkpoint gives equal bits. Over ten seeds, ten steps after a restart without the
-optimizer's state the distance is 0.065 and more, without the generator's 0.02 and more (1e-6).
+A run that resumes from its checkpoint must make the same steps as a run that was never interrupted. Anything that is
+not saved starts again: the moments of an optimizer, the position in a schedule, the state of a random generator. The
+loss seldom shows this. For each step after the interruption, the table shows the distance between the weights of both
+runs, relative to the distance that training has moved them.
 """
 
 import torch
@@ -15,18 +12,23 @@ from torch import Tensor
 from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject, Trial
 
+# figure                                   | healthy | broken   | bound     | source
+# distance of the weights, ten steps later | 0       | >= 0.065 | SAME 1e-6 | without the state of the optimizer
+#                                          |         | >= 0.02  |           | without the state of the generator
+#
+# Over ten seeds. A complete checkpoint gives equal bits.
 STEPS = 10
 SAME = 1e-6
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the steps up to the interruption and some more, with it and without."""
+    """Make the steps up to the interruption and STEPS more, without it and with it, and compare the weights."""
     at = subject.experiment().interrupted_at
     if at is None:
-        return Finding("not-resumed", "no save_checkpoint and load_checkpoint with INTERRUPTED_AT", {})
+        return Finding("not-resumed", "save_checkpoint, load_checkpoint or INTERRUPTED_AT is missing", {})
     if at >= (steps := subject.trial().steps):
-        return Finding("not-resumed", f"INTERRUPTED_AT is {at}, and the run has {steps} steps", {})
-    # One after the other: both draw from the same random generator.
+        return Finding("not-resumed", f"INTERRUPTED_AT is {at}, but the run has only {steps} steps", {})
+    # Run them one after the other: both use the same random generator.
     start, whole = _course(subject.trial(), at)
     _, cut = _course(subject.trial(interrupted=True), at)
     rows = tuple(
@@ -39,12 +41,12 @@ def measure(subject: Subject) -> Finding:
         "continues" if distance <= SAME else departs,
         f"interrupted before step {at}; {STEPS} steps later the weights are {short(distance)} apart",
         {"interrupted before step": at, "distance of the weights": distance},
-        tables=(Table("Behind the interruption", ("step", "loss", "loss, interrupted", "distance"), rows),),
+        tables=(Table("After the interruption", ("step", "loss", "loss, interrupted", "distance"), rows),),
     )
 
 
 def _course(trial: Trial, at: int) -> tuple[Tensor, list[tuple[float, Tensor]]]:
-    """Return the first weights, and loss and weights of each step behind the interruption."""
+    """Return the initial weights, and the loss and weights of each step after the interruption."""
     start, found = _weights(trial), []
     for step, batch in enumerate(trial.batches(at + STEPS)):
         loss = float(trial.step(*batch))

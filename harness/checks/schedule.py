@@ -1,10 +1,8 @@
-"""Follows the learning rate from the first step of the run to the last: for how many steps is there a rate to speak of?
+"""Follow the learning rate from the first step of the run to the last, and count the steps in which it is almost zero.
 
-`build_scheduler` is told the number of steps and is stepped once a batch. A schedule that counts in epochs ends within
-a few steps and leaves the rest of the run with next to none. A rate counts as spent below a hundredth of its peak.
-
-Sources of the bound (half of the steps): warm-up and cosine to zero spend 7 % of a run, a rate that is divided by ten
-twice spends at most its last third, and a schedule in epochs 95 % and more.
+`build_scheduler` receives the number of steps, and the schedule advances once per batch. A schedule that counts epochs
+instead ends within a few steps and leaves almost no learning rate for the rest of the run. A step counts as spent if
+its learning rate is below a hundredth of the peak.
 """
 
 from itertools import groupby
@@ -13,12 +11,15 @@ from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject
 from harness.checks.learning_rate import rates_of
 
+# figure                        | healthy | broken  | bound     | source
+# share of steps that are spent | 7 %     | >= 95 % | MOST 50 % | warm-up and cosine to zero; epochs
+#                               | <= 33 % |         |           | divided by ten, twice
 SPENT, MOST = 0.01, 0.5
-ROWS = 12
+ROWS = 12  # of the table
 
 
 def measure(subject: Subject) -> Finding:
-    """Read the rates of the run and count those that are next to nothing."""
+    """Read the learning rate of each step of the run, and count the rates below a hundredth of the peak."""
     rates = rates_of(subject.trial())
     peak = max(rates)
     spent = sum(not rate >= SPENT * peak for rate in rates) / len(rates)

@@ -1,18 +1,14 @@
-"""Compares what `predict` serves for raw validation examples with what the network answers in eval mode.
+"""Compare the answers of `predict` for raw validation examples with the answers of the network in eval mode.
 
-`predict` gets examples as they are stored. It must prepare them as `load_data` does, put the network into eval mode,
-and turn its outputs into classes as training means them: the largest logit or, of a single logit, a probability above
-one half. Merged or quantized weights may round, but not answer otherwise. The check measures after a short training,
-and serves a network in training mode, as training leaves it. An experiment that keeps the weights of its best epoch
-serves those: after the end of the first epoch they are the network's own.
+`predict` receives examples as they are stored. It must prepare them as `load_data` does, put the network into eval
+mode, and turn outputs into classes as training means them: the largest logit or, for a single logit, a probability
+above one half. Merged or quantized weights may round, but must not change the answers. The check measures after a short
+training and passes the network in training mode, as training leaves it. An experiment may serve the weights of its best
+epoch: after the first epoch these are the network's own.
 
-Rounding changes an answer only where the network itself is in doubt between two. So an answer that differs counts by
-what it costs: how much less likely the network holds it than its own. The sum is compared with the network's whole
-lead, that of its own answers over the second ones.
-
-Source of the bound: over ten seeds, healthy `predict` functions and their sound variants, with weights in 4 or 8 bits,
-cost at most 0.005 of the lead; faults cost 0.019 and more, and still 0.008 if clipping or a lower rate hides them
-(0.0065).
+Rounding changes an answer only where the network is undecided between two classes. So each different answer counts by
+its cost: how much less probable it is for the network than the network's own answer. The check divides the sum of these
+costs by the network's total lead, the sum of the differences between its best and its second answers.
 """
 
 import copy
@@ -23,17 +19,22 @@ from torch import Tensor
 from harness.checks.core.finding import Finding, short
 from harness.checks.core.subject import Subject
 
+# figure                            | healthy  | broken   | bound       | source
+# cost over the lead of the network | <= 0.005 | >= 0.019 | SAME 0.0065 | healthy: also weights in 4 or 8 bits
+#                                   |          | 0.008    |             | clipping or a lower rate hides the fault
+#
+# Over ten seeds of the healthy experiments that serve and their sound variants.
 STEPS = 60
 SAME = 0.0065
 
 
 def measure(subject: Subject) -> Finding:
-    """Compare the answers for the validation examples after some steps; if they differ, also those before training."""
+    """Compare the answers for the validation examples after some steps; if they differ, also before training."""
     if not subject.trial().experiment.serves:
         return Finding("not-served", "the experiment has no function predict", {})
     share, cost, accuracy = _compare_served(subject, STEPS)
     text = (
-        f"{share:.1%} of the served classes are the network's own, and the others cost {cost:.2%} of its certainty;"
+        f"{share:.1%} of the served classes are the network's own; the others cost {cost:.2%} of its lead;"
         f" accuracy as served {short(accuracy)}"
     )
     values = {"share of equal answers": share, "cost of the others": cost, "accuracy as served": accuracy}
@@ -41,14 +42,14 @@ def measure(subject: Subject) -> Finding:
         return Finding("same", text, values)
     values["cost before training"] = before = _compare_served(subject, 0)[1]
     return Finding(
-        "departs" if before <= SAME else "differs", f"{text}; before training, they cost {before:.2%}", values
+        "departs" if before <= SAME else "differs", f"{text}; before training, the cost is {before:.2%}", values
     )
 
 
 def _compare_served(subject: Subject, steps: int) -> tuple[float, float, float]:
-    """Return the share of equal answers, the cost of the others, and the accuracy as served, after some steps.
+    """Return the share of equal answers, the cost of the others, and the served accuracy, after some steps.
 
-    The epoch ends after them.
+    These steps make one epoch, which then ends.
     """
     trial = subject.trial()
     for batch in trial.batches(steps):
@@ -73,7 +74,7 @@ def _probabilities(outputs: Tensor) -> Tensor:
 
 
 def _cost(likely: Tensor, served: Tensor) -> float:
-    """Return how much less likely the served classes (B,) are than the best ones, over the lead of the best ones."""
+    """Return how much less probable the served classes (B,) are than the best ones, over the lead of the best ones."""
     first, second = likely.topk(2, dim=1).values.T
     given = likely.gather(1, served.clamp(0, likely.shape[1] - 1).unsqueeze(1))[:, 0]
     return float((first - given).sum() / (first - second).sum().clamp(min=1e-12))

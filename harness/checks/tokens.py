@@ -1,17 +1,20 @@
-"""Edits texts, and sees which outputs of the untrained network follow: later symbols, padding, order, the first symbol.
+"""Edit texts, and see which outputs of the untrained network change: later tokens, padding, order and the first token.
 
-Applies to inputs of symbols, int64 (N, T). Labels (N, T) that are the inputs moved by one place ask for the next
-symbol: then no output may follow a later symbol, and the order of the earlier ones must count. For other labels, a bag
-of words is right, but not one with positions: the order must count if the network holds a table with a row for each
-place, and the outputs follow fewer rows than a text has places. Labels that are the inputs themselves ask for nothing.
-If texts are padded with 0 behind their end (nothing else comes after a 0), less padding must leave the outputs as they
-are, and a loss of each place must leave out those of padding. If no place behind the end of a text has a label (-100)
-and one symbol stands at all of them, that symbol is the padding. The first symbol must get a gradient wherever the
-outputs follow it: otherwise something cuts the path back.
+The check applies to integer inputs (N, T); its figures call a token a symbol. It edits texts in five ways:
 
-Sources of the bounds, over ten seeds of a transformer and a recurrent network: outputs that must stay do so to 2e-7, a
-missing mask moves them by 0.08 of what an edit moves others, and padding by 0.8 of their spread (1e-4). Two symbols in
-another order move the transformer's output by 0.2 of what another symbol does, without positions by 3e-6 (1e-4).
+- Later tokens: if the labels (N, T) are the inputs shifted by one position, each output predicts the next token. Then
+  no output may depend on a later token. If the labels are the inputs themselves, the network only learns to copy.
+
+- Order: for such labels, the order of earlier tokens must change the output. For other labels a bag of words is
+  correct, unless the network has positions: it holds a table with a row for each position, but the outputs depend on
+  fewer rows than a text has positions.
+
+- Padding: less padding behind a text must not change its outputs. Padding is 0 if nothing else follows a 0. If the
+  positions behind the end of a text have no label (-100) and all hold the same token, that token is the padding.
+
+- Loss: if each position has a loss, the positions with padding must not count.
+
+- First token: it must get a gradient if outputs depend on it; otherwise something cuts the path back.
 """
 
 import copy
@@ -24,6 +27,12 @@ from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Subject, Trial, without_zeros
 from harness.run.evaluation import IGNORED
 
+# figure                 | healthy | broken | bound      | source
+# change by later tokens | <= 2e-7 | 0.08   | MOVES 1e-4 | a missing mask; over the change of other outputs
+# change by padding      | <= 2e-7 | 0.8    | MOVES 1e-4 | over the spread of the outputs
+# change by order        | 0.2     | 3e-6   | MOVES 1e-4 | no positions; over the change by another token
+#
+# Over ten seeds of a transformer and a recurrent network.
 TEXTS = 32
 MOVES = 1e-4
 SHIFTED = 0.99
@@ -31,7 +40,7 @@ PADDING = 0
 
 
 def measure(subject: Subject) -> Finding:
-    """Edit the first texts of the training split and pass them through the network, in eval mode."""
+    """Edit the first texts of the training split, and pass them through the network in eval mode."""
     trial = subject.trial()
     if trial.inputs.is_floating_point() or trial.inputs.dim() != 2 or trial.inputs.shape[1] < 3:
         return Finding("no-texts", f"inputs {tuple(trial.inputs.shape)}", {})
@@ -73,7 +82,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _padding_of(texts: Tensor, labels: Tensor) -> int:
-    """Return the symbol that fills texts up: the one at the end of texts where no place has a label, or else 0."""
+    """Return the padding symbol: the only one at unlabelled positions behind the texts, or else 0."""
     if labels.shape == texts.shape:
         behind = (labels == IGNORED).flip(1).long().cumprod(dim=1).flip(1).bool()
         symbols = texts[behind].unique()
@@ -83,9 +92,9 @@ def _padding_of(texts: Tensor, labels: Tensor) -> int:
 
 
 def _counted_padding(trial: Trial, model: nn.Module, texts: Tensor, labels: Tensor, symbol: int) -> float | None:
-    """Return the largest gradient of the loss at outputs of padding; None without padding or outputs for each place.
+    """Return the largest gradient of the loss at outputs of padding; None without padding or outputs per position.
 
-    The place right behind a text may ask for its end.
+    The position right behind a text does not count: it may predict the end of the text.
     """
     behind = (texts[:, :-1] == symbol) & (texts[:, 1:] == symbol)
     behind = torch.cat([torch.zeros_like(behind[:, :1]), behind], dim=1)
@@ -97,7 +106,7 @@ def _counted_padding(trial: Trial, model: nn.Module, texts: Tensor, labels: Tens
 
 
 def _other(symbols: Tensor, texts: Tensor) -> Tensor:
-    """Return another symbol of the texts for each of these, none of them padding."""
+    """Return a different symbol of the texts for each of these symbols, never padding."""
     low, high = int(texts.min()) + int(texts.min() == PADDING), int(texts.max())
     return (symbols - low + 1) % max(high - low + 1, 1) + low
 
@@ -107,7 +116,7 @@ def _distance(before: Tensor, after: Tensor) -> float:
 
 
 def _later(model: nn.Module, texts: Tensor) -> float:
-    """Return how far the last symbol moves the outputs before it, over how far it moves its own."""
+    """Return how far the last symbol moves the outputs before it, over how far it moves its own output."""
     edited = texts.clone()
     edited[:, -1] = _other(texts[:, -1], texts)
     before, after = model(texts), model(edited)
@@ -116,9 +125,9 @@ def _later(model: nn.Module, texts: Tensor) -> float:
 
 
 def _order(model: nn.Module, texts: Tensor) -> float:
-    """Return how far the last output moves if the two first symbols change places, over what another symbol does.
+    """Return how far the last output moves if the first two symbols change places, over the move by another symbol.
 
-    1.0 for a network whose last output does not depend on the first symbol, so that no order counts.
+    Return 1.0 if the last output does not depend on the first symbol: then order cannot matter.
     """
     swapped, edited = texts.clone(), texts.clone()
     swapped[:, [0, 1]] = texts[:, [1, 0]]
@@ -129,15 +138,15 @@ def _order(model: nn.Module, texts: Tensor) -> float:
 
 
 def _last(outputs: Tensor) -> Tensor:
-    """Return the outputs of the last place, or of the text if there is one of it."""
+    """Return the outputs of the last position, or the outputs of the text if there is only one per text."""
     return outputs[:, -1] if outputs.dim() > 2 else outputs
 
 
 def _wastes_places(model: nn.Module, texts: Tensor) -> bool:
-    """Return whether a network holds a table (places, width) or (1, places, width) and uses fewer rows than places.
+    """Return whether a network holds a table of positions and uses fewer of its rows than a text has positions.
 
-    A table of places is no weight of a layer: it is a tensor that a module of the experiment holds itself, or an
-    embedding that is not called with the symbols.
+    The table has the shape (positions, width) or (1, positions, width). It is not the weight of another layer: a module
+    of the experiment holds it itself, or it is an embedding that is not called with the symbols.
     """
     tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     of_symbols: set[nn.Module] = set()
@@ -167,15 +176,15 @@ def _wastes_places(model: nn.Module, texts: Tensor) -> bool:
 def _effect_of_padding(model: nn.Module, texts: Tensor, symbol: int) -> float | None:
     """Return how far outputs move without the padding at the end, over their spread; None if texts are not padded.
 
-    Of outputs for each place, those at padding may be anything.
+    If there is an output for each position, the outputs at padding do not count.
     """
-    ends = (texts != symbol).int().flip(1).argmax(dim=1)  # the places of padding behind each text
+    ends = (texts != symbol).int().flip(1).argmax(dim=1)  # number of padding positions behind each text
     padded = texts[ends > 0]
     if not len(padded) or not (texts[:, 0] != symbol).all():
         return None
     cut = int(ends[ends > 0].min())
     shorter = padded[:, : padded.shape[1] - cut]
-    with suppress(RuntimeError, IndexError), torch.no_grad():  # a network may take one length alone
+    with suppress(RuntimeError, IndexError), torch.no_grad():  # a network may accept only one length
         before, after = model(padded), model(shorter)
         if before.shape[:2] == padded.shape and after.shape[:2] == shorter.shape:
             before, after = (outputs[:, : shorter.shape[1]][shorter != symbol] for outputs in (before, after))
@@ -185,7 +194,7 @@ def _effect_of_padding(model: nn.Module, texts: Tensor, symbol: int) -> float | 
 
 
 def _first_gradient(model: nn.Module, texts: Tensor) -> float | None:
-    """Return the gradient of the first symbol's embedding in a text that has it once; None if no output follows it."""
+    """Return the gradient at the embedding of a first symbol that occurs once; None if no output depends on it."""
     tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     once = ((texts == texts[:, :1]).sum(dim=1) == 1) & (texts[:, 0] != PADDING)
     if not tables or not once.any():

@@ -1,15 +1,14 @@
-"""Looks into the first steps of the run: are network, batch norm and dropout in training mode while a loss is computed?
+"""Watch the first steps of the run: are network, batch norm and dropout in training mode while a loss is computed?
 
-The run calls `model.train()` before each epoch; `train_step` may undo it, perhaps in some steps only. Only calls count
-that autograd records. The table shows what each layer with modes does: batch norm must move its statistics, dropout
-must drop something. Batch norm in eval mode is right in one case, with statistics that were learnt before the run, as
-in fine-tuning: statistics that begin as 0 and 1 were not. If the last batch outweighs all before it, the running
-statistics are no average: in eval mode the network sees what that batch happened to be.
+The run calls `model.train()` before each epoch, but `train_step` may change the mode, perhaps only in some steps. Only
+calls that autograd records count. The table shows the effect of each layer with modes: batch norm must change its
+statistics, dropout must drop something. Batch norm may be in eval mode only if its statistics were learnt before the
+run, as in fine-tuning. Statistics that start as 0 and 1 were not.
 
-The bounds of the modes are exact: a layer is in training mode or not. Source of the 20 steps: with a probability of 0.1
-a dropout layer that gets 100 numbers a step drops none of 400 once in 10^18 runs, and a validation within an epoch may
-come every few steps. The share of the last batch is 0.1 by default; in TensorFlow, momentum is the share that stays:
-0.9 to 0.99 (0.5). In batches of 8, over five seeds, a share of 0.1 costs 0.01 of the accuracy, 0.5 0.05, 0.9 0.09.
+If the last batch outweighs all batches before it, the running statistics are not an average. In eval mode, the network
+then uses the statistics of one random batch.
+
+The modes need no threshold: a layer is in training mode or not.
 """
 
 from collections.abc import Callable
@@ -22,13 +21,20 @@ from torch.nn.modules.dropout import _DropoutNd
 from harness.checks.core.finding import Finding, Table
 from harness.checks.core.subject import Subject
 
+# figure                                   | healthy | broken | bound     | source
+# share of the last batch in statistics    | <= 0.1  | >= 0.9 | SHARE 0.5 | momentum in PyTorch; as in TensorFlow
+# chance that dropout of 0.1 drops nothing | 10^-18  |        | STEPS 20  | 400 numbers; a validation comes between
+#
+# In TensorFlow, momentum is the share that stays: 0.9 to 0.99. In batches of 8, over five seeds, a share of 0.1 costs
+# 0.01 of the accuracy, 0.5 costs 0.05, and 0.9 costs 0.09. A layer with 100 numbers a step may get only 400 of them,
+# because a validation within an epoch may come every few steps.
 STEPS = 20
 SHARE = 0.5
 _COLUMNS = ("layer", "kind", "in training mode", "works")
 
 
 def measure(subject: Subject) -> Finding:
-    """Watch the first steps of the run from within the network."""
+    """Make the first steps of the run, and watch the mode and the effect of each layer with hooks."""
     trial = subject.trial()
     watched = {name: m for name, m in trial.model.named_modules() if isinstance(m, _BatchNorm | _DropoutNd)}
     training: dict[str, bool] = {}
@@ -68,7 +74,7 @@ def measure(subject: Subject) -> Finding:
     return Finding(
         "eval-mode" if wrong else "idle" if idle else "forgets" if forgets else "training",
         f"the network is in {'training' if training.get('', True) else 'eval'} mode;"
-        f" of {len(rows)} layers with modes {len(wrong) + len(idle)} do not work",
+        f" {len(wrong) + len(idle)} of {len(rows)} layers with modes do not work",
         {
             "network in training mode": training.get(""),
             "layers with modes": len(rows),

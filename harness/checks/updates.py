@@ -1,19 +1,22 @@
-"""Compares the gradient that each update uses with the gradient of the loss, and the weights' move with both.
+"""Compare the gradient that each update uses with the gradient of the loss, and the move of the weights with both.
 
 For the first six updates, the check computes the gradient of `compute_loss` itself, on a copy of the network with the
-same weights, batch and dropout. A step that openly minimizes another loss, such as a distillation, is compared with the
-gradient of its own backward passes. The optimizer may use a shorter one: clipped, divided, averaged over accumulated
-batches. It may not use a longer one (`times the length` above 1: summed, still scaled) or one of another direction
-(`off its direction`: left over from earlier batches, changed after the backward pass). If `clip_grad_norm_` leaves a
-gradient of some norm, the update must use that one: a longer one, beyond the bound too, was not clipped, and a shorter
-one was clipped while it was scaled (`off what clipping left`, as a factor). Then a copy of the optimizer steps with the
-gradient that was used: the weights must move as it moves them, but for pruned ones, which stay zero. An update that a
-gradient scaler skips does not count.
+same weights, batch and dropout. If a step openly minimizes another loss, such as a distillation, the reference is the
+gradient of its own backward passes. The check reports four values:
 
-Sources of the bounds, over the sound variants of all experiments: healthy updates are as long as they should be to
-four digits (1.1), 0.001 off their direction in float16 and 1e-7 in float32 (0.1), and move the weights to the bit
-(0.01). Faults: left-over gradients are 0.68 off and more, unscaled float16 0.36, and a factor of a scaler is 65536.
-What clipping leaves is what an update uses to six digits; a fault makes it many times as long or as short (1.1).
+- `times the length`: a shorter gradient is correct, because the step may clip or divide it, or average it over
+  accumulated batches. A value above 1 is not: the gradient is summed, or still scaled.
+
+- `off its direction`: the gradient points elsewhere, because it contains earlier batches or was changed after the
+  backward pass.
+
+- `off what clipping left`: the factor between the gradient that `clip_grad_norm_` left and the gradient that the update
+  uses. A longer one that also exceeds the bound was not clipped; a shorter one was clipped while it was scaled.
+
+- `off the optimizer's move`: a copy of the optimizer steps with the same gradient, and the weights must move in the
+  same way. Pruned weights may stay zero.
+
+An update that a gradient scaler skips does not count.
 """
 
 import copy
@@ -42,16 +45,24 @@ from harness.checks.core.subject import (
     worst,
 )
 
+# figure                   | healthy  | broken  | bound             | source
+# times the length         | 1.000    | 65536   | LONGER 1.1        | a gradient that keeps the factor of a scaler
+# off its direction        | <= 0.001 | >= 0.68 | OFF_DIRECTION 0.1 | gradients of earlier batches
+#                          | 1e-7     | 0.36    |                   | float32; unscaled float16
+# off what clipping left   | 1.00000  |         | OFF_CLIP 1.1      | a fault makes it many times as long or short
+# off the optimizer's move | 0        |         | OFF_MOVE 0.01     | equal bits
+#
+# Over the sound variants of all experiments. The largest direction error of a healthy update, 0.001, is in float16.
 UPDATES = 6
 LONGER = 1.1
 OFF_CLIP = 1.1
 OFF_DIRECTION = 0.1
 OFF_MOVE = 0.01
-MOST_ACCUMULATED = 8  # batches for one update
+MOST_ACCUMULATED = 8  # an update may accumulate the gradients of this many batches
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the first updates of the run, and compare each with the one that the loss asks for."""
+    """Make the first updates of the run, and compare each with the update that the loss requires."""
     trial = subject.trial()
     rest_unheld(trial)
     lengths: list[float] = []
@@ -73,7 +84,7 @@ def measure(subject: Subject) -> Finding:
             squares = {id(p): _square(used[name]) for name, p in trial.model.named_parameters() if name in used}
             off_clip = [one.off(squares) for one in clippings]
             resting = [name for name in used if name.startswith(trial.experiment.frozen)]
-            for name in resting:  # no optimizer has to clear what it does not hold
+            for name in resting:  # no optimizer clears the gradients of parameters that it does not hold
                 del used[name]
             if not used:
                 continue
@@ -93,7 +104,8 @@ def measure(subject: Subject) -> Finding:
     longest, direction, clip, move = map(worst, (lengths, directions, clips, moves))
     return Finding(
         _outcome(longest, direction, clip, move),
-        f"{short(longest)} times the length, {short(direction)} off the direction, {short(move)} off the move",
+        f"gradient {short(longest)} times as long as expected, direction off by {short(direction)},"
+        f" move off by {short(move)}",
         {
             "times the length": longest,
             "off its direction": direction,
@@ -105,25 +117,25 @@ def measure(subject: Subject) -> Finding:
 
 @dataclass(frozen=True)
 class _Clipping:
-    """A call of `clip_grad_norm_`: its bound, the norm that it found, and the square of what it left by parameter."""
+    """A call of `clip_grad_norm_`: its bound, the norm that it found, and the squared norms that it left."""
 
     bound: float
     found: float
     left: dict[int, float]
 
     def off(self, used: dict[int, float]) -> float:
-        """Return by which factor the gradient of an update, squares by parameter, differs from what clipping left."""
+        """Return the factor between the gradient of an update, as squared norms, and the clipped gradient."""
         both = self.left.keys() & used.keys()
         norm, left = (math.sqrt(sum(squares[one] for one in both)) for squares in (used, self.left))
         if not norm:
             return 1.0
-        longer = norm / max(left, self.bound) if self.found else math.inf  # it found nothing to clip
+        longer = norm / max(left, self.bound) if self.found else math.inf  # nothing to clip yet
         return max(longer, left / norm if self.found > self.bound else 1.0, 1.0)
 
 
 @contextmanager
 def _clippings() -> Iterator[list[_Clipping]]:
-    """Collect the calls of `clip_grad_norm_`, under whatever name it was imported; of each parameter the last one."""
+    """Yield a list of the calls of `clip_grad_norm_`, under any imported name; it keeps the last call per parameter."""
     noted: list[_Clipping] = []
     clip = clip_grad._clip_grads_with_norm_
 
@@ -144,7 +156,7 @@ def _square(gradient: Tensor) -> float:
 
 
 def _unscaled_gradients(trial: Trial, fresh: Gradients) -> Gradients:
-    """Return what the backward passes of a step added, without the factor of a scaler."""
+    """Return the gradients that the backward passes of a step added, without the factor of a scaler."""
     scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
     return {name: gradient / scale for name, gradient in fresh.items()}
 
@@ -160,7 +172,7 @@ def _outcome(length: float, direction: float, clip: float, move: float) -> str:
 
 
 def _compare(used: Tensor, expected: Tensor) -> tuple[float, float]:
-    """Return how many times as long a gradient is as the expected one, along it, and how far it is off that line."""
+    """Return the length of a gradient along the expected one, over its length, and the share off this direction."""
     length, square = float(used.norm()), float(expected @ expected)
     if not length:
         return 0.0, 0.0
@@ -170,7 +182,7 @@ def _compare(used: Tensor, expected: Tensor) -> tuple[float, float]:
 
 @torch.no_grad()
 def _off_move(trial: Trial, model: nn.Module, optimizer: torch.optim.Optimizer, used: Gradients) -> float:
-    """Return how far the weights are from where a copy of the optimizer takes a copy of the network, in its moves."""
+    """Return the distance between the weights and the result of a copied optimizer, over the length of its move."""
     start = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     for name, parameter in model.named_parameters():
         parameter.grad = used[name].clone() if name in used else None
