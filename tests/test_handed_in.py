@@ -380,7 +380,7 @@ def times_of(tmp_path: Path, text: str, name: str = "times.csv") -> Path:
 
 def told(tmp_path: Path, text: str, people: Sequence[Sequence[str]] = (), zone: tzinfo | None = None) -> Times:
     path = times_of(tmp_path, text)
-    return Times(read_times(path, zone), path.name, people)
+    return Times(read_times(path, zone), path.name, people, exercise_ids())
 
 
 @pytest.mark.parametrize(
@@ -700,7 +700,7 @@ def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
     assert score_folder(folder, ScoreOptions(out=out, jobs=1, times=times)) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == (
-        "In all: 2 submissions (0 graded, 2 rejected, 0 not judged), 1 without a submission in it,"
+        "In all: 2 submissions (0 graded, 2 rejected, 0 not judged), 1 without a submission,"
         " ignored system files (2)."
     )
     ada = "lovelaceada_LATE_1_2_ada_huge_lr"
@@ -709,7 +709,7 @@ def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
     assert (arrival := rows[ada]) is not None and arrival.late and arrival.time_from == "times.csv"
     for name, words in {
         ada: "Canvas has it from lovelaceada. Handed in at 2026-03-02 12:30:00 UTC (times.csv). Canvas marks it",
-        "bob_huge_lr": "Nothing tells when it was handed in.",
+        "bob_huge_lr": "The time of submission is unknown.",
     }.items():
         assert words in (out / f"{file_stem(name)}.html").read_text()
     assert "2026-03-02 12:30 UTC, late" in (out / "index.html").read_text()
@@ -717,7 +717,7 @@ def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
 
 def test_every_page_says_whether_the_submission_counts(tmp_path: Path) -> None:
     rows = compare_rows(rows_of(tmp_path, {"ada_huge_lr.tar.gz": GOOD, "ada_huge_lr-2.tar.gz": GOOD}))
-    words = {row.submission: arrival_words(row).partition("Nothing tells when it was handed in. ")[2] for row in rows}
+    words = {row.submission: arrival_words(row).partition("The time of submission is unknown. ")[2] for row in rows}
     assert words["ada_huge_lr"] == "It counts."
     assert words["ada_huge_lr-2"].startswith("It does not count: ") and words["ada_huge_lr-2"].endswith(
         "ada_huge_lr counts."

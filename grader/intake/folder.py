@@ -30,14 +30,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
-import yaml
-
 from grader.intake.archive import REMEDY, Rejected, open_regular, read_tarball
 from grader.intake.submission import escape_name
 from grader.intake.times import Times
 from grader.intake.zip_archive import read_zip
 from harness.errors import UserError, printable
 from harness.files import stored_gzip
+from harness.formats.plain_yaml import walk_scalars
 from harness.submission.archive import SUFFIX
 from harness.submission.limits import MIB
 
@@ -435,7 +434,7 @@ def _gradescope(entries: Sequence[_File], downloads: Set[str]) -> tuple[Mapping[
         try:
             with entry.open() as file:
                 facts = _facts(file.read(_METADATA_BYTES))
-        except (Rejected, yaml.YAMLError, ValueError):
+        except (Rejected, ValueError):
             continue
         listings.add(entry.path)
         for item, (people, moment) in facts.items():
@@ -449,32 +448,14 @@ _Owners = dict[int, dict[str, str]]
 
 
 def _facts(data: bytes) -> Mapping[str, tuple[_Owners, datetime | None]]:
-    """Return submitters and time by submission.
-
-    From the events of the parser: building objects would follow aliases and nesting as deep as a file has them.
-    """
+    """Return submitters and time by submission. Raises `ValueError` for what is not YAML."""
     fields = {":name": "name", ":sid": "id", ":email": "email"}
     people: dict[str, _Owners] = {}
     moments: dict[str, datetime] = {}
-    place: list[str | int | None] = []  # the key or index in each open collection; None: a key comes next
-    for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-        value = getattr(event, "value", "")
-        if isinstance(event, yaml.CollectionStartEvent):
-            place.append(None if isinstance(event, yaml.MappingStartEvent) else 0)
-            continue
-        if isinstance(event, yaml.CollectionEndEvent):
-            place.pop()
-        elif not isinstance(event, (yaml.ScalarEvent, yaml.AliasEvent)):
-            continue
-        elif place and place[-1] is None:
-            place[-1] = value
-            continue
-        else:
-            match place:
-                case [str(item), ":submitters", int(number), str(field)] if field in fields:
-                    people.setdefault(item, {}).setdefault(number, {})[fields[field]] = value
-                case [str(item), ":created_at"] if found := _TIME.fullmatch(value):
-                    moments[item] = datetime.fromisoformat(f"{found[1]}T{found[2]}{found[3] or 'Z'}").astimezone(UTC)
-        if place:
-            place[-1] = place[-1] + 1 if isinstance(place[-1], int) else None
+    for path, value in walk_scalars(data):
+        match path:
+            case [str(item), ":submitters", int(number), str(field)] if field in fields:
+                people.setdefault(item, {}).setdefault(number, {})[fields[field]] = value
+            case [str(item), ":created_at"] if found := _TIME.fullmatch(value):
+                moments[item] = datetime.fromisoformat(f"{found[1]}T{found[2]}{found[3] or 'Z'}").astimezone(UTC)
     return {item: (people.get(item, {}), moments.get(item)) for item in sorted({*people, *moments})}

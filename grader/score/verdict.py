@@ -1,16 +1,16 @@
-"""The records of `scores.json`, and of what a page shows beside a score. Every report is a view.
+"""The records of `scores.json`, and the attachments that a page shows with a score. Every report is a view of them.
 
-What `rubric.toml` holds is here too: the weights of the checks, and the gates.
+This module also reads `rubric.toml`: the points of the rubric items, and the gates.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import ijson
 from pydantic import (
     ConfigDict,
     Field,
@@ -21,6 +21,7 @@ from pydantic import (
     WrapValidator,
 )
 from pydantic.dataclasses import dataclass
+from pydantic_core import to_json
 
 from grader.intake.folder import Arrival
 from grader.replay.replay import JsonNumber
@@ -32,13 +33,13 @@ from harness.submission.check_run import ItemOutcome
 SCORES = "scores.json"
 RowStatus = Literal["graded", "rejected", "not judged", "missing", "excused", "not drawn"]
 ABSENT: tuple[RowStatus, ...] = ("missing", "excused", "not drawn")  # nothing was handed in
-UNCOUNTED: tuple[RowStatus, ...] = ("excused", "not drawn")  # and that costs nothing
-ShownRow = tuple[str, str, float]  # a check to judge: its id, its title, its points
-# A written exercise has criteria of its own, in its `rubric.toml`.
+UNCOUNTED: tuple[RowStatus, ...] = ("excused", "not drawn")  # nothing was handed in, and no points are lost
+ShownRow = tuple[str, str, float]  # a rubric item to judge: its id, its title, its points
+# A written exercise defines its own criteria in its `rubric.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
-_UNTIMED = "Nothing tells when it was handed in, and lateness costs points."
-BY_RULE = " (The grader: "  # in the reason of a decided total, before what the rules say
+_UNTIMED = "The time of submission is unknown, and lateness costs points."
+BY_RULE = " (The grader: "  # in the reason of a decided total, before the reason that the rules gave
 DEFAULT_RUBRIC = Path(__file__).resolve().parent / "rubric.toml"
 _NO_OTHERS = ConfigDict(extra="forbid")
 _Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
@@ -47,7 +48,7 @@ _Most = _Points | Literal[False]
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class RuleVerdict:
-    """The rule's verdict on a check that the instructor has overridden."""
+    """The verdict that the rules gave on an item, before the instructor changed it."""
 
     outcome: ItemOutcome
     points: float | None
@@ -56,11 +57,12 @@ class RuleVerdict:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class RubricItem:
-    """One row of the rubric, judged.
+    """One item of the rubric, with its verdict.
 
-    `passed` has all its points, `failed` fewer (perhaps some), `could not judge` none yet: None, never 0.
-    `reason` says why, with the facts that decided it; `remedy` says how to earn the missing points, or "". Both are
-    plain text.
+    outcome: `passed` has all points, `failed` has fewer (perhaps some). `could not judge` has no points yet: None,
+    never 0.
+    reason: why, with the facts that decided it, as plain text.
+    remedy: how to earn the missing points, as plain text, or "".
     """
 
     id: str
@@ -70,13 +72,13 @@ class RubricItem:
     max: float
     reason: str
     remedy: str = ""
-    rule: RuleVerdict | None = None  # set if the instructor has overridden it
-    comment: str = ""  # the instructor's
+    rule: RuleVerdict | None = None  # set if the instructor has changed the verdict
+    comment: str = ""  # by the instructor
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class CriterionScore:
-    """The checks of one criterion; `points` is None as long as one of them is open."""
+    """The items of one criterion. `points` is their sum, or None while one of them is open."""
 
     points: float | None
     max: float
@@ -87,13 +89,13 @@ Criteria = Mapping[Criterion, CriterionScore]
 
 
 def _check_if_read(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Check criteria that come from JSON. Those that the grader made have their type, and may wait on the disk."""
+    """Validate criteria read from JSON. Those that the grader made are valid, and may still be on the disk."""
     return check(value) if info.mode == "json" else value
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Flag:
-    """Something that an instructor should look at; it costs no points by itself."""
+    """A note that asks the instructor to look at something. It never changes points."""
 
     id: str
     message: str
@@ -101,9 +103,9 @@ class Flag:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A gate that bounds a total by `most` until one of some checks is earned.
+    """A gate that limits the total to `most` unless the submission earns one of the items in `opens`.
 
-    opens: the share of a check's points that opens it, by the check's address. `why` is a sentence for the student.
+    opens: the share of an item's points that opens the gate, by `criterion.id`. why: a sentence for the student.
     """
 
     id: str
@@ -112,7 +114,7 @@ class Gate:
     why: str
 
     def holds(self, criteria: Criteria) -> bool:
-        """Return whether none of these checks is earned."""
+        """Return whether the gate limits the total, because no item in `opens` is earned."""
         checks = {f"{name}.{check.id}": check for name, score in criteria.items() for check in score.checks}
         return not any(_is_earned(checks[name], share) for name, share in self.opens.items() if name in checks)
 
@@ -123,7 +125,7 @@ def _is_earned(check: RubricItem, share: float) -> bool:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class RuleTotal:
-    """What the rules say of a submission whose total the instructor has decided.
+    """The total that the rules gave a submission, before the instructor decided it.
 
     added: the points that the decision adds; None if it sets the total.
     """
@@ -136,7 +138,7 @@ class RuleTotal:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Lateness:
-    """How many days late a submission is, a begun day as a whole one, and how many points that has cost."""
+    """How many days late a submission is (a day that has begun counts whole), and the points deducted for that."""
 
     days: int
     cost: float
@@ -146,14 +148,17 @@ class Lateness:
 class SubmissionScore:
     """One row of `scores.json`.
 
-    `graded` has a total. `rejected` is an unusable archive: total 0, no criteria. `not judged` waits for the
-    instructor: no total, and the checks that could be judged. `reason` says why a submission was rejected or not
-    judged, or which limit lowers its total. `missing` and `excused` stand for what nobody handed in; an excused one
-    counts nowhere. `student` and `recipe` come from the manifest if it can be read, else from the file's name.
-    `arrival` says how it came in; None if that is unknown. `not_counting` says why it has no place in the gradebook, or
-    is "". `copy_of` names the submission of a group that this row repeats for another member, or is "". `limits` bound
-    its total. `late` is set if its total is lower for that. `untimed`: nothing tells when it was handed in, and
-    lateness would cost points, so it waits.
+    status: `graded` has a total. `rejected` is an unusable archive: total 0, no criteria. `not judged` waits for the
+        instructor: no total, and only the items that could be judged. `missing` and `excused`: nothing was handed in;
+        an excused row counts nowhere.
+    reason: why a submission was rejected or not judged, or which limit lowers its total.
+    student, recipe: from the manifest if it can be read, else from the file name.
+    arrival: how the submission came in; None if unknown.
+    not_counting: why the row is left out of the gradebook, or "".
+    copy_of: the submission of a group that this row repeats for another member, or "".
+    limits: the gates that may limit the total.
+    late: set if lateness lowers the total.
+    untimed: the time of submission is unknown and lateness costs points, so the row waits for the instructor.
     """
 
     submission: str
@@ -175,7 +180,7 @@ class SubmissionScore:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the instructor has decided anything about its points."""
+        """Whether the instructor has changed any of its points."""
         checks = (check for criterion in self.criteria.values() for check in criterion.checks)
         return self.rule is not None or any(check.rule for check in checks)
 
@@ -186,7 +191,7 @@ class SubmissionScore:
 
     @property
     def limit(self) -> Gate | None:
-        """The limit that lowers its total, or None."""
+        """The gate that lowers the total, or None."""
         total = total_of(self.criteria) if self.criteria else None
         if total is None:
             return None
@@ -195,27 +200,27 @@ class SubmissionScore:
 
     @property
     def withheld(self) -> float:
-        """The points of its checks that the limit keeps back."""
+        """The points that the gate removes from the total."""
         return round((total_of(self.criteria) or 0.0) - self.limit.most, 2) if self.limit else 0.0
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Decided:
-    """One entry of the decisions' file, and what became of it. For the instructor: no student's page shows it."""
+    """One entry of the decisions file, and whether it applies. Only the instructor sees it."""
 
     submission: str
-    about: str  # a check by its address, "the total" or "the student"
+    about: str  # an item as `criterion.id`, "the total" or "the student"
     says: str
     comment: str
     who: str
     when: str
     state: Literal["holds", "replaced", "withdrawn", "not applied"]
-    why: str = ""  # it is not applied
+    why: str = ""  # the reason why it is not applied
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Change:
-    """A submission whose total is another one than in the scores before, and why."""
+    """A submission whose total differs from the previous scores, and why."""
 
     submission: str
     before: str
@@ -225,11 +230,14 @@ class Change:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The whole of `scores.json`, sorted by submission.
+    """The content of `scores.json`, sorted by submission.
 
-    course, assignment: the ids of both, or "" without a course. decisions: the history, in the order of its file.
-    changes: what differs from the scores that these replaced. upgrade: in words, how suite or rubric differ from
-    then. schedule: the dates of the assignment; None without a course. pools: cases of which each student has one.
+    course, assignment: their ids, or "" without a course.
+    decisions: the history of decisions, in the order of their file.
+    changes: the totals that differ from the previous scores.
+    upgrade: how the suite or the rubric has changed since the previous scores, in words.
+    schedule: the dates of the assignment; None without a course.
+    pools: groups of cases; each student has one case of each group.
     """
 
     format_version: Literal[1] = 1
@@ -245,32 +253,31 @@ class Scores:
 
     @property
     def zone(self) -> tzinfo:
-        """The time zone of what pages show."""
+        """The time zone for dates on pages."""
         return self.schedule.zone if self.schedule else UTC
 
 
 _SCORES, _ROW = TypeAdapter(Scores), TypeAdapter(SubmissionScore)
 _NO_ROWS = b'"submissions": []'
-_ROWS = b' "submissions": [\n'  # the line before the rows
 
 
 def full(id: str, title: str, maximum: float, reason: str) -> RubricItem:
-    """Return a check with all its points."""
+    """Return an item with all its points."""
     return RubricItem(id=id, title=title, outcome="passed", points=maximum, max=maximum, reason=reason)
 
 
 def lost(id: str, title: str, maximum: float, reason: str, remedy: str, *, points: float = 0.0) -> RubricItem:
-    """Return a check with `points`, fewer than all."""
+    """Return an item with `points`, fewer than its maximum."""
     return RubricItem(id=id, title=title, outcome="failed", points=points, max=maximum, reason=reason, remedy=remedy)
 
 
 def open_check(id: str, title: str, maximum: float, reason: str) -> RubricItem:
-    """Return a check that the instructor has to decide."""
+    """Return an item that the instructor has to decide."""
     return RubricItem(id=id, title=title, outcome="could not judge", points=None, max=maximum, reason=reason)
 
 
 def criterion_score(checks: tuple[RubricItem, ...]) -> CriterionScore:
-    """Add up the checks of a criterion."""
+    """Return the score of a criterion: the sum of its items."""
     points = _sum(check.points for check in checks)
     return CriterionScore(points=points, max=sum(check.max for check in checks), checks=checks)
 
@@ -283,7 +290,7 @@ def total_of(criteria: Criteria) -> float | None:
 
 
 def criteria_in(rows: Iterable[SubmissionScore]) -> tuple[Criterion, ...]:
-    """Return every criterion of these rows, those of `CRITERIA` first; without any criterion, `CRITERIA`."""
+    """Return every criterion of these rows, `CRITERIA` first. If no row has a criterion, return `CRITERIA`."""
     found = dict.fromkeys(name for row in sorted(rows, key=lambda row: row.recipe) for name in row.criteria)
     others = tuple(name for name in found if name not in CRITERIA)
     return (*CRITERIA, *others) if found.keys() & set(CRITERIA) or not found else others
@@ -300,11 +307,11 @@ def _sum(points: Iterable[float | None]) -> float | None:
 
 def _waiting_reason(criteria: Criteria) -> str:
     open_checks = [check.title for score in criteria.values() for check in score.checks if check.points is None]
-    return f"It waits for the instructor: {'; '.join(open_checks)}."
+    return f"The instructor has to decide: {'; '.join(open_checks)}."
 
 
 def with_criteria(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
-    """Return the row with these criteria and their sum, or the limit of that: graded if none is open."""
+    """Return the row with these criteria and their total, which a gate may limit. It is graded if no item is open."""
     total = total_of(criteria)
     if total is None:
         return replace(row, criteria=criteria, status="not judged", total=None, reason=_waiting_reason(criteria))
@@ -313,14 +320,14 @@ def with_criteria(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
         reason = f"The total is {row.limit.most:g}, not {total:g}. {row.limit.why}"
         row = replace(row, total=row.limit.most, reason=reason)
     if row.untimed and row.total:
-        reason = f"{_UNTIMED} If it was in time, it has {row.total:g} of 100. {row.reason}".strip()
+        reason = f"{_UNTIMED} If it was on time, it has {row.total:g} of 100. {row.reason}".strip()
         return replace(row, status="not judged", total=None, reason=reason)
     return row
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One figure that decided about the fix: a check's outcome, a symptom, or the trusted evaluator's."""
+    """One measurement that decides about the fix: a check's outcome, a symptom, or a metric by the evaluator."""
 
     name: str
     value: JsonNumber | str
@@ -330,7 +337,7 @@ class Measurement:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class AnswerTable:
-    """A table of what was found in an answer that is one file: a caption, headings, and rows of as many cells."""
+    """A table of findings about an answer that is one file. Every row has as many cells as there are columns."""
 
     caption: str
     columns: tuple[str, ...]
@@ -339,7 +346,7 @@ class AnswerTable:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question to ask a student in person, and what a good answer holds. For the instructor alone."""
+    """A question to ask a student in person, and the content of a good answer. Only the instructor sees it."""
 
     asks: str
     answer: str
@@ -347,10 +354,10 @@ class Question:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Attachments:
-    """Everything the page of one submission shows beside its score. All text is the student's own: untrusted.
+    """Everything that the page of one submission shows in addition to its score. The student's texts are untrusted.
 
-    answer_file: the name of the file if the answer is one file; then `fixed_source` is its text, and `findings` are
-    the tables about it.
+    answer_file: the file name, if the answer is one file. Then `fixed_source` is its text, and `findings` are the
+    tables about it.
     """
 
     submission: str
@@ -360,77 +367,80 @@ class Attachments:
     answer_file: str = ""
     findings: tuple[AnswerTable, ...] = ()
     measurements: tuple[Measurement, ...] = ()
-    symptom: str = ""  # what the broken run shows, in the recipe's words
+    symptom: str = ""  # the symptoms of the broken run, in the recipe's words
     questions: tuple[Question, ...] = ()  # to ask in person
 
 
 def scores_json(scores: Scores) -> Iterator[bytes]:
-    """Yield the content of `scores.json` in parts: strict JSON, one key a line, in UTF-8."""
+    """Yield the content of `scores.json` in parts: strict JSON in UTF-8, one key per line."""
     start, end = _SCORES.dump_json(replace(scores, submissions=()), indent=1).split(_NO_ROWS)
     yield start + _NO_ROWS[:-1]
     for place, row in enumerate(scores.submissions):
-        whole = replace(row, criteria={**row.criteria})  # they may wait on the disk
+        whole = replace(row, criteria={**row.criteria})  # they may still be on the disk
         lines = _ROW.dump_json(whole, indent=1).replace(b"\n", b"\n  ")
         yield (b",\n  " if place else b"\n  ") + lines
     yield (b"\n ]" if scores.submissions else b"]") + end + b"\n"
 
 
 def head_before(out: Path) -> Scores | None:
-    """Return the scores in a folder of reports without their rows, or None if it holds no scores.
+    """Return the scores in a folder of reports without their rows, or None if it contains no scores.
 
     Raises `UserError` if they cannot be read.
     """
     with _explain_bad_scores(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
-        head = b"".join(takewhile(lambda line: line != _ROWS, file))
-        return _SCORES.validate_json(head + b" " + _NO_ROWS + b"}") if head.strip(b"\0") else None
+        if not file.read(1).strip(b"\0"):  # a power cut leaves a file empty, or full of zeros
+            return None
+        file.seek(0)
+        head = ijson.ObjectBuilder()
+        for prefix, event, value in ijson.parse(file, use_float=True):
+            if not prefix.startswith("submissions.item"):
+                head.event(event, value)
+        return _SCORES.validate_json(to_json(head.value))
     return None
 
 
 def read_rows_before(out: Path) -> Iterator[SubmissionScore]:
-    """Yield the rows of the scores in a folder of reports, one in memory at a time; none without scores.
+    """Yield the rows of the scores in a folder of reports, one in memory at a time; nothing without scores.
 
-    It reads what `scores_json` writes. Raises `UserError` if they cannot be read.
+    Raises `UserError` if they cannot be read.
     """
     with _explain_bad_scores(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
-        lines = dropwhile(lambda line: line != _ROWS, file)
-        row = b""
-        for line in takewhile(lambda line: line != b" ],\n", islice(lines, 1, None)):
-            row += line
-            if line.startswith(b"  }"):
-                yield _ROW.validate_json(row.rstrip(b",\n"))
-                row = b""
+        for row in ijson.items(file, "submissions.item", use_float=True):
+            yield _ROW.validate_json(to_json(row))
 
 
 def read_scores(out: Path) -> Scores:
-    """Return the scores in a folder of reports. Raises `UserError` if it holds none that can be read."""
+    """Return the scores in a folder of reports. Raises `UserError` if there are no scores, or they cannot be read."""
     path = out / SCORES
     try:
         with _explain_bad_scores(out):
             return _SCORES.validate_json(path.read_bytes())
     except FileNotFoundError:
         below = ", ".join(str(one.parent) for one in sorted(out.glob(f"*/{SCORES}")))
-        named = f"name one of {below}" if below else "name the folder that grader score wrote"
+        named = f"give one of {below}" if below else "give the folder that grader score wrote"
         raise UserError(f"There is no {path}: {named}.") from None
 
 
 @contextmanager
 def _explain_bad_scores(out: Path) -> Iterator[None]:
-    """Raise `UserError` for scores that have another form."""
+    """Raise `UserError` in place of a validation error in the block."""
     try:
         yield
-    except ValidationError:
+    except (ValidationError, ijson.JSONError):
         raise UserError(
-            f"{out / SCORES} holds scores that this version of the suite cannot read: use the version that wrote them,"
-            " or move the folder away and score the class again."
+            f"This version of the suite cannot read {out / SCORES}: use the version that wrote it, or move the folder"
+            " away and score the class again."
         ) from None
 
 
 class Gates(StrictModel):
-    """What a submission loses that shows no insight; False switches a gate off. `grader.score.gates` applies them.
+    """The gates, which `grader.score.gates` applies. False switches a gate off.
 
-    fixed_run: the points of the fixed run, if the edit fixes nothing. wrong_cause: those of the other facts of the
-    diagnosis, if the cause is wrong. The others are the largest totals: without the right cause and without a right
-    fix; of a healthy case that is called broken; of one that is called healthy without proof.
+    fixed_run: if the edit fixes nothing, the fixed run earns nothing.
+    wrong_cause: if the cause is wrong, the other facts of the diagnosis earn nothing.
+    no_insight: the largest total if neither the cause nor the fix is correct.
+    healthy_blamed: the largest total if nothing is broken, but the diagnosis names a cause.
+    healthy_unproved: the largest total if the diagnosis says healthy without proof.
     """
 
     fixed_run: bool = True
@@ -441,7 +451,7 @@ class Gates(StrictModel):
 
 
 class Weights(dict[Criterion, Mapping[str, float]]):
-    """The points of every check, by criterion, and the gates."""
+    """The points of every rubric item, by criterion, and the gates."""
 
     def __init__(self, points: Mapping[Criterion, Mapping[str, float]], gates: Gates) -> None:
         super().__init__(points)
@@ -449,7 +459,7 @@ class Weights(dict[Criterion, Mapping[str, float]]):
 
 
 class _Rubric(StrictModel):
-    """A table of points by check for each criterion, and one of gates."""
+    """The file `rubric.toml`: for each criterion a table of points by item, and a table of gates."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -459,21 +469,21 @@ class _Rubric(StrictModel):
 
 
 def load_weights(path: Path = DEFAULT_RUBRIC) -> Weights:
-    """Return the points of every check, and the gates. Raises `UserError` that names what is wrong, and where."""
+    """Return the points of every rubric item, and the gates. Raises `UserError` that names the wrong line."""
     weights = read_weights(path)
     ours, theirs = (
         {f"{criterion}.{name}": None for criterion, checks in table.items() for name in checks}
         for table in (read_weights(DEFAULT_RUBRIC), weights)
     )
     for name in theirs.keys() - ours.keys():
-        raise UserError(f"{path}: there is no check {name}: remove that line. There are {', '.join(ours)}.")
+        raise UserError(f"{path}: {name} is not an item: remove that line. The items are {', '.join(ours)}.")
     for name in ours.keys() - theirs.keys():
-        raise UserError(f"{path}: {name} is missing: give it points, 0 to leave it out.")
+        raise UserError(f"{path}: {name} is missing: add it with its points, or with 0 to leave it out.")
     return weights
 
 
 def read_weights(path: Path) -> Weights:
-    """Return the points of every check in a file, and its gates. Raises `UserError` as `load_weights` does."""
+    """Return the points of every item in a rubric file, and its gates. Raises `UserError` if they do not add to 100."""
     rubric = read_record(path, _Rubric)
     weights = Weights(rubric.__pydantic_extra__, rubric.gates)
     total = sum(sum(checks.values()) for checks in weights.values())
@@ -483,7 +493,7 @@ def read_weights(path: Path) -> Weights:
 
 
 def scale_check(check: RubricItem, maximum: float) -> RubricItem:
-    """Return the check scaled to another maximum."""
+    """Return the item with its points scaled to another maximum."""
     if check.max == maximum:
         return check
     points = None if check.points is None else round(check.points * maximum / check.max, 2)
