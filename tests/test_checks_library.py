@@ -154,7 +154,7 @@ def test_a_check_leaves_everything_as_it_was(name: str) -> None:
         try:
             assert_sound(subject, name)
         except UserError as error:
-            assert "cannot be made" in str(error)
+            assert "cannot run" in str(error)
     assert_equal(everything(model, optimizer), before)
     assert torch.equal(own.get_state(), order)
 
@@ -245,7 +245,7 @@ def test_what_is_not_given_is_left_out_with_a_word() -> None:
     assert "repeat" in found and not {"data", "modes"} & set(found)
     with pytest.warns(NotChecked, match=r"^Not checked: modes \(give evaluate=\.\.\.\)\.$"):
         assert_sound(training(evaluate=None))
-    with pytest.raises(UserError, match=r"the check modes cannot be made: give evaluate=\.\.\.\."):
+    with pytest.raises(UserError, match=r"the check modes cannot run: give evaluate=\.\.\.\."):
         assert_sound(training(evaluate=None), "modes")
     with pytest.raises(UserError, match="There is no check 'overfitt'"):
         assert_sound(training(), "overfitt")
@@ -293,23 +293,23 @@ class Variable:
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "iterator": (
         lambda: iter(loader()),
-        r"train_batches is an iterator, and reading it would use up your batches: give",
+        r"train_batches is an iterator, and reading it would use up your batches\. Pass",
     ),
     "dict": (
         lambda: DataLoader(Dicts(), batch_size=4),
-        r"a batch of train_batches is a dict with 'pixels', 'label': give pairs of tensors, for example"
+        r"a batch of train_batches is a dict with 'pixels', 'label'\. Pass pairs of tensors, for example"
         r" \[\(batch\['pixels'\], batch\['label'\]\) for batch in itertools\.islice\(loader, 32\)\]",
     ),
     "triple": (
         lambda: [(*examples(), 3)],
-        r"two tensors with one row an example, but is \(a tensor of shape \(320, 12\)",
+        r"two tensors with one row per example, but is \(a tensor of shape \(320, 12\)",
     ),
     "arrays": (lambda: [(np.zeros((4, 2)), np.zeros(4))], r"but is \(a ndarray, a ndarray\)"),
     "data set": (lambda: TensorDataset(*examples()), r"but is \(a tensor of shape \(12,\), a tensor of shape \(\)\)"),
     "tensor": (lambda: torch.zeros(3, 4), r"but is a tensor of shape \(4,\)"),
     "number": (lambda: 3, r"train_batches must be a loader or one batch \(inputs, targets\), not a int"),
     "nothing": (list, r"train_batches has no batch"),
-    "shapes": (Variable, r"batches have rows of different shapes .* give one batch, or pad all rows alike"),
+    "shapes": (Variable, r"batches have rows of different shapes .* Pass one batch, or pad all rows to one shape"),
 }
 
 

@@ -1,10 +1,10 @@
-"""One property of sound training a module: what it measures, how to read it, and what it can find.
+"""Checks: each module measures one property of sound training and returns a finding.
 
-A check `x` is `x.py`, whose docstring is its documentation and whose `measure(subject)` returns a `Finding`, and
-`x.toml`, which holds its question and the closed set of its outcomes. To add a check, add these two files: nothing else
-lists them. What checks share lies in `core/`.
+A check `x` consists of two files. In `x.py`, the docstring is the documentation, and `measure(subject)` returns a
+`Finding`. `x.toml` contains the question and all possible outcomes. To add a check, add these two files; there is no
+list to edit. `core/` contains the code that checks share.
 
-In a test of your own project, `assert_sound(Training(model, optimizer, loss_fn, loader))` makes them of your training.
+In a test of your own project, call `assert_sound(Training(model, optimizer, loss_fn, loader))`.
 """
 
 import importlib
@@ -32,12 +32,12 @@ __all__ = [
     "mechanism_checks",
     "run_checks",
 ]
-# Torch takes a second or two to import, and the child is a program of its own, which nothing may import before it runs.
+# Import these names late: torch takes a second or two, and the child module runs as a program, unimported until then.
 _WHEN_ASKED = {"NotChecked": "assertion", "assert_sound": "assertion", "Training": "training", "run_checks": "child"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import some names when they are asked for."""
+    """Import a name of `_WHEN_ASKED` when it is first used, and return it."""
     if name not in _WHEN_ASKED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"harness.checks.core.{_WHEN_ASKED[name]}"), name)

@@ -1,1 +1,1 @@
-"""What checks are made of: the experiment they measure, what they report, and the process they run in."""
+"""Code that checks share: the subject that they measure, the findings that they report, and their process."""

@@ -1,4 +1,4 @@
-"""Asserts in a test of your own that a training is sound: the message of a failure holds the figures."""
+"""Assert in your own test that a training is sound; the message of a failure contains the measured values."""
 
 import warnings
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ _MOST_ROWS = 12
 
 
 class NotChecked(UserWarning):
-    """Some checks could not be made of a training; the warning says which, and why."""
+    """Some checks could not run on a training; the warning says which, and why."""
 
 
 def assert_sound(training: Training, *names: str) -> dict[str, Finding]:
-    """Make checks of a training, by default all that apply, and return what each found.
+    """Run checks on a training, by default all that apply, and return the finding of each.
 
-    Raises `AssertionError` if a check finds something wrong: its message shows the figures that decided, the fault
-    itself before its consequences. Raises `UserError` for a mistake in your code, for an unknown check, and for a check
-    that is named and cannot be made.
+    Raises `AssertionError` if a check finds something wrong. Its message shows the values that decided; likely causes
+    come before consequences. Raises `UserError` for a mistake in your code, for an unknown check, and for a check that
+    you name but that cannot run.
 
-    Without names, it warns with `NotChecked` of the checks that cannot be made. Those that measure how an experiment
-    file loads its data do not apply.
+    Without names, checks that cannot run are left out with the warning `NotChecked`. Checks of how an experiment file
+    loads its data do not apply and are left out without a warning.
     """
     __tracebackhide__ = True  # pytest shows the line of your test
     checks = [load_check(name.replace("-", "_")) for name in names or check_names()]
@@ -40,7 +40,7 @@ def assert_sound(training: Training, *names: str) -> dict[str, Finding]:
                 continue
             reason = str(error) if isinstance(error, NotGiven) else f"{type(error).__name__}: {error}"
             if names:
-                raise UserError(f"{training.path}: the check {check.name} cannot be made: {reason}.") from error
+                raise UserError(f"{training.path}: the check {check.name} cannot run: {reason}.") from error
             left_out.append(f"{check.name} ({reason.strip().splitlines()[0]})")
     words = f"Not checked: {'; '.join(left_out)}."
     unsound = {check: finding for check, finding in found.items() if not check.outcome(finding.outcome).sound}
@@ -48,14 +48,14 @@ def assert_sound(training: Training, *names: str) -> dict[str, Finding]:
         lines = [*_message(unsound, len(found)), *([words] if left_out else [])]
         raise AssertionError("\n".join(lines))
     if not found:
-        raise UserError(f"{training.path}: no check can be made of this training. {words}")
+        raise UserError(f"{training.path}: no check can run on this training. {words}")
     if left_out:
         warnings.warn(words, NotChecked, stacklevel=2)
     return {check.name: finding for check, finding in found.items()}
 
 
 def _message(unsound: dict[Check, Finding], made: int) -> Iterator[str]:
-    """Yield the lines of a failure: the fault itself before consequences, the first with its tables."""
+    """Yield the lines of a failure: likely causes before consequences; the first check also shows its tables."""
     told = sorted(unsound, key=lambda check: not check.outcome(unsound[check].outcome).mechanism)
     yield f"{len(told)} of {made} checks found something wrong: {', '.join(check.name for check in told)}."
     for check in told:

@@ -1,4 +1,4 @@
-"""Reads batches from loaders of any project, and leaves every generator of random numbers as it was."""
+"""Read batches from loaders of any project without changing the state of any random generator."""
 
 import functools
 import itertools
@@ -18,12 +18,12 @@ Batch = tuple[Tensor, Tensor]
 
 
 def read_batches(source: Any, name: str, most: int) -> list[Batch]:
-    """Return the batches of a loader, at most so many, or the one batch given."""
+    """Return at most `most` batches of a loader, or the one batch if `source` is a batch."""
     if _is_batch(source):
         found = [source]
     elif isinstance(source, Iterator):
         raise UserError(
-            f"Training: {name} is an iterator, and reading it would use up your batches: give the loader that makes it,"
+            f"Training: {name} is an iterator, and reading it would use up your batches. Pass the loader that makes it,"
             " or a list of batches."
         )
     elif not isinstance(source, Iterable) and not hasattr(source, "__getitem__"):
@@ -36,19 +36,19 @@ def read_batches(source: Any, name: str, most: int) -> list[Batch]:
         if isinstance(batch, dict):
             keys = [*map(repr, batch), "'targets'"]
             raise UserError(
-                f"Training: a batch of {name} is a dict with {', '.join(keys[:-1])}: give pairs of tensors, for example"
+                f"Training: a batch of {name} is a dict with {', '.join(keys[:-1])}. Pass pairs of tensors, for example"
                 f" [(batch[{keys[0]}], batch[{keys[1]}]) for batch in itertools.islice(loader, {most})]."
             )
         if not _is_batch(batch):
             raise UserError(
-                f"Training: a batch of {name} must be (inputs, targets), two tensors with one row an example, but is"
+                f"Training: a batch of {name} must be (inputs, targets), two tensors with one row per example, but is"
                 f" {_kind(batch)}."
             )
     return [(inputs.detach(), targets.detach()) for inputs, targets in found]
 
 
 def _is_batch(value: Any) -> bool:
-    """Return whether a value is a pair of tensors with equally many rows, and at least one."""
+    """Return whether a value is a pair of tensors with the same number of rows, at least one."""
     if not (isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(one, Tensor) for one in value)):
         return False
     inputs, targets = value
@@ -64,19 +64,19 @@ def _kind(value: object) -> str:
 
 
 def join_batches(batches: list[Batch]) -> Batch:
-    """Return the batches as one."""
+    """Return all batches as one batch. Raises `UserError` if their rows have different shapes."""
     try:
         inputs, targets = (torch.cat(parts) for parts in zip(*batches, strict=True))
     except RuntimeError as error:
         raise UserError(
-            f"Training: batches have rows of different shapes ({error}): give one batch, or pad all rows alike."
+            f"Training: batches have rows of different shapes ({error}). Pass one batch, or pad all rows to one shape."
         ) from None
     return inputs, targets
 
 
 @contextmanager
 def chance_kept(*sources: object) -> Iterator[None]:
-    """Put back the state of Python's, NumPy's and torch's generators, and of those that the sources hold."""
+    """Restore the random state of Python, NumPy, torch, and all generators in the sources when the block ends."""
     own = list(inside(sources, torch.Generator, np.random.Generator, np.random.RandomState, random.Random))
     states = [_generator_state(one) for one in own]
     python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()
@@ -91,7 +91,7 @@ def chance_kept(*sources: object) -> Iterator[None]:
 
 
 def _generator_state(generator: Any, state: Any = None) -> Any:
-    """Return the state of a generator of any library; with a state, put it back."""
+    """Return the state of a generator of any library; if `state` is given, restore it."""
     if isinstance(generator, np.random.Generator):
         bits = generator.bit_generator
         if state is not None:
@@ -102,7 +102,7 @@ def _generator_state(generator: Any, state: Any = None) -> Any:
 
 
 def inside(roots: Iterable[object], *kinds: type, depth: int = 6) -> Iterator[Any]:
-    """Yield the objects of these kinds that the roots hold in attributes, lists, tuples and dicts, each once."""
+    """Yield each object of these types once: the roots, and objects in their attributes, lists, tuples and dicts."""
     seen: set[int] = set()
     level = list(roots)
     for _ in range(depth):

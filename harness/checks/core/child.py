@@ -1,4 +1,4 @@
-"""Make checks in a process of their own: it gets one job on standard input, and answers on a pipe."""
+"""Run checks in a separate process: it reads one job from standard input and answers on a pipe."""
 
 import json
 import sys
@@ -20,9 +20,9 @@ def start(
     *,
     bar: bool = False,
 ) -> list[dict[str, Finding]]:
-    """Make checks of each source under its settings, in one process; return the findings. Raises as `launch_child`.
+    """Run checks on each source with its settings in one process; return the findings. Raises as `launch_child`.
 
-    All settings have the same numerics. Checks measure on the CPU, whatever device the run is made on.
+    All settings must have the same numerics. Checks measure on the CPU, even if the run uses another device.
     """
     path = str(source_path.resolve()) if source_path else None
     jobs = [[source, asdict(replace(settings, device="cpu"))] for source, settings in subjects]
@@ -48,13 +48,13 @@ def run_checks(
     source_path: Path | None = None,
     bar: bool = False,
 ) -> dict[str, Finding]:
-    """Make checks, by default all of them, in a process of their own with the numerics of a run.
+    """Run checks, by default all, in a separate process with the numerics of a run; return the finding of each.
 
-    Outcomes are the same on every machine of one platform class. Each check starts from the seed anew, so none changes
-    what another finds. `source_path` is the file that errors name, `bar` shows the progress on a terminal.
+    Outcomes are the same on every machine of one platform class. Each check starts again from the seed, so checks do
+    not affect each other. Errors name the file `source_path`; `bar` shows the progress on a terminal.
 
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
-    `ChildFault` for a fault of ours.
+    `ChildFault` for a bug of the harness.
     """
     wanted = [load_check(name).name for name in (check_names() if names is None else names)]
     (found,) = start([(source, settings)], wanted, source_path, bar=bar)

@@ -1,4 +1,4 @@
-"""What a check is and what it reports: `Check` and its outcomes, `Finding` with its tables."""
+"""The records of checks: `Check` with its `Outcome`s, and `Finding` with its `Table`s."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from harness.run.metrics_log import to_strict
 
 @dataclass(frozen=True)
 class LogLimit:
-    """A bound on a signal of the log: the run is sound only if every value stays below it."""
+    """A bound on a signal in the log: a sound run stays below it at every step."""
 
     signal: str
     below: float
@@ -18,13 +18,14 @@ class LogLimit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One result that a check can have.
+    """One possible result of a check.
 
-    `kind` is "sound" (it rules something out), "unjudged" (there was nothing to measure, or no way to judge it),
-    "mechanism" (it shows the fault itself, so that a fix can be judged by it) or "consequence" (something is wrong, and
-    the fault may be elsewhere). `reading` is the sentence that says what the result means. `next` names checks to make
-    next, `look` a place to read when no further check is needed. `in_log` bounds the same quantity over the whole run,
-    of which a check sees some steps.
+    `kind` is one of four. "sound": nothing is wrong, which rules causes out. "unjudged": the check has nothing to
+    measure, or cannot judge it. "mechanism": the check sees the fault itself, so it can also judge a fix.
+    "consequence": something is wrong, but the fault may be elsewhere.
+
+    `reading` explains the result in a sentence. `next` names further checks, and `look` names a place in the code. A
+    check sees only some steps; `in_log` bounds the same quantity over the whole run.
     """
 
     id: str
@@ -36,7 +37,7 @@ class Outcome:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong, as far as the check can tell."""
+        """Whether the check finds nothing wrong."""
         return self.kind in ("sound", "unjudged")
 
     @property
@@ -46,16 +47,16 @@ class Outcome:
 
     @property
     def mechanism(self) -> bool:
-        """Whether the result shows the fault itself."""
+        """Whether the result shows the fault itself, not a consequence."""
         return self.kind == "mechanism"
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check, as its TOML file describes it.
+    """A check as its TOML file describes it.
 
-    `name` is the name of its module, `documentation` the docstring there. `order` sorts the checks: triage makes
-    them in this order. `minutes` is an estimate of the time that a person needs to run the check and to read it.
+    `name` is the name of its module, `documentation` the docstring of the module. Triage runs checks by ascending
+    `order`. `minutes` estimates how long a person needs to run the check and read the result.
     """
 
     name: str
@@ -68,41 +69,41 @@ class Check:
 
     @property
     def mechanism(self) -> bool:
-        """Whether the check measures a mechanism directly: then a fix can be judged by it."""
+        """Whether the check can see a fault itself: such a check can judge a fix."""
         return any(outcome.mechanism for outcome in self.outcomes)
 
     @property
     def summary(self) -> str:
-        """What the check does: the first line of its documentation."""
+        """The first line of the documentation, which says what the check does."""
         return self.documentation.partition("\n")[0]
 
     def outcome(self, id: str) -> Outcome:
-        """Return the outcome of this id. Raises `KeyError` for one that the check cannot have."""
+        """Return the outcome with this id. Raises `KeyError` if the check has no such outcome."""
         return {outcome.id: outcome for outcome in self.outcomes}[id]
 
     def command(self, target: str) -> str:
-        """Return the command that makes this check of an exercise or a script."""
+        """Return the command that runs this check on an exercise or a script."""
         return f"harness {self.name.replace('_', '-')} {shlex.quote(target)}"
 
 
-_WIDTH = 80  # characters of a usual terminal
+_WIDTH = 80  # columns of a usual terminal
 
 Cell = str | bool | int | float | None
-"""A figure or a word of a table."""
+"""A value or a word in a table."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under named columns."""
+    """A caption, named columns, and rows."""
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
     def lines(self) -> Iterator[str]:
-        """Yield the caption and the rows in aligned columns, without a frame.
+        """Yield the lines of the table: the caption, then headings and rows in aligned columns.
 
-        If they do not fit a usual terminal, headings are set one word below the other, then columns closer.
+        If these are too wide for a usual terminal, put each word of a heading on its own line, then narrow the gaps.
         """
         yield self.caption
         rows = [tuple(short(cell, digits=3) for cell in row) for row in self.rows]
@@ -121,7 +122,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found: its outcome, a summary in a few words, and the figures that decided."""
+    """The result of one check: its outcome, a short summary, the measured values, and tables."""
 
     outcome: str
     summary: str
@@ -129,20 +130,20 @@ class Finding:
     tables: tuple[Table, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data for strict JSON: a number that is not finite becomes its name."""
+        """Return plain data for strict JSON: a number that is not finite becomes a string, such as "NaN"."""
         found: dict[str, Any] = to_strict(asdict(self))
         return found
 
     @classmethod
     def from_json(cls, data: Any) -> "Finding":
-        """Undo `to_json`, but for figures that are not finite: they stay names."""
-        from pydantic import TypeAdapter  # commands that measure nothing start without it
+        """Return the finding of a `to_json`; values that are not finite remain strings."""
+        from pydantic import TypeAdapter  # imported late: commands that measure nothing must start fast
 
         return TypeAdapter(cls).validate_python(data)
 
 
 def short(value: Cell, digits: int = 4) -> str:
-    """Return a figure in a few digits, a word as it is, a dash for None."""
+    """Return a value as text: a number with few digits, a word unchanged, a dash for None."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -151,5 +152,5 @@ def short(value: Cell, digits: int = 4) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share of 0 to 1 in words: `98.2 %`."""
+    """Return a share from 0 to 1 as a percentage, such as `98.2 %`."""
     return f"{100 * share:.3g} %"

@@ -1,4 +1,4 @@
-"""Find the checks, read what their TOML files say of them, and make one."""
+"""Find checks, load their declarations from TOML files, and run one check."""
 
 import ast
 import importlib
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.checks.core.finding import Check, Finding, LogLimit, Outcome
 from harness.errors import UserError, suggestion
 
-if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to import
+if TYPE_CHECKING:  # importing torch takes a second or two
     from harness.checks.core.subject import Subject
 
 _FOLDER = Path(__file__).parents[1]
@@ -18,19 +18,19 @@ _FOLDER = Path(__file__).parents[1]
 
 @cache
 def check_names() -> tuple[str, ...]:
-    """Return the names of all checks, in the order in which to make them."""
+    """Return the names of all checks, in the order in which triage runs them."""
     names = [path.stem for path in _FOLDER.glob("*.toml")]
     return tuple(sorted(names, key=lambda name: (_load(name).order, name)))
 
 
 @cache
 def mechanism_checks() -> tuple[str, ...]:
-    """Return the checks that measure a mechanism directly, so that a fix can be judged by them."""
+    """Return the names of the checks that can see a fault itself and therefore judge a fix."""
     return tuple(name for name in check_names() if load_check(name).mechanism)
 
 
 def load_check(name: str) -> Check:
-    """Return a check. Raises `UserError` for an unknown name."""
+    """Return the check with this name. Raises `UserError` for an unknown name."""
     if name not in check_names():
         raise UserError(f"There is no check {name!r}: {suggestion(name, check_names())}")
     return _load(name)
@@ -38,7 +38,7 @@ def load_check(name: str) -> Check:
 
 @cache
 def _load(name: str) -> Check:
-    # Importing the module would import torch, which takes seconds, and every command lists the checks.
+    # Parse instead of importing: the import needs torch, which takes seconds, and every command lists the checks.
     documentation = ast.get_docstring(ast.parse((_FOLDER / f"{name}.py").read_text(encoding="utf-8"))) or ""
     table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     outcomes = tuple(map(_outcome, table.pop("outcome")))
@@ -51,8 +51,8 @@ def _outcome(table: dict[str, Any]) -> Outcome:
 
 
 def make_check(subject: "Subject", name: str) -> Finding:
-    """Make one check in this process. Raises `UserError` for a mistake in the experiment."""
+    """Run one check in this process and return its finding. Raises `UserError` for a mistake in the experiment."""
     check = load_check(name)
     found: Finding = importlib.import_module(f"harness.checks.{name}").measure(subject)
-    check.outcome(found.outcome)  # a word outside the closed set is a fault of the check
+    check.outcome(found.outcome)  # raises for an undeclared outcome, which is a bug of the check
     return found

@@ -1,6 +1,6 @@
-"""What a loss makes of outputs: which kind of targets it has, its stable form, its floor, and the form of its gradient.
+"""Analyse a loss function: the kind of its targets, its stable form, its lowest value, and the form of its gradient.
 
-Everything here is measured at outputs that no network put out, so that a loss can be judged apart from its network.
+All measurements use artificial outputs, so that they judge the loss separately from the network.
 """
 
 import copy
@@ -29,7 +29,7 @@ STEPS = 100
 
 
 def kind_of(outputs: Tensor, labels: Tensor) -> LabelKind:
-    """Return what targets are: class indices, shares of the classes, zeros and ones, numbers, or something else."""
+    """Return the kind of the targets: class indices, soft labels (shares), zeros and ones, numbers, or another."""
     if is_classification(outputs, labels):
         return "classes"
     if not labels.is_floating_point():
@@ -42,12 +42,12 @@ def kind_of(outputs: Tensor, labels: Tensor) -> LabelKind:
 
 
 def are_shares(values: Tensor) -> bool:
-    """Say whether the entries of each row are shares of one whole."""
+    """Return whether the entries of each row are non-negative and add up to one."""
     return bool((values >= 0).all()) and bool(((values.sum(dim=-1) - 1).abs() < CLOSE).all())
 
 
 def are_probabilities(scores: Tensor) -> bool:
-    """Say whether outputs lie in 0 to 1, as those of softmax or sigmoid; equal logits of a network at zero do not."""
+    """Return whether outputs are in 0 to 1, as from softmax or sigmoid; equal logits of a zero network do not count."""
     return _within_one(scores) and bool((scores != scores.flatten()[0]).any())
 
 
@@ -57,9 +57,9 @@ def _within_one(scores: Tensor) -> bool:
 
 @torch.no_grad()
 def stretch_outputs(model: nn.Module, inputs: Tensor) -> Tensor:
-    """Return what a network puts out if its last layer, and its temperature, say things beyond doubt.
+    """Return the outputs of a network when its last layer and its temperature are scaled up, so that it is certain.
 
-    The weights of the last layer that it calls are a million times as large, and single learnt numbers ten times.
+    The weights of the last called layer are multiplied by a million, and learnt scalars by ten.
     """
     sure = copy.deepcopy(model)
     layers: list[nn.Module] = []
@@ -68,11 +68,11 @@ def stretch_outputs(model: nn.Module, inputs: Tensor) -> Tensor:
             layer.register_forward_pre_hook(lambda layer, _: layers.append(layer))
     sure(inputs)
     for parameter in layers[-1].parameters(recurse=False) if layers else ():
-        if not bool(parameter.any()):  # a layer that begins at zero
+        if not bool(parameter.any()):  # a layer that starts at zero
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
         parameter.mul_(SURE)
     outputs = torch.as_tensor(sure(inputs)).float()
-    # A learnt temperature can stretch outputs that are normalized; it may be the exponent of a factor.
+    # A learnt temperature scales normalized outputs. It may be an exponent, so multiply it only by ten.
     for scale in (parameter for parameter in sure.parameters() if parameter.numel() == 1):
         scale.mul_(TEMPERATURE)
     hotter = torch.as_tensor(sure(inputs)).float()
@@ -80,7 +80,7 @@ def stretch_outputs(model: nn.Module, inputs: Tensor) -> Tensor:
 
 
 def range_of(model: nn.Module, inputs: Tensor, outputs: Tensor) -> OutputRange:
-    """Return what a network puts out. One output between 0 and 1 may be chance: it must stay there when stretched."""
+    """Return the range of a network's outputs. A single output is a probability if it stays in 0 to 1 stretched."""
     if are_probabilities(outputs) and (outputs.shape[-1] > 1 or _within_one(stretch_outputs(model, inputs))):
         return "probabilities"
     if outputs.shape[-1] > 1 and bool((outputs.logsumexp(dim=-1).abs() < CLOSE).all()):
@@ -89,7 +89,7 @@ def range_of(model: nn.Module, inputs: Tensor, outputs: Tensor) -> OutputRange:
 
 
 def into(range: OutputRange, outputs: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return the function from scores to what the network puts out, as far as the range of its outputs shows it."""
+    """Return the function that turns scores into outputs of this range, such as softmax for probabilities."""
     if range == "scores":
         return lambda scores: scores
     if range == "log probabilities":
@@ -100,9 +100,9 @@ def into(range: OutputRange, outputs: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
-    """Return the mean cross-entropy of what a network puts out: probabilities as such, all else as logits.
+    """Return the mean cross-entropy of outputs, which are probabilities or else logits.
 
-    Labels are class indices, one for each row of scores, or shares of the classes.
+    Labels are class indices, one per row of scores, or soft labels.
     """
     scores = scores.flatten(0, -2)
     labels = labels.flatten(0, -2) if labels.is_floating_point() else labels.flatten()
@@ -110,7 +110,7 @@ def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def stable_loss(kind: LabelKind, range: OutputRange) -> Loss | None:
-    """Return the stable form of the mean loss for targets of this kind, None if there is none."""
+    """Return the stable form of the mean loss for this kind of targets, or None if there is none."""
     if kind in ("classes", "shares"):
         return mean_cross_entropy
     if kind == "binary":
@@ -123,10 +123,10 @@ def stable_loss(kind: LabelKind, range: OutputRange) -> Loss | None:
 
 
 def least_loss(loss: Loss, start: Tensor, labels: Tensor, rows: Tensor | None = None, *, steps: int = 100) -> float:
-    """Return the least loss that outputs can have, found by L-BFGS on the outputs themselves.
+    """Return the lowest loss that any outputs can have, found by L-BFGS on the outputs themselves.
 
-    `rows` gives each output (the row of the flattened outputs) the number of the values that it shares with others:
-    outputs for equal inputs are equal. Targets of a regression are tried as outputs, too.
+    `rows` is a group number for each row of the flattened outputs: rows of one group share their values, because
+    outputs for equal inputs are equal. For a regression, the targets are also tried as outputs.
     """
     values = start.detach().clone()
     if rows is not None:
@@ -135,7 +135,7 @@ def least_loss(loss: Loss, start: Tensor, labels: Tensor, rows: Tensor | None = 
     values.requires_grad_()
     found = [math.inf]
     with torch.no_grad():
-        first = abs(float(loss(start, labels))) or 1.0  # L-BFGS stops at fixed sizes of loss and gradient
+        first = abs(float(loss(start, labels))) or 1.0  # divide by it: L-BFGS stops at fixed sizes of loss and gradient
 
     def outputs() -> Tensor:
         return values if rows is None else values[rows].view_as(start)
@@ -151,7 +151,7 @@ def least_loss(loss: Loss, start: Tensor, labels: Tensor, rows: Tensor | None = 
     optimizer = torch.optim.LBFGS([values], max_iter=steps, tolerance_grad=0.0, line_search_fn="strong_wolfe")
     with torch.enable_grad():
         if loss(outputs(), labels).requires_grad:
-            with suppress(RuntimeError):  # a loss that is not finite leads the search nowhere
+            with suppress(RuntimeError):  # the search fails if the loss is not finite
                 optimizer.step(closure)
     if rows is None and labels.is_floating_point() and labels.numel() == start.numel():
         found.append(float(loss(labels.view_as(start), labels)))
@@ -159,7 +159,7 @@ def least_loss(loss: Loss, start: Tensor, labels: Tensor, rows: Tensor | None = 
 
 
 def least_constant_loss(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
-    """Return the least loss of outputs that all have one value: what is to be had without looking at the inputs."""
+    """Return the lowest loss of constant outputs, which a network can reach without using its inputs."""
 
     def constant(value: Tensor, labels: Tensor) -> Tensor:
         return loss(value.expand(outputs.numel()).view(outputs.shape), labels)
@@ -173,13 +173,21 @@ def least_constant_loss(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
 def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> LossForm:
     """Return the form of a loss of scores, judged by its gradient g at the scores z of each example.
 
-    The cross-entropy of scores against shares q of the classes, counted c times, has g = c (softmax(z) - q). Over some
-    points z, c and q follow by least squares. `mean`: c is 1 and q is largest at the label, as with label smoothing;
-    `weighted`: c depends on the example; `scaled`: c is another constant; `partial`: c is 0 for some, but for one label
-    of places in a text, which stands for padding. A loss that does not fit is `own` (focal, hinge) if scores can be
-    chosen that it brings to the labels, and `relative` if it compares examples with each other and no class with any
-    (contrastive). `linear`: g does not depend on z; `coupled`: the gradient of one example depends on the scores of
-    others.
+    A cross-entropy with soft labels q and the weight c per example has g = c (softmax(z) - q). Least squares over some
+    points z gives c and q. If they fit the gradient, the form depends on c and q:
+
+    mean: c is 1 and q is largest at the label, as with label smoothing.
+    weighted: c depends on the example.
+    scaled: c is another constant.
+    partial: c is 0 for some examples. In texts, one label may have c = 0: it stands for padding.
+
+    Otherwise, it depends on the gradient:
+
+    linear: g does not depend on z.
+    relative: the loss compares examples with each other, and reordering the classes does not change it (contrastive).
+    coupled: the gradient of one example depends on the scores of others.
+    own: gradient descent on the scores leads to the labels (focal, hinge).
+    other: none of these.
     """
     rng = torch.Generator().manual_seed(0)
     points = [SPREAD * torch.randn(outputs.shape, generator=rng).to(outputs) for _ in range(POINTS)]
@@ -212,7 +220,7 @@ def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> Los
             and outputs.dim() > 2
             and len(left_out := targets[valid][count.abs() < CLOSE].unique()) == 1
         ):
-            counted = targets[valid] != left_out  # padding, under a label of its own
+            counted = targets[valid] != left_out  # the label of padding
             share = float(counted.double().mean())
             return _form_of_counts(share * count[counted], taught[counted], targets[valid][counted], kind)
         return _form_of_counts(count, taught, targets[valid], kind)
@@ -222,7 +230,7 @@ def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> Los
         once, turned = (float(loss(scores, labels)) for scores in (points[0], points[0].flip(-1)))
     if abs(turned - once) <= CLOSE * abs(once):
         return "relative"
-    # The same scores for the first half of the examples, others for the second.
+    # Keep the scores of the first half of the examples, and change the scores of the second half.
     half = len(outputs) // 2
     mixed = gradient(torch.cat([points[0][:half], points[1][half:]]))
     first = int(valid[: half * (len(targets) // len(outputs))].sum())
@@ -232,7 +240,7 @@ def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> Los
 
 
 def _form_of_counts(count: Tensor, taught: Tensor, targets: Tensor, kind: LabelKind) -> LossForm:
-    """Return the form of a cross-entropy that counts each example so often, against these shares of the classes."""
+    """Return the form of a cross-entropy from the weight of each example (`count`) and its soft labels (`taught`)."""
     if bool((count < CLOSE * count.abs().max()).any()):
         return "partial"
     if not bool(_agrees(taught, targets, kind).all()):
@@ -243,14 +251,14 @@ def _form_of_counts(count: Tensor, taught: Tensor, targets: Tensor, kind: LabelK
 
 
 def _agrees(scores: Tensor, targets: Tensor, kind: LabelKind) -> Tensor:
-    """Say for each row of scores, or of shares for zeros and ones, whether it is largest at its target."""
+    """Return for each row whether its largest score, or for zeros and ones its share, agrees with the target."""
     if kind == "binary":
         return (scores.flatten() > 0.5) == (targets > 0.5)
     return scores.argmax(dim=1) == (targets if kind == "classes" else targets.argmax(dim=1))
 
 
 def _teaches(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> bool:
-    """Say whether gradient descent on the scores themselves brings nearly all of them to their labels."""
+    """Return whether gradient descent on the scores themselves makes almost all of them predict their labels."""
     scores = torch.zeros_like(outputs).requires_grad_()
     optimizer = torch.optim.Adam([scores], lr=0.1, fused=True)
     for _ in range(STEPS):
@@ -264,10 +272,10 @@ def _teaches(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> bo
 
 
 def ties_pairs(loss: Loss, outputs: Tensor, labels: Tensor) -> bool:
-    """Say whether a loss compares each output with its own target: shapes that broadcast compare all with all."""
+    """Return whether a loss compares each output with its own target only, instead of all with all by broadcasting."""
     if len(labels) < 2 or bool((labels == labels[:1]).all()):
         return True
-    # Outputs far from all targets would hide which one each is compared with.
+    # Spread outputs over the targets: far from all targets, the pairing would hardly change the loss.
     middle, size = float(labels.double().mean()), SPREAD * float(labels.double().std())
     spread = middle + size * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0)).to(outputs)
     with torch.no_grad():

@@ -1,6 +1,6 @@
-"""What the self-check measured of each recipe, `solutions/<id>/measured.toml`: what every check finds of it.
+"""Load the measured outcomes of checks on each recipe from `solutions/<id>/measured.toml`.
 
-A student's kit has no such file: there each function raises `UserError`.
+The self-check writes these files. A student's kit does not contain them: there, each function raises `UserError`.
 """
 
 import math
@@ -22,18 +22,19 @@ SOUND = "sound.toml"
 
 
 def _pairs(words: Any) -> Any:
-    """Turn a list of "check outcome" into a table. Raises `ValueError` for anything else."""
-    if isinstance(words, dict):  # not from a file
+    """Return a list of strings "check outcome" as a dict. Raises `ValueError` for anything else."""
+    if isinstance(words, dict):  # already a dict, not read from a file
         return words
     if not isinstance(words, list) or not all(isinstance(word, str) and word.count(" ") == 1 for word in words):
-        raise ValueError('it is a list of "check outcome"')
+        raise ValueError('it must be a list of strings "check outcome"')
     return dict(word.split(" ") for word in words)
 
 
 class _MeasuredFile(StrictModel):
-    """What `grader selfcheck` measured of a recipe's broken experiment: the outcomes on which all seeds agree.
+    """A `measured.toml`: the outcomes of checks on a recipe's broken experiment that are the same for all seeds.
 
-    `trips` holds those that are unsound, and sound on the healthy experiment; `outcomes` the others.
+    `trips` contains the unsound outcomes of checks that are sound on the healthy experiment; `outcomes` contains the
+    others. `grader selfcheck` measures both.
     """
 
     format_version: Literal[1]
@@ -49,28 +50,28 @@ class _MeasuredFile(StrictModel):
 
 
 class _SoundFile(StrictModel):
-    """What the checks find of each healthy experiment and decoy, by its name."""
+    """A `sound.toml`: the outcomes of checks on each healthy experiment and decoy, by its name."""
 
     format_version: Literal[1]
     outcomes: dict[str, Annotated[dict[str, str], BeforeValidator(_pairs)]]
 
 
 def trips_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return the outcome of each check that the break of a recipe, or of the one with this id, trips.
+    """Return the outcome of each check that the break of a recipe trips; the recipe may be given by its id.
 
-    Raises `UserError` without `measured.toml`.
+    Raises `UserError` if there is no `measured.toml`.
     """
     return dict(_load_measured(recipe, solutions).trips)
 
 
 def outcomes_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return the outcome of every check on the recipe's broken experiment that is the same for all seeds."""
+    """Return each outcome on the recipe's broken experiment that is the same for all seeds, by check."""
     measured = _load_measured(recipe, solutions)
     return {**measured.outcomes, **measured.trips}
 
 
 def mechanisms_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return the tripped checks whose outcome shows the fault itself: a right fix makes them sound."""
+    """Return the outcomes of tripped checks that show the fault itself: a correct fix makes them sound."""
     return {
         name: outcome
         for name, outcome in trips_of(recipe, solutions).items()
@@ -82,7 +83,7 @@ def _load_measured(recipe: Recipe | str, solutions: Path) -> _MeasuredFile:
     if isinstance(recipe, Case) and recipe.is_healthy:
         return _MeasuredFile(format_version=1, outcomes=_of_sound(solutions).get(recipe.sound, {}), trips={})
     name = recipe if isinstance(recipe, str) else "+".join(recipe.causes)
-    causes = name.split("+")  # as the self-check calls two breaks at once
+    causes = name.split("+")  # the self-check joins the names of two breaks with a plus
     if len(causes) > 1:
         return _together([_of_recipe(cause, solutions) for cause in causes])
     return _of_recipe(causes[0], solutions)
@@ -99,7 +100,7 @@ def _of_sound(solutions: Path) -> dict[str, dict[str, str]]:
 
 
 def _together(parts: Sequence[_MeasuredFile]) -> _MeasuredFile:
-    """Return what is found of several breaks at once: what one trips, and what no other one changes."""
+    """Return the outcomes for several breaks at once: all that any break trips, and others that are equal for all."""
     trips = {name: outcome for part in parts for name, outcome in part.trips.items()}
     alike = [set(part.outcomes.items()) for part in parts]
     outcomes = {name: outcome for name, outcome in set.intersection(*alike) if name not in trips}
@@ -107,10 +108,10 @@ def _together(parts: Sequence[_MeasuredFile]) -> _MeasuredFile:
 
 
 def rival_outcome(rival: str, check: str, found: str) -> str:
-    """Return what a check finds of a rival's broken experiment, if the rival cannot explain what it found; else "".
+    """Return the outcome of a check for a rival's break if it contradicts the found outcome; "" if it does not.
 
-    Two sound outcomes differ by the experiment, and an outcome that judges nothing excludes nothing. Raises `UserError`
-    for a recipe that was never measured.
+    Two different sound outcomes do not contradict: they may come from different experiments. Unjudged outcomes do not
+    contradict anything. Raises `UserError` for a recipe that was never measured.
     """
     theirs = outcomes_of(rival).get(check, found)
     pair = [load_check(check).outcome(one) for one in (found, theirs)]
@@ -119,10 +120,10 @@ def rival_outcome(rival: str, check: str, found: str) -> str:
 
 
 def suggests(recipe: Recipe, rival: str) -> bool:
-    """Return whether what a run of this recipe shows suggests a rival, too: if nothing is broken, each one.
+    """Return whether a run of this recipe also suggests a rival cause. For a healthy recipe, every rival is suggested.
 
-    It does if both belong to one area, trip a check with the same outcome, or have a like symptom. Raises `UserError`
-    for a recipe that is unknown or was never measured.
+    A rival is suggested if both belong to one area, trip a check with the same outcome, or have a similar symptom.
+    Raises `UserError` for a recipe that is unknown or was never measured.
     """
     return recipe.is_healthy or any(_look_alike(cause, rival) for cause in recipe.causes)
 
@@ -136,12 +137,12 @@ def _look_alike(one: str, two: str) -> bool:
 
 
 def _alike(one: Symptom, two: Symptom) -> bool:
-    """Return whether two symptoms say that a figure of a signal is off on the same side, in a common part of a run."""
+    """Return whether two symptoms bound the same value of a signal on the same side, in overlapping steps."""
     sides = [(item.signal, item.reduce, item.above is None, item.below is None) for item in (one, two)]
     (start, end), (other_start, other_end) = (item.steps or (0, math.inf) for item in (one, two))
     return sides[0] == sides[1] and start < other_end and other_start < end
 
 
 def check_of_value(signal: str, step: int | None) -> str:
-    """Return the check that judges a value of a log, or "": what a rival does to the first loss was measured."""
+    """Return the check that judges a value in a log, or "". Only the loss at step 0 has one, `first_loss`."""
     return "first_loss" if (signal, step) == ("loss", 0) else ""

@@ -1,4 +1,4 @@
-"""The experiment that a check measures: loaded anew for each measurement, and stepped as a run steps it."""
+"""The experiment that a check measures: it is reloaded for each measurement and trained in the same way as a run."""
 
 import copy
 import itertools
@@ -27,12 +27,12 @@ from harness.run.step_hooks import LastStepHook
 
 Gradients = dict[str, Tensor]
 ROUNDING = 1e-5
-ALIKE, PARALLEL = 0.5, 0.999  # cosines of two gradients; a parallel one is the same loss, scaled
+ALIKE, PARALLEL = 0.5, 0.999  # cosines of two gradients; parallel gradients come from one loss, scaled
 
 
 @dataclass(frozen=True)
 class Subject:
-    """An experiment's source, the settings of its run, and its data; errors name the file `path`."""
+    """The source of an experiment, its settings and its data; errors name the file `path`."""
 
     path: Path
     source: str
@@ -40,7 +40,7 @@ class Subject:
     data: Dataset
 
     def experiment(self) -> Experiment:
-        """Return the experiment, loaded anew."""
+        """Return a newly loaded experiment."""
         experiment = load_experiment(self.path, self.source)
         experiment.apply(self.settings)
         return experiment
@@ -52,18 +52,18 @@ class Subject:
     def trial(
         self, *, steps: int | None = None, adapt: Adapt | None = None, interrupted: bool = False, **switches: Any
     ) -> "Trial":
-        """Return a trial of the experiment; `switches` are further settings, such as `disable_amp=True`."""
+        """Return a new trial of the experiment; `switches` are further settings, such as `disable_amp=True`."""
         settings = replace(self.settings, **switches)
-        # Tensors that the experiment makes when it is loaded have the dtype of its training.
+        # Set up first: tensors that the experiment creates on loading must have the dtype of its training.
         canonical_setup(settings.seed, settings.verify)
         return Trial(self.experiment(), self.tensors(), settings, steps=steps, adapt=adapt, interrupted=interrupted)
 
 
 class Trial(TrainingSetup):
-    """A short training of the experiment, which a check steps and looks into.
+    """A short training of the experiment that a check controls step by step.
 
-    The first epoch has the batches of the run, to the bit. The schedule is that of the run; a trial of `steps` steps
-    stretches it over so many. A trial that makes more steps than its schedule has keeps the last rate.
+    The first epoch has exactly the batches of the run, and the trial uses the schedule of the run. If `steps` is given,
+    the schedule is stretched to this number of steps. After its end, the last learning rate stays.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Trial(TrainingSetup):
         self.stretched_to = steps or self.steps
 
     def batches(self, most: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Return prepared training batches, epoch after epoch; at most so many."""
+        """Return an iterator of at most `most` prepared training batches, epoch after epoch."""
         epochs = (
             deterministic_minibatches(self.inputs, self.labels, self.batch_size, self.generators["order"])
             for _ in itertools.count()
@@ -89,19 +89,19 @@ class Trial(TrainingSetup):
         return itertools.islice(prepared, most)
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
-        """Make one training step on a prepared batch; return the loss."""
+        """Make one training step on a prepared batch and return the loss."""
         if self.made % self.steps_per_epoch == 0:
-            self.model.train()  # as a run does: what the experiment does to the mode lasts until the epoch ends
+            self.model.train()  # as a run does; until the next epoch, only the experiment changes the mode
         return self.train_on(inputs, labels)
 
     def step_schedule(self, scheduler: LRScheduler) -> None:
-        """Make as many steps of the schedule as it takes to stretch it."""
+        """Advance the schedule as far as the stretched schedule requires after this step."""
         due = [made * self.steps // self.stretched_to for made in (self.made, self.made + 1)]
         for _ in range(min(due[1], self.steps) - min(due[0], self.steps)):
             scheduler.step()
 
     def records(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Record]:
-        """Make a step on each prepared batch, and yield what the log of a run would hold."""
+        """Make a step on each prepared batch, and yield the record that the log of a run would contain."""
         with Recorder(self.model) as recorder:
             for step, batch in enumerate(batches):
                 found = recorder.end_batch(self.step(*batch))
@@ -109,7 +109,7 @@ class Trial(TrainingSetup):
 
 
 def rest_unheld(trial: Trial) -> None:
-    """Let frozen parameters that no optimizer holds need no gradient: nothing uses or clears their gradients."""
+    """Switch off gradients of frozen parameters outside the optimizer: nothing uses or clears these gradients."""
     held = {id(parameter) for group in trial.optimizer.param_groups for parameter in group["params"]}
     for name, parameter in trial.model.named_parameters():
         if name.startswith(trial.experiment.frozen) and id(parameter) not in held:
@@ -117,20 +117,20 @@ def rest_unheld(trial: Trial) -> None:
 
 
 def worst(values: list[float]) -> float:
-    """Return the largest value, or NaN if any value is NaN: taking the largest alone would hide it."""
+    """Return the largest value, or NaN if any value is NaN; `max` may ignore a NaN."""
     return math.nan if any(math.isnan(value) for value in values) else max(values)
 
 
 def of_replica(name: str) -> str:
-    """Return the name of a parameter in the first of data-parallel replicas."""
+    """Return the name that a parameter has in the first data-parallel replica."""
     return re.sub(r"^replicas\.\d+\.", "replicas.0.", name)
 
 
 @contextmanager
 def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
-    """Collect what backward passes add to each parameter, before anything clears, scales or clips it.
+    """Collect the gradients that backward passes add to each parameter, before any clearing, scaling or clipping.
 
-    Of data-parallel replicas, the mean is collected under the names of the first one.
+    For data-parallel replicas, collect the mean, under the names of the first replica.
     """
     gradients: Gradients = {}
     replicas = getattr(model, "replicas", None)
@@ -157,7 +157,7 @@ def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
 def used_gradients(model: nn.Module) -> Iterator[Gradients]:
     """Collect the gradient of each parameter when an optimizer first uses it, without the factor of a scaler.
 
-    Hooks of the experiment's own, which may clip or average gradients, have run by then.
+    Hooks of the experiment, which may clip or average gradients, run before.
     """
     gradients: Gradients = {}
 
@@ -177,9 +177,9 @@ def used_gradients(model: nn.Module) -> Iterator[Gradients]:
 def reference_gradients(
     model: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], inputs: Tensor, labels: Tensor
 ) -> Gradients:
-    """Return the gradients of a loss on one batch, for a copy of the network in training mode.
+    """Return the gradients of a loss on one batch, from a copy of the network in training mode.
 
-    Dropout draws what the next step on the network itself will draw: the state of chance is put back.
+    Dropout drops the same units as the next step of the network itself, because the random state is restored.
     """
     reference = copy.deepcopy(model).train()
     reference.zero_grad()
@@ -190,10 +190,10 @@ def reference_gradients(
 
 
 def minimizes_another_loss(subject: Subject) -> bool:
-    """Say whether train_step openly minimizes another loss than `compute_loss` of its batch, as distillation does.
+    """Return whether train_step openly minimizes another loss than `compute_loss` of its batch, as distillation does.
 
-    Openly: it returns the loss of its backward passes. A factor before the backward pass alone is a fault, and so is
-    a loss whose gradient points elsewhere than that of `compute_loss`.
+    "Openly" means that it returns the loss of its backward passes. Two cases are faults instead: a mere factor before
+    the backward pass, and a loss whose gradient points in a very different direction.
     """
     trial = subject.trial(disable_amp=True)
     inputs, labels = next(trial.batches())
@@ -219,13 +219,13 @@ def minimizes_another_loss(subject: Subject) -> bool:
 
 
 def as_vector(gradients: Gradients, like: Gradients) -> Tensor:
-    """Return the gradients of the parameters in `like` as one float64 vector, with zeros for those that are missing."""
+    """Return the gradients of the parameters in `like` as one float64 vector; missing ones are zero."""
     parts = [gradients.get(name, torch.zeros_like(one)) for name, one in like.items()]
     return torch.cat([part.double().flatten() for part in parts])
 
 
 def leaves_of(value: Tensor) -> list[Tensor]:
-    """Return the tensors with a gradient at which the graph of a value ends, each once."""
+    """Return the leaf tensors of the autograd graph of a value, each once."""
     waiting, seen, leaves = [value.grad_fn], set(), []
     while waiting:
         node = waiting.pop()
@@ -239,7 +239,7 @@ def leaves_of(value: Tensor) -> list[Tensor]:
 
 
 def matrix_layers(model: nn.Module) -> dict[str, nn.Module]:
-    """Return the modules that hold a parameter of two or more dimensions themselves, by name."""
+    """Return the modules that directly hold a parameter with two or more dimensions, by name."""
     return {
         name or type(module).__name__: module
         for name, module in model.named_modules()
@@ -249,10 +249,10 @@ def matrix_layers(model: nn.Module) -> dict[str, nn.Module]:
 
 @torch.no_grad()
 def without_zeros(model: nn.Module) -> nn.Module:
-    """Give every matrix that begins at zero small weights, as torch draws them for a layer; return the network.
+    """Give every matrix of zeros small random weights, as torch initializes a layer, and return the network.
 
-    Behind a last layer of zeros, or at the end of a residual branch that begins as nothing, no measurement would see
-    anything. The scale of such a branch's last norm becomes 1. The state of chance is left as it is.
+    Behind a last layer of zeros, or in a residual branch that ends in zeros, nothing could be measured. Scales of norms
+    that are zero become 1. The random state does not change.
     """
     generator = torch.Generator().manual_seed(0)
     for layer in matrix_layers(model).values():

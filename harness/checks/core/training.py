@@ -1,4 +1,4 @@
-"""Your own training as the subject of checks: copies of your objects are trained, your objects stay as they were."""
+"""Let checks measure your own training: they train copies of your objects and do not change the originals."""
 
 import copy
 import functools
@@ -35,16 +35,16 @@ _SCHEDULED = "_wrapped_by_lr_sched"
 
 
 class NotGiven(HarnessFault):
-    """A check needs something that the training lacks; the message says what."""
+    """A check needs something that the training does not have; the message says what."""
 
 
 class FileNeeded(NotGiven):
-    """A check measures what only an experiment file has: how it loads a data set."""
+    """A check needs an experiment file, because it measures how the file loads a data set."""
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a trial changes: copied together, so that the optimizer of a copy holds the parameters of its network."""
+    """The objects that a trial changes, copied together so that a copied optimizer holds copied parameters."""
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
@@ -54,23 +54,23 @@ class _Parts:
 
 
 class Training:
-    """A training of your own that checks can measure.
+    """Your own training, in a form that checks can measure.
 
-    model, optimizer: yours. Checks train copies of them, on the CPU.
+    model, optimizer: your objects. Checks train copies of them, on the CPU.
     loss_fn(outputs, targets): the mean loss of a batch, a scalar tensor.
     train_batches, validation: a loader of pairs `(inputs, targets)` of tensors, or one such pair. At most
-        `most_batches` of each are read, once, when the training is made.
-    train_step(model, optimizer, inputs, targets): makes one step and returns the loss. By default: clear the gradients,
-        forward, loss, backward, step.
+        `most_batches` of each are read, only once, when you create the `Training`.
+    train_step(model, optimizer, inputs, targets): makes one step and returns the loss. The default clears the
+        gradients, then does forward, loss, backward and step.
     evaluate(model, inputs, targets): returns the loss, or `(loss, accuracy)`, or a dict with "val_loss" and
         "val_accuracy".
     scheduler(optimizer, steps): returns a schedule of torch.optim.lr_scheduler that steps once a batch.
-    seed: what chance is drawn from while checks measure.
+    seed: the seed of the random numbers while checks measure.
 
     `train_step` and `evaluate` may be methods of an object that holds the model, such as a trainer: then they receive
     `(inputs, targets)` alone, and a copy of the object trains a copy of the model.
 
-    Raises `UserError` for batches that are no such pairs.
+    Raises `UserError` if a batch is not such a pair.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class Training:
 
     @contextmanager
     def subject(self) -> Iterator["TrainingSubject"]:
-        """Give a subject to measure; then put random state back, and look that your objects are as they were.
+        """Yield a subject for one check; then restore the random state, and verify that your objects are unchanged.
 
-        Raises `UserError` if a function of yours changed your own model or optimizer, after undoing it.
+        If a function of yours changed your own model or optimizer, undo the change and raise `UserError`.
         """
         dtype = torch.get_default_dtype()
         kept = tree_map_only(Tensor, Tensor.clone, _state(self._parts))
-        self.copy_parts(in_float64=False)  # here, an error is yours and not one of a check
+        self.copy_parts(in_float64=False)  # fail here, so that the error is not attributed to a check
         try:
             with chance_kept(*self.not_copied), torch.enable_grad():
                 yield TrainingSubject(self)
@@ -119,35 +119,35 @@ class Training:
             if not _equal(kept, _state(self._parts)):
                 _put_back(self._parts, kept)
                 raise UserError(
-                    f"{self.path}: train_step or evaluate changed your own model or optimizer, not those that it was"
-                    " given. Use its arguments; or pass a method of the object that holds the model, which is copied."
+                    f"{self.path}: train_step or evaluate changed your own model or optimizer instead of its arguments."
+                    " Use its arguments; or pass a method of the object that holds the model, which is copied."
                 )
 
     def copy_parts(self, *, in_float64: bool) -> _Parts:
-        """Return copies of your objects, on the CPU. Raises `UserError` for what cannot be copied."""
+        """Return copies of your objects on the CPU. Raises `UserError` if an object cannot be copied."""
         memo: dict[int, Any] = {id(one): one for one in self.not_copied}
         try:
             parts = copy.deepcopy(self._parts, memo)
-            for name in OPTIMIZER_HOOKS:  # torch leaves them out of a copy
+            for name in OPTIMIZER_HOOKS:  # a copy by torch lacks the hooks
                 setattr(parts.optimizer, name, copy.deepcopy(getattr(self._parts.optimizer, name), memo))
             if hasattr(self._parts.optimizer.step, _SCHEDULED):
                 _mark_as_scheduled(parts.optimizer)
         except (RuntimeError, TypeError) as error:
             raise UserError(
-                f"{self.path}: checks train copies, and something that the model, the optimizer, train_step or evaluate"
-                f" holds cannot be copied: {str(error).splitlines()[0]}. Take it out, for example a logger, or a tensor"
+                f"{self.path}: checks train copies, but something that the model, the optimizer, train_step or evaluate"
+                f" holds cannot be copied: {str(error).splitlines()[0]}. Remove it: for example a logger, or a tensor"
                 " with its graph."
             ) from None
         for part in (parts.model, parts.loss_fn):
             if isinstance(part, nn.Module):
                 part.to("cpu", torch.float64 if in_float64 else None)
         if parts.optimizer.state:
-            parts.optimizer.load_state_dict(parts.optimizer.state_dict())  # moves the state to where the weights are
+            parts.optimizer.load_state_dict(parts.optimizer.state_dict())  # moves it to the weights
         return parts
 
 
 class TrainingSubject(Subject):
-    """A subject whose source is a `Training`, instead of a file."""
+    """A subject that measures a `Training` instead of an experiment file."""
 
     training: Training
 
@@ -162,25 +162,25 @@ class TrainingSubject(Subject):
         raise AttributeError(name)
 
     def experiment(self) -> Experiment:
-        """Return your training in the form of an experiment, with an evaluation of ours if you gave none."""
+        """Return your training as an experiment; if you gave no evaluation, it has a default one."""
         return OwnExperiment(self.training, evaluates=True)
 
     def tensors(self) -> TensorData:
-        """Return what stands for the argument of `load_data`."""
+        """Return empty data as the argument of `load_data`."""
         nothing = TensorSplit(torch.empty(0), torch.empty(0))
         return TensorData("own", nothing, nothing, ())
 
     def trial(self, *, steps: int | None = None, adapt: Adapt | None = None, **switches: Any) -> Trial:
-        """Return a trial on copies of your objects."""
+        """Return a new trial on copies of your objects."""
         settings = replace(self.settings, **switches)
         return OwnTrial(OwnExperiment(self.training), self.tensors(), settings, steps=steps, adapt=adapt)
 
 
 class OwnExperiment(Experiment):
-    """A `Training` in the form of an experiment. Each call of `build_model` copies your objects anew.
+    """A `Training` in the form of an experiment. Each call of `build_model` makes new copies of your objects.
 
-    Numerics and threads stay as the process has them. With `evaluates`, an evaluation that you did not give is one in
-    eval mode; without, it raises `NotGiven`.
+    Numerics and threads stay as the process has them. If you gave no evaluation, `evaluates` decides: with it, the
+    experiment evaluates loss and accuracy in eval mode; without it, evaluating raises `NotGiven`.
     """
 
     called = MappingProxyType({"compute_loss": "loss_fn", "build_scheduler": "scheduler"})
@@ -196,7 +196,7 @@ class OwnExperiment(Experiment):
         self._parts: _Parts | None = None
 
     def set_up(self, settings: RunSettings) -> None:
-        """Seed the generators of the CPU, and compute in float64 if the settings say verify."""
+        """Seed the CPU generators, and compute in float64 if the settings say `verify`."""
         self._in_float64 = settings.verify
         random.seed(settings.seed)
         np.random.seed(settings.seed)
@@ -205,7 +205,7 @@ class OwnExperiment(Experiment):
             torch.set_default_dtype(torch.float64)
 
     def place(self, split: Batch, device: torch.device) -> Batch:
-        """Return copies of inputs and labels on the device, in their own dtype unless in float64."""
+        """Return copies of inputs and labels on the device, in float64 if the experiment computes in it."""
         inputs, labels = (
             part.to(device, torch.float64 if self._in_float64 and part.is_floating_point() else None, copy=True)
             for part in split
@@ -213,7 +213,7 @@ class OwnExperiment(Experiment):
         return inputs, labels
 
     def call(self, name: str, *arguments: object) -> Any:
-        """Call one function; what fails in float64 alone is no mistake of yours."""
+        """Call one function and return its result; an error in float64 raises `NotGiven`, as it is not your mistake."""
         try:
             return super().call(name, *arguments)
         except UserError as error:
@@ -222,12 +222,12 @@ class OwnExperiment(Experiment):
             raise
 
     def scalers(self) -> dict[str, torch.amp.GradScaler]:
-        """Return the gradient scalers of the object whose method `train_step` is."""
+        """Return the gradient scalers of the object that `train_step` is a method of."""
         found = inside((self._copies().train_step,), torch.amp.GradScaler)
         return {str(index): scaler for index, scaler in enumerate(found)}
 
     def load_data(self, data: TensorData) -> tuple[Batch, Batch]:
-        """Return what was read of your loaders."""
+        """Return the examples that were read from your loaders: training, validation (training if there is none)."""
         return self.training.data, self.training.validation or self.training.data
 
     def _build_model(self) -> nn.Module:
@@ -236,7 +236,7 @@ class OwnExperiment(Experiment):
 
     def _build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         if model is not self._copies().model:
-            raise NotGiven("it needs an optimizer for a network of its own")
+            raise NotGiven("it needs an optimizer for a separate network")
         return self._copies().optimizer
 
     def _build_scheduler(self, optimizer: torch.optim.Optimizer, total_steps: int) -> LRScheduler | None:
@@ -273,7 +273,7 @@ class OwnExperiment(Experiment):
         return found if isinstance(found, dict) else {"val_loss": found}
 
     def _of(self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> _Parts:
-        """Return the copies; for another network than theirs, copies whose objects hold that network."""
+        """Return the copies; for a different network, return copies whose objects hold that network."""
         parts = self._copies()
         if model is parts.model:
             return parts
@@ -288,7 +288,7 @@ class OwnExperiment(Experiment):
 
 
 class OwnTrial(Trial):
-    """A trial whose batches are those of your loader, over and over, in its order."""
+    """A trial that repeats the batches of your loader, in the order of the loader."""
 
     experiment: OwnExperiment
 
@@ -303,13 +303,13 @@ class OwnTrial(Trial):
         raise AttributeError(name)
 
     def batches(self, most: int | None = None) -> Iterator[Batch]:
-        """Return copies of the batches, at most so many."""
+        """Return an iterator of at most `most` copies of the batches."""
         given = itertools.cycle(self.experiment.training.batches)
         return itertools.islice((self.prepare(*self.experiment.place(batch, self.device)) for batch in given), most)
 
 
 def _mark_as_scheduled(optimizer: torch.optim.Optimizer) -> None:
-    """Mark a copy as an optimizer that a schedule steps, as the schedule marks its own: without, it warns."""
+    """Mark a copied optimizer as torch schedules mark theirs; without the mark, the schedule of a copy warns."""
     step = optimizer.step
 
     @functools.wraps(step)
@@ -321,7 +321,7 @@ def _mark_as_scheduled(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _source_of(*candidates: object) -> Path:
-    """Return the file of the first of these that is code of the user's; errors name it."""
+    """Return the file of the first candidate that is code of the user; errors name this file."""
     for one in candidates:
         code = one.func if isinstance(one, functools.partial) else one
         try:
@@ -334,7 +334,7 @@ def _source_of(*candidates: object) -> Path:
 
 
 def _has_its_own(model: nn.Module, function: Callable[..., Any]) -> bool:
-    """Return whether a function belongs to an object that holds the model, and takes a batch alone."""
+    """Return whether a function is a method of an object that holds the model, and takes only a batch."""
     try:
         inspect.signature(function).bind("inputs", "targets")
     except TypeError:
@@ -344,7 +344,7 @@ def _has_its_own(model: nn.Module, function: Callable[..., Any]) -> bool:
 
 @contextmanager
 def no_autocast() -> Iterator[None]:
-    """Have no `torch.autocast` take effect."""
+    """Disable every `torch.autocast` within the block."""
     enter = torch.autocast.__enter__
 
     def enter_disabled(self: torch.autocast) -> Any:
@@ -356,7 +356,7 @@ def no_autocast() -> Iterator[None]:
 
 
 def _state(parts: _Parts) -> list[Any]:
-    """Return what a training changes, as it is: tensors, gradients, modes, and the state of the optimizer."""
+    """Return the state that a training changes: tensors, gradients, modes, and the state of the optimizer."""
     tensors, modules = _tensors(parts)
     return [
         [tensor.detach() for tensor in tensors],
@@ -367,7 +367,7 @@ def _state(parts: _Parts) -> list[Any]:
 
 
 def _tensors(parts: _Parts) -> tuple[list[Tensor], list[nn.Module]]:
-    """Return the parameters and buffers of the network and of a loss that is a module, and all modules."""
+    """Return the parameters and buffers, and the modules, of the network and of the loss if it is a module."""
     roots = [part for part in (parts.model, parts.loss_fn) if isinstance(part, nn.Module)]
     tensors = [tensor for root in roots for tensor in (*root.parameters(), *root.buffers())]
     return tensors, [module for root in roots for module in root.modules()]
