@@ -1,1 +1,1 @@
-"""What a program does, function by function, in numbers: `probes` measures them, `compare` compares two programs."""
+"""Measure the behaviour of a program per function, in numbers (`probes`), and compare two programs (`compare`)."""

@@ -1,4 +1,4 @@
-"""The process that measures a behaviour on a student's machine: `behaviour_of` starts it with one job."""
+"""Measure a behaviour on a student's machine in a separate process, which `behaviour_of` starts with one job."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from harness.run.settings import RunSettings
 
 
 def behaviour_of(source: str, settings: RunSettings, *, bar: bool = False) -> Behaviour:
-    """Measure the behaviour of an experiment on the CPU. Raises as `launch_child` does."""
+    """Measure the behaviour of an experiment on the CPU and return it. Raises as `launch_child` does."""
     child = ChildJob(
         module="harness.behaviour.child",
         line=json.dumps([source, asdict(replace(settings, device="cpu"))]),

@@ -1,7 +1,7 @@
-"""Compares what two programs do, aspect by aspect, within rounding.
+"""Compare the behaviour of two programs, aspect by aspect, within rounding.
 
-Measured over all recipes: each break changes at least one aspect, and the aspects on which the changed ones rest
-(`roots`) are the functions that the break edits.
+Measurements on all recipes show that each break changes at least one aspect. Among the changed aspects, those that do
+not depend on another one (`roots`) are the functions that the break edits.
 """
 
 import math
@@ -12,16 +12,16 @@ from functools import cache
 
 BehaviourNumber = float | str
 Behaviour = Mapping[str, Mapping[str, Sequence[BehaviourNumber]]]
-"""Numbers by aspect and figure, as `harness.behaviour.probes.measure_behaviour` returns them."""
+"""Lists of numbers by aspect and figure (a named value), from `harness.behaviour.probes.measure_behaviour`."""
 
 
 @dataclass(frozen=True)
 class Aspect:
-    """One thing that a program does.
+    """One part of a program's behaviour, such as its loss or its evaluation.
 
-    `rests_on` names the aspects that may change this one. Two lists of numbers agree if they differ by at most
-    `rounding` times their largest number, or by `least`; with `by_entry`, times the larger of the two that are
-    compared.
+    `rests_on` names the aspects that may change this one. Two lists of numbers agree if no pair differs by more than
+    `rounding` times the largest number in the lists, or by more than `least`. With `by_entry`, the largest number of
+    each pair counts instead.
     """
 
     name: str
@@ -31,13 +31,13 @@ class Aspect:
     least: float = 1e-12
 
 
-# How many roundings two programs must be apart for a third to be like one of them alone.
+# Two programs must differ by this many roundings; otherwise a third program may be like both of them.
 _CLEARLY = 3.0
-# The cosine of two ways to differ from the healthy program. Two that have nothing in common have about 0.
+# The cosine between two differences from the healthy program. Unrelated differences have about 0.
 _PARALLEL = 0.8
-# Figures of programs that keep a gradient scaler where a measurement finds it.
+# Only programs whose gradient scaler a measurement can find have these figures.
 _OF_SCALERS = "another factor"
-# Sizes, which a right program may have as the broken one has them.
+# Sizes: a correct program may share them with the broken program.
 _COUNTS = frozenset({"rows", "shape", "steps", "parameters"})
 _MADE_OF = ("training data", "network", "loss")
 ASPECTS: Mapping[str, Aspect] = {
@@ -45,19 +45,19 @@ ASPECTS: Mapping[str, Aspect] = {
     for aspect in (
         Aspect("training data", rounding=3e-4),
         Aspect("validation data", rounding=3e-4),
-        # Over 40 draws, the size of a tensor of ten numbers varies by 4 %.
+        # Over 40 builds, the size of a tensor with ten numbers varies by 4 %.
         Aspect("first weights", rounding=0.15, by_entry=True),
         Aspect("batches", ("training data",)),
-        # Statistics over 60 batches of 48 examples. A program that draws nothing has none, so it rests on no batch.
+        # Statistics over 60 batches of 48 examples. Only a random program has any, so this does not rest on "batches".
         Aspect("augmentation", ("training data",), rounding=0.06),
         Aspect("network", ("training data",)),
-        # The logarithm of a sum of exponentials of outputs of 20 is exact to 1e-6 in float32.
+        # In float32, logsumexp of outputs around 20 is exact to 1e-6.
         Aspect("loss", ("training data",), least=1e-6),
         Aspect("update rule", ("training data",), rounding=1e-3),
         # float16 rounds to 5e-4.
         Aspect("step", _MADE_OF, rounding=3e-3),
         Aspect("step at the start", (*_MADE_OF, "batches", "augmentation", "first weights", "step"), rounding=3e-3),
-        # Other draws of the first weights change losses and moves by up to a third.
+        # Other random initial weights change losses and moves by up to a third.
         Aspect("first steps", ("step at the start", "update rule"), rounding=0.4, by_entry=True),
         Aspect("evaluation", ("validation data", "loss")),
         Aspect("evaluation of the network", ("evaluation", "network")),
@@ -66,30 +66,31 @@ ASPECTS: Mapping[str, Aspect] = {
         Aspect("resuming", ("network", "step at the start", "update rule", "first steps")),
     )
 }
-# A gradient at a small loss is what rounding leaves of a difference: native and portable kernels are up to 1 % apart
-# there, and two factors of a scaler 3 % in float16.
+# At a small loss, a gradient is a small difference of large numbers, so rounding matters more: native and portable
+# kernels differ by up to 1 % there, and two factors of a scaler by 3 % in float16.
 _OF_SMALL_LOSS, _MORE_ROUNDING = "small loss", 15
 FEATURES = "features"
-"""One more key of a behaviour: which features of the program act, 1 or 0 each."""
+"""A further key of a behaviour: for each feature of the program, whether it is active (1 or 0)."""
 RAISES = "raises"
-"""The figure of an aspect whose measurement a program breaks off: the name of its error."""
+"""The figure of an aspect whose measurement fails: it holds the name of the error."""
 NOT_EXECUTED = "not executed"
-"""One more key of a behaviour: the statements that no probe has executed, by function; `NEVER_CALLED` before all."""
+"""A further key of a behaviour: statements that no probe executes, by function; see `NEVER_CALLED`."""
 NEVER_CALLED = "(never called)"
+"""The first entry of a function in `NOT_EXECUTED` if no probe calls it."""
 
 
-# The update rule is measured at the first steps, and at some later ones.
+# The update rule is measured at the first steps and at some later steps.
 _STEPS = {"0": "first step", "1": "second step", "2": "third step"}
 
 
 def _in_words(figure: str) -> str:
-    """Return the name of a figure for people who do not know how a run is measured."""
+    """Return the name of a figure in words for students."""
     return re.sub(r"point (\d+)$", lambda found: _STEPS.get(found[1], "a later step"), figure)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of an aspect in which two programs differ, with the two numbers that differ most."""
+    """A figure of an aspect in which two programs differ, with the pair of numbers that differs most."""
 
     aspect: str
     figure: str
@@ -103,14 +104,14 @@ class Difference:
 
 @cache
 def _aspect_of(aspect: str, figure: str) -> Aspect:
-    """Return an aspect with the rounding of one of its figures."""
+    """Return an aspect with the rounding that applies to one of its figures."""
     found = ASPECTS[aspect]
     more = _MORE_ROUNDING if figure.startswith(_OF_SMALL_LOSS) else 1
     return replace(found, rounding=more * found.rounding)
 
 
 def difference(aspect: str, own: Behaviour, other: Behaviour) -> Difference | None:
-    """Return the figure of an aspect in which two programs differ most, or None if they agree within rounding."""
+    """Return the largest difference between two programs in an aspect, or None if they agree within rounding."""
     mine, theirs = own.get(aspect, {}), other.get(aspect, {})
     worst, found = 1.0, None
     for figure in {**theirs, **mine}:
@@ -123,26 +124,26 @@ def difference(aspect: str, own: Behaviour, other: Behaviour) -> Difference | No
 
 
 def differences(own: Behaviour, other: Behaviour) -> dict[str, Difference]:
-    """Return the difference in each aspect in which two programs differ."""
+    """Return the largest difference of each aspect in which two programs differ."""
     found = {aspect: difference(aspect, own, other) for aspect in ASPECTS}
     return {aspect: one for aspect, one in found.items() if one is not None}
 
 
 def roots(aspects: Iterable[str]) -> tuple[str, ...]:
-    """Return the aspects that do not rest on another one of these, directly or through others."""
+    """Return those of the given aspects that do not depend, even indirectly, on another one of them."""
     found = set(aspects)
     return tuple(name for name in ASPECTS if name in found and not found & below(name))
 
 
 @cache
 def below(aspect: str) -> frozenset[str]:
-    """Return all aspects that an aspect rests on, directly or through others."""
+    """Return all aspects that an aspect depends on, directly or indirectly."""
     direct = ASPECTS[aspect].rests_on
     return frozenset(direct).union(*map(below, direct))
 
 
 def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -> bool:
-    """Return whether each number of an aspect lies between those of two other programs, within rounding."""
+    """Return whether each number of an aspect is between the numbers of two other programs, within rounding."""
     mine, *ends = (one.get(aspect, {}) for one in (own, low, high))
     if not mine.keys() == ends[0].keys() == ends[1].keys():
         return False
@@ -150,7 +151,7 @@ def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -
 
 
 def is_still(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
-    """Return whether a program does in some figure of an aspect what the broken one does, and the healthy one not."""
+    """Return whether a figure of an aspect agrees with the broken program and not with the healthy one."""
     mine, theirs, right = (one.get(aspect, {}) for one in (own, broken, reference))
     return any(
         _distance(mine[figure], numbers, _aspect_of(aspect, figure))[0] <= 1
@@ -161,7 +162,7 @@ def is_still(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviou
 
 
 def goes_towards(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
-    """Return whether an aspect differs from the healthy program's as the broken one's does, by as much or less."""
+    """Return whether a program differs from the healthy one in the direction of the broken one, by at most as much."""
     mine, theirs, right = (one.get(aspect, {}) for one in (own, broken, reference))
     product, own_square, their_square = 0.0, 0.0, 0.0
     for figure, numbers in right.items():
@@ -179,9 +180,9 @@ def goes_towards(aspect: str, own: Behaviour, broken: Behaviour, reference: Beha
 
 
 def is_conditional(own: Behaviour, reference: Behaviour) -> Difference | None:
-    """Return a figure of a step in which a program differs only while the loss is small, or at one factor of a scaler.
+    """Return a difference in a step that occurs only at a small loss or at one factor of a scaler; None without one.
 
-    Steps on usual inputs are those of the healthy program, so that the program asks in which state the training is.
+    On usual inputs, the steps equal the steps of the healthy program: the program must depend on the training state.
     """
     mine, theirs = own.get("step", {}), reference.get("step", {})
     pairs = {
@@ -196,13 +197,13 @@ def is_conditional(own: Behaviour, reference: Behaviour) -> Difference | None:
 
 
 def have_one_form(aspect: str, own: Behaviour, other: Behaviour) -> bool:
-    """Return whether two programs have the same figures of an aspect, each with as many numbers."""
+    """Return whether two programs have the same figures in an aspect, with the same count of numbers in each."""
     mine, theirs = ({figure: len(numbers) for figure, numbers in one.get(aspect, {}).items()} for one in (own, other))
     return mine == theirs
 
 
 def places_apart(aspect: str, own: Behaviour, other: Behaviour) -> dict[str, tuple[int, ...]]:
-    """Return the places at which the lists of an aspect differ, by figure; none if the aspect has another form."""
+    """Return the places where the lists of an aspect differ, by figure; empty if the aspect has another form."""
     if not have_one_form(aspect, own, other):
         return {}
     found = {}
@@ -217,13 +218,13 @@ def places_apart(aspect: str, own: Behaviour, other: Behaviour) -> dict[str, tup
 
 
 def at_places(aspect: str, behaviour: Behaviour, places: Mapping[str, Sequence[int]]) -> Behaviour:
-    """Return a behaviour of which an aspect has these places of its lists alone."""
+    """Return a behaviour in which the lists of one aspect are reduced to these places."""
     table = behaviour[aspect]
     return {**behaviour, aspect: {figure: [table[figure][place] for place in places[figure]] for figure in places}}
 
 
 def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:
-    """Return the features that act in each of these other programs, and in this one less or not at all."""
+    """Return the features that are less active in this program than in every one of the other programs."""
     tables = [one.get(FEATURES, {}) for one in others]
     mine = own.get(FEATURES, {})
     least = {name: min(_number(table.get(name)) for table in tables) for name in tables[0]}
@@ -231,16 +232,16 @@ def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...
 
 
 def find_unmeasured(own: Behaviour, reference: Behaviour) -> dict[str, str]:
-    """Return the aspects whose measurement a program breaks off, and the reference does not, with its error."""
+    """Return the aspects whose measurement fails for a program but not for the reference, with the error."""
     every = (*ASPECTS, FEATURES)
     raised = {aspect: str(own[aspect][RAISES][0]) for aspect in every if RAISES in own.get(aspect, {})}
     return {aspect: error for aspect, error in raised.items() if RAISES not in reference.get(aspect, {})}
 
 
 def not_executed(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:
-    """Return the statements that no probe has executed, and that these other programs have not or do execute.
+    """Return the statements that no probe executes, except those that another program does not execute, either.
 
-    A function that nobody calls and that none of the others has can do nothing.
+    A function that is never called and that no other program contains has no effect, so it is left out.
     """
     tables = [one.get(NOT_EXECUTED, {}) for one in others]
     found: list[str] = []
@@ -259,7 +260,7 @@ def _number(values: Sequence[BehaviourNumber] | None) -> float:
 def _distance(
     own: Sequence[BehaviourNumber], other: Sequence[BehaviourNumber], aspect: Aspect
 ) -> tuple[float, tuple[BehaviourNumber | None, ...]]:
-    """Return how many roundings two lists of numbers are apart, and the two numbers that are farthest apart."""
+    """Return how many roundings two lists differ by, and the pair of numbers that differs most."""
     if len(own) != len(other):
         return math.inf, (own[0] if own else None, other[0] if other else None)
     largest = _largest((*own, *other))
@@ -282,7 +283,7 @@ def _between(
 ) -> bool:
     if not len(own) == len(low) == len(high):
         return False
-    # Each end has a rounding of its own: the lowest number may be far below the highest.
+    # Round each end separately: the lower end may be far smaller than the higher one.
     slack = [max(aspect.rounding * _largest(end), aspect.least) for end in (low, high)]
     for one, *ends in zip(own, low, high, strict=True):
         if isinstance(one, str) or any(isinstance(end, str) for end in ends):

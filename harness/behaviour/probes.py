@@ -1,12 +1,12 @@
-"""Measures what each function of an experiment does, in numbers that two programs can be compared by.
+"""Measure the behaviour of each function of an experiment as numbers, so that two programs can be compared.
 
 Each probe calls one function, or a few that work together, in a state and on inputs that do not depend on the rest of
-the program: networks get weights of ours, inputs are drawn by us, losses get outputs that no network made. So a program
-with another learning rate still has the same loss, and two ways to write one function give equal numbers up to
-rounding. What the functions do together is measured in the first steps of the run.
+the program. Networks get fixed weights, inputs are random numbers from fixed seeds, and losses get artificial outputs.
+So a program with another learning rate still has the same loss, and two ways to write one function give equal numbers,
+up to rounding. The first steps of the run show what the functions do together.
 
 A tensor becomes a few numbers: its projections on fixed random directions. Rows of data become the mean of random
-Fourier features, in which their order does not count.
+Fourier features, which does not depend on the order of the rows.
 """
 
 import ast
@@ -37,39 +37,39 @@ from harness.run.step_hooks import OPTIMIZER_HOOKS
 Numbers = list[float | str]
 AspectFigures = dict[str, Numbers]
 MeasuredBehaviour = dict[str, AspectFigures]
-"""The figures of each aspect, by the names of `compare.ASPECTS`."""
+"""The figures of each aspect (named lists of numbers), by the names of `compare.ASPECTS`."""
 
 _ROWS = 48
 _DIRECTIONS = 3
 _SCALES = (0.03, 0.3)  # of the phases of the Fourier features
 _STEPS = 6
-_MOST_SCHEDULED = 400  # steps of an optimizer on gradients of ours
-_EXAMINED = 12  # of these steps
+_MOST_SCHEDULED = 400  # steps of an optimizer with artificial gradients
+_EXAMINED = 12  # steps among these that are compared
 _EVALUATED = (257, 65, 17, 1)  # rows; 65 leaves one row for a second batch of 64
 _BUILDS = 40
-_RATE = 1e-3  # of a plain optimizer of ours
+_RATE = 1e-3  # of the plain optimizer
 _DRAWN = 60  # batches
-_DOUBLINGS, _SURE = 12, 6.0  # of weights, until nine in ten outputs stand out so far: a loss of about 0.01
-_NEAR = 0.1  # how far measurements lie from the outputs that fit them, in deviations of either
-# Calls that look at a number and do no more.
+_DOUBLINGS, _SURE = 12, 6.0  # double weights until 90 % of the outputs lead by _SURE: a loss of about 0.01
+_NEAR = 0.1  # distance of numeric labels from the outputs that they fit, in deviations
+# Calls that only read a number.
 _LOOKS = frozenset(
     ("abs", "all", "any", "float", "format", "int", "item", "items", "join", "keys", "len", "list", "max", "mean",
      "min", "norm", "round", "set", "sorted", "str", "sum", "tolist", "tuple", "values")
 )  # fmt: skip
-# Calls that give the parts of a network.
+# Calls that list the parts of a network.
 _PARTS = frozenset(
     ("parameters", "named_parameters", "buffers", "named_buffers", "modules", "named_modules", "children",
      "named_children", "zip", "enumerate", "list", "tuple", "reversed")
 )  # fmt: skip
-# Constants that the settings of a run may change.
+# Constants that run settings may override.
 _SET_BY_RUNS = frozenset({"EPOCHS", "BATCH_SIZE"})
-_FACTOR = 2.0**10  # of a gradient scaler, which begins with 2**16
-_CERTAIN = (0.0, 1.0, 4.0)  # how far the right output of the stand-in stands out
+_FACTOR = 2.0**10  # another scale for gradient scalers, which start at 2**16
+_CERTAIN = (0.0, 1.0, 4.0)  # lead of the correct output of the stand-in
 _LOSSES = (1.0, 1.0, 0.3, 1.0, 1.0, 0.5, 0.7, 0.8, 0.2, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0)
 
 
 def measure_behaviour(subject: Subject) -> MeasuredBehaviour:
-    """Return the figures of every aspect of an experiment.
+    """Measure every aspect of an experiment and return the figures.
 
     Raises `UserError` if the experiment cannot be set up. If a probe fails, its aspect has the figure `raises`.
     """
@@ -81,7 +81,7 @@ def measure_behaviour(subject: Subject) -> MeasuredBehaviour:
             try:
                 for figure, numbers in probe(subject):
                     figures[figure] = [_plain(number) for number in numbers]
-            except Exception as error:  # of the program's code, in whatever way it is called
+            except Exception as error:  # the program's code may raise anything
                 figures[RAISES] = [type(error).__name__]
             found[name] = figures
     found[NOT_EXECUTED] = _not_executed(ast.parse(subject.source), executed)
@@ -92,7 +92,7 @@ Probe = Iterator[tuple[str, Sequence[float | str]]]
 
 
 class _SourceSpan(NamedTuple):
-    """Where a piece of source stands: its first and its last line, and the columns where it begins and ends."""
+    """The position of a piece of source: first and last line, first and last column."""
 
     line: int
     end_line: int
@@ -100,14 +100,14 @@ class _SourceSpan(NamedTuple):
     end_column: int
 
     def holds(self, other: "_SourceSpan") -> bool:
-        """Return whether another piece stands in this one."""
+        """Return whether this piece contains another piece."""
         begins = (self.line, self.column) <= (other.line, other.column)
         return begins and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
 
 
 @contextmanager
 def _record_places(file: str) -> Iterator[set[_SourceSpan]]:
-    """Collect the places of a file that are executed."""
+    """Yield a set that collects, when the block ends, the places of a file that were executed."""
     found = set[tuple[CodeType, int]]()
     places = set[_SourceSpan]()
 
@@ -138,11 +138,11 @@ def _record_places(file: str) -> Iterator[set[_SourceSpan]]:
 def _not_executed(
     tree: ast.AST, executed: set[_SourceSpan], constants: Mapping[str, object] | None = None, inside: str = ""
 ) -> AspectFigures:
-    """Return what no probe has executed of each function, or `NEVER_CALLED` before all its statements.
+    """Return the statements of each function that no probe executes; `NEVER_CALLED` comes first if none is executed.
 
-    That is statements and, of those that were executed, branches of an expression. What cannot act is left out: errors
-    that a program may raise, because a training that goes on has not met them; `print`; what a constant of the file
-    switches off, or a graphics card, as the grader has none; and loops over parts that a network does not have.
+    In executed statements, branches of expressions count, too. Code without effect is left out: `raise`, because the
+    training did not meet the error; `print`; code that a constant of the file switches off; code for graphics cards,
+    because the grader has none; and loops over parts that the network does not have.
     """
     found: AspectFigures = {}
     constants = _constants(tree) if constants is None else constants
@@ -168,7 +168,7 @@ def _not_executed(
 
 
 def _constants(tree: ast.AST) -> dict[str, object]:
-    """Return the names of a file that stand for one constant everywhere, with it; not those that a run may set."""
+    """Return the names in a file that always have one constant value, with the value, unless a run may set them."""
     stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     stored += [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
     found: dict[str, object] = {}
@@ -182,7 +182,7 @@ def _constants(tree: ast.AST) -> dict[str, object]:
 
 
 def _value_of(test: ast.expr, constants: Mapping[str, object]) -> bool | None:
-    """Return whether a condition holds that asks for constants or a graphics card; None for anything else."""
+    """Return the value of a condition on constants or on a graphics card; None for any other condition."""
     if ast.unparse(test) == "torch.cuda.is_available()":
         return False
     match test:
@@ -197,7 +197,7 @@ def _value_of(test: ast.expr, constants: Mapping[str, object]) -> bool | None:
 
 
 def _own_statements(block: Sequence[ast.stmt], constants: Mapping[str, object]) -> Iterator[ast.stmt]:
-    """Yield the statements of a function without those of functions in it, and those that a constant switches off."""
+    """Yield the statements of a function, without inner functions and without code that a constant switches off."""
     for node in block:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not is_text and not isinstance(node, ast.Raise | ast.Assert | ast.Pass | ast.Try | ast.Global):
@@ -213,7 +213,7 @@ def _own_statements(block: Sequence[ast.stmt], constants: Mapping[str, object]) 
 
 
 def _branches(statement: ast.stmt, constants: Mapping[str, object]) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the expressions of a statement that need not be executed when it is, each with a text that names it."""
+    """Yield the expressions that a statement may skip when it is executed, each with a text that describes it."""
     heads = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
     for node in chain(*map(ast.walk, heads)):
         match node:
@@ -231,7 +231,7 @@ def _branches(statement: ast.stmt, constants: Mapping[str, object]) -> Iterator[
 
 
 def _only_told(function: ast.FunctionDef) -> set[str]:
-    """Return the names of a function whose values nothing uses but `print`, and conditions of `print` alone."""
+    """Return the names in a function whose values are used only in `print` or in conditions of `print`."""
     names = {node.id: 0 for node in ast.walk(function) if isinstance(node, ast.Name)}
     told = dict.fromkeys(names, 0)
     for node in ast.walk(function):
@@ -251,7 +251,7 @@ def _only_told(function: ast.FunctionDef) -> set[str]:
 
 
 def _tells(statement: ast.stmt, told: set[str]) -> bool:
-    """Return whether a statement prints, or computes what is only printed."""
+    """Return whether a statement prints, or computes a value that is only printed."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in told:
             return _LOOKS.union(_PARTS).issuperset(_called_names(value))
@@ -259,13 +259,13 @@ def _tells(statement: ast.stmt, told: set[str]) -> bool:
 
 
 def _called_names(node: ast.AST) -> list[str]:
-    """Return the last names of all calls in a piece of source."""
+    """Return the last part of the name of each call in a piece of source."""
     calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
     return [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in calls]
 
 
 def _over_no_parts(statement: ast.stmt, lines: set[int]) -> Iterator[ast.stmt]:
-    """Yield what stands in a loop over parts of a network, if it has none of these parts."""
+    """Yield the statements in a loop over parts of a network if the network has none of these parts."""
     if not isinstance(statement, ast.For):
         return
     names = _called_names(statement.iter)
@@ -274,13 +274,13 @@ def _over_no_parts(statement: ast.stmt, lines: set[int]) -> Iterator[ast.stmt]:
 
 
 def _is_for_cards(statement: ast.stmt) -> bool:
-    """Return whether all that a statement calls is about graphics cards."""
+    """Return whether a statement calls only functions for graphics cards."""
     calls = [ast.unparse(one.func) for one in ast.walk(statement) if isinstance(one, ast.Call)]
     return bool(calls) and all(name.startswith("torch.cuda.") for name in calls)
 
 
 def _prints(statement: ast.stmt) -> bool:
-    """Return whether a statement prints numbers or text, and calls nothing that could do more than that."""
+    """Return whether a statement only prints, without any call that could have another effect."""
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Name(id="print")) as call):
             calls = [node.func for node in ast.walk(call) if isinstance(node, ast.Call) and node is not call]
@@ -296,7 +296,7 @@ def _place_of(node: ast.expr) -> _SourceSpan:
 
 
 def _lines_of(node: ast.stmt) -> range:
-    """Return the lines of a statement; of one that holds others, those of its head."""
+    """Return the lines of a statement; for a compound statement, the lines of its head."""
     body = getattr(node, "body", None)
     last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or node.lineno
     return range(node.lineno, max(last, node.lineno) + 1)
@@ -313,7 +313,7 @@ def _training_data(subject: Subject) -> Probe:
 
 
 def _not_finite(subject: Subject) -> list[float]:
-    """Return how many inputs of both splits are not finite if some images of each are black, grey or white."""
+    """Return the counts of non-finite inputs in both splits if some images are entirely black, grey or white."""
     data = subject.tensors()
     if DATASETS[data.name].kind == "images":
         for split in (data.train, data.validation):
@@ -328,7 +328,7 @@ def _validation_data(subject: Subject) -> Probe:
 
 
 def _with_unseen(subject: Subject) -> list[float]:
-    """Return numbers of the validation inputs, if another symbol takes the place of the commonest one in training."""
+    """Return features of the validation inputs if training does not contain its most common symbol."""
     data = subject.tensors()
     symbols = data.train.symbols
     commonest, next_one = symbols[symbols > 0].bincount().argsort(descending=True, stable=True)[:2]
@@ -347,10 +347,10 @@ def _data(inputs: Tensor, labels: Tensor) -> Probe:
 
 
 def _preparation(subject: Subject) -> Probe:
-    """Prepare batches of inputs of ours. If that draws at random, `_augmentation` describes the draws."""
+    """Prepare artificial batches. If the result is random, `_augmentation` describes its distribution."""
     trial = subject.trial()
     inputs, labels = _batch(trial, _ROWS)
-    inputs[0] = 0  # a blank one
+    inputs[0] = 0  # a blank example
     batches = _all_prepared(trial, inputs, labels)
     shape = labels.shape
     kept = [float((targets == labels).double().mean()) if targets.shape == shape else -1.0 for _, targets in batches]
@@ -365,7 +365,7 @@ def _preparation(subject: Subject) -> Probe:
 
 
 def _others_changed(trial: Trial, inputs: Tensor, labels: Tensor, batches: "_TensorBatches", seed: int) -> float:
-    """Return the share of examples that differ when the others, half of the batch at random, are other ones."""
+    """Return the share of examples that change when a random half of the batch, without them, is replaced."""
     half = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(seed))[: len(inputs) // 2]
     others, other_labels = _batch(trial, len(inputs), seed=70 + seed)
     replaced = inputs.index_copy(0, half, others[half]), labels.index_copy(0, half, other_labels[half])
@@ -381,7 +381,7 @@ def _others_changed(trial: Trial, inputs: Tensor, labels: Tensor, batches: "_Ten
 
 
 def _augmentation(subject: Subject) -> Probe:
-    """Describe a preparation that draws at random by statistics over many batches of noise."""
+    """Describe a random preparation by statistics over many batches of noise."""
     trial = subject.trial()
     inputs, labels = _batch(trial, _ROWS)
     batches = _all_prepared(trial, inputs, labels)
@@ -398,25 +398,25 @@ def _augmentation(subject: Subject) -> Probe:
         for apart in (1, 2)
     }
     repeats = [one == two for pair in itertools.pairwise(drawn) for one, two in zip(*pair, strict=True)]
-    # Shares of one, in one list: their rounding is that of the largest.
+    # All values are shares, and share one list: rounding is relative to the largest.
     yield (
         "shares",
         [
-            float(torch.stack(parts).mean()),  # of the example as it was
+            float(torch.stack(parts).mean()),  # part of the original example
             float(torch.stack(sizes).mean()),
             sum(len(set(rows)) for rows in drawn) / every,  # different examples in a batch
             sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,  # different examples in one place
             *(sum(equal) / len(equal) for equal in beside.values()),
             *(_freedom(drawn, apart) for apart in beside),
-            sum(repeats) / len(repeats),  # equal in the next batch
+            sum(repeats) / len(repeats),  # equal to the same place in the next batch
         ],
     )
 
 
 def _freedom(drawn: Sequence[Sequence[bytes]], apart: int) -> float:
-    """Return the share of the pairs of draws that occur in two places: 1 if one says nothing about the other.
+    """Return the number of different pairs of draws at two places, over its maximum: 1 if they are independent.
 
-    If few draws exist, each pair of them occurs; if many, hardly any pair occurs twice.
+    With few different draws, the maximum is the number of their combinations; with many, no pair occurs twice.
     """
     pairs = [pair for rows in drawn for pair in zip(rows, rows[apart:], strict=False)]
     different = len({one for rows in drawn for one in rows})
@@ -427,7 +427,7 @@ _TensorBatches = Sequence[tuple[Tensor, Tensor]]
 
 
 def _all_prepared(trial: Trial, inputs: Tensor, labels: Tensor) -> _TensorBatches:
-    """Prepare one batch again and again, with the generators going on as in a run."""
+    """Prepare one batch many times and return the results; the generators continue as in a run."""
     torch.manual_seed(100)
     generator = torch.Generator().manual_seed(5)
     return [trial.experiment.prepare_batch(inputs.clone(), labels.clone(), generator) for _ in range(_DRAWN)]
@@ -442,7 +442,7 @@ def _is_random(batches: _TensorBatches) -> bool:
 
 
 def _network(subject: Subject) -> Probe:
-    """Call the network with weights of ours, in both modes, and differentiate it."""
+    """Call the network with fixed weights in both modes, and compute its gradients."""
     trial = subject.trial()
     model = trial.model
     yield "parameters", [float(parameter.numel()) for parameter in model.parameters()]
@@ -473,7 +473,7 @@ def _network(subject: Subject) -> Probe:
 
 
 def _other_forms(inputs: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield batches of other sizes than those of training; texts are shorter, too."""
+    """Yield batches of other sizes than in training, and shorter texts, each with a name."""
     yield "one row", inputs[:1]
     yield "two rows", inputs[:2]
     if not inputs.is_floating_point() and inputs.dim() == 2:
@@ -482,7 +482,7 @@ def _other_forms(inputs: Tensor) -> Iterator[tuple[str, Tensor]]:
 
 
 def _try_measure(figure: str, measure: Callable[[], Sequence[float | str]]) -> tuple[str, Sequence[float | str]]:
-    """Return a figure, or the name of the error that a program raises where it need not work."""
+    """Return a named figure; if measuring it raises, which is allowed here, the figure is the name of the error."""
     try:
         return figure, measure()
     except Exception as error:
@@ -490,7 +490,7 @@ def _try_measure(figure: str, measure: Callable[[], Sequence[float | str]]) -> t
 
 
 def _initialization(subject: Subject) -> Probe:
-    """Describe the first weights, over many draws: two programs that draw alike need not draw the same numbers."""
+    """Describe the distribution of initial weights over many builds, because equal distributions give other numbers."""
     model = subject.trial().model
     tensors = list(model.parameters())
     yield "parameters", [float(tensor.numel()) for tensor in tensors]
@@ -507,7 +507,7 @@ def _initialization(subject: Subject) -> Probe:
     means = [total / count for total, count in zip(sums, counts, strict=True)]
     sizes = [math.sqrt(total / count) for total, count in zip(squares, counts, strict=True)]
     yield "sizes", sizes
-    # A mean of draws around zero is noise.
+    # The mean of values around zero is noise.
     noise = [6 * size / math.sqrt(count) for size, count in zip(sizes, counts, strict=True)]
     yield "centres", [mean if abs(mean) > least else 0.0 for mean, least in zip(means, noise, strict=True)]
 
@@ -516,11 +516,11 @@ def _initialization(subject: Subject) -> Probe:
 
 
 def _update_rule(subject: Subject) -> Probe:
-    """Give the optimizer and its schedule gradients of ours, and follow the weights of each tensor."""
+    """Give the optimizer and its schedule artificial gradients, and follow the weights of each tensor."""
     trial = subject.trial()
     model, optimizer, scheduler = trial.model, trial.optimizer, trial.scheduler
     held = {id(parameter): group for group in optimizer.param_groups for parameter in group["params"]}
-    # An optimizer passes a parameter over that needs no gradient.
+    # An optimizer skips a parameter that requires no gradient.
     yield "held", [float(id(parameter) in held and parameter.requires_grad) for parameter in model.parameters()]
     yield "foreign", [float(len(held.keys() - {id(parameter) for parameter in model.parameters()}))]
     steps = min(trial.steps, _MOST_SCHEDULED)
@@ -534,8 +534,8 @@ def _update_rule(subject: Subject) -> Probe:
         start = [p.detach().clone() for p in small]
         base = [_draws(p.shape, 20 + number) * size for number, p in enumerate(small)]
         for gradient in base:
-            gradient.flatten()[::7] = 0.0  # a dead unit has none
-        signs = _draws((trial.steps,), 9).sign() * 0.5 + 0.6  # gradients of one direction, of two lengths
+            gradient.flatten()[::7] = 0.0  # as for a dead unit
+        signs = _draws((trial.steps,), 9).sign() * 0.5 + 0.6  # gradients with one direction and two lengths
         for step in range(steps):
             for p, gradient in zip(small, base, strict=True):
                 if p.requires_grad:
@@ -561,7 +561,7 @@ def _plain_optimizer(trial: Trial, rate: float = _RATE) -> torch.optim.Optimizer
 
 
 def _loss(subject: Subject) -> Probe:
-    """Give the loss outputs of ours."""
+    """Give the loss artificial outputs, and yield its values and gradients."""
     trial = subject.trial()
     shape = _output_shape(trial)
     _, labels = _batch(trial, _ROWS)
@@ -583,10 +583,10 @@ def _derivative(loss: Tensor, outputs: Tensor) -> list[float]:
 
 
 def _step(subject: Subject) -> Probe:
-    """Make steps with weights and inputs of ours and a plain optimizer of ours.
+    """Make steps with fixed weights, artificial inputs and a plain optimizer, in several states of training.
 
-    A fault may act only while the loss is large, small or far beyond all bounds, in a smaller batch, or at one factor
-    of a scaler.
+    A fault may act only if the loss is large or small, if the inputs are huge, in a smaller batch, or at one factor of
+    a gradient scaler.
     """
     for kind in ("usual inputs", "large inputs", "small loss", "another factor"):
         trial = subject.trial()
@@ -612,7 +612,7 @@ def _step(subject: Subject) -> Probe:
 
 @torch.no_grad()
 def _make_sure(model: nn.Module, inputs: Tensor, labels: Tensor) -> None:
-    """Let the weights of a network grow until it is sure of classes."""
+    """Double the weights of a classifier until it is sure of its classes."""
     for _ in range(0 if labels.is_floating_point() and not _are_answers(labels) else _DOUBLINGS):
         if _is_sure(model.eval()(inputs)):
             return
@@ -623,7 +623,7 @@ def _make_sure(model: nn.Module, inputs: Tensor, labels: Tensor) -> None:
 def _outputs_in_steps(subject: Subject, model: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
     """Return the outputs (B, ...) of a network in each of the first steps, in the mode that the step sets.
 
-    If a step does not call the network once, on its whole batch, they are those in training mode.
+    If a step does not call the network exactly once, on its whole batch, return the outputs in training mode.
     """
     trial = subject.trial()
     trial.model.load_state_dict(model.state_dict())
@@ -645,14 +645,14 @@ def _outputs_in_steps(subject: Subject, model: nn.Module, batches: Sequence[tupl
 
 
 def _fitting_labels(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Return labels that all but agree with outputs."""
+    """Return labels that almost agree with outputs, so that the loss is small."""
     outputs = outputs.float()
     if not labels.is_floating_point():
         found = outputs.argmax(dim=-1) if outputs.dim() > labels.dim() else (outputs > 0).long()
         return torch.where(labels == IGNORED, labels, found.reshape(labels.shape))
     if _are_answers(labels):
         return (outputs > 0).to(labels.dtype).reshape(labels.shape)
-    if outputs[0].numel() + 1 == labels[0].numel():  # a class beside other targets
+    if outputs[0].numel() + 1 == labels[0].numel():  # a class and other targets
         return torch.cat([outputs.argmax(dim=-1, keepdim=True).to(labels.dtype), outputs], dim=1)
     if outputs.numel() != labels.numel():
         return labels
@@ -661,7 +661,7 @@ def _fitting_labels(outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def _are_answers(labels: Tensor) -> bool:
-    """Return whether targets are answers, yes or no."""
+    """Return whether all targets are zeros and ones (yes or no)."""
     return bool(((labels == 0) | (labels == 1)).all())
 
 
@@ -673,7 +673,7 @@ def _is_sure(outputs: Tensor) -> bool:
 
 
 def _set_factors(trial: Trial) -> bool:
-    """Give the scalers of a program another factor; return whether it has any."""
+    """Set the factor of the program's gradient scalers to _FACTOR; return whether any scaler is enabled."""
     scalers = trial.experiment.scalers()
     for scaler in scalers.values():
         scaler.load_state_dict({**scaler.state_dict(), "scale": _FACTOR} if scaler.is_enabled() else {})
@@ -681,10 +681,10 @@ def _set_factors(trial: Trial) -> bool:
 
 
 def _step_at_start(subject: Subject) -> Probe:
-    """Make the first steps on the program's own data and weights with a plain optimizer of ours.
+    """Make the first step on the program's own data and weights, in its own precision and in full precision.
 
-    The weights may be drawn otherwise, so the sizes alone are compared. In mixed precision, the step must be that of
-    full precision.
+    Initial weights may come from other random numbers, so the probe compares only the two precisions. Both use a plain
+    optimizer. The step in mixed precision must agree with the step in full precision.
     """
     steps = []
     for full in (False, True):
@@ -727,7 +727,7 @@ def _steps(
 
 
 def _first_steps(subject: Subject) -> Probe:
-    """Make the first steps of the run as the run does."""
+    """Make the first steps of the run unchanged; yield the losses and how far the weights move."""
     trial = subject.trial()
     start = [p.detach().clone() for p in trial.model.parameters()]
     losses = [float(trial.step(*batch)) for batch in trial.batches(_STEPS)]
@@ -742,7 +742,7 @@ def _first_steps(subject: Subject) -> Probe:
 
 
 def _evaluation(subject: Subject) -> Probe:
-    """Evaluate stand-ins of different quality on splits of different sizes."""
+    """Evaluate stand-in networks of different accuracy on splits of different sizes."""
     trial = subject.trial()
     shape = _output_shape(trial)
     inputs, labels = _validation_batch(trial, max(_EVALUATED))
@@ -755,7 +755,7 @@ def _evaluation(subject: Subject) -> Probe:
 
 
 def _evaluation_of_network(subject: Subject) -> Probe:
-    """Evaluate the network with weights of ours, from both modes."""
+    """Evaluate the network with fixed weights, starting in either mode."""
     trial = subject.trial()
     inputs, labels = _validation_batch(trial, max(_EVALUATED))
     for name, rows in _splits(labels).items():
@@ -771,14 +771,14 @@ def _evaluation_of_network(subject: Subject) -> Probe:
 
 
 def _splits(labels: Tensor) -> dict[str, Tensor]:
-    """Return the rows of some splits: a whole one, smaller ones, and one of uneven classes."""
+    """Return the rows of some splits by name: several sizes, and one with uneven classes."""
     order = (labels.flatten(1)[:, 0] if labels.dim() > 1 else labels).argsort(stable=True)
     splits = {f"{rows} rows": torch.arange(len(labels))[:rows] for rows in _EVALUATED}
     return splits | {"uneven classes": torch.cat([order[:31], order[-6:]])}
 
 
 def _epoch_end(subject: Subject) -> Probe:
-    """End epochs with losses of ours, each with other weights, and read what is kept and served."""
+    """End epochs with artificial losses and different weights, and measure stopping and the served answers."""
     trial = subject.trial()
     if not hasattr(trial.experiment.module, "end_epoch"):
         return
@@ -793,7 +793,7 @@ def _epoch_end(subject: Subject) -> Probe:
 
 
 def _probe_serving(subject: Subject) -> Probe:
-    """Serve raw examples after some steps of the run, and with weights of ours."""
+    """Serve raw examples before training, then after some steps of the run with fixed weights in either mode."""
     trial = subject.trial()
     if not trial.experiment.serves:
         return
@@ -808,7 +808,7 @@ def _probe_serving(subject: Subject) -> Probe:
 
 
 def _functions_of(experiment: Experiment) -> Iterator[tuple[str, object, str]]:
-    """Yield the name, owner and attribute of each function and method of the program but those that torch calls."""
+    """Yield name, owner and attribute of each function and method of the program, except those that torch calls."""
     for name, one in vars(experiment.module).items():
         if getattr(one, "__module__", "") != experiment.module.__name__:
             continue
@@ -823,7 +823,7 @@ def _functions_of(experiment: Experiment) -> Iterator[tuple[str, object, str]]:
 
 
 def _functions_of_serving(subject: Subject) -> set[str]:
-    """Return the functions and methods of the program that `predict` calls."""
+    """Return the names of the program's functions and methods that `predict` calls."""
     trial, used = subject.trial(), set[str]()
     with ExitStack() as patches:
         for name, owner, key in list(_functions_of(trial.experiment)):
@@ -847,7 +847,7 @@ def _serve(trial: Trial, model: nn.Module) -> list[float]:
 
 
 def _probe_resume(subject: Subject) -> Probe:
-    """Interrupt the training before different steps, and compare with a training that goes on."""
+    """Interrupt the training before different steps, and compare it with an uninterrupted training."""
     trial = subject.trial()
     if trial.experiment.interrupted_at is None:
         return
@@ -868,7 +868,7 @@ def _probe_resume(subject: Subject) -> Probe:
 
 
 def _features(subject: Subject) -> Probe:
-    """Return for each feature whether it acts: 1 or 0. A number says how much of it there is."""
+    """Yield for each feature whether it is active (1 or 0), or how strongly (a number)."""
     trial = subject.trial()
     experiment, model, optimizer = trial.experiment, trial.model, trial.optimizer
     inputs, labels = _batch(trial, _ROWS)
@@ -910,7 +910,7 @@ def _features(subject: Subject) -> Probe:
 
 
 def _count_resting(subject: Subject) -> int:
-    """Return how many parameters the first steps of the run do not move."""
+    """Return how many parameters the first steps of the run do not change."""
     trial = subject.trial()
     start = [p.detach().clone() for p in trial.model.parameters()]
     for batch in trial.batches(_STEPS):
@@ -919,7 +919,7 @@ def _count_resting(subject: Subject) -> int:
 
 
 def _weight_masks(model: nn.Module) -> Iterator[Tensor]:
-    """Yield the masks of weights: buffers of booleans with the shape of a parameter beside them."""
+    """Yield the weight masks: boolean buffers with the shape of a parameter of the same module."""
     for module in model.modules():
         shapes = {parameter.shape for parameter in module.parameters(recurse=False)}
         masks = (buffer for buffer in module.buffers(recurse=False) if buffer.dtype == torch.bool)
@@ -927,7 +927,7 @@ def _weight_masks(model: nn.Module) -> Iterator[Tensor]:
 
 
 def _moves_without_gradient(subject: Subject) -> bool:
-    """Return whether the first step of the optimizer moves weights whose gradient is zero, as a hook of it may."""
+    """Return whether the first optimizer step moves weights with zero gradients, for example by a hook."""
     trial = subject.trial()
     start = [p.detach().clone() for p in trial.model.parameters()]
     for p in trial.model.parameters():
@@ -937,7 +937,7 @@ def _moves_without_gradient(subject: Subject) -> bool:
 
 
 def _moves_by_itself(subject: Subject) -> bool:
-    """Return whether `train_step` moves weights otherwise than a plain optimizer moves them with their gradients."""
+    """Return whether `train_step` moves weights differently than a plain optimizer does with their gradients."""
     trial = subject.trial()
     start = [p.detach().clone() for p in trial.model.parameters()]
     trial.experiment.train_step(trial.model.train(), _plain_optimizer(trial), *next(trial.batches()))
@@ -950,7 +950,7 @@ def _moves_by_itself(subject: Subject) -> bool:
 
 
 def _clips(subject: Subject) -> bool:
-    """Return whether ever larger inputs stop making ever longer steps; of texts, whether gradients are clipped."""
+    """Return whether larger inputs do not make longer steps; for texts, whether `clip_grad_norm_` is called."""
     moves = []
     with _record_clipping() as clipped:
         for scale in (1e3, 1e5):
@@ -992,7 +992,7 @@ _PROBES: Mapping[str, Callable[[Subject], Probe]] = {
 }
 
 
-# --- inputs, labels and weights of ours ---
+# --- artificial inputs, labels and weights ---
 
 
 def _draws(shape: Sequence[int], seed: int) -> Tensor:
@@ -1000,7 +1000,7 @@ def _draws(shape: Sequence[int], seed: int) -> Tensor:
 
 
 def _batch(trial: Trial, rows: int, seed: int = 3) -> tuple[Tensor, Tensor]:
-    """Return inputs and labels of the form of the training split."""
+    """Return random inputs and labels with the shape and type of the training split."""
     return _like(trial.inputs, trial.labels, _output_shape(trial), rows, seed)
 
 
@@ -1013,7 +1013,7 @@ def _like(inputs: Tensor, labels: Tensor, outputs: Sequence[int], rows: int, see
     generator = torch.Generator().manual_seed(seed)
     if inputs.is_floating_point():
         drawn = torch.randn(shape, generator=generator)
-    else:  # texts of different lengths, filled up with zeros
+    else:  # texts of different lengths, padded with zeros
         drawn = torch.randint(1, int(inputs.max()) + 1, shape, generator=generator)
         if bool((inputs == 0).any(dim=1).all()) or bool((inputs[:, -1] == 0).any()):
             lengths = torch.randint(shape[1] // 2, shape[1] + 1, (rows, 1), generator=generator)
@@ -1033,7 +1033,7 @@ def _targets(labels: Tensor, outputs: Sequence[int], inputs: Tensor, rows: int, 
     finite = labels[labels.isfinite()]
     if bool(((finite == 0) | (finite == 1)).all()):
         return (torch.rand(shape, generator=generator) < 0.4).to(labels.dtype)
-    if labels.dim() == 2 and len(outputs) == 1 and labels.shape[1] == outputs[0] + 1:  # a class beside other targets
+    if labels.dim() == 2 and len(outputs) == 1 and labels.shape[1] == outputs[0] + 1:  # a class and other targets
         drawn = torch.randn(shape, generator=generator)
         drawn[:, 0] = torch.randint(0, outputs[0], (rows,), generator=generator).to(labels.dtype)
         return drawn
@@ -1048,7 +1048,7 @@ def _output_shape(trial: Trial) -> tuple[int, ...]:
 
 
 def _echoes(labels: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return outputs (B, *shape) that say what the labels say, as scores of size 1."""
+    """Return outputs (B, *shape) that predict the labels, as scores of size 1."""
     if labels.is_floating_point():
         if labels.dim() == 2 and len(shape) == 1 and labels.shape[1] == shape[0] + 1:
             return nn.functional.one_hot(labels[:, 0].long(), shape[0]).float()
@@ -1061,25 +1061,25 @@ def _echoes(labels: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 class _StandIn(nn.Module):
-    """A network that knows its answer for each row of inputs, with a dropout layer and a norm that show the mode."""
+    """A network with a fixed output for each row of inputs, and with dropout and batch norm, which show the mode."""
 
     def __init__(self, inputs: Tensor, outputs: Tensor, network: nn.Module) -> None:
         super().__init__()
-        object.__setattr__(self, "_network", network)  # no module of this one
+        object.__setattr__(self, "_network", network)  # not a submodule
         self.anchor = nn.Parameter(torch.zeros(1))
         self.dropout, self.norm = nn.Dropout(0.5), nn.BatchNorm1d(1)
         self._answers = {_key(row): output for row, output in zip(inputs, outputs, strict=True)}
         self._unknown = torch.zeros_like(outputs[0])
 
     def forward(self, inputs: Tensor, *_: object) -> Tensor:
-        """Return the answers to rows of inputs; zeros for a row that it does not know."""
+        """Return the fixed output for each row of inputs, or zeros for an unknown row."""
         outputs = torch.stack([self._answers.get(_key(row), self._unknown) for row in inputs])
         if self.training:
             self.norm(inputs.reshape(-1, 1).float())
         return self.dropout(outputs) if self.training else outputs
 
     def __iter__(self) -> Iterator[Any]:
-        """Return the layers of the network, if it is a sequence."""
+        """Return an iterator over the layers of the real network, if it is a sequence."""
         return iter(self.__dict__["_network"])
 
     def __len__(self) -> int:
@@ -1092,7 +1092,7 @@ class _StandIn(nn.Module):
         return True
 
     def __getattr__(self, name: str) -> Any:
-        """Return what `evaluate` reads of the network for a further metric."""
+        """Return an attribute of the real network, which `evaluate` may need for a further metric."""
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -1104,14 +1104,14 @@ def _key(row: Tensor) -> bytes:
 
 
 def _floats(model: nn.Module) -> dict[str, Tensor]:
-    """Return parameters and floating-point buffers by name."""
+    """Return non-empty floating-point parameters and buffers by name."""
     named = itertools.chain(model.named_parameters(), model.named_buffers())
     return {name: tensor for name, tensor in named if tensor.is_floating_point() and tensor.numel()}
 
 
 @torch.no_grad()
 def _give_weights(model: nn.Module, seed: int = 0) -> None:
-    """Overwrite the weights and running statistics by ones of ours. Equal tensors that were drawn get equal ones."""
+    """Overwrite weights and running statistics with fixed random values; equal random tensors get equal values."""
     given: dict[bytes, int] = {}
     for place, (name, tensor) in enumerate(_floats(model).items()):
         if not isinstance(tensor, nn.Parameter) and not name.endswith(("running_mean", "running_var")):
@@ -1132,7 +1132,7 @@ def _give_weights(model: nn.Module, seed: int = 0) -> None:
 
 
 def _projections(*tensors: Tensor) -> list[float]:
-    """Return the norm of each tensor and its projections on random directions; non-finite entries are counted."""
+    """Return the norm and random projections of each tensor; if entries are not finite, their count comes first."""
     found: list[float] = []
     for tensor in tensors:
         values = tensor.detach().double().flatten()
@@ -1148,13 +1148,13 @@ def _projections(*tensors: Tensor) -> list[float]:
 
 
 def _changes(before: Sequence[Tensor], model: nn.Module) -> list[float]:
-    """Return the numbers of the buffers that have changed."""
+    """Return the projections of the buffers that have changed."""
     pairs = zip(before, model.buffers(), strict=True)
     return _projections(*(new for old, new in pairs if not torch.equal(old, new)))
 
 
 def _as_set(*parts: Tensor) -> list[float]:
-    """Return numbers of rows in which their order does not count: which part belongs to which does."""
+    """Return features of rows that do not depend on their order, but on which parts belong together."""
     return _features_of(*map(_phases, parts))
 
 
@@ -1166,7 +1166,7 @@ def _phases(part: Tensor) -> Tensor:
 
 
 def _features_of(*phases: Tensor) -> list[float]:
-    """Return the means of random Fourier features (Rahimi and Recht, 2007) over rows: they describe a distribution."""
+    """Return means of random Fourier features (Rahimi and Recht, 2007) over rows, which describe a distribution."""
     found: list[float] = []
     for scale in _SCALES:
         phase = sum((one * 10**place * scale for place, one in enumerate(phases)), torch.zeros(()))
@@ -1182,13 +1182,13 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
 
 
 def _along(moved: Tensor, gradient: Tensor) -> float:
-    """Return how far a tensor has moved against a gradient, in lengths of the gradient's unit vector."""
+    """Return how far a tensor has moved against the direction of a gradient."""
     direction = gradient.double().flatten()
     return float(-(moved.double().flatten() @ direction) / direction.norm())
 
 
 def _partition(contents: Sequence[bytes]) -> list[float]:
-    """Return for each entry the number of the first one that equals it."""
+    """Return for each entry the index of the first entry that is equal to it."""
     first: dict[str, int] = {}
     digests = [hashlib.sha256(content).hexdigest() for content in contents]
     return [float(first.setdefault(digest, number)) for number, digest in enumerate(digests)]
@@ -1206,7 +1206,7 @@ def _plain(number: float | str) -> float | str:
 
 @contextmanager
 def _calls(model: nn.Module) -> Iterator[list[int]]:
-    """Collect how many rows each call of the network gets."""
+    """Yield a list that collects the number of rows in each call of the network."""
     sizes: list[int] = []
     handle = model.register_forward_pre_hook(lambda _model, given: sizes.append(len(given[0]) if given else 0))
     try:
@@ -1217,7 +1217,7 @@ def _calls(model: nn.Module) -> Iterator[list[int]]:
 
 @contextmanager
 def _record_clipping() -> Iterator[list[float]]:
-    """Collect the bounds of the clippings of gradients."""
+    """Yield a list that collects the bound of each gradient clipping."""
     bounds: list[float] = []
     clip = nn.utils.clip_grad_norm_
 
@@ -1231,7 +1231,7 @@ def _record_clipping() -> Iterator[list[float]]:
 
 @contextmanager
 def _autocast() -> Iterator[set[str]]:
-    """Collect the precisions that `torch.autocast` is entered with."""
+    """Yield a set that collects the precisions of each `torch.autocast` block."""
     entered: set[str] = set()
     enter = torch.autocast.__enter__
 

@@ -1,4 +1,4 @@
-"""The settings at which the behaviour and the checks of a recipe's programs are measured."""
+"""Settings for measuring behaviour and checks of a recipe's programs."""
 
 import ast
 from dataclasses import replace
@@ -11,7 +11,7 @@ from harness.run.settings import RunSettings
 
 @lru_cache(maxsize=512)
 def examined_settings(recipe: Recipe, source: str) -> RunSettings:
-    """Return the recipe's own settings, with epochs and batch size as constants in one of its programs say."""
+    """Return the recipe's settings, with epochs and batch size from the constants in one of its programs."""
     constants: dict[str, Any] = {
         ast.unparse(node.targets[0]): node.value.value
         for node in ast.parse(source).body

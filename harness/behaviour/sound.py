@@ -1,8 +1,9 @@
-"""Is a program the healthy one, wherever a break could act? Compares its behaviour with those of sound programs.
+"""Decide whether a program behaves like the healthy one, by comparing its behaviour with several sound programs.
 
-A break acts in the aspects in which the broken program differs from the healthy one. Their roots are the functions that
-it edits. A cause is fixed if all roots are those of one right program, or if network and loss differ but make the same
-steps and evaluations together. Elsewhere a program may do what any sound edit of the experiment does.
+A break acts in the aspects in which the broken program differs from the healthy one. The roots of these aspects are the
+functions that the break edits. A cause is fixed in two cases: all these roots agree with one correct program, or
+network and loss differ but together make the same steps and evaluations. In all other aspects, a program may do
+anything that a sound edit of the experiment does.
 """
 
 import base64
@@ -39,26 +40,26 @@ from harness.behaviour.compare import (
 from harness.errors import UserError
 from harness.formats.toml_file import StrictModel
 
-# What network and loss do together: a softmax may move from one to the other.
+# Network and loss may share work in different ways: a softmax may move from one to the other.
 _TOGETHER = frozenset({"network", "loss"})
 _SINKS = frozenset({"step", "step at the start", "first steps", "evaluation of the network", "serving"})
-# A loss of other targets, of mixed examples say, has another floor.
+# A loss with other targets, for example of mixed examples, has another floor.
 _OF_LOSS = ("loss", "batches", "augmentation")
 _EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming"})
-# Another optimizer, rate or schedule is right if it is that of a sound edit of the experiment.
+# Another optimizer, learning rate or schedule is correct if a sound edit of the experiment uses it.
 _RULE = "update rule"
 _BY_PARAMETER = frozenset({_RULE, "first weights"})
 _OF_DATA = frozenset({"training data", "validation data", "batches", "augmentation"})
 _LIST = Field(strict=False)
-# By aspect and figure, the places of its list.
+# The places of a list, by aspect and figure.
 Places = dict[str, dict[str, Annotated[tuple[int, ...], _LIST]]]
 
 
 class Example(StrictModel):
-    """A right program. A fix that agrees with it in `aspects` has fixed the cause.
+    """A correct program. A fix that agrees with it in `aspects` has fixed the cause.
 
-    With `other_end`, a fix may lie anywhere between the two programs, whose edits differ in one number. places: the
-    parameters on which the break acts, or this program fixes it, in the aspects that have a number for each.
+    other_end: a second program whose edit differs in one number; a fix may lie anywhere between the two. places: the
+    parameters that the break changes or that this program fixes, in the aspects with a number per parameter.
     """
 
     aspects: Annotated[tuple[str, ...], _LIST]
@@ -67,7 +68,7 @@ class Example(StrictModel):
     places: Places = Field(default_factory=dict)
 
     def is_like(self, own: Behaviour, *, everywhere: bool = True) -> bool:
-        """Return whether a program does in these aspects what this one does, on all parameters or at the places."""
+        """Return whether a program agrees with this one in `aspects`: `everywhere`, or only at the places."""
         ends = [self.behaviour] if self.other_end is None else [self.behaviour, self.other_end]
         for aspect in self.aspects:
             if not everywhere and (where := self.places.get(aspect)):
@@ -81,7 +82,7 @@ class Example(StrictModel):
         return True
 
     def shorten(self) -> "Example":
-        """Return what `is_like` and a look at the features need."""
+        """Return a copy with only the aspects that `is_like` and the comparison of features use."""
         wanted = {*self.aspects, FEATURES}
         end = self.other_end
         return Example(
@@ -93,11 +94,11 @@ class Example(StrictModel):
 
 
 class Break(StrictModel):
-    """One break: the aspects that it edits, all that it changes, and the right programs beside the reference fix.
+    """One break: the aspects that it edits, all aspects that it changes, and further correct programs.
 
-    doubtful: pairs of a right number and the nearest wrong one; between them a person decides. masked: known fixes that
-    leave the cause. places: the parameters on which the break acts, in the aspects that have a number for each.
-    `broken` is the broken program, if it is at hand.
+    doubtful: pairs of a correct program and the nearest wrong one; between the two numbers, a person decides. masked:
+    known fixes that do not remove the cause. places: the parameters that the break changes, in the aspects with a
+    number per parameter. broken: the broken program, if it is available.
     """
 
     id: str
@@ -111,7 +112,7 @@ class Break(StrictModel):
 
 
 class SoundPrograms(StrictModel):
-    """The behaviours of the reference fix, of the right fixes of each break, and of sound edits of the experiment."""
+    """The behaviours of the reference fix, of correct fixes of each break, and of sound edits of the experiment."""
 
     format_version: Literal[1] = 1
     reference: Behaviour
@@ -119,10 +120,10 @@ class SoundPrograms(StrictModel):
     sound: Annotated[tuple[Behaviour, ...], _LIST] = ()
 
     def shorten(self) -> "SoundPrograms":
-        """Return what a student's machine needs: no broken program, the aspects that count.
+        """Return a copy for a student's machine, without broken programs and with only the aspects that count.
 
-        Of sound edits those aspects count that no check judges: metrics and answers that they edit; and the update
-        rule, if the break edits nothing else.
+        Of sound edits, only aspects count that no check judges: metrics and answers that they edit, and the update rule
+        if a break edits nothing else.
         """
         rule = {_RULE} if any(one.edited == (_RULE,) for one in self.breaks) else set()
         wanted = [(one, rule | _EXACT & set(aspects_of_break(one, self.reference))) for one in self.sound]
@@ -142,7 +143,7 @@ class SoundPrograms(StrictModel):
 
 
 def encode(programs: SoundPrograms) -> bytes:
-    """Return sound programs as a short text that shows nothing at a glance: it would tell where a break is."""
+    """Return sound programs as a compressed text that nobody can read at a glance: it would reveal the break."""
     data = programs.model_dump(mode="json", exclude_none=True)
     text = json.dumps(_round(data), separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(text, 9)) + b"\n"
@@ -157,26 +158,26 @@ def _round(data: Any) -> Any:
 
 
 def read_sound_programs(path: Path) -> SoundPrograms | None:
-    """Return the sound programs of an exercise, None if they were never measured.
+    """Return the sound programs of an exercise from a file, or None if they were never measured.
 
-    Raises `UserError` for a file that holds something else.
+    Raises `UserError` if the file contains anything else.
     """
     try:
         return SoundPrograms.model_validate_json(zlib.decompress(base64.b64decode(path.read_bytes())))
     except FileNotFoundError:
         return None
     except (ValidationError, ValueError, zlib.error):
-        raise UserError(f"{path} does not hold behaviours of this version: put it back as it was.") from None
+        raise UserError(f"{path} does not contain behaviours of this version. Restore the original file.") from None
 
 
 @dataclass(frozen=True)
 class BreakState:
-    """What became of one break: `left` is a figure that is not that of a right program, None if it is fixed.
+    """The state of one break: `left` is a difference from all correct programs, None if the break is fixed.
 
-    as_before: in some figure, or on some parameter, the program still does what the broken one does, and its functions
-    do not make up for it together. weaker: it differs from the healthy one as the broken one does, and less; or it is a
-    known fix that leaves the cause. doubtful: nobody has said that it is wrong: a number beside the right ones, answers
-    that are as before beside other training data, or what could not be measured.
+    as_before: in some figure, or on some parameter, the program still does what the broken one does, and its other
+    functions do not compensate. weaker: it differs from the healthy program in the direction of the broken one, but
+    less; or it is a known fix that does not remove the cause. doubtful: it is not known to be wrong. Its number is
+    close to a correct one, its answers are unchanged but its training data are not, or a measurement failed.
     """
 
     id: str
@@ -187,19 +188,23 @@ class BreakState:
 
     @property
     def is_exact(self) -> bool:
-        """Whether there is one right way to do what is left: a metric, an answer, what is kept or resumed."""
+        """Whether the remaining aspect has only one correct result: a metric, an answer, a saved or resumed state."""
         return self.left is not None and self.left.aspect in _EXACT
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A fix beside the sound programs.
+    """A fix compared with the sound programs.
 
-    other: figures of places that were not broken in which the fix differs from all of them. lost: features of the right
-    programs that no longer act. other_loss: the loss is another one that is right. other_data: the data differ from the
-    reference fix's. not_executed: statements of the fix alone that no measurement has executed. conditional: a
-    step that differs in some states of the training only. other_network: a right network fixes a cause, and it is not
-    the reference fix's. unmeasured: aspects whose measurement the fix breaks off.
+    causes: the state of each break.
+    other: differences from all sound programs, in aspects that were not broken.
+    lost: features of the correct programs that are no longer active.
+    other_loss: the loss is correct, but not the loss of the reference fix.
+    other_data: the data differ from the data of the reference fix.
+    not_executed: statements of the fix that no measurement executes.
+    conditional: a step that differs only in some states of the training.
+    other_network: a correct network that differs from the reference fix fixes a cause.
+    unmeasured: aspects whose measurement fails for the fix.
     """
 
     causes: tuple[BreakState, ...]
@@ -214,12 +219,12 @@ class Comparison:
 
     @property
     def is_right(self) -> bool:
-        """Whether the program is a right one in every aspect that was measured."""
+        """Whether the program is correct in every aspect that was measured."""
         return not (self.left or self.other or self.lost)
 
     @property
     def spoilt(self) -> tuple[Difference, ...]:
-        """Metrics, answers, and what is kept or resumed, which were not broken and are no longer right."""
+        """Differences in metrics, answers, saved or resumed states that were not broken but are now wrong."""
         return tuple(one for one in self.other if one.aspect in _EXACT and one.aspect not in self.unmeasured)
 
     @property
@@ -229,12 +234,12 @@ class Comparison:
 
 
 def aspects_of_break(broken: Behaviour, reference: Behaviour) -> tuple[str, ...]:
-    """Return the aspects that a break edits, or a right fix edits otherwise than the reference fix."""
+    """Return the aspects that a break edits, or in which a correct fix differs from the reference fix."""
     return roots(differences(broken, reference))
 
 
 def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
-    """Compare a program with the sound ones."""
+    """Compare a program with the sound programs and return the result."""
     reference = programs.reference
     apart = differences(own, reference)
     causes: list[BreakState] = []
@@ -247,7 +252,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         example = next((item for item in examples if item.is_like(own, everywhere=False)), None)
         if example is not None:
             other_network |= "network" in example.aspects and "network" in apart
-            # What it does to other parameters than the break is another matter.
+            # Other parameters than those of the break are judged separately.
             wholly = example.is_like(own)
             accepted |= {aspect for aspect in example.aspects if wholly or aspect not in example.places}
             causes.append(BreakState(one.id))
@@ -263,7 +268,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         if any(difference(aspect, own, one) is None for one in (*right, *programs.sound) if aspect in one)
     }
     right_step = "step" in accepted or not apart.keys().isdisjoint(below("step"))
-    # What rests on an aspect that differs differs for that reason.
+    # If an aspect depends on another aspect that differs, this explains its own difference.
     other = [aspect for aspect in apart if aspect not in accepted and not below(aspect) & apart.keys()]
     for place, one in enumerate(programs.breaks):
         if causes[place].left is None and (
@@ -284,7 +289,10 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
 
 
 def _is_fixed_otherwise(one: Break, programs: SoundPrograms, own: Behaviour, apart: Mapping[str, Difference]) -> bool:
-    """Return whether only another break acts, the update rule is a sound one, or network and loss act together."""
+    """Return whether a break is fixed in one of three other ways.
+
+    Only another break still acts; the update rule is sound; or network and loss together act as in the reference.
+    """
     if any(_is_mask(own, example) for example in one.masked):
         return False
     if one.edited == (_RULE,) and any(difference(_RULE, own, sound) is None for sound in programs.sound):
@@ -295,23 +303,23 @@ def _is_fixed_otherwise(one: Break, programs: SoundPrograms, own: Behaviour, apa
 
 
 def _only_others_act(one: Break, breaks: Sequence[Break], own: Behaviour) -> bool:
-    """Return whether a program does, wherever this break acts, what the program with another break alone does."""
+    """Return whether a program agrees, in all aspects of this break, with a program that has only another break."""
     others = [other.broken for other in breaks if other.id != one.id and other.broken is not None]
     return any(all(difference(aspect, own, other) is None for aspect in one.changed) for other in others)
 
 
 def _act_together(one: Break, apart: Mapping[str, Difference]) -> bool:
-    """Return whether another network and another loss make the steps and evaluations of the reference fix together.
+    """Return whether a different network and a different loss together give the steps and evaluations of the reference.
 
-    Steps or evaluations must show the break.
+    The break must be visible in steps or evaluations.
     """
     return bool(_SINKS & set(one.changed)) and apart.keys() >= _TOGETHER and not apart.keys() & _SINKS
 
 
 def places_of(broken: Behaviour, right: Sequence[Behaviour], aspects: Sequence[str]) -> Places:
-    """Return the parameters on which a broken program differs from one of the right ones, by aspect and figure.
+    """Return the parameters in which a broken program differs from a correct one, as places by aspect and figure.
 
-    Only aspects that have a number for each parameter, and the same parameters in all programs, have such places.
+    Only aspects with a number per parameter, and with the same parameters in all programs, have such places.
     """
     found: Places = {}
     for aspect in _BY_PARAMETER.intersection(aspects):
@@ -331,26 +339,26 @@ def _cause_left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping
             before = [aspect for aspect in wrong if _is_as_before(aspect, one, own, broken, reference)]
             if any(_is_fixed_elsewhere(example, before, own, broken) for example in one.right):
                 before = []
-        # Fewer wrong examples lie on the way to the broken ones; so may other right losses and rules of update.
+        # Only for data: fewer wrong examples are a weaker break. A correct loss or update rule may look like one.
         weaker |= any(goes_towards(aspect, own, broken, reference) for aspect in wrong if aspect in _OF_DATA)
     left = apart[(before or wrong)[0]]
     doubtful = any(_is_doubtful(own, example) for example in one.doubtful)
-    # The training may prepare its data as the answers do.
+    # The fix may have changed the training data to match the answers.
     doubtful |= left.aspect == "serving" and "training data" in apart and "training data" not in one.changed
     doubtful |= left.aspect in find_unmeasured(own, reference)
     return BreakState(one.id, left, bool(before), weaker, doubtful)
 
 
 def _is_mask(own: Behaviour, example: Example) -> bool:
-    """Return whether a program is a known mask: its steps do not make up for what it does in other functions."""
+    """Return whether a program is a known mask: it agrees with one, also in its steps."""
     return example.is_like(own) and difference("step", own, example.behaviour) is None
 
 
 def _is_fixed_elsewhere(example: Example, before: Sequence[str], own: Behaviour, broken: Behaviour) -> bool:
-    """Return whether a right program leaves on its way all that a program still does as the broken one.
+    """Return whether a correct program explains everything that a program still has in common with the broken one.
 
-    That is so if the right program is the broken one there, too, and the program has another number wherever the right
-    one has: it may draw the other one of two matrices, in another size.
+    This is so if the correct program agrees with the broken one there, too, and the program has a different number
+    wherever the correct one has one. For example, it may initialize the other of two matrices, with another scale.
     """
     if not before or not set(before) <= _BY_PARAMETER or example.other_end is not None:
         return False
@@ -364,13 +372,13 @@ def _is_fixed_elsewhere(example: Example, before: Sequence[str], own: Behaviour,
 
 
 def _is_made_up_for(one: Break, apart: Mapping[str, Difference]) -> bool:
-    """Return whether the functions that the break changes do together what those of the healthy program do."""
+    """Return whether the changed functions together have the same effect as in the healthy program."""
     shown = _SINKS & set(one.changed) - set(one.edited)
     return bool(shown) and shown.isdisjoint(apart)
 
 
 def _is_as_before(aspect: str, one: Break, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
-    """Return whether the break still acts in an aspect: in some figure, or on some parameter."""
+    """Return whether the break still acts in an aspect, in some figure or on some parameter."""
     if difference(aspect, own, broken) is None:
         return True
     if aspect not in _BY_PARAMETER:
