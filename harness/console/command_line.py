@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from harness.console.terminal import fold, terminal_width
-from harness.errors import Stopped, UserError, from_os_error
+from harness.errors import CommandError, from_os_error
 from harness.recipes.suite import as_typed
 from harness.run.settings import MOST_BATCH_SIZE, MOST_EPOCHS
 
@@ -43,11 +43,10 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         _fail("Stopped. Nothing is half done: run the same command again.")
-    except Stopped as error:
-        click.echo(str(error), err=True)
-        sys.exit(2)
-    except (UserError, click.ClickException) as error:
-        _fail(str(error))
+    except CommandError as error:
+        _fail(error.shown(program), error.exit_code)
+    except click.ClickException as error:
+        _fail(f"Error: {error}")
     except OSError as error:
         _fail_of_system(error)
     except Exception:
