@@ -38,9 +38,9 @@ $(RUN): pyproject.toml
 	  { echo "Python 3.11 or 3.12 is needed: install it, or name it with make PYTHON=..."; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "python -m venv failed: install your system's venv package (python3.11-venv) and try again"; exit 2; }
-	@echo "Installing into $(VENV), once ..."
+	@echo "Installing into $(VENV), once ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
-	@echo "Installed. To use harness commands in this shell: source $(BIN)/activate"
+	@echo "Installed. To use harness commands in this shell: source $(BIN)/activate" >&2
 	@touch $@
 
 exercises: $(RUN)
