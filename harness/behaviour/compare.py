@@ -1,7 +1,7 @@
 """Compare the behaviour of two programs, aspect by aspect, within rounding.
 
-Measurements on all recipes show that each break changes at least one aspect. Among the changed aspects, those that do
-not depend on another one (`roots`) are the functions that the break edits.
+Measurements on all recipes show that each break changes at least one aspect. The `roots` are the changed aspects that
+do not depend on another changed aspect: they are the functions that the break edits.
 """
 
 import math
@@ -31,11 +31,11 @@ class Aspect:
     least: float = 1e-12
 
 
-# Two programs must differ by this many roundings; otherwise a third program may be like both of them.
+# Two programs differ clearly if they are at least this many roundings apart: a third cannot agree with both.
 _CLEARLY = 3.0
 # The cosine between two differences from the healthy program. Unrelated differences have about 0.
 _PARALLEL = 0.8
-# Only programs whose gradient scaler a measurement can find have these figures.
+# These figures exist only if the measurement finds the gradient scaler of the program.
 _OF_SCALERS = "another factor"
 # Sizes: a correct program may share them with the broken program.
 _COUNTS = frozenset({"rows", "shape", "steps", "parameters"})
@@ -130,7 +130,7 @@ def differences(own: Behaviour, other: Behaviour) -> dict[str, Difference]:
 
 
 def roots(aspects: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the given aspects that do not depend, even indirectly, on another one of them."""
+    """Return the given aspects that do not depend, even indirectly, on another given aspect."""
     found = set(aspects)
     return tuple(name for name in ASPECTS if name in found and not found & below(name))
 
@@ -162,7 +162,7 @@ def is_still(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviou
 
 
 def goes_towards(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
-    """Return whether a program differs from the healthy one in the direction of the broken one, by at most as much."""
+    """Return whether a program differs from the healthy one in the direction of the broken one, and not by more."""
     mine, theirs, right = (one.get(aspect, {}) for one in (own, broken, reference))
     product, own_square, their_square = 0.0, 0.0, 0.0
     for figure, numbers in right.items():
@@ -180,9 +180,9 @@ def goes_towards(aspect: str, own: Behaviour, broken: Behaviour, reference: Beha
 
 
 def is_conditional(own: Behaviour, reference: Behaviour) -> Difference | None:
-    """Return a difference in a step that occurs only at a small loss or at one factor of a scaler; None without one.
+    """Return a difference in a step that occurs only at a small loss or at one factor of a gradient scaler, else None.
 
-    On usual inputs, the steps equal the steps of the healthy program: the program must depend on the training state.
+    On usual inputs, such a program makes the same steps as the healthy one, so it depends on the state of the training.
     """
     mine, theirs = own.get("step", {}), reference.get("step", {})
     pairs = {
@@ -197,7 +197,7 @@ def is_conditional(own: Behaviour, reference: Behaviour) -> Difference | None:
 
 
 def have_one_form(aspect: str, own: Behaviour, other: Behaviour) -> bool:
-    """Return whether two programs have the same figures in an aspect, with the same count of numbers in each."""
+    """Return whether two programs have the same figures in an aspect, with lists of the same lengths."""
     mine, theirs = ({figure: len(numbers) for figure, numbers in one.get(aspect, {}).items()} for one in (own, other))
     return mine == theirs
 
@@ -239,7 +239,7 @@ def find_unmeasured(own: Behaviour, reference: Behaviour) -> dict[str, str]:
 
 
 def not_executed(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:
-    """Return the statements that no probe executes, except those that another program does not execute, either.
+    """Return the statements that no probe executes, without those that no probe executes in another program, either.
 
     A function that is never called and that no other program contains has no effect, so it is left out.
     """

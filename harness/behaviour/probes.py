@@ -1,9 +1,9 @@
 """Measure the behaviour of each function of an experiment as numbers, so that two programs can be compared.
 
-Each probe calls one function, or a few that work together, in a state and on inputs that do not depend on the rest of
-the program. Networks get fixed weights, inputs are random numbers from fixed seeds, and losses get artificial outputs.
-So a program with another learning rate still has the same loss, and two ways to write one function give equal numbers,
-up to rounding. The first steps of the run show what the functions do together.
+Each probe calls one function, or a few that work together. Its state and its inputs do not depend on the rest of the
+program. Networks get fixed weights, inputs are random numbers from fixed seeds, and losses get artificial outputs. So a
+program with another learning rate still has the same loss, and two ways to write one function give equal numbers, up to
+rounding. The first steps of the run show what the functions do together.
 
 A tensor becomes a few numbers: its projections on fixed random directions. Rows of data become the mean of random
 Fourier features, which does not depend on the order of the rows.
@@ -41,14 +41,14 @@ MeasuredBehaviour = dict[str, AspectFigures]
 
 _ROWS = 48
 _DIRECTIONS = 3
-_SCALES = (0.03, 0.3)  # of the phases of the Fourier features
+_SCALES = (0.03, 0.3)  # factors of the phases of the Fourier features
 _STEPS = 6
 _MOST_SCHEDULED = 400  # steps of an optimizer with artificial gradients
-_EXAMINED = 12  # steps among these that are compared
-_EVALUATED = (257, 65, 17, 1)  # rows; 65 leaves one row for a second batch of 64
+_EXAMINED = 12  # how many of these steps are compared
+_EVALUATED = (257, 65, 17, 1)  # rows; with 65, a second batch of 64 has one row
 _BUILDS = 40
-_RATE = 1e-3  # of the plain optimizer
-_DRAWN = 60  # batches
+_RATE = 1e-3  # learning rate of the plain optimizer
+_DRAWN = 60  # batches that describe a random preparation
 _DOUBLINGS, _SURE = 12, 6.0  # double weights until 90 % of the outputs lead by _SURE: a loss of about 0.01
 _NEAR = 0.1  # distance of numeric labels from the outputs that they fit, in deviations
 # Calls that only read a number.
@@ -107,7 +107,7 @@ class _SourceSpan(NamedTuple):
 
 @contextmanager
 def _record_places(file: str) -> Iterator[set[_SourceSpan]]:
-    """Yield a set that collects, when the block ends, the places of a file that were executed."""
+    """Yield a set. When the block ends, it contains the places of the file that were executed."""
     found = set[tuple[CodeType, int]]()
     places = set[_SourceSpan]()
 
@@ -140,9 +140,13 @@ def _not_executed(
 ) -> AspectFigures:
     """Return the statements of each function that no probe executes; `NEVER_CALLED` comes first if none is executed.
 
-    In executed statements, branches of expressions count, too. Code without effect is left out: `raise`, because the
-    training did not meet the error; `print`; code that a constant of the file switches off; code for graphics cards,
-    because the grader has none; and loops over parts that the network does not have.
+    In executed statements, branches of expressions count, too. Some code is left out because it has no effect here:
+
+    - `raise`, because the training runs without this error;
+    - `print`;
+    - code that a constant of the file switches off;
+    - code for graphics cards, because the grader has none;
+    - loops over parts that the network does not have.
     """
     found: AspectFigures = {}
     constants = _constants(tree) if constants is None else constants
@@ -168,7 +172,7 @@ def _not_executed(
 
 
 def _constants(tree: ast.AST) -> dict[str, object]:
-    """Return the names in a file that always have one constant value, with the value, unless a run may set them."""
+    """Return the constants of a file by name, without names that are assigned again or that a run may set."""
     stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     stored += [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
     found: dict[str, object] = {}
@@ -328,7 +332,7 @@ def _validation_data(subject: Subject) -> Probe:
 
 
 def _with_unseen(subject: Subject) -> list[float]:
-    """Return features of the validation inputs if training does not contain its most common symbol."""
+    """Replace the most common symbol in training by another, and return features of the validation inputs."""
     data = subject.tensors()
     symbols = data.train.symbols
     commonest, next_one = symbols[symbols > 0].bincount().argsort(descending=True, stable=True)[:2]
@@ -365,7 +369,7 @@ def _preparation(subject: Subject) -> Probe:
 
 
 def _others_changed(trial: Trial, inputs: Tensor, labels: Tensor, batches: "_TensorBatches", seed: int) -> float:
-    """Return the share of examples that change when a random half of the batch, without them, is replaced."""
+    """Replace a random half of the batch, and return the share of the other examples that change."""
     half = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(seed))[: len(inputs) // 2]
     others, other_labels = _batch(trial, len(inputs), seed=70 + seed)
     replaced = inputs.index_copy(0, half, others[half]), labels.index_copy(0, half, other_labels[half])
@@ -402,19 +406,19 @@ def _augmentation(subject: Subject) -> Probe:
     yield (
         "shares",
         [
-            float(torch.stack(parts).mean()),  # part of the original example
+            float(torch.stack(parts).mean()),  # share of the original example that is left
             float(torch.stack(sizes).mean()),
-            sum(len(set(rows)) for rows in drawn) / every,  # different examples in a batch
-            sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,  # different examples in one place
+            sum(len(set(rows)) for rows in drawn) / every,  # share of different examples in a batch
+            sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,  # the same at one place
             *(sum(equal) / len(equal) for equal in beside.values()),
             *(_freedom(drawn, apart) for apart in beside),
-            sum(repeats) / len(repeats),  # equal to the same place in the next batch
+            sum(repeats) / len(repeats),  # share equal to the same place in the next batch
         ],
     )
 
 
 def _freedom(drawn: Sequence[Sequence[bytes]], apart: int) -> float:
-    """Return the number of different pairs of draws at two places, over its maximum: 1 if they are independent.
+    """Return the number of different pairs of draws at two places, divided by its maximum: 1 for independent draws.
 
     With few different draws, the maximum is the number of their combinations; with many, no pair occurs twice.
     """
@@ -482,7 +486,7 @@ def _other_forms(inputs: Tensor) -> Iterator[tuple[str, Tensor]]:
 
 
 def _try_measure(figure: str, measure: Callable[[], Sequence[float | str]]) -> tuple[str, Sequence[float | str]]:
-    """Return a named figure; if measuring it raises, which is allowed here, the figure is the name of the error."""
+    """Return a figure with its name; if measuring it raises, which is allowed here, return the name of the error."""
     try:
         return figure, measure()
     except Exception as error:
@@ -490,7 +494,7 @@ def _try_measure(figure: str, measure: Callable[[], Sequence[float | str]]) -> t
 
 
 def _initialization(subject: Subject) -> Probe:
-    """Describe the distribution of initial weights over many builds, because equal distributions give other numbers."""
+    """Describe initial weights by statistics over many builds: the same initialization may draw other numbers."""
     model = subject.trial().model
     tensors = list(model.parameters())
     yield "parameters", [float(tensor.numel()) for tensor in tensors]
@@ -534,7 +538,7 @@ def _update_rule(subject: Subject) -> Probe:
         start = [p.detach().clone() for p in small]
         base = [_draws(p.shape, 20 + number) * size for number, p in enumerate(small)]
         for gradient in base:
-            gradient.flatten()[::7] = 0.0  # as for a dead unit
+            gradient.flatten()[::7] = 0.0  # zero, as for a dead unit
         signs = _draws((trial.steps,), 9).sign() * 0.5 + 0.6  # gradients with one direction and two lengths
         for step in range(steps):
             for p, gradient in zip(small, base, strict=True):
@@ -553,7 +557,7 @@ def _update_rule(subject: Subject) -> Probe:
 
 
 def _plain_optimizer(trial: Trial, rate: float = _RATE) -> torch.optim.Optimizer:
-    """Return plain gradient descent with the hooks of the program's own optimizer, which may clip or average."""
+    """Return a plain SGD optimizer with the hooks of the program's own optimizer: hooks may clip gradients."""
     optimizer = torch.optim.SGD(trial.model.parameters(), lr=rate)
     for name in OPTIMIZER_HOOKS:
         getattr(optimizer, name).update(getattr(trial.optimizer, name))
@@ -950,7 +954,7 @@ def _moves_by_itself(subject: Subject) -> bool:
 
 
 def _clips(subject: Subject) -> bool:
-    """Return whether larger inputs do not make longer steps; for texts, whether `clip_grad_norm_` is called."""
+    """Return whether a step clips: it calls `clip_grad_norm_`, or 100 times larger inputs do not double its length."""
     moves = []
     with _record_clipping() as clipped:
         for scale in (1e3, 1e5):
@@ -1154,7 +1158,7 @@ def _changes(before: Sequence[Tensor], model: nn.Module) -> list[float]:
 
 
 def _as_set(*parts: Tensor) -> list[float]:
-    """Return features of rows that do not depend on their order, but on which parts belong together."""
+    """Return features of rows that ignore the order of the rows, but not which parts belong together."""
     return _features_of(*map(_phases, parts))
 
 

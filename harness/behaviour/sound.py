@@ -58,8 +58,8 @@ Places = dict[str, dict[str, Annotated[tuple[int, ...], _LIST]]]
 class Example(StrictModel):
     """A correct program. A fix that agrees with it in `aspects` has fixed the cause.
 
-    other_end: a second program whose edit differs in one number; a fix may lie anywhere between the two. places: the
-    parameters that the break changes or that this program fixes, in the aspects with a number per parameter.
+    other_end: a second program whose edit differs in one number; a fix may lie anywhere between the two.
+    places: the parameters that the break changes or that this program fixes, in aspects with a number per parameter.
     """
 
     aspects: Annotated[tuple[str, ...], _LIST]
@@ -96,9 +96,10 @@ class Example(StrictModel):
 class Break(StrictModel):
     """One break: the aspects that it edits, all aspects that it changes, and further correct programs.
 
-    doubtful: pairs of a correct program and the nearest wrong one; between the two numbers, a person decides. masked:
-    known fixes that do not remove the cause. places: the parameters that the break changes, in the aspects with a
-    number per parameter. broken: the broken program, if it is available.
+    doubtful: correct programs, each with the nearest wrong program as `other_end`. A person decides on fixes between.
+    masked: known fixes that do not remove the cause.
+    places: the parameters that the break changes, in the aspects with a number per parameter.
+    broken: the broken program, if it is available.
     """
 
     id: str
@@ -122,8 +123,8 @@ class SoundPrograms(StrictModel):
     def shorten(self) -> "SoundPrograms":
         """Return a copy for a student's machine, without broken programs and with only the aspects that count.
 
-        Of sound edits, only aspects count that no check judges: metrics and answers that they edit, and the update rule
-        if a break edits nothing else.
+        Of sound edits, keep only the aspects that no check judges: metrics and answers that they edit. If a break edits
+        only the update rule, keep the update rule, too.
         """
         rule = {_RULE} if any(one.edited == (_RULE,) for one in self.breaks) else set()
         wanted = [(one, rule | _EXACT & set(aspects_of_break(one, self.reference))) for one in self.sound]
@@ -174,10 +175,12 @@ def read_sound_programs(path: Path) -> SoundPrograms | None:
 class BreakState:
     """The state of one break: `left` is a difference from all correct programs, None if the break is fixed.
 
-    as_before: in some figure, or on some parameter, the program still does what the broken one does, and its other
-    functions do not compensate. weaker: it differs from the healthy program in the direction of the broken one, but
-    less; or it is a known fix that does not remove the cause. doubtful: it is not known to be wrong. Its number is
-    close to a correct one, its answers are unchanged but its training data are not, or a measurement failed.
+    as_before: in some figure, or on some parameter, the program still agrees with the broken one, and its other
+        functions do not compensate.
+    weaker: it differs from the healthy program in the direction of the broken one, but less; or it is a known fix that
+        does not remove the cause.
+    doubtful: it is not known to be wrong. Its number is close to a correct one, its answers are unchanged but its
+        training data are not, or a measurement failed.
     """
 
     id: str
@@ -188,7 +191,7 @@ class BreakState:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the remaining aspect has only one correct result: a metric, an answer, a saved or resumed state."""
+        """Whether the remaining difference is in a result with one correct value: metric, answer, saved state."""
         return self.left is not None and self.left.aspect in _EXACT
 
 
@@ -303,7 +306,7 @@ def _is_fixed_otherwise(one: Break, programs: SoundPrograms, own: Behaviour, apa
 
 
 def _only_others_act(one: Break, breaks: Sequence[Break], own: Behaviour) -> bool:
-    """Return whether a program agrees, in all aspects of this break, with a program that has only another break."""
+    """Return whether a program agrees with another break's program in all aspects that this break changes."""
     others = [other.broken for other in breaks if other.id != one.id and other.broken is not None]
     return any(all(difference(aspect, own, other) is None for aspect in one.changed) for other in others)
 
@@ -319,7 +322,7 @@ def _act_together(one: Break, apart: Mapping[str, Difference]) -> bool:
 def places_of(broken: Behaviour, right: Sequence[Behaviour], aspects: Sequence[str]) -> Places:
     """Return the parameters in which a broken program differs from a correct one, as places by aspect and figure.
 
-    Only aspects with a number per parameter, and with the same parameters in all programs, have such places.
+    Only aspects with a number per parameter have places, and only if all programs have the same parameters.
     """
     found: Places = {}
     for aspect in _BY_PARAMETER.intersection(aspects):
@@ -350,15 +353,14 @@ def _cause_left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping
 
 
 def _is_mask(own: Behaviour, example: Example) -> bool:
-    """Return whether a program is a known mask: it agrees with one, also in its steps."""
+    """Return whether a program agrees with a known mask (a fix that does not remove the cause), also in its steps."""
     return example.is_like(own) and difference("step", own, example.behaviour) is None
 
 
 def _is_fixed_elsewhere(example: Example, before: Sequence[str], own: Behaviour, broken: Behaviour) -> bool:
     """Return whether a correct program explains everything that a program still has in common with the broken one.
 
-    This is so if the correct program agrees with the broken one there, too, and the program has a different number
-    wherever the correct one has one. For example, it may initialize the other of two matrices, with another scale.
+    This is so if the program differs from the broken one at every place where the correct program does.
     """
     if not before or not set(before) <= _BY_PARAMETER or example.other_end is not None:
         return False

@@ -32,7 +32,7 @@ __all__ = [
     "mechanism_checks",
     "run_checks",
 ]
-# Import these names late: torch takes a second or two, and the child module runs as a program, unimported until then.
+# Import these names on first use: torch takes a second or two, and Python warns if `child` is imported before it runs.
 _WHEN_ASKED = {"NotChecked": "assertion", "assert_sound": "assertion", "Training": "training", "run_checks": "child"}
 
 

@@ -121,7 +121,7 @@ def _layers(model: nn.Module, inputs: Tensor) -> tuple[_Layer, ...]:
 
 
 def _shares(module: nn.Module, output: Tensor) -> tuple[_MaybeShare, _MaybeShare]:
-    """Return the share of dead units (rectifiers only) and of saturated outputs (bounded functions only), else None."""
+    """Return the share of dead units and the share of saturated outputs; None if a share does not apply."""
     if isinstance(module, _RECTIFIERS) and output.dim() > 1:
         # A unit is a feature, or one channel at all positions of an image. Three dimensions are either (B, C, L) from a
         # convolution or (B, T, F) from a text. Positions with zeros in all channels are rare, so take the larger share.

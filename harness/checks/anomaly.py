@@ -1,9 +1,9 @@
 """Run the training until a value is NaN or infinite, then repeat that step and find the operation that produced it.
 
-The check names the first operation that produces NaN or infinity which its inputs do not contain. (A mask of minus
-infinity is an input.) It shows the layer, the tensor, the line of the experiment and the largest input. If an infinity
-went in, it also shows the line that this infinity came from. Follow this trace back. Typical causes are exp(90), which
-overflows in float32, division by a norm of zero, and softmax over a row that is completely masked.
+The check names the first operation that creates a NaN or an infinity. (Minus infinity in a mask is given, not created.)
+It shows the layer, the tensor, the line of the experiment and the largest input. If an infinity went in, it also shows
+the line that this infinity came from. Follow this trace back. Typical causes are exp(90), which overflows in float32,
+division by a norm of zero, and softmax over a row that is completely masked.
 
 `grows` means that all values are finite, but the loss exceeds 100 times the first loss.
 """
@@ -61,7 +61,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _not_finite(trial: Trial, record: Record) -> str:
-    """Return in words what is not finite after a step (loss, gradient, weight or buffer); "" for nothing."""
+    """Return a message if loss, gradient, a weight or a buffer is not finite after a step, else ""."""
     if not math.isfinite(record["loss"]):
         return f"the loss is {record['loss']}"
     norm = record["grad_norm"]
@@ -76,7 +76,7 @@ def _not_finite(trial: Trial, record: Record) -> str:
 
 
 def _watch(subject: Subject, failing: int) -> dict[str, Cell] | None:
-    """Repeat the run up to a step and watch that step; return the values for its first bad operation, None if none."""
+    """Repeat the run up to a step and watch that step; return a description of its first bad operation, or None."""
     trial = subject.trial()
     steps = trial.records(trial.batches(trial.steps))
     for _ in itertools.islice(steps, failing):

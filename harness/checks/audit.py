@@ -127,7 +127,7 @@ def _has_no_effect(trial: Trial, name: str, inputs: Tensor) -> bool:
 
 
 def _count_unregistered(trial: Trial) -> int:
-    """Return how many tensors with a gradient the loss depends on that are in neither the network nor the optimizer."""
+    """Return the number of leaf tensors of the loss that are in neither the network nor the optimizer."""
     inputs, labels = next(trial.batches())
     held = {id(tensor) for tensor in trial.model.parameters()}
     held |= {id(tensor) for group in trial.optimizer.param_groups for tensor in group["params"]}

@@ -8,8 +8,7 @@ training curve shows them:
 
 - `prepare_batch` seeds a generator itself: every batch is changed in the same way.
 
-- `prepare_batch` makes one change for the whole batch and draws numbers for it, but 20 more batches are changed in the
-  same way.
+- `prepare_batch` draws one random change for the whole batch, but 20 more batches get the same change.
 """
 
 import torch

@@ -31,7 +31,7 @@ from harness.run.evaluation import is_classification
 # loss ignores one class finds 0.92 of the other classes.
 STEPS = 100
 FEWEST = 5  # validation examples of a class
-RARE = 0.5  # of the mean number of training examples of a class
+RARE = 0.5  # share of the mean number of training examples per class; fewer is rare
 FOUND, LOST = 0.85, 0.05
 COLUMNS = ("class", "training", "validation", "predicted", "found")
 

@@ -157,7 +157,7 @@ def _partly_bright(shares: Tensor, like: Tensor) -> Tensor:
 
 
 def _share_bright(rows: Tensor) -> Tensor:
-    """Return where the mean of each row lies between its minimum (0) and maximum (1); scaling the row keeps this."""
+    """Scale each row to 0 to 1 and return its mean, which stays the same if the row is standardized."""
     low, high = rows.amin(dim=1), rows.amax(dim=1)
     return (rows.mean(dim=1) - low) / (high - low)
 

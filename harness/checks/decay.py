@@ -6,7 +6,7 @@ learning rate that the optimizer was built with. The check compares them by thre
 - `taken by a step` is the share by which the decay shrinks the weight matrices. For SGD and AdamW this is the learning
   rate times the weight decay.
 
-- `of the move` is the length of this shrinkage over the length of the gradient's move.
+- `of the move` is the length of this shrinkage divided by the length of the gradient's move.
 
 - `in proportion` is 1 if each weight loses the same share. Adam with `weight_decay` adds the decay to the gradient,
   then divides both by the size of the gradient (Loshchilov and Hutter, arXiv:1711.05101). Where gradients are small,
@@ -81,7 +81,7 @@ def _after_a_step(trial: Trial, gradients: Gradients, decays: bool) -> Tensor:
 
 
 def _weights(model: nn.Module, gradients: Gradients) -> Tensor:
-    """Return the entries of all matrices with a non-zero gradient as one float64 vector; else all entries."""
+    """Return all matrix entries with a non-zero gradient as one float64 vector, or all entries if there are none."""
     matrices = [(p.detach(), gradients[n]) for n, p in model.named_parameters() if p.dim() > 1 and n in gradients]
     dead = not any(own.any() for _, own in matrices)
     return torch.cat([torch.zeros(1).double(), *(matrix[(own != 0) | dead].double() for matrix, own in matrices)])

@@ -4,7 +4,7 @@
 alone: 0 means equal bits. Zero entries are normal behind a ReLU. `zero entries beyond those in float32` are not:
 float16 loses them. The check counts them against the same steps without autocast.
 
-`update/weight` is the length of an update over the length of its weights. About 0.001 is usual; at 1, one step
+`update/weight` is the length of an update divided by the length of its weights. About 0.001 is usual; at 1, one step
 overwrites the layer.
 """
 
@@ -80,7 +80,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _outcome(norms: list[float], stale: float, lost: float, sizes: list[float]) -> str:
-    """Return the first outcome that applies; the optimizer got a gradient."""
+    """Return the first outcome that applies, given that the optimizer got a gradient."""
     if not all(map(math.isfinite, norms)):
         return "non-finite"
     if not stale < STALE:

@@ -2,7 +2,7 @@
 
 `signal kept` compares the last weight matrix with the first one: it is the ratio of the variances between the examples
 at their inputs. With a factor of 0.5 per layer, a thousandth is left after ten layers. He et al. (arXiv:1502.01852)
-choose weights that keep the variance. `gradient kept` is the gradient norm of the first trained matrix over the
+choose weights that keep the variance. `gradient kept` is the gradient norm of the first trained matrix divided by the
 gradient norm of the last one. A unit is dead if it is zero for every example.
 
 Dropout is off, and batch norm uses the statistics of the batch. Some matrices and scales of norms are zero on purpose:
@@ -28,8 +28,8 @@ from harness.run.experiment import disable_dropout
 # dead units of a layer | <= 56 %     | 100 %   | DEAD 80 %              | a bias of -1
 #
 # Over ten seeds. The healthy networks are of every kind: plain, convolutional, recurrent, with attention, and with He's
-# weights in up to 16 layers. Torch's default weights with ReLU keep 4e-4 of the signal in four hidden layers, which
-# learn, 1e-5 in six, which hardly learn, and 3e-7 in eight, which do not.
+# weights in up to 16 layers. With ReLU, torch's default weights keep 4e-4 of the signal in four hidden layers, 1e-5 in
+# six, and 3e-7 in eight. The first network learns, the second hardly learns, and the third does not learn.
 EXAMPLES = 256
 EXPLODES, VANISHES = 1e6, 3e-5
 GRADIENT_VANISHES = 1e-3

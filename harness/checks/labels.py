@@ -1,9 +1,9 @@
 """Compare examples with their nearest neighbours: do similar inputs have the same label, in a split and across both?
 
 The check measures how often nearest neighbours have the same label: within the training split, as `prepare_batch`
-returns it; within validation; and between a validation example and its training neighbour. 0 is the value of random
-labels, 1 means always. For numeric targets, the check uses the variance of their ranks. If each example has several
-numbers, such as a point, the number that agrees least counts.
+returns it; within validation; and between a validation example and its training neighbour. 0 means as often as for
+random labels, 1 means always. For numeric targets, it is the share of the variance of their ranks that neighbours
+explain. If each example has several numbers, such as a point, the check reports the worst one.
 
 First, each split is standardized by its own mean and deviation, so that scale alone does not matter. The check uses at
 most 600 examples of each. Splits by group or by time may contain different kinds of inputs (`strangers`), which is not
@@ -40,7 +40,8 @@ from harness.run.evaluation import is_classification
 # validation examples with relatives | <= 0.016 | 1       | KIN 0.5     | slices of patients divided at random
 #
 # Over ten seeds. Below TELLS, neighbours do not predict the label. An experiment about wrong labels may have a quarter
-# of its labels redrawn; permuted labels agree in nothing. Healthy points in two dimensions have 0.22 of relatives.
+# of its labels redrawn. The agreement of permuted labels is 0. Among healthy points in two dimensions, 0.22 have
+# relatives.
 EXAMPLES, MOST = 600, 4000
 TELLS = 0.4
 LESS = 0.45

@@ -1,13 +1,14 @@
 """Change raw examples and see what else changes: does anything from validation reach training?
 
 First, the check traces each example that `load_data` returns to its raw example. It calls `load_data` many times and
-changes other raw examples in each call: the calls in which an example changes tell its number. Standardization, noise,
-new columns and sampling do not hide this. Then it tests four things:
+changes a different set of raw examples in each call. The calls in which an example changes reveal its number. This
+works in spite of standardization, noise, new columns and sampling. Then the check tests four things:
 
 - No raw example is in both splits, even in changed form.
 
-- The split respects the groups and the time of the split that comes with the table. The first column (patient, machine,
-  week) has no value in both splits. If the validation part of the table is later, training contains no later rows.
+- If the table comes with a split that keeps groups apart, this split does, too: no value of the first column (patient,
+  machine, week) is in both. If the validation part of that split is later, training has no rows later than the first
+  validation row.
 
 - No training value changes, not even by a bit, if the check changes only validation rows. A mean over all rows would
   change them.
@@ -16,8 +17,8 @@ new columns and sampling do not hide this. Then it tests four things:
   after the other within the validation rows. If the network is almost perfect and needs only one column, this column
   probably contains the answer.
 
-The check cannot trace rows that the experiment mixes, generates, or drops by their values. Then the outcome is
-`untraced`, unless the order of a single loaded column is the order of all labels in both splits.
+The check cannot trace rows that the experiment mixes, generates, or drops depending on their values. Then the outcome
+is `untraced`, unless sorting the rows of both splits by a single column also sorts all labels.
 """
 
 import copy
@@ -199,8 +200,8 @@ class _Raw:
     def column_shares(self, validation: NDArray[np.int64]) -> tuple[float, float, dict[str, float]]:
         """Train for a few steps, then shuffle columns of a table within the validation rows.
 
-        Return the validation loss, the loss with all columns shuffled, and for each column the loss when it alone is
-        shuffled: as a share of the difference between the two.
+        Return the validation loss, the loss with all columns shuffled, and the share of this increase that each column
+        causes when it alone is shuffled.
         """
         if not self.columns:
             return math.nan, math.nan, {}

@@ -1,13 +1,13 @@
 """Read the largest learning rate that any optimizer uses, and make plain steps at that rate.
 
-For the first six steps, the check reads the learning rate when an optimizer steps, whichever optimizer that is. Later
-rates come from the schedule. The right learning rate depends on the optimizer: about 0.1 for SGD with momentum, 0.001
-for Adam. `harness lr-find` shows the range for this experiment.
+For the first six steps, the check reads the learning rate of each optimizer that steps. Later rates come from the
+schedule. The right learning rate depends on the optimizer: about 0.1 for SGD with momentum, 0.001 for Adam. `harness
+lr-find` shows the range for this experiment.
 
 Clipping or dividing the gradient can hide a learning rate that is too high. So the check makes 80 plain steps with the
-largest rate of the schedule, the mean loss, and its gradient as it is. (It limits a gradient to 5 times the usual norm,
-because an outlier among the examples says nothing about the rate.) If they do not reduce the loss, the check repeats
-them with a tenth and a hundredth of the rate.
+largest rate of the schedule, the mean loss, and its unmodified gradient. (It limits a gradient to 5 times the usual
+norm, because an outlier among the examples says nothing about the rate.) If they do not reduce the loss, the check
+repeats them with a tenth and a hundredth of the rate.
 
 Adam and similar optimizers divide the gradient by its root mean square plus `eps`, so that each weight moves by about
 the learning rate. Where `eps` is the larger of the two, the updates are shorter. Then the optimizer is plain gradient

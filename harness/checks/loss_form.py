@@ -5,12 +5,12 @@ The stable form depends on the targets. For classes it is the mean cross-entropy
 probabilities. For targets of zeros and ones it is the binary cross-entropy, for a regression the mean squared error.
 
 For classes, the check compares gradients of training steps on a whole batch and on half of it, because a mean does not
-depend on the batch size. It takes the gradient of the backward pass, before anything clips or divides it. A step on
-every k-th batch may divide each loss by k, and the factor of a gradient scaler does not count. For a regression, which
-may have any loss, the check compares the loss on the outputs of the first batch.
+depend on the batch size. It takes the gradient of the backward pass, before anything clips or divides it. If the
+optimizer steps on every k-th batch, each loss may be divided by k. The check divides out the factor of a gradient
+scaler. For a regression, which may have any loss, the check compares the loss on the outputs of the first batch.
 
-A loss for classes may also weight examples by class, or have soft targets (label smoothing, mixup): this agrees.
-Another form (focal, hinge, contrastive), or a step that minimizes more than `compute_loss`, has no reference.
+A loss for classes may also weight examples by class, or have soft targets (label smoothing, mixup): then it agrees. For
+another form (focal, hinge, contrastive), and for a step that minimizes more than `compute_loss`, there is no reference.
 
 - `grows`: the gradient of a whole batch and the gradient of half of it differ by the number of examples.
 
@@ -70,7 +70,7 @@ GRADIENT_CLOSE = 1e-3
 GROWS = 1.5
 GROWTH = 1e3
 PARALLEL = 1e-2
-# Experiments accumulate gradients over a few batches. If the optimizer steps less often, no division by k is expected.
+# A step may accumulate this many batches. If the optimizer steps less often, each batch must give its full gradient.
 MOST_ACCUMULATED = 8
 
 
@@ -149,7 +149,7 @@ def _of_another_form(
     *,
     parallel: bool,
 ) -> tuple[str, str]:
-    """Return the outcome, and its reason, for a step with another gradient than the mean cross-entropy has."""
+    """Return outcome and reason for a step whose gradient is not the gradient of the mean cross-entropy."""
     loss = trial.experiment.compute_loss
     distance, _, growth = _gradient_figures(subject, loss)
     if not distance < GRADIENT_CLOSE:
@@ -180,7 +180,7 @@ def _as_mean(growth: float) -> bool:
 
 @torch.no_grad()
 def _twice(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
-    """Return the loss of a batch that contains each example twice, over the loss of the original batch."""
+    """Return the loss of a batch with each example twice, divided by the loss of the original batch."""
     once, twice = (float(loss(torch.cat([outputs] * n), torch.cat([labels] * n))) for n in (1, 2))
     return twice / once if once else math.inf if twice else 1.0
 
@@ -269,7 +269,11 @@ def _spread(outputs: Tensor) -> float:
 
 
 def _gradient_figures(subject: Subject, form: Loss) -> tuple[float, float, float]:
-    """Return the distance of two steps from the gradient of `form`, the part off its direction, and the growth."""
+    """Compare the gradients of two training steps with the gradient of the loss `form`.
+
+    Return their largest relative distance, the largest part off the direction, and the ratio between the gradient
+    lengths of a whole batch and of half of it.
+    """
     trial = _trial(subject)
     batches = trial.batches()
     inputs, labels = next(batches)
@@ -306,12 +310,12 @@ def _of_step(trial: Trial, form: Loss, inputs: Tensor, labels: Tensor) -> tuple[
 
 
 def _distance(found: Tensor, expected: Tensor) -> float:
-    """Return the relative distance; 0 if both are zero, as for a network that died in the previous step."""
+    """Return the distance relative to `expected`; 0 if both are zero, as for a network that has died."""
     off, length = float((found - expected).norm()), float(expected.norm())
     return off / length if length else math.inf if off else 0.0
 
 
 def _factor(found: Tensor, expected: Tensor) -> float:
-    """Return the length of one gradient along another, over the length of the other."""
+    """Return the factor by which `expected` must be scaled to give the projection of `found` on it."""
     square = float(expected @ expected)
     return float(found @ expected) / square if square else 1.0

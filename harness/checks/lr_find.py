@@ -1,8 +1,8 @@
 """Run Smith's range test: one step at each of 97 learning rates from 1e-6 to 100, without the schedule.
 
-The test comes from arXiv:1506.01186. The suggested learning rate is a tenth of the rate with the lowest loss. A rate
-within a factor of 10 or 100 of it is usual. If the loss has risen again at the rate of the run, the updates are too
-long: the learning rate is too high, or the gradients are too long.
+The test is described in arXiv:1506.01186. The suggested learning rate is a tenth of the rate with the lowest loss. A
+rate within a factor of 10 or 100 of it is usual. If the loss has risen again at the rate of the run, the updates are
+too long: the learning rate is too high, or the gradients are too long.
 
 The loss is smoothed with a bias-corrected moving average, and the test ends at four times the lowest loss, as in
 fastai's learning-rate finder. If no rate reduces the loss by 5 %, the check repeats the test with four times as many
@@ -80,7 +80,7 @@ def _is_flat(smooth: list[float]) -> bool:
 def _range_test(
     subject: Subject, steps: int, beside: Iterable[float] | None = None
 ) -> tuple[list[float], list[float], list[float]]:
-    """Return the rates tried, the loss at each, and the moving average of the loss (over `beside`, if given)."""
+    """Return the rates tried, the loss at each, and the moving average of the loss (divided by `beside`, if given)."""
     rates: list[float] = []
     losses: list[float] = []
     smooth: list[float] = []

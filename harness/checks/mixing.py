@@ -1,7 +1,7 @@
 """Replace one example of a batch, and measure what else changes: inputs, outputs or gradients of the other examples.
 
-An example must reach the loss alone. The check tests this for three things. All changes are relative to the changes of
-the replaced example:
+Each example must reach the loss without affecting the others. The check tests this for three things. All changes are
+relative to the changes of the replaced example:
 
 - Inputs: `prepare_batch` may change the inputs of other examples only together with their labels. A mixture of two
   images has a mixture of two labels.
@@ -116,7 +116,7 @@ def _change(before: Tensor, after: Tensor) -> Tensor:
 
 
 def _share(changes: Tensor, own: int) -> float:
-    """Return the largest change of another row over the change of row `own`."""
+    """Return the largest change of another row, relative to the change of row `own`."""
     others = changes.clone()
     others[own] = 0.0
     return float(others.max() / changes[own]) if changes[own] else 0.0

@@ -216,7 +216,7 @@ def _strange(given: list[object], loaded: Tensor) -> float | None:
 
 @contextmanager
 def _old_copies(start: nn.Module, model: nn.Module) -> Iterator[list[nn.Module]]:
-    """Yield a list that collects called networks with the model's shapes, trained weights and initial buffers."""
+    """Yield a list of the networks, shaped like the model, that are called with trained weights and initial buffers."""
     found: list[nn.Module] = []
     shapes = [parameter.shape for parameter in model.parameters()]
     places = [
@@ -245,7 +245,8 @@ def _old_copies(start: nn.Module, model: nn.Module) -> Iterator[list[nn.Module]]
 def _factor(trial: Trial, written: Callable[[nn.Module], _LossAndAccuracy], start: nn.Module) -> float | None:
     """Return the reported loss as a fraction of the network's mean loss, if three networks have the same fraction.
 
-    Return None if they do not, if the loss is not a mean over examples with classes, or if it has another unit.
+    Return None if they do not, if the loss is not a mean over examples with classes, or if the reported loss has
+    another unit.
     """
     labels = trial.validation[1]
     larger = copy.deepcopy(trial.model)
@@ -279,11 +280,12 @@ def _factor(trial: Trial, written: Callable[[nn.Module], _LossAndAccuracy], star
 def _as_reported(
     trial: Trial, outputs: list[Tensor], reported: _LossAndAccuracy
 ) -> tuple[str | None, float | None, float | None, str]:
-    """Return which part of the split `evaluate` reports, the metric of the whole split and of the last call, its name.
+    """Compare the metric that `evaluate` reports with metrics of the recorded outputs.
 
-    The part is "whole" if all outputs give the reported metric, "part" if only some of them do, "" if none do. It is
-    None if it is unknown: `evaluate` calls the network in another way, more than once per example, or reports another
-    quantity than the loss.
+    Return four values: the reported part, the metric of all outputs, the metric of the last call, and the name of the
+    metric. The part is "whole" if all outputs give the reported metric, "part" if only some of them do, "" if none do.
+    It is None if that is unknown: `evaluate` calls the network in another way, more than once per example, or reports
+    another quantity than the loss.
     """
     labels = trial.validation[1]
     sizes = [len(part) for part in outputs]
@@ -333,7 +335,7 @@ def _of_texts(right: Tensor, labels: Tensor) -> list[float]:
 
 
 def _says_yes_or_no(trial: Trial, outputs: Tensor, labels: Tensor) -> bool:
-    """Return whether outputs are probabilities of yes, or logits of them (a distance has another threshold)."""
+    """Return whether outputs are probabilities or logits of yes; a distance, for example, has another threshold."""
     loss = stable_loss("binary", "probabilities" if are_probabilities(outputs) else "scores")
     if loss is None or outputs.shape != labels.shape:
         return False

@@ -4,9 +4,9 @@ A correct network, loss and optimizer reduce the loss of one batch below 0.01 na
 "A Recipe for Training Neural Networks", 2019, "overfit one batch"). The check makes 120 steps, and up to 480 while the
 loss still falls. The target is higher in some cases:
 
-- The loss may have a floor: the lowest loss of outputs that are fitted to the targets of this batch without a network.
-  It is 0 for plain cross-entropy, and higher with label smoothing or mixed targets. For a language in which equal texts
-  continue in different ways, it is the entropy. For a network of one layer, L-BFGS finds the floor of that layer.
+- The loss may have a floor. To find it, the check fits free outputs, without a network, to the targets of this batch.
+  The floor is 0 for plain cross-entropy, and higher with label smoothing or mixed targets. In a language where equal
+  texts continue in different ways, it is the entropy. For a network of one layer, L-BFGS finds the floor of that layer.
 
 - With a floor above 0.01, and for a regression, the target is the floor plus a tenth of the distance to the best
   constant.
@@ -14,7 +14,7 @@ loss still falls. The target is higher in some cases:
 - If the loss falls until the last step, 4 % of the first loss is enough. A single layer, or a head on a frozen trunk
   (FROZEN), learns slowly: 50 % is enough.
 
-- If `train_step` minimizes another loss than `compute_loss`, it is enough that the network predicts all classes right.
+- If `train_step` minimizes another loss than `compute_loss`, it is enough that the network predicts all classes.
 
 `stalls` means that more data or more steps will not help. The level of the curve is a hint: ln 10 = 2.303 is a guess
 among ten classes. The summary says whether Adam with the stable form of the loss learns the same batch with the same

@@ -1,10 +1,10 @@
 """Compare the answers of `predict` for raw validation examples with the answers of the network in eval mode.
 
 `predict` receives examples as they are stored. It must prepare them as `load_data` does, put the network into eval
-mode, and turn outputs into classes as training means them: the largest logit or, for a single logit, a probability
-above one half. Merged or quantized weights may round, but must not change the answers. The check measures after a short
-training and passes the network in training mode, as training leaves it. An experiment may serve the weights of its best
-epoch: after the first epoch these are the network's own.
+mode, and turn outputs into classes as training does: the largest logit or, for a single logit, a probability above one
+half. Merged or quantized weights may round, but must not change the answers. The check measures after a short training
+and passes the network in training mode, as training leaves it. An experiment may serve the weights of its best epoch:
+after the first epoch these are the network's own.
 
 Rounding changes an answer only where the network is undecided between two classes. So each different answer counts by
 its cost: how much less probable it is for the network than the network's own answer. The check divides the sum of these
@@ -67,14 +67,14 @@ def _compare_served(subject: Subject, steps: int) -> tuple[float, float, float]:
 
 
 def _probabilities(outputs: Tensor) -> Tensor:
-    """Return the probabilities (B, C) of logits (B, C), or (B, 2) of one logit (B, 1) for the second of two classes."""
+    """Return probabilities (B, C) from logits (B, C). A single logit (B, 1) belongs to the second of two classes."""
     if outputs.shape[1] == 1:
         return torch.cat([torch.sigmoid(-outputs), torch.sigmoid(outputs)], dim=1)
     return torch.softmax(outputs, dim=1)
 
 
 def _cost(likely: Tensor, served: Tensor) -> float:
-    """Return how much less probable the served classes (B,) are than the best ones, over the lead of the best ones."""
+    """Return how much less probable the served classes (B,) are than the best ones, relative to the total lead."""
     first, second = likely.topk(2, dim=1).values.T
     given = likely.gather(1, served.clamp(0, likely.shape[1] - 1).unsqueeze(1))[:, 0]
     return float((first - given).sum() / (first - second).sum().clamp(min=1e-12))

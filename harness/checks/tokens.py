@@ -1,16 +1,16 @@
-"""Edit texts, and see which outputs of the untrained network change: later tokens, padding, order and the first token.
+"""Edit the tokens, the order and the padding of texts, and see which outputs of the untrained network change.
 
-The check applies to integer inputs (N, T); its figures call a token a symbol. It edits texts in five ways:
+The check applies to integer inputs (N, T); its figures call a token a symbol. It tests five things:
 
 - Later tokens: if the labels (N, T) are the inputs shifted by one position, each output predicts the next token. Then
   no output may depend on a later token. If the labels are the inputs themselves, the network only learns to copy.
 
-- Order: for such labels, the order of earlier tokens must change the output. For other labels a bag of words is
-  correct, unless the network has positions: it holds a table with a row for each position, but the outputs depend on
-  fewer rows than a text has positions.
+- Order: for such labels, the order of earlier tokens must change the output. For other labels, a bag of words is
+  correct. But a network may hold a table with a row for each position and use fewer rows than a text has positions:
+  then the order must count as well.
 
-- Padding: less padding behind a text must not change its outputs. Padding is 0 if nothing else follows a 0. If the
-  positions behind the end of a text have no label (-100) and all hold the same token, that token is the padding.
+- Padding: less padding behind a text must not change its outputs. The padding token is 0 if only zeros follow a 0. If
+  the positions behind the end of a text have no label (-100) and all hold the same token, that token is the padding.
 
 - Loss: if each position has a loss, the positions with padding must not count.
 
@@ -106,7 +106,7 @@ def _counted_padding(trial: Trial, model: nn.Module, texts: Tensor, labels: Tens
 
 
 def _other(symbols: Tensor, texts: Tensor) -> Tensor:
-    """Return a different symbol of the texts for each of these symbols, never padding."""
+    """Replace each symbol by a different symbol of the texts, but never by padding."""
     low, high = int(texts.min()) + int(texts.min() == PADDING), int(texts.max())
     return (symbols - low + 1) % max(high - low + 1, 1) + low
 
@@ -116,7 +116,7 @@ def _distance(before: Tensor, after: Tensor) -> float:
 
 
 def _later(model: nn.Module, texts: Tensor) -> float:
-    """Return how far the last symbol moves the outputs before it, over how far it moves its own output."""
+    """Return how far the last symbol moves the outputs before it, relative to how far it moves its own output."""
     edited = texts.clone()
     edited[:, -1] = _other(texts[:, -1], texts)
     before, after = model(texts), model(edited)
@@ -125,7 +125,7 @@ def _later(model: nn.Module, texts: Tensor) -> float:
 
 
 def _order(model: nn.Module, texts: Tensor) -> float:
-    """Return how far the last output moves if the first two symbols change places, over the move by another symbol.
+    """Return how far the last output moves if the first two symbols change places, relative to a changed first symbol.
 
     Return 1.0 if the last output does not depend on the first symbol: then order cannot matter.
     """
@@ -174,7 +174,7 @@ def _wastes_places(model: nn.Module, texts: Tensor) -> bool:
 
 
 def _effect_of_padding(model: nn.Module, texts: Tensor, symbol: int) -> float | None:
-    """Return how far outputs move without the padding at the end, over their spread; None if texts are not padded.
+    """Return how far outputs move without the padding at the end, relative to their spread; None without padding.
 
     If there is an output for each position, the outputs at padding do not count.
     """

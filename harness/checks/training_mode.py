@@ -3,7 +3,7 @@
 The run calls `model.train()` before each epoch, but `train_step` may change the mode, perhaps only in some steps. Only
 calls that autograd records count. The table shows the effect of each layer with modes: batch norm must change its
 statistics, dropout must drop something. Batch norm may be in eval mode only if its statistics were learnt before the
-run, as in fine-tuning. Statistics that start as 0 and 1 were not.
+run, as in fine-tuning. Statistics of 0 and 1 were not learnt.
 
 If the last batch outweighs all batches before it, the running statistics are not an average. In eval mode, the network
 then uses the statistics of one random batch.
@@ -26,8 +26,8 @@ from harness.checks.core.subject import Subject
 # chance that dropout of 0.1 drops nothing | 10^-18  |        | STEPS 20  | 400 numbers; a validation comes between
 #
 # In TensorFlow, momentum is the share that stays: 0.9 to 0.99. In batches of 8, over five seeds, a share of 0.1 costs
-# 0.01 of the accuracy, 0.5 costs 0.05, and 0.9 costs 0.09. A layer with 100 numbers a step may get only 400 of them,
-# because a validation within an epoch may come every few steps.
+# 0.01 of the accuracy, 0.5 costs 0.05, and 0.9 costs 0.09. A validation within the epoch may end training mode after a
+# few steps. In four steps, a dropout layer with 100 inputs gets 400 numbers.
 STEPS = 20
 SHARE = 0.5
 _COLUMNS = ("layer", "kind", "in training mode", "works")

@@ -172,7 +172,7 @@ def _outcome(length: float, direction: float, clip: float, move: float) -> str:
 
 
 def _compare(used: Tensor, expected: Tensor) -> tuple[float, float]:
-    """Return the length of a gradient along the expected one, over its length, and the share off this direction."""
+    """Return how many times as long as expected a gradient is, and which share of it is off the expected direction."""
     length, square = float(used.norm()), float(expected @ expected)
     if not length:
         return 0.0, 0.0
@@ -182,7 +182,7 @@ def _compare(used: Tensor, expected: Tensor) -> tuple[float, float]:
 
 @torch.no_grad()
 def _off_move(trial: Trial, model: nn.Module, optimizer: torch.optim.Optimizer, used: Gradients) -> float:
-    """Return the distance between the weights and the result of a copied optimizer, over the length of its move."""
+    """Return how far the weights are from the result of a copied optimizer, relative to the length of its move."""
     start = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     for name, parameter in model.named_parameters():
         parameter.grad = used[name].clone() if name in used else None

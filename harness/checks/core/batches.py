@@ -102,7 +102,7 @@ def _generator_state(generator: Any, state: Any = None) -> Any:
 
 
 def inside(roots: Iterable[object], *kinds: type, depth: int = 6) -> Iterator[Any]:
-    """Yield each object of these types once: the roots, and objects in their attributes, lists, tuples and dicts."""
+    """Yield each object of these types among the roots and in their attributes, lists, tuples and dicts, once."""
     seen: set[int] = set()
     level = list(roots)
     for _ in range(depth):

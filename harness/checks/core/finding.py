@@ -136,7 +136,7 @@ class Finding:
 
     @classmethod
     def from_json(cls, data: Any) -> "Finding":
-        """Return the finding of a `to_json`; values that are not finite remain strings."""
+        """Return the finding that `to_json` converted; values that are not finite remain strings."""
         from pydantic import TypeAdapter  # imported late: commands that measure nothing must start fast
 
         return TypeAdapter(cls).validate_python(data)

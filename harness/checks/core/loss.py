@@ -80,7 +80,10 @@ def stretch_outputs(model: nn.Module, inputs: Tensor) -> Tensor:
 
 
 def range_of(model: nn.Module, inputs: Tensor, outputs: Tensor) -> OutputRange:
-    """Return the range of a network's outputs. A single output is a probability if it stays in 0 to 1 stretched."""
+    """Return the range of a network's outputs: scores, probabilities or log probabilities.
+
+    A single output is a probability only if it also stays in 0 to 1 when the last layer is scaled up.
+    """
     if are_probabilities(outputs) and (outputs.shape[-1] > 1 or _within_one(stretch_outputs(model, inputs))):
         return "probabilities"
     if outputs.shape[-1] > 1 and bool((outputs.logsumexp(dim=-1).abs() < CLOSE).all()):
@@ -100,7 +103,7 @@ def into(range: OutputRange, outputs: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
-    """Return the mean cross-entropy of outputs, which are probabilities or else logits.
+    """Return the mean cross-entropy of outputs. Outputs that are not probabilities count as logits.
 
     Labels are class indices, one per row of scores, or soft labels.
     """
@@ -251,7 +254,7 @@ def _form_of_counts(count: Tensor, taught: Tensor, targets: Tensor, kind: LabelK
 
 
 def _agrees(scores: Tensor, targets: Tensor, kind: LabelKind) -> Tensor:
-    """Return for each row whether its largest score, or for zeros and ones its share, agrees with the target."""
+    """Return for each row whether the predicted class is the target; for zeros and ones, a share above 0.5 is a one."""
     if kind == "binary":
         return (scores.flatten() > 0.5) == (targets > 0.5)
     return scores.argmax(dim=1) == (targets if kind == "classes" else targets.argmax(dim=1))

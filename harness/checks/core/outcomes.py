@@ -65,7 +65,7 @@ def trips_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str
 
 
 def outcomes_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return each outcome on the recipe's broken experiment that is the same for all seeds, by check."""
+    """Return the outcomes of checks on the recipe's broken experiment, if they are the same for all seeds."""
     measured = _load_measured(recipe, solutions)
     return {**measured.outcomes, **measured.trips}
 
@@ -100,7 +100,7 @@ def _of_sound(solutions: Path) -> dict[str, dict[str, str]]:
 
 
 def _together(parts: Sequence[_MeasuredFile]) -> _MeasuredFile:
-    """Return the outcomes for several breaks at once: all that any break trips, and others that are equal for all."""
+    """Return the outcomes for several breaks at once: all that any break trips, and others on which all agree."""
     trips = {name: outcome for part in parts for name, outcome in part.trips.items()}
     alike = [set(part.outcomes.items()) for part in parts]
     outcomes = {name: outcome for name, outcome in set.intersection(*alike) if name not in trips}
@@ -110,8 +110,8 @@ def _together(parts: Sequence[_MeasuredFile]) -> _MeasuredFile:
 def rival_outcome(rival: str, check: str, found: str) -> str:
     """Return the outcome of a check for a rival's break if it contradicts the found outcome; "" if it does not.
 
-    Two different sound outcomes do not contradict: they may come from different experiments. Unjudged outcomes do not
-    contradict anything. Raises `UserError` for a recipe that was never measured.
+    Two different sound outcomes do not contradict each other: they may come from different experiments. Unjudged
+    outcomes contradict nothing. Raises `UserError` for a recipe that was never measured.
     """
     theirs = outcomes_of(rival).get(check, found)
     pair = [load_check(check).outcome(one) for one in (found, theirs)]

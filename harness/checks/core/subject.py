@@ -190,7 +190,7 @@ def reference_gradients(
 
 
 def minimizes_another_loss(subject: Subject) -> bool:
-    """Return whether train_step openly minimizes another loss than `compute_loss` of its batch, as distillation does.
+    """Return whether train_step openly minimizes another loss than `compute_loss`, as distillation does.
 
     "Openly" means that it returns the loss of its backward passes. Two cases are faults instead: a mere factor before
     the backward pass, and a loss whose gradient points in a very different direction.

@@ -142,7 +142,8 @@ class Training:
             if isinstance(part, nn.Module):
                 part.to("cpu", torch.float64 if in_float64 else None)
         if parts.optimizer.state:
-            parts.optimizer.load_state_dict(parts.optimizer.state_dict())  # moves it to the weights
+            # Loading the state moves it to the device and dtype of the weights.
+            parts.optimizer.load_state_dict(parts.optimizer.state_dict())
         return parts
 
 
@@ -227,7 +228,7 @@ class OwnExperiment(Experiment):
         return {str(index): scaler for index, scaler in enumerate(found)}
 
     def load_data(self, data: TensorData) -> tuple[Batch, Batch]:
-        """Return the examples that were read from your loaders: training, validation (training if there is none)."""
+        """Return the training and validation examples from your loaders; without validation, return training twice."""
         return self.training.data, self.training.validation or self.training.data
 
     def _build_model(self) -> nn.Module:
@@ -309,7 +310,7 @@ class OwnTrial(Trial):
 
 
 def _mark_as_scheduled(optimizer: torch.optim.Optimizer) -> None:
-    """Mark a copied optimizer as torch schedules mark theirs; without the mark, the schedule of a copy warns."""
+    """Mark a copied optimizer as wrapped by a schedule, as torch does; without the mark, torch warns."""
     step = optimizer.step
 
     @functools.wraps(step)
