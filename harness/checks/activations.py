@@ -1,9 +1,9 @@
 """Measure the output of every layer on the first batch, in training mode, before any step and after 20 steps.
 
 A ReLU unit is dead if it is zero for every example of the batch: then it gets no gradient. An output of a sigmoid or
-tanh is saturated if it is within a hundredth of its range from a bound, where the derivative is almost zero. A softmax
-is saturated if its largest probability is above 0.99. Training stops in dead and saturated layers, but the cause is
-seldom there: look at the layers and settings before them.
+tanh is saturated if it is close to a bound (within 1 % of the range), where the derivative is almost zero. A softmax is
+saturated if its largest probability is above 0.99. Training stops in dead and saturated layers, but the cause is seldom
+there: look at the layers and settings before them.
 
 A network of several layers is linear if it maps sums of large inputs to sums of outputs. Its output explodes if its
 variance rises above 10,000 and above 100 times its first value.

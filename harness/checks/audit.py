@@ -4,12 +4,12 @@ A parameter without a group is in no optimizer. A parameter that does not change
 is zero. A learning rate below a thousandth of the largest one counts as zero. These parameters need not change:
 
 - Parameters that the constant FROZEN names by the start of their name, such as `FROZEN = ("trunk.",)`. They must not
-  change, and neither may their buffers, the statistics of batch norm.
+change, and neither may their buffers, the statistics of batch norm.
 
 - Parameters that require no gradient and are in no optimizer, such as the base weights of an adapter.
 
 - Parameters that cannot affect the outputs. Batch norm subtracts the mean, so the gradient of a bias before it consists
-  of rounding errors.
+of rounding errors.
 
 If the loss needs the gradient of a tensor that is in neither the network nor the optimizer, a layer is not registered:
 for example, it is in a plain list instead of `nn.ModuleList`.

@@ -4,7 +4,7 @@ Random augmentation must use new random numbers for every example and every batc
 training curve shows them:
 
 - Loader workers start from the same seed and get the same numbers: examples at a fixed distance in the batch are
-  changed alike.
+changed alike.
 
 - `prepare_batch` seeds a generator itself: every batch is changed in the same way.
 

@@ -6,13 +6,13 @@ In the table, compare the rows of a split with the rows of the batch: shapes, ra
 - All values are finite.
 
 - Every input keeps its label. An input of the first batches that is also in the training split must have the same label
-  there. In addition, the check passes its own inputs through `prepare_batch`. Each has one grey value, which grows with
-  its label: sorting the results by brightness must also sort the labels. If `prepare_batch` removes the brightness, for
-  example because it standardizes each image, the check uses inputs whose share of bright values grows with the label.
-  For texts, it uses rows of the training split.
+there. In addition, the check passes its own inputs through `prepare_batch`. Each has one grey value, which grows with
+its label: sorting the results by brightness must also sort the labels. If `prepare_batch` removes the brightness, for
+example because it standardizes each image, the check uses inputs whose share of bright values grows with the label. For
+texts, it uses rows of the training split.
 
 - No validation input is in the training split. Texts may occur in both, but at most twice as often as they repeat
-  within the training split.
+within the training split.
 
 - Both splits are on one scale.
 

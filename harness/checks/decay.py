@@ -4,13 +4,13 @@ Both steps start from the weights after 10 steps of the run. They use copies, th
 learning rate that the optimizer was built with. The check compares them by three values:
 
 - `taken by a step` is the share by which the decay shrinks the weight matrices. For SGD and AdamW this is the learning
-  rate times the weight decay.
+rate times the weight decay.
 
 - `of the move` is the length of this shrinkage divided by the length of the gradient's move.
 
 - `in proportion` is 1 if each weight loses the same share. Adam with `weight_decay` adds the decay to the gradient,
-  then divides both by the size of the gradient (Loshchilov and Hutter, arXiv:1711.05101). Where gradients are small,
-  each weight loses about the learning rate in a step, however small the weight is: the value falls below 0.9.
+then divides both by the size of the gradient (Loshchilov and Hutter, arXiv:1711.05101). Where gradients are small, each
+weight loses about the learning rate in a step, however small the weight is: the value falls below 0.9.
 
 Weights without a gradient do not count, for example those of a pixel that is always black.
 """

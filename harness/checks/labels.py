@@ -13,10 +13,10 @@ In most tables and texts, neighbours have different labels even within validatio
 faults:
 
 - `unrelated`: neighbours and a linear fit do not predict the classes at all, and the network learns nothing that holds
-  in validation.
+in validation.
 
 - `divided`: most validation examples have a few training examples with the same label that are far closer than all
-  others, such as slices of one patient. A random split has divided groups that belong together.
+others, such as slices of one patient. A random split has divided groups that belong together.
 """
 
 import copy

@@ -7,15 +7,15 @@ works in spite of standardization, noise, new columns and sampling. Then the che
 - No raw example is in both splits, even in changed form.
 
 - If the table comes with a split that keeps groups apart, this split does, too: no value of the first column (patient,
-  machine, week) is in both. If the validation part of that split is later, training has no rows later than the first
-  validation row.
+machine, week) is in both. If the validation part of that split is later, training has no rows later than the first
+validation row.
 
-- No training value changes, not even by a bit, if the check changes only validation rows. A mean over all rows would
-  change them.
+- No training value changes, not even by a single bit, if the check changes only validation rows. A mean over all rows
+would change them.
 
 - The network does not depend on a single column. The check trains for at most 300 steps, then shuffles one raw column
-  after the other within the validation rows. If the network is almost perfect and needs only one column, this column
-  probably contains the answer.
+after the other within the validation rows. If the network is almost perfect and needs only one column, this column
+probably contains the answer.
 
 The check cannot trace rows that the experiment mixes, generates, or drops depending on their values. Then the outcome
 is `untraced`, unless sorting the rows of both splits by a single column also sorts all labels.

@@ -15,14 +15,14 @@ another form (focal, hinge, contrastive), and for a step that minimizes more tha
 - `grows`: the gradient of a whole batch and the gradient of half of it differ by the number of examples.
 
 - `bounded`: the loss expects logits, but the network limits its outputs. If the weights of its last layer are a million
-  times as large, the outputs hardly grow. So the loss, or its gradient, has a floor that no training passes.
+times as large, the outputs hardly grow. So the loss, or its gradient, has a floor that no training passes.
 
 - `normalizes-twice`: the same, and the outputs of each example are probabilities that add up to one.
 
 - `overflows`: logits of +-10,000 give NaN or infinity.
 
 - `all-pairs`: the loss stays the same if the targets are reordered, so it does not compare each output with its own
-  target. Outputs (B, 1) and targets (B,) broadcast to (B, B).
+target. Outputs (B, 1) and targets (B,) broadcast to (B, B).
 """
 
 import math
@@ -227,7 +227,7 @@ def _losses(experiment: Experiment, stable: Loss, outputs: Tensor, labels: Tenso
 
 
 def _distance_at_outputs(experiment: Experiment, form: Loss, outputs: Tensor, labels: Tensor) -> float:
-    """Return the relative distance between the gradients of a regression loss and of the reference at the outputs."""
+    """Return the relative distance of two gradients at the outputs: of a regression loss and of its reference."""
     leaf = outputs.clone().requires_grad_()
     losses = experiment.compute_loss(leaf, labels), form(leaf, labels)
     own, stable = (torch.autograd.grad(loss, leaf, materialize_grads=True)[0].flatten() for loss in losses)

@@ -4,14 +4,14 @@ Each example must reach the loss without affecting the others. The check tests t
 relative to the changes of the replaced example:
 
 - Inputs: `prepare_batch` may change the inputs of other examples only together with their labels. A mixture of two
-  images has a mixture of two labels.
+images has a mixture of two labels.
 
 - Outputs in eval mode: the outputs of the other examples must not change. In addition, the same batch must give the
-  same outputs twice; otherwise the network uses random numbers that no mode switches off. (In training mode, batch norm
-  mixes a batch by design.)
+same outputs twice; otherwise the network uses random numbers that no mode switches off. (In training mode, batch norm
+mixes a batch by design.)
 
 - Gradients of the loss at the outputs of the other examples must not change. For classes only their direction counts,
-  because a weighted mean divides by the weights of the whole batch.
+because a weighted mean divides by the weights of the whole batch.
 """
 
 import copy

@@ -7,7 +7,7 @@ Each time, the network starts in training mode, as training leaves it. A correct
 - reports the metrics of eval mode: the same `evaluate` gives the same values for a network that stays in eval mode;
 
 - uses the whole split. The check records the outputs of the network during `evaluate` and computes the accuracy from
-  them; for a regression, or for targets of another kind, it computes the loss.
+them; for a regression, or for targets of another kind, it computes the loss.
 
 Several accuracies are correct: over all labels except -100, the mean recall of the classes, the mean accuracy of texts,
 the share of texts without a mistake, and the accuracy without padding. The mean of batch losses is correct, too, but
@@ -20,10 +20,10 @@ more faults:
 - `other-inputs`: training gives the network its inputs as `load_data` returns them, and `evaluate` does not.
 
 - `old-statistics`: `evaluate` uses a copy of the network, such as an average of its weights, and the copy still has the
-  initial statistics of batch norm.
+initial statistics of batch norm.
 
 - `scaled`: the reported loss for classes is a fixed fraction of the network's mean loss, as if it were divided by
-  another number of examples. Logarithms to base 10 or to the number of classes are correct.
+another number of examples. Logarithms to base 10 or to the number of classes are correct.
 """
 
 import copy

@@ -5,14 +5,14 @@ A correct network, loss and optimizer reduce the loss of one batch below 0.01 na
 loss still falls. The target is higher in some cases:
 
 - The loss may have a floor. To find it, the check fits free outputs, without a network, to the targets of this batch.
-  The floor is 0 for plain cross-entropy, and higher with label smoothing or mixed targets. In a language where equal
-  texts continue in different ways, it is the entropy. For a network of one layer, L-BFGS finds the floor of that layer.
+The floor is 0 for plain cross-entropy, and higher with label smoothing or mixed targets. In a language where equal
+texts continue in different ways, it is the entropy. For a network of one layer, L-BFGS finds the floor of that layer.
 
 - With a floor above 0.01, and for a regression, the target is the floor plus a tenth of the distance to the best
-  constant.
+constant.
 
 - If the loss falls until the last step, 4 % of the first loss is enough. A single layer, or a head on a frozen trunk
-  (FROZEN), learns slowly: 50 % is enough.
+(FROZEN), learns slowly: 50 % is enough.
 
 - If `train_step` minimizes another loss than `compute_loss`, it is enough that the network predicts all classes.
 

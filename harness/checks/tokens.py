@@ -3,14 +3,14 @@
 The check applies to integer inputs (N, T); its figures call a token a symbol. It tests five things:
 
 - Later tokens: if the labels (N, T) are the inputs shifted by one position, each output predicts the next token. Then
-  no output may depend on a later token. If the labels are the inputs themselves, the network only learns to copy.
+no output may depend on a later token. If the labels are the inputs themselves, the network only learns to copy.
 
 - Order: for such labels, the order of earlier tokens must change the output. For other labels, a bag of words is
-  correct. But a network may hold a table with a row for each position and use fewer rows than a text has positions:
-  then the order must count as well.
+correct. But a network may hold a table with a row for each position and use fewer rows than a text has positions: then
+the order must count as well.
 
 - Padding: less padding behind a text must not change its outputs. The padding token is 0 if only zeros follow a 0. If
-  the positions behind the end of a text have no label (-100) and all hold the same token, that token is the padding.
+the positions behind the end of a text have no label (-100) and all hold the same token, that token is the padding.
 
 - Loss: if each position has a loss, the positions with padding must not count.
 

@@ -5,16 +5,16 @@ same weights, batch and dropout. If a step openly minimizes another loss, such a
 gradient of its own backward passes. The check reports four values:
 
 - `times the length`: a shorter gradient is correct, because the step may clip or divide it, or average it over
-  accumulated batches. A value above 1 is not: the gradient is summed, or still scaled.
+accumulated batches. A value above 1 is not: the gradient is summed, or still scaled.
 
 - `off its direction`: the gradient points elsewhere, because it contains earlier batches or was changed after the
-  backward pass.
+backward pass.
 
 - `off what clipping left`: the factor between the gradient that `clip_grad_norm_` left and the gradient that the update
-  uses. A longer one that also exceeds the bound was not clipped; a shorter one was clipped while it was scaled.
+uses. A longer one that also exceeds the bound was not clipped; a shorter one was clipped while it was scaled.
 
 - `off the optimizer's move`: a copy of the optimizer steps with the same gradient, and the weights must move in the
-  same way. Pruned weights may stay zero.
+same way. Pruned weights may stay zero.
 
 An update that a gradient scaler skips does not count.
 """
