@@ -1,1 +1,1 @@
-"""The instructor's half: it replays submissions and scores them."""
+"""The instructor's part of the suite: it replays submissions and scores them."""

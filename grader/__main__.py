@@ -1,4 +1,4 @@
-"""`python -m grader`."""
+"""Run the `grader` command as `python -m grader`."""
 
 from grader.cli import main
 

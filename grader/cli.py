@@ -1,4 +1,4 @@
-"""The `grader` command: the instructor's verbs. A verb that makes something names the next step."""
+"""The `grader` command with its subcommands for instructors. Most of them end by naming the next step."""
 
 import signal
 import sys
@@ -13,7 +13,7 @@ from harness.console.command_line import HELP_OPTIONS, confirm, run_command, who
 from harness.errors import UserError, name_place
 from harness.recipes.suite import require_clone
 
-# Commands import what they need themselves, so that `grader --help` is instant.
+# Commands import their modules themselves, so that `grader --help` is fast.
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -22,7 +22,7 @@ _reports = click.option(
 )
 _jobs = click.option(
     "--jobs", metavar="N", type=whole_number(1, 1024), default=usable_cores,
-    help="Replays side by side on this machine; by default one for each core.",
+    help="The number of parallel replays on this machine. Default: one for each core.",
 )  # fmt: skip
 
 _course = click.option("--course", type=_FILE, help="A course file. Default with --assignment: course.toml.")
@@ -31,12 +31,12 @@ _course_file = click.argument("file", type=_FILE, default=Path("course.toml"))
 
 
 def _course_of(course: Path | None, assignment: str | None) -> Path | None:
-    """Return the course file, the default one if only an assignment is named, or None without a course."""
+    """Return the course file, the default file if only an assignment is given, or None without a course."""
     return Path("course.toml") if course is None and assignment is not None else course
 
 
 def _reports_of(out: Path | None, course: Path | None, assignment: str | None) -> Path:
-    """Return the folder of the reports: each assignment of a course has one of its own."""
+    """Return the folder of the reports. Each assignment of a course has its own folder."""
     if out is not None or course is None:
         return out or Path("reports")
     from grader.course.course import read_course
@@ -54,24 +54,24 @@ def cli() -> None:
 @click.argument("submissions", type=click.Path(path_type=Path))
 @_reports
 @_jobs
-@click.option("--rubric", type=_FILE, help="Weights to use in place of grader/score/rubric.toml, or the assignment's.")
+@click.option("--rubric", type=_FILE, help="A rubric to use in place of grader/score/rubric.toml or the assignment's.")
 @_course
 @_assignment
 @click.option(
     "--times",
     type=_FILE,
-    help="When submissions came: a CSV of names and times, or what a platform exports (docs/grading.md).",
+    help="The times of submission: a CSV of names and times, or a platform's export (docs/grading.md).",
 )
 @click.option(
     "--trust-file-dates",
     is_flag=True,
-    help="Take a file's date for the time of its submission. Copying a file may change its date.",
+    help="Use the date of each file as its time of submission. Copying a file may change its date.",
 )
 @click.option(
     "--trust-submissions", is_flag=True,
     help="Run students' code WITHOUT a sandbox, with all your rights. Every report will say so.",
 )  # fmt: skip
-# Hidden: "fresh" starts a process for each run, which is slower and gives the same scores. The red team tries both.
+# Hidden: "fresh" starts a new process for each run. It is slower, and gives the same scores. Attack tests use both.
 @click.option("--sandbox", "engine", type=click.Choice(("warm", "fresh")), default="warm", hidden=True)
 @click.option(
     "--cluster", metavar="ADDRESS",
@@ -80,8 +80,8 @@ def cli() -> None:
 def score(submissions: Path, **options: Any) -> None:
     """Score everything in SUBMISSIONS, a folder or a zip, and write the reports.
 
-    Canvas's, Moodle's and Gradescope's downloads are read as they are (docs/grading.md).
-    Exit status: 0 everything was judged, 1 something waits for you, 2 wrong use, 3 our fault.
+    It reads unchanged downloads from Canvas, Moodle and Gradescope (docs/grading.md).
+    Exit status: 0 everything is judged, 1 something waits for you, 2 wrong use, 3 our fault.
     """
     from grader.grade import score_folder
     from grader.session import ScoreOptions
@@ -90,24 +90,22 @@ def score(submissions: Path, **options: Any) -> None:
     options["out"] = _reports_of(options["out"], options["course"], options["assignment"])
     asked = ScoreOptions(**options)
     if asked.cluster is not None and asked.trust_submissions:
-        raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
+        raise UserError("A cluster always uses the sandbox: remove --trust-submissions.")
     with name_place(asked.out):
         sys.exit(score_folder(submissions, asked))
 
 
 @cli.command()
 @click.argument("reports", type=_FOLDER)
-@click.option("--who", help="Your name, to be noted with each decision; by default your login.")
+@click.option("--who", help="Your name, stored with each decision. Default: your login.")
+@click.option("--anonymous", is_flag=True, help="Hide names, and show the submissions in an order that reveals nobody.")
 @click.option(
-    "--anonymous", is_flag=True, help="Show no names, and the submissions in an order that identifies nobody."
-)
-@click.option(
-    "--requests", type=click.Path(path_type=Path), help="Take in regrade requests: a mail, or a folder of mails."
+    "--requests", type=click.Path(path_type=Path), help="Import regrade requests: a mail, or a folder of mails."
 )
 def review(reports: Path, who: str | None, anonymous: bool, requests: Path | None) -> None:
-    """Decide what waits for you in REPORTS, on a page of your browser.
+    """Open a page in your browser where you decide open items in REPORTS.
 
-    Only this machine can open the page. It saves each decision at once, in the file beside the reports.
+    Only this machine can open the page. It saves each decision at once, in a file next to the reports.
     """
     import getpass
 
@@ -119,15 +117,15 @@ def review(reports: Path, who: str | None, anonymous: bool, requests: Path | Non
             new, known, without = take_in(reports, requests)
         click.echo(f"Regrade requests: {new} new, {known} known.")
         for name in without:
-            click.echo(f"  {name} holds no request: read it yourself.", err=True)
+            click.echo(f"  {name} contains no request: read it yourself.", err=True)
     serve(reports, who or getpass.getuser(), anonymous=anonymous)
 
 
 @cli.command()
 @click.argument("reports", type=_FOLDER)
-@click.option("--all", "every", is_flag=True, help="Every change of each scoring.")
+@click.option("--all", "every", is_flag=True, help="Show every change of each scoring.")
 def log(reports: Path, every: bool) -> None:
-    """Say who scored and exported REPORTS, when, with which suite and inputs, and what changed."""
+    """Show the history of REPORTS: who scored and exported them, when, with which inputs, and what changed."""
     from datetime import UTC
 
     from grader.course.log import format_log, log_path, read_log
@@ -136,7 +134,7 @@ def log(reports: Path, every: bool) -> None:
     with name_place(reports):
         entries, scores = read_log(reports), head_before(reports)
     if not entries:
-        raise UserError(f"There is no {log_path(reports)}: name the folder that grader score wrote.")
+        raise UserError(f"There is no {log_path(reports)}: give the folder that grader score wrote.")
     click.echo("\n".join(format_log(entries, scores.zone if scores else UTC, every=every)))
 
 
@@ -147,7 +145,8 @@ def log(reports: Path, every: bool) -> None:
 def forget_(student: str, reports: tuple[Path, ...], yes: bool) -> None:
     """Delete everything about a student from REPORTS, one folder or several.
 
-    This covers decisions, regrade requests, exports and the log. The command lists what you must delete yourself.
+    This includes decisions, regrade requests, exports and the log. The command lists the files that you must delete
+    yourself.
     """
     from grader.course.forget import forget, places_left
 
@@ -170,38 +169,38 @@ def forget_(student: str, reports: tuple[Path, ...], yes: bool) -> None:
     type=click.Choice(("canvas", "moodle", "gradescope-autograder", "csv", "json", "pages")),
 )
 @_reports
-@click.option("--gradebook", type=_FILE, help="Fill in what Canvas (gradebook) or Moodle (grading worksheet) exported.")
+@click.option("--gradebook", type=_FILE, help="The table to fill in: Canvas's gradebook or Moodle's grading worksheet.")
 @click.option(
     "--course", type=_FILE,
-    help="The course: its roster finds students in that table by their addresses, too. Default with --assignment:"
-    " course.toml.",
+    help="The course file. Its roster helps to find students in that table by their addresses. Default with"
+    " --assignment: course.toml.",
 )  # fmt: skip
 @_assignment
-@click.option("--column", metavar="HEADING", help="Canvas: the column to fill in; by default the one that fits.")
+@click.option("--column", metavar="HEADING", help="Canvas: the column to fill in. Default: the column that matches.")
 @click.option(
     "--exercise",
     "exercises",
     metavar="EXERCISE",
     multiple=True,
-    help="Exercise that counts, or that the autograder scores; repeatable.",
+    help="An exercise to export, or to score with the autograder; repeatable.",
 )
 @click.option(
-    "--pseudonyms", is_flag=True, help="csv and json, with --course: pseudonyms in place of names, and no texts."
+    "--pseudonyms", is_flag=True, help="csv and json, with --course: write pseudonyms in place of names, and no texts."
 )
-@click.option("--overwrite", is_flag=True, help="Replace grades in that table that no earlier export wrote.")
+@click.option("--overwrite", is_flag=True, help="Also replace grades that an earlier export did not write.")
 @click.option(
     "--visibility",
     type=click.Choice(("visible", "after_due_date", "after_published", "hidden")),
-    help="Gradescope: when students see the checks; by default after_due_date.",
+    help="Gradescope: when students see the items. Default: after_due_date.",
 )
 @click.option(
     "--trust-submissions", is_flag=True,
     help="Gradescope: run students' code WITHOUT a sandbox, if bubblewrap cannot work in Gradescope's container.",
 )  # fmt: skip
 def export(platform: Any, out: Path | None, course: Path | None, assignment: str | None, **options: Any) -> None:
-    """Give the scores back in a platform's format.
+    """Export the scores in a platform's format.
 
-    The files go below export/ in the reports, in place of those of an earlier export. pages makes one page for each
+    The files go to export/ in the reports and replace earlier exports. The format pages writes one page for each
     student. gradescope-autograder packs this grader for Gradescope.
     """
     from grader.course.export import ExportOptions, run_export
@@ -218,14 +217,14 @@ def export(platform: Any, out: Path | None, course: Path | None, assignment: str
 def practice(exercise: str, work: Path, yes: bool) -> None:
     """Score your own workspace of EXERCISE at home.
 
-    The score tells the cause. If the experiment is not fixed yet, it asks first.
+    The score reveals the cause. If the experiment is not fixed yet, the command asks first.
     """
     from grader.course.practice import practise, tells_too_early
 
     with name_place(work):
         if not yes and tells_too_early(exercise, work):
             question = (
-                f"{exercise} is not fixed yet, and its score tells the cause. Score it? A submission will say so."
+                f"{exercise} is not fixed yet, and its score reveals the cause. Score it? Your submission will say so."
             )
             confirm(question, "Nothing was scored.")
         sys.exit(practise(exercise, work))
@@ -235,7 +234,7 @@ def practice(exercise: str, work: Path, yes: bool) -> None:
 def doctor() -> None:
     """Check whether this machine can grade.
 
-    It looks at the sandbox, the numerics and the data.
+    It tests the sandbox, the numerics and the data.
     """
     from grader.doctor import run_doctor
 
@@ -247,13 +246,13 @@ def doctor() -> None:
     "--seeds", metavar="N", type=whole_number(1, 1000), default=2, show_default=True,
     help="Run every recipe with N seeds.",
 )  # fmt: skip
-@click.option("--only", metavar="EXERCISE", multiple=True, help="Check this exercise alone; repeatable.")
-@click.option("--write", is_flag=True, help="Write what was measured, and the pages that follow from it.")
+@click.option("--only", metavar="EXERCISE", multiple=True, help="Check only this exercise; repeatable.")
+@click.option("--write", is_flag=True, help="Write the measurements, and the pages that are made from them.")
 @_jobs
 def selfcheck(**options: Any) -> None:
-    """Prove every recipe, and the judge of fixes on known edits.
+    """Test every recipe, and the judgement of known edits.
 
-    Exit status: 0 everything agrees, 1 something does not, 2 wrong use, 3 our fault.
+    Exit status: 0 everything is as expected, 1 something is not, 2 wrong use, 3 our fault.
     """
     from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 
@@ -265,8 +264,8 @@ def selfcheck(**options: Any) -> None:
 @cli.command("new-recipe")
 @click.argument("recipe_id", metavar="ID")
 @click.option("--experiment", required=True, metavar="NAME", help="The healthy experiment to break.")
-@click.option("--find", "finds", required=True, multiple=True, help="Text that occurs once; repeatable.")
-@click.option("--replace", "replaces", required=True, multiple=True, help="What replaces it; repeatable.")
+@click.option("--find", "finds", required=True, multiple=True, help="Text to replace, which occurs once; repeatable.")
+@click.option("--replace", "replaces", required=True, multiple=True, help="The text to put there; repeatable.")
 @click.option("--dataset", metavar="NAME", help="Default: the data set of the experiment's other recipes.")
 @click.option("--seeds", metavar="N", type=whole_number(2, 1000), default=10, show_default=True)
 @_jobs
@@ -276,7 +275,7 @@ def new_recipe(
 ) -> None:  # fmt: skip
     """Write and measure a new recipe from one edit.
 
-    A backslash and n in --find and --replace stand for a line break.
+    In --find and --replace, write a line break as a backslash and an n.
     """
     from grader.selfcheck.new_recipe import edits_of, write_recipe
 
@@ -290,16 +289,16 @@ def new_recipe(
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="A CSV, or a folder with one, or with a folder of pictures for each class. Without it: check NAME again.",
+    help="A CSV, or a folder with one, or a folder of images for each class. Without it: check NAME again.",
 )
-@click.option("--target", metavar="COLUMN", help="Of a CSV: what to predict.  [default: its last column]")
-@click.option("--group", metavar="COLUMN", help="Of a CSV: rows with the same value here stay in one split.")
+@click.option("--target", metavar="COLUMN", help="CSV: the column to predict.  [default: the last column]")
+@click.option("--group", metavar="COLUMN", help="CSV: rows with the same value in this column stay in one split.")
 @click.option("--seeds", metavar="N", type=whole_number(1, 1000), default=3, show_default=True)
 @_jobs
 def new_experiment(
     name: str, data: Path | None, target: str | None, group: str | None, seeds: int, jobs: int
 ) -> None:  # fmt: skip
-    """Write a data set, its held-out split and an experiment on it, and check that it is sound.
+    """Write a data set with a held-out split and an experiment on it, and check the experiment.
 
     Exit status: 0 it is sound, 1 it is not, 2 wrong use, 3 our fault.
     """
@@ -317,7 +316,7 @@ def new_experiment(
 @click.option("--out", type=_FOLDER, default=Path("demo"), show_default=True, help="The folder to make.")
 @_jobs
 def demo(out: Path, jobs: int) -> None:
-    """Make up a course of 40 students, score two assignments, decide, export, and name the pages to open."""
+    """Make an invented course of 40 students, score two assignments, export them, and list the pages to open."""
     from grader.course.demo import run_demo
     from grader.grade import score_folder
 
@@ -329,11 +328,11 @@ def demo(out: Path, jobs: int) -> None:
 @click.option("--out", type=_FILE, help="The file to write.  [default: kit.tar.gz, or the assignment's id]")
 @_course
 @_assignment
-@click.option("--inside", type=_FILE, help="Build nothing: list what is in this archive, and search it for answers.")
+@click.option("--inside", type=_FILE, help="Build nothing. List the files of this archive, and search it for answers.")
 def kit(out: Path | None, course: Path | None, assignment: str | None, inside: Path | None) -> None:
-    """Build what students get: the suite without its answers, or the cases of one assignment.
+    """Build the archive for students: the suite without its answers, or the cases of one assignment.
 
-    Exit status with --inside: 0 it gives nothing away, 1 it does.
+    Exit status with --inside: 0 the archive reveals no answer, 1 it does.
     """
     from grader.course.course import read_course
     from grader.course.kit import assignment_files, build_kit, describe_kit, inspect_kit
@@ -347,18 +346,18 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
         if inside is not None:
             lines, told = inspect_kit(inside, read, chosen)
             click.echo("\n".join(lines))
-            click.echo("It gives something away." if told else f"Nothing in it gives a case of {chosen.id} away.")
+            click.echo("The archive reveals answers." if told else f"The archive reveals no case of {chosen.id}.")
             sys.exit(1 if told else 0)
         out = out or Path(f"{chosen.id}.tar.gz")
         with name_place(out):
             built = build_kit(out, assignment_files(read, chosen))
         for line in note_kit(read, chosen):
             click.echo(line)
-        click.echo(f"{out}: {describe_kit(built)}\nNext: hand it out, or look inside:")
+        click.echo(f"{out}: {describe_kit(built)}\nNext: hand it out, or look inside first:")
         click.echo(f"  grader kit --course {file} --assignment {chosen.id} --inside {out}")
         return
     if inside is not None:
-        raise UserError("Say which assignment's answers to search for: add --assignment, and --course if need be.")
+        raise UserError("Name the assignment whose answers to search for: add --assignment and perhaps --course.")
     out = out or Path("kit.tar.gz")
     with name_place(out):
         files = build_kit(out)
@@ -367,7 +366,7 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
     click.echo(f"{out}: {describe_kit(files)}")
     if Path("course.toml").is_file():
         click.echo(
-            "This kit holds every exercise under its own name, those of your cases, too: it is not for a graded course."
+            "This kit shows the name of every exercise, also of your cases. Do not hand it out in a graded course."
         )
         click.echo("Next: grader kit --assignment ID")
     else:
@@ -382,7 +381,7 @@ def course() -> None:
 @course.command()
 @_course_file
 def new(file: Path) -> None:
-    """Write a commented course file and, where there is none, a roster beside it."""
+    """Write a commented course file and, if there is none, a roster next to it."""
     from grader.course.new import write_course
 
     with name_place(file):
@@ -397,7 +396,7 @@ def new(file: Path) -> None:
 @course.command("check")
 @_course_file
 def check_(file: Path) -> None:
-    """Read a course file and everything that it names; say what it holds, or all that is wrong."""
+    """Read a course file and all files that it names, and print a summary or every error."""
     from grader.course.course import check_course
 
     click.echo("\n".join(check_course(file)))
@@ -406,14 +405,12 @@ def check_(file: Path) -> None:
 
 @course.command()
 @_course_file
-@click.option(
-    "--assignment", metavar="ID", required=True, help="The assignment that they are for; it may be a new one."
-)
-@click.option("--cases", "count", metavar="N", type=whole_number(1, 26), required=True, help="How many.")
-@click.option("--level", metavar="N", type=whole_number(1, 5), required=True, help="How hard, from 1 to 5.")
+@click.option("--assignment", metavar="ID", required=True, help="The assignment of the cases; it may be a new one.")
+@click.option("--cases", "count", metavar="N", type=whole_number(1, 26), required=True, help="The number of cases.")
+@click.option("--level", metavar="N", type=whole_number(1, 5), required=True, help="The difficulty, from 1 to 5.")
 @click.option(
     "--pool", metavar="K", type=whole_number(1, 8), default=1, show_default=True,
-    help="Draw K similar cases for each one; each student gets one of them.",
+    help="Draw K similar cases in place of each one. Each student gets one of the K.",
 )  # fmt: skip
 def draw(file: Path, assignment: str, count: int, level: int, pool: int) -> None:
     """Print cases to paste into a course file. The same arguments always print the same cases."""
@@ -425,7 +422,7 @@ def draw(file: Path, assignment: str, count: int, level: int, pool: int) -> None
 
 @cli.command("clear-cache")
 def clear_cache() -> None:
-    """Delete the cached replays; the next grading makes them again."""
+    """Delete the cached replays. The next grading computes them again."""
     from grader.replay.replays import default_folder, trim
 
     count, size = trim(default_folder(), days=-1.0)
@@ -434,6 +431,6 @@ def clear_cache() -> None:
 
 def main() -> NoReturn:
     """Run `grader`."""
-    # If our parent ignores SIGCHLD, bubblewrap inherits that, and waits for its child for ever.
+    # If our parent ignores SIGCHLD, bubblewrap inherits that and waits for its child forever.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     run_command(cli, "grader")

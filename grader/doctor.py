@@ -1,4 +1,4 @@
-"""`grader doctor`: check whether this machine can grade, say what to install, and what the sandbox enforces here."""
+"""`grader doctor`: check whether this machine can grade, what to install, and which protections the sandbox has."""
 
 import ctypes
 import platform
@@ -21,7 +21,7 @@ from harness.errors import UserError
 
 
 def run_doctor() -> int:
-    """Print the findings; return 0 if this machine can grade, else 1."""
+    """Print the findings. Return 0 if this machine can grade, else 1."""
     console = Console()
     good = True
     for what, problem in (("sandbox", sandbox_problem()), ("numerics", _numerics_problem())):
@@ -31,34 +31,34 @@ def run_doctor() -> int:
             for name, here, lost in list_defences():
                 _line(console, "", f"{name:<23} {here}" + (f", so {lost}" if lost else ""), "")
     for name in ("mnist", "cifar10"):
-        _line(console, name, _data_problem(name) or "there", "")
+        _line(console, name, _data_problem(name) or "available", "")
     _line(console, "cores", str(usable_cores()), "")
     console.print("Next:", style="bold")
-    console.print("  grader score submissions/" if good else "  fix what is wrong above, then run grader doctor again")
+    console.print("  grader score submissions/" if good else "  fix the problems above, then run grader doctor again")
     return 0 if good else 1
 
 
 def list_defences() -> Iterator[tuple[str, str, str]]:
-    """Yield what the sandbox builds on: its name, what this machine has of it, and what is lost here, or ""."""
-    lost = "" if kernel_release() >= COUNTS_PROCESSES else "a run's processes are counted now and then only"
+    """Yield the features that the sandbox uses: the name, its state on this machine, and what is missing, or ""."""
+    lost = "" if kernel_release() >= COUNTS_PROCESSES else "the processes of a run are counted only at intervals"
     yield "kernel", f"Linux {platform.release()}", lost
     version = bwrap_version() or (0,)
-    lost = "" if version >= DISABLES_USER_NAMESPACES else "the filter alone forbids more namespaces"
+    lost = "" if version >= DISABLES_USER_NAMESPACES else "only the filter forbids new namespaces"
     yield "bubblewrap", ".".join(map(str, version)), lost
     yield "seccomp filter", f"allows {len(rules(platform.machine()))} system calls", ""
     problem = nested_problem()
-    lost = "each run imports torch anew, which takes seconds" if problem else ""
+    lost = "each run imports torch again, which takes seconds" if problem else ""
     yield "nested user namespaces", f"none ({problem})" if problem else "allowed", lost
-    landlock = ctypes.CDLL(None).syscall(444, None, 0, 1)  # landlock_create_ruleset: asks for the version
-    lost = "" if landlock > 0 else "the mounts alone forbid writing"
+    landlock = ctypes.CDLL(None).syscall(444, None, 0, 1)  # landlock_create_ruleset returns the version
+    lost = "" if landlock > 0 else "only the mounts forbid writing"
     yield "Landlock", f"version {landlock}" if landlock > 0 else "none", lost
     limit = _cgroup_limit()
-    lost = "" if limit else "each run may hold 0.3 GB of the kernel's memory that no limit counts"
+    lost = "" if limit else "each run may use 0.3 GB of kernel memory that no limit counts"
     yield "cgroup memory limit", f"{limit / 1e9:.1f} GB" if limit else "none", lost
 
 
 def _cgroup_limit() -> int | None:
-    """Return the lowest limit in bytes that control groups (version 2) set for the grader and its sandboxes."""
+    """Return the lowest memory limit, in bytes, of the control groups (version 2) of the grader, or None."""
     found = re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(encoding="utf-8"), re.MULTILINE)
     limits = []
     for group in (Path(found[1]), *Path(found[1]).parents) if found else ():
@@ -80,12 +80,12 @@ def _numerics_problem() -> str | None:
         return None
     wrong = [name for name, verdict in found["operations"].items() if verdict == "wrong"]
     detail = found["problem"] or f"{len(wrong)} operations round differently here: {', '.join(wrong[:5])}."
-    return f"{detail} Equal hashes cannot be demanded; runs are compared by their figures."
+    return f"{detail} Runs on this machine cannot have equal hashes, so the grader compares their values."
 
 
 def _data_problem(name: str) -> str | None:
     try:
         load_dataset(name, cache=default_cache())
     except UserError:
-        return f"not here; make data DATASET={name} fetches it, for submissions that use it"
+        return f"not available; for submissions that use it, run make data DATASET={name}"
     return None

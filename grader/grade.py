@@ -1,4 +1,4 @@
-"""`grader score`: read the submissions, replay what is distinct, score each, write the reports."""
+"""`grader score`: read the submissions, replay each distinct program, score every submission, write the reports."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -51,9 +51,9 @@ from harness.written.exercise import exercise_ids, find_file_exercise, load_exer
 
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
-    """Score a folder or a zip of submissions, write all reports, and return 0, or 1 if one is not judged.
+    """Score a folder or a zip of submissions and write all reports. Return 0, or 1 if a submission is not judged.
 
-    Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an unusable rubric or decisions.
+    Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an invalid rubric or invalid decisions.
     """
     if options.course is None:
         return _score_folder(folder, options, None)
@@ -70,7 +70,7 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
     began = datetime.now(UTC)
     catalogue, students = Catalogue(course.cases if course else ()), course.students if course else ()
 
-    # Read. Refuse what does not fit before hours of replays.
+    # Read everything first, so that wrong input is refused before hours of replays.
     times = None
     if options.times is not None:
         read = read_times(options.times, course.schedule.zone if course else None)
@@ -95,7 +95,8 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
         # Replay and score.
         rows = settle_students(sorted(map(attachments.keep, judged), key=attrgetter("submission")), students)
 
-        # Compare. Missing work is added twice: a decision may be about it, or give a submission to its student.
+        # Compare. Rows for missing work are added twice: a decision may be about such a row, and may also assign a
+        # submission to another student.
         scores = replace(scores, submissions=course.with_missing(rows) if course else rows)
         scores = apply_decisions(scores, load_decisions(options.out))
         rows = scores.submissions
@@ -121,12 +122,12 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
             upgrade=scores.upgrade,
             changes=scores.changes,
         )
-    with name_place(Path("standard output")):  # an error would name the reports, which are written
+    with name_place(Path("standard output")):  # the reports are written, so an error must not name them
         return print_summary(scores, found, options.out, decisions_path(options.out))
 
 
 def _no_scores(options: ScoreOptions, course: CourseRows | None) -> Scores:
-    """Return the scores of a class before any submission is scored."""
+    """Return scores without any submission, for the class that is to be scored."""
     provenance = provenance_of(options)
     if course is None:
         return Scores(course="", assignment="", provenance=provenance, submissions=())
@@ -141,7 +142,7 @@ def _no_scores(options: ScoreOptions, course: CourseRows | None) -> Scores:
 
 
 def _works(rows: Iterable[SubmissionScore], attachments: Mapping[str, Attachments]) -> Iterator[Work]:
-    """Yield what can be compared of each submission that was read and scored, exercise by exercise."""
+    """Yield the comparable parts of each submission that was read and scored, exercise by exercise."""
     for row in sorted(rows, key=attrgetter("recipe")):
         shown, facts = attachments.get(row.submission), row.provenance
         if shown and (shown.fixed_source or shown.report):
@@ -159,7 +160,7 @@ def _works(rows: Iterable[SubmissionScore], attachments: Mapping[str, Attachment
 
 
 def _programs_of(exercise: str, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the programs that every student may have: what is handed out, and the reference fix or solution."""
+    """Return the programs that students may have from us: the original program, and the reference fix or solution."""
     written = find_file_exercise(exercise)
     if written is not None:
         return stub(written), solution(written)
@@ -172,6 +173,6 @@ def _titles() -> Mapping[str, str]:
     for exercise in exercise_ids():
         try:
             titles[exercise] = load_exercise(exercise).title
-        except UserError:  # the rows of its submissions give the reason
+        except UserError:  # the rows of its submissions show the reason
             titles[exercise] = exercise
     return titles

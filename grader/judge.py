@@ -1,4 +1,4 @@
-"""Judge files that students handed in: read each, replay its programs, score it."""
+"""Judge the files that students handed in: read each file, replay its programs, and score it."""
 
 import sys
 import traceback
@@ -35,9 +35,9 @@ Refuse = Callable[[Submission | Answer], Flag | None]
 def judge_files(
     files: Sequence[HandedIn], grading: Grading, progress: ProgressBar, refuse: Refuse | None = None
 ) -> Generator[Score, None, None]:
-    """Read, replay and score these files; yield each score once it is known. Ctrl-C keeps finished replays.
+    """Read, replay and score these files. Yield each score as soon as it is known. Ctrl-C keeps finished replays.
 
-    refuse: returns a flag for a submission that must not be judged, and says why.
+    refuse: returns a flag with the reason if a submission must not be judged, else None.
     """
     arrivals = {file.name: file.arrival for file in files}
     exercises = [*grading.catalogue.ids(), *file_exercise_ids()]
@@ -78,7 +78,7 @@ def _scores(
 
 
 def _read_one(file: HandedIn, catalogue: Catalogue) -> Submission | Answer | Score:
-    """Read a file; one that cannot be graded becomes its score."""
+    """Return the submission or answer in a file, or a score with the reason if it cannot be graded."""
     name = file.name
     try:
         with work_limit():
@@ -87,7 +87,7 @@ def _read_one(file: HandedIn, catalogue: Catalogue) -> Submission | Answer | Sco
             return read
         try:
             _check_dataset(read, catalogue.find(read.recipe))
-        except UserError as error:  # the recipe cannot be used
+        except UserError as error:  # the recipe is invalid
             print(error, file=sys.stderr)
             return score_as_unjudged(read, without_folders(str(error)))
         return read
@@ -98,20 +98,20 @@ def _read_one(file: HandedIn, catalogue: Catalogue) -> Submission | Answer | Sco
         return score_as_unread(name, str(error))
     except Exception as error:
         traceback.print_exc()
-        return score_as_unread(name, f"The grader failed on it: {type(error).__name__}.")
+        return score_as_unread(name, f"The grader failed on this file: {type(error).__name__}.")
 
 
 def _check_dataset(submission: Submission, recipe: Recipe) -> None:
     dataset = submission.manifest.dataset
     if DATASETS.get(dataset) != DATASETS[recipe.dataset]:
-        message = f"{recipe.id} cannot be run on {dataset}."
+        message = f"{recipe.id} does not run on the data set {dataset}."
         raise Rejected("dataset", message, submission.student, submission.recipe)
 
 
 def _judge(read: Submission, grading: Grading, problems: dict[str, str]) -> Score | list[Request]:
-    """Return the score of a submission, or the replays that it waits for.
+    """Return the score of a submission, or the replays that it needs first.
 
-    No student's code runs before its recipe is checked. problems: what is wrong with each recipe that was, or "".
+    A student's code runs only after the self-test of its recipe. problems: the result for each tested recipe, or "".
     """
     if read.recipe not in problems:
         found = _recipe_problem(read.recipe, grading)
@@ -119,7 +119,7 @@ def _judge(read: Submission, grading: Grading, problems: dict[str, str]) -> Scor
             return found
         problems[read.recipe] = found
     if problem := problems[read.recipe]:
-        return score_as_unjudged(read, f"The exercise {read.recipe} cannot be graded here: {problem}")
+        return score_as_unjudged(read, f"The exercise {read.recipe} cannot be graded on this machine: {problem}")
     try:
         with work_limit():
             return _score_or_missing(read, grading)
@@ -127,11 +127,11 @@ def _judge(read: Submission, grading: Grading, problems: dict[str, str]) -> Scor
         return score_as_unjudged(read, str(error))
     except Exception as error:
         traceback.print_exc()
-        return score_as_unjudged(read, f"The grader failed on it: {type(error).__name__}.")
+        return score_as_unjudged(read, f"The grader failed on this submission: {type(error).__name__}.")
 
 
 def _recipe_problem(recipe_id: str, grading: Grading) -> str | list[Request]:
-    """Return why a recipe cannot be graded here, or "", or the replays of the suite's own that tell."""
+    """Return why a recipe cannot be graded on this machine, or "", or the replays that its self-test needs first."""
     try:
         recipe = grading.catalogue.find(recipe_id)
         requests = self_test_requests(recipe)
@@ -147,9 +147,9 @@ def _recipe_problem(recipe_id: str, grading: Grading) -> str | list[Request]:
 
 
 def _score_or_missing(submission: Submission, grading: Grading) -> Score | list[Request]:
-    """Return the score of a submission, or the next replays that its score rests on and that are not known.
+    """Return the score of a submission, or the next replays that it needs.
 
-    All runs of a submission share its time, so that what comes later waits for what comes first.
+    All runs of a submission share one time limit, so that later replays wait for earlier ones.
     """
     replays, recipe = grading.replays, grading.catalogue.find(submission.recipe)
     requests: dict[Role, Request] = {}
@@ -167,7 +167,7 @@ def _score_or_missing(submission: Submission, grading: Grading) -> Score | list[
 def _next_requests(
     submission: Submission, recipe: Recipe, requests: Mapping[Role, Request], made: Mapping[Role, Replay]
 ) -> Mapping[Role, Request]:
-    """Return what to replay next for a submission, given the replays so far; nothing if they are enough."""
+    """Return the next replays to make for a submission, given the replays so far; {} if they are enough."""
     asked = requests_of(submission, recipe)
     stages: list[tuple[Role, ...]] = [("broken", "reference"), ("fixed",)]
     if "broken" in made and not must_agree(submission, made["broken"]):

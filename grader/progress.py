@@ -1,4 +1,4 @@
-"""The progress of a long command: a bar on a terminal."""
+"""Show the progress of a long command as a bar on the terminal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -6,11 +6,11 @@ from contextlib import contextmanager, nullcontext
 from rich import progress as rich_progress
 from rich.console import Console
 
-_ESTIMATE_OVER = 300.0  # seconds
+_ESTIMATE_OVER = 300.0  # seconds; replays end in bursts, so estimate the remaining time from several minutes
 
 
 class ProgressBar(rich_progress.Progress):
-    """Follows the stages of a grading, and shows one stage at a time; a bar that is not started shows nothing."""
+    """A progress bar that shows one stage of a grading at a time. Nothing is shown before the bar is started."""
 
     def begin(self, stage: str, total: int) -> None:
         """Start a stage of `total` items."""
@@ -26,7 +26,7 @@ class ProgressBar(rich_progress.Progress):
 
 @contextmanager
 def shown_progress(console: Console) -> Iterator[ProgressBar]:
-    """Show a progress bar if the console is a terminal, and nothing otherwise; the bar goes when the block ends."""
+    """Yield a progress bar. It is visible only on a terminal, and disappears when the block ends."""
     columns = (*ProgressBar.get_default_columns(), rich_progress.MofNCompleteColumn())
     bar = ProgressBar(*columns, console=console, transient=True, speed_estimate_period=_ESTIMATE_OVER)
     with bar if console.is_terminal else nullcontext():

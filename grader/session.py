@@ -1,4 +1,4 @@
-"""Open what a grading needs: the sandbox or the cluster, the cache of replays, and the folder of the reports."""
+"""Open the resources of a grading: the sandbox or the cluster, the cache of replays, and the folder of the reports."""
 
 import fcntl
 import hashlib
@@ -26,7 +26,7 @@ from harness.errors import UserError, printable
 from harness.recipes.catalogue import SUITE, Catalogue
 from harness.run.provenance import harness_hash
 
-# What can change points between two scorings of one folder, and whether it has a name that tells a person something.
+# Parts that can change points between two scorings of one folder: the key, its name, and whether to show its value.
 _OF_SUITE = (
     ("grader", "version", True),
     ("torch", "torch", True),
@@ -53,7 +53,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True)
 class Grading:
-    """What grading needs: exercises, replays, a replayer for written answers, the folder of the cache, weights."""
+    """The resources of a grading: exercises, replays, a replayer for written answers, the cache folder, weights."""
 
     replays: Replays
     replayer: Replayer
@@ -68,9 +68,9 @@ class Grading:
 def open_grading(
     options: ScoreOptions, weights: Weights, console: Console, catalogue: Catalogue = SUITE
 ) -> Iterator[Grading]:
-    """Open the sandbox or the cluster, to grade the exercises of a catalogue.
+    """Open the sandbox or the cluster, and yield the resources to grade the exercises of a catalogue.
 
-    Written answers are quick, and never go to a cluster.
+    Written answers are fast, so they never go to a cluster.
     """
     folder = default_folder()
     trim(folder)
@@ -100,23 +100,23 @@ def open_grading(
 @contextmanager
 def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
     if options.trust_submissions:
-        message = "WITHOUT A SANDBOX: students' code runs with all your rights, and every report will say so."
+        message = "WITHOUT A SANDBOX: students' code runs with all your rights. Every report will say so."
         console.print(message, style="bold red")
         yield run_unsandboxed
         return
     problem = sandbox_problem()
     if problem is not None:
-        raise UserError(f"{problem} Nothing was run. (--trust-submissions runs students' code without it.)")
+        raise UserError(f"{problem} Nothing was run. (--trust-submissions runs students' code without a sandbox.)")
     with open_sandbox(options.engine, options.jobs) as sandbox:
         yield sandbox
 
 
 @contextmanager
 def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Hold a lock on a folder, and yield whether it is held; without `wait`, another holder's lock is not waited for.
+    """Lock a folder, and yield whether we hold the lock. wait: wait while another process holds it.
 
-    The kernel releases it however its holder ends. A file system without locks admits everyone. Raises `OSError` if the
-    folder is missing or cannot be read.
+    The kernel releases the lock when the process ends, for any reason. On a file system without locks, every process
+    gets it. Raises `OSError` if the folder is missing or cannot be read.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -134,14 +134,14 @@ def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
 
 @contextmanager
 def hold_reports_folder(out: Path) -> Iterator[None]:
-    """Hold the reports' folder. Raises `UserError`, before hours of replays, if reports cannot be written there."""
+    """Create and lock the folder of the reports. Raises `UserError`, before hours of replays, if it cannot be used."""
     with private_files():
         out.mkdir(parents=True, exist_ok=True)
     with lock_folder(out) as alone:
         if not alone:
             raise UserError(
-                f"Another grader writes its reports to {out} right now: wait until it has ended, or name another"
-                " folder with --out."
+                f"Another grader is writing reports to {out} now: wait until it has finished, or choose another folder"
+                " with --out."
             )
         check_reports_folder(out)
         yield
@@ -154,19 +154,19 @@ def refuse_other_scores(before: Scores | None, now: Scores, out: Path) -> None:
     if (before.course, before.assignment) != (now.course, now.assignment):
         of, wanted = _whose(before), _whose(now)
         raise UserError(
-            f"{out} holds the scores of {of}, not of {wanted}, and would replace them. Leave out --out, and each"
-            " assignment gets its own folder; or name another folder."
+            f"{out} contains the scores of {of}, not of {wanted}, and must not be overwritten. Remove --out, so that"
+            " each assignment gets its own folder, or choose another folder."
         )
     theirs, ours = str(before.provenance.get("grader", "")), harness.__version__
     if _numbers(theirs) > _numbers(ours):
         raise UserError(
-            f"{out} was scored by version {printable(theirs)} of the suite, and this is {ours}: use the newer one, or"
-            " name another folder with --out."
+            f"Version {printable(theirs)} of the suite wrote {out}, and this is version {ours}: use the newer version,"
+            " or choose another folder with --out."
         )
 
 
 def upgrade_between(before: Scores | None, now: Scores) -> str:
-    """Return, in words, how suite and rubric differ from those of the scores before; "" if they do not."""
+    """Return, in words, how the suite and the rubric have changed since the previous scores; "" if they have not."""
     changed = [
         f"{words} {old} -> {new}" if is_shown else f"a different {words}"
         for name, words, is_shown in _OF_SUITE
@@ -184,7 +184,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def provenance_of(options: ScoreOptions) -> dict[str, str | int | float | bool | None]:
-    """Return what `scores.json` says of the grader, the rubric and the sandbox."""
+    """Return the provenance of `scores.json`: versions and hashes of the grader and the rubric, and the sandbox."""
     warning = {"warning": WITHOUT_SANDBOX} if options.trust_submissions else {}
     return {
         **warning,

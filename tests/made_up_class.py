@@ -150,7 +150,7 @@ _FLAGS = (
     Flag(id="log_edited", message="The submitted log of the fixed run is not what its own code writes."),
     Flag(id="same_fix", message="The same syntax tree as 2 others: alan_steep, ida_steep."),
 )
-_OUT = "The archive holds ../../etc/passwd, a path that leads out of it: build it with make submit."
+_OUT = "The archive contains ../../etc/passwd, a path that leads out of it: build it with make submit."
 _UNJUDGED = "The sandbox did not start, twice (XX): score the class again."
 STORIES: tuple[dict[str, Any], ...] = (
     {"changes": {}},

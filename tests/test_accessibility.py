@@ -46,7 +46,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     waits = make_row("wim_steep", "wim", "steep", changed("fix.correct", open_check, "Who knows?"))
     flagged = replace(waits, submission="xan_steep", student="xan", flags=(Flag(id="similar", message="Like wim."),))
     rows = (*scores.submissions, hostile, waits, flagged)
-    change = Change(submission="wim_steep", before="missing", after="not judged", why="handed in now")
+    change = Change(submission="wim_steep", before="missing", after="not judged", why="handed in since then")
     whole = Scores(provenance={"warning": "Careful."}, submissions=rows, changes=(change,), upgrade="another rubric")
     out = folder / "reports"
     write_reports(

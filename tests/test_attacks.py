@@ -90,7 +90,7 @@ def test_a_breach_around_the_class_is_a_fault(
     ("changed", "fault"),
     [
         ({"status": "rejected"}, "it is rejected, not"),
-        ({"reason": "The grader failed on it: KeyError."}, "The grader failed"),
+        ({"reason": "The grader failed on this file: KeyError."}, "The grader failed"),
         ({"criteria": {}}, "nothing says"),
         ({"criteria": {"fix": {"checks": [{"points": 1, "reason": "tags"}]}}}, ""),
         ({"criteria": {"fix": {"checks": [{"points": 99, "reason": "tags"}]}}}, "99 points for the fix, more than"),

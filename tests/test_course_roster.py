@@ -92,7 +92,7 @@ def test_every_line_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         read_roster(path)
     told = str(error.value)
     for said in (
-        "line 3: Nobody has no login", "line 4: ADA is in line 2, too",
+        "line 3: Nobody has no login", "line 4: ADA is also in line 2",
         r"line 5: '\u0430da' looks like 'ada' in line 2",
         "line 6: The login 'a/b' cannot", r"line 7: The login 'bob\u200b' cannot", "line 8: The login 'xxx",
     ):  # fmt: skip
@@ -146,7 +146,7 @@ def test_strangers_and_other_students_seeds_are_flagged_and_cost_nothing(tmp_pat
     rows = [row(student, "a1", provenance={"seed": seed}) for student, seed in made]
     flagged = with_roster_flags(compare_rows(rows), students, cases)
     assert [[flag.id for flag in item.flags] for item in flagged] == list(made.values())
-    assert f"have the seed {ada} of ada, not that of bob" in flagged[1].flags[0].message
+    assert f"have the seed {ada} of ada, not the seed of bob" in flagged[1].flags[0].message
     assert "of nobody on the roster" in flagged[2].flags[0].message
     assert {item.total for item in flagged} == {50.0}
     assert own_flags(flagged[1]) == ()  # a student's page names no other student
@@ -163,7 +163,7 @@ def test_a_file_from_somebody_who_is_not_on_the_roster_is_flagged(tmp_path: Path
         arrival = Arrival(file="f", senders=(Sender(platform="Moodle", name=name),))
         [found] = with_roster_flags([row("ada", "a1", arrival=arrival)], students, [])
         assert tuple(flag.id for flag in found.flags) == ids, name
-    assert "Moodle has it from Evelyn Ghost" in found.flags[0].message
+    assert "Moodle says that Evelyn Ghost sent it" in found.flags[0].message
     [found] = with_roster_flags([row("ada", "a1", arrival=arrival)], [Student("ada")], [])
     assert found.flags == (), "a roster of logins tells no names"
 
@@ -231,9 +231,9 @@ def test_what_one_of_a_group_hands_in_counts_for_all(tmp_path: Path) -> None:
             'excused = { ada = ["b1"] }',
             "excuses ada from b1, which is not one of its cases: choose from a1, a2, a3, or all",
         ),
-        ('excused = { eve = ["all"] }', "eve is excused, and is not on the roster"),
+        ('excused = { eve = ["all"] }', "eve is excused, but is not on the roster"),
         ('groups = [["ada", "bob"], ["cem", "Ada"]]', "has ada in groups twice"),
-        ('groups = [["ada", "eve"]]', "eve is in a group, and is not on the roster"),
+        ('groups = [["ada", "eve"]]', "eve is in a group, but is not on the roster"),
         ('groups = [["ada"]]', "at least 2 items"),
     ],
 )
@@ -277,7 +277,7 @@ def test_a_pool_of_one_case_is_refused(tmp_path: Path) -> None:
     file = write_course(
         tmp_path, COURSE.replace('experiment = "orders_mlp"', 'experiment = "orders_mlp"\npool = "p"', 1)
     )
-    with pytest.raises(UserError, match="the pool p has one case: give it another, or leave pool out"):
+    with pytest.raises(UserError, match="the pool p has only one case: add another case, or remove the pool"):
         check_course(file)
 
 
@@ -293,7 +293,7 @@ def test_what_an_excused_student_handed_in_does_not_count(tmp_path: Path) -> Non
     assert [(one.submission, one.status, one.total) for one in own] == [
         (f"ada_{case}", "excused", None) for case in cases
     ]
-    assert own[0].reason == "Excused: what was handed in does not count."
+    assert own[0].reason == "Excused: the submission does not count."
     scores = Scores(provenance={}, submissions=tuple(rows))
     assert is_excused(students_of(scores)["ada"], cases)
     assert grade(students_of(scores)["ada"], cases) is None

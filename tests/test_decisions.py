@@ -84,7 +84,7 @@ def test_what_was_passed_can_be_lost_and_an_open_check_that_is_decided_makes_it_
 def test_it_stays_open_while_another_check_is(tmp_path: Path) -> None:
     row = applied(tmp_path, one('check = "fix.correct"\npoints = 3', "bob_huge_lr"))["bob_huge_lr"]
     assert (row.status, row.total) == ("not judged", None)
-    assert row.reason == "It waits for the instructor: Nothing else was changed."
+    assert row.reason == "The instructor has to decide: Nothing else was changed."
 
 
 def test_it_stays_open_while_a_criterion_is_missing(tmp_path: Path) -> None:
@@ -114,12 +114,12 @@ def test_no_decision_changes_nothing(tmp_path: Path, text: str) -> None:
         (one('check = "fix.correct"\npoints = 13'), "fix.correct is worth 0 to 12, not 13"),
         (one('check = "fix.correct"\nadd = 9'), "fix.correct is worth 0 to 12, not 13"),
         (one('check = "fix.minimal"\nadd = 1', "bob_huge_lr"), "The check is open"),
-        (one("add = 1", "bob_huge_lr"), "It has no total yet"),
+        (one("add = 1", "bob_huge_lr"), "There is no total yet"),
         (one('check = "fix.corect"\npoints = 1'), "no check 'fix.corect': did you mean fix.correct?"),
         (one('check = "fix.correct"\npoints = 1', "ada_huge_rl"), "no such submission: did you mean ada_huge_lr"),
-        (one('check = "fix.correct"\npoints = 1', "zzz"), "the names are those in scores.json"),
-        (one('check = "fix.correct"\npoints = 1', "r_huge_lr"), "It is rejected and has no checks: give it a total"),
-        (one('check = "fix.correct"\npoints = 1\nsha256 = "0"'), "It was decided about another tarball."),
+        (one('check = "fix.correct"\npoints = 1', "zzz"), "use a name from scores.json"),
+        (one('check = "fix.correct"\npoints = 1', "r_huge_lr"), "is rejected and has no checks: decide the total"),
+        (one('check = "fix.correct"\npoints = 1\nsha256 = "0"'), "The decision is about another tarball."),
     ],
 )
 def test_a_decision_that_does_not_fit_is_noted_and_stops_nothing(tmp_path: Path, text: str, message: str) -> None:
@@ -142,7 +142,7 @@ def test_a_decision_that_does_not_fit_is_noted_and_stops_nothing(tmp_path: Path,
         (one('chek = "fix.correct"\npoints = 1'), "override #1.chek: there is no such key"),
         (one('check = "fix.correct"\npoints = nan'), "points: Input should be"),
         (one('check = "fix.correct"\npoints = -1'), "points: Input should be greater than or equal to 0"),
-        (one('check = "fix.correct"'), "needs `points`, `add` or `withdrawn` beside a `check`"),
+        (one('check = "fix.correct"'), "needs `points`, `add` or `withdrawn` with a `check`"),
         (one('check = "fix.correct"\npoints = 1\nadd = 1'), "needs `points`"),
         (one('check = "fix.correct"\ntotal = 1'), "needs `points`"),
         (one("points = 1"), "without one, `total`, `add`, `withdrawn` or `student`"),
@@ -266,7 +266,7 @@ def test_a_second_scoring_says_what_changed_and_why(tmp_path: Path) -> None:
     }
     page = "".join(render_class_page(replace(after, changes=changed_scores(earlier, after))))
     assert "your decision about fix.correct" in page
-    assert changed_scores(after.submissions, SCORES)[0].why == ("your decision about fix.correct holds no longer")
+    assert changed_scores(after.submissions, SCORES)[0].why == ("your decision about fix.correct no longer holds")
 
 
 def test_changes_say_what_came_what_went_and_what_counts() -> None:
@@ -294,11 +294,11 @@ def test_changes_say_what_came_what_went_and_what_counts() -> None:
         for one in changed_scores(before, Scores(provenance={}, submissions=(*now,)))
     }
     assert found == {
-        "ada_huge_lr": ("missing", "100", "handed in now"),
+        "ada_huge_lr": ("missing", "100", "handed in since then"),
         "eve_huge_lr": ("100", "missing", "the file is not there any more"),
         "joe_huge_lr (missing)": ("missing", "not expected", "the student or the case is gone"),
-        "kim_huge_lr": ("100", "100, does not count", "it counts no longer"),
-        "kim_huge_lr-1": ("new", "100", "handed in now"),
+        "kim_huge_lr": ("100", "100, does not count", "it no longer counts"),
+        "kim_huge_lr-1": ("new", "100", "handed in since then"),
         "mia_huge_lr (missing)": ("not expected", "missing", "the student, the case or the excuse is new"),
     }
     assert changed_scores([], Scores(provenance={}, submissions=(*now,))) == ()

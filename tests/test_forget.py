@@ -66,7 +66,7 @@ def test_nothing_is_left_of_a_student_and_all_of_the_others(out: Path) -> None:
     assert [one.submission for one in load_decisions(out)] == ["ada_huge_lr", "bob_huge_lr"]
     assert [entry.did for entry in read_log(out)] == ["score", "export", "forget"]
     assert json.loads(given_path(out).read_text()) == {"canvas": {"Week 1 (1)": {"ada": "5"}}}
-    with pytest.raises(UserError, match="holds nothing of zoe"):
+    with pytest.raises(UserError, match="contains nothing about zoe"):
         forget("zoe", out)
 
 
@@ -96,7 +96,7 @@ def test_it_asks_first_and_changes_nothing_without_an_answer(out: Path) -> None:
     done = CliRunner().invoke(cli, ["forget", "zoe", str(out)])
     assert "give --yes" in str(done.exception)
     for wrong in ("eve", "zo"):
-        with pytest.raises(UserError, match="holds nothing of"):
+        with pytest.raises(UserError, match="contains nothing about"):
             forget(wrong, out)
     assert files() == before
     assert log_path(out).is_file()

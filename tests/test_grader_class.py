@@ -205,7 +205,7 @@ def test_a_submission_made_on_mnist_is_graded(
     ("words", "said"),
     [
         (("score", "nowhere"), "There is no folder nowhere"),
-        (("score", "."), "holds no .tar.gz file"),
+        (("score", "."), "contains no .tar.gz file"),
         (("score",), "Missing argument"),
         (("export", "--format", "canvas"), "There is no reports/scores.json"),
         (("export", "--format", "excel"), "'excel' is not one of"),
@@ -266,7 +266,7 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
         ),
     ):
         assert said in problem(repeated=repeated.model_copy(update=changes))
-    assert "The check learning-rate could not be made" in problem(checks=checks.model_copy(update={"checks": ()}))
+    assert "The check learning-rate could not run" in problem(checks=checks.model_copy(update={"checks": ()}))
     # A rubric that takes any experiment for a fix.
     perfect: list[dict[Criterion, CriterionScore]] = []
 

@@ -29,7 +29,7 @@ def correct(of: Evidence) -> RubricItem:
 def test_the_reference_fix_is_known_by_its_program() -> None:
     found = correct(evidence(RECIPE))
     assert (found.outcome, found.points) == ("passed", 12)
-    assert "the program of the reference fix" in found.reason
+    assert "the same as the reference fix" in found.reason
 
 
 def test_the_untouched_experiment_earns_nothing() -> None:
@@ -40,7 +40,7 @@ def test_the_untouched_experiment_earns_nothing() -> None:
 def test_another_sound_fix_is_judged_by_evaluator_symptoms_and_checks() -> None:
     found = correct(evidence(RECIPE, OTHER))
     assert (found.outcome, found.points) == ("passed", 12)
-    assert "behaves as in a right program" in found.reason
+    assert "behaves as in a correct program" in found.reason
     names = [item.name for item in measurements(evidence(RECIPE, OTHER))]
     assert any("held-out" in name for name in names)
     assert any(name.startswith("symptom") for name in names)

@@ -104,7 +104,7 @@ def test_a_submission_that_takes_too_long_to_compare_waits_and_the_others_do_not
     found = graded(submissions, honest.remember(tmp_path / "cache"))
     row = found["ada_huge_lr"].row
     assert (row.status, row.total, row.student) == ("not judged", None, "ada")
-    assert "waits for the instructor" in row.reason
+    assert "instructor has to decide" in row.reason
     assert found["bob_huge_lr"].row.status == "graded"
 
 

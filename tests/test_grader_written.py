@@ -141,7 +141,7 @@ def test_our_own_fault_is_never_a_zero_and_not_remembered(
         assert len(texts) == 2 + 2 * turn
     assert [(row.status, row.total) for row in rows.values()] == [("not judged", None)] * 2
     reasons = {row.reason for row in rows.values()}
-    assert reasons == {"the disk is gone", "The grader failed on it: RuntimeError."}
+    assert reasons == {"the disk is gone", "The grader failed on this answer: RuntimeError."}
     assert "RuntimeError: ours" in capsys.readouterr().err
 
 
@@ -154,7 +154,7 @@ def test_an_exercise_whose_canary_comes_out_wrong_is_not_judged(
     judge_by(lambda text: in_this_process(taken_for))
     row = grade([taken("x")], tmp_path)["ada"]
     assert (row.status, row.total) == ("not judged", None)
-    assert f"backprop_mlp cannot be graded here: {said}" in row.reason
+    assert f"backprop_mlp cannot be graded on this machine: {said}" in row.reason
 
 
 # --- reports ---
@@ -181,7 +181,7 @@ def test_the_page_shows_the_file_and_what_was_found_in_it() -> None:
     source = RIGHT.replace("dz1 = dh * (z1 > 0)", "dz1 = dh")
     graded = grade_answer(taken(source), in_this_process(source), sandboxed=True)
     text = re.sub(r"<[^>]+>", "", render_submission(graded.row, graded.attachments, title="By hand", provenance={}))
-    assert "backprop.py, as it was handed in." in text
+    assert "The submitted file backprop.py." in text
     assert "the gradient of W1" in text
     assert "Your fix" not in text
 

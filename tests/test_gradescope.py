@@ -95,8 +95,8 @@ def test_the_exercises_of_an_assignment_share_100_points() -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([], "No files were handed in for it: hand in one."),
-        ([row("steep"), row("steep", student="bob")], "2 files were handed in for it: hand in one."),
+        ([], "No files were handed in for this exercise: hand in one file."),
+        ([row("steep"), row("steep", student="bob")], "2 files were handed in for this exercise: hand in one file."),
         ([row("steep"), replace(row("steep"), submission="1_ada_steep")], "1_ada_steep"),
         ([row("steep", status="rejected", reason="Not an archive.", total=0.0, criteria={})], "Not an archive."),
     ],
@@ -127,7 +127,7 @@ def test_an_upload_without_a_tarball_is_told_what_to_hand_in(tmp_path: Path) -> 
     run(STEEP, tmp_path)
     data = json.loads((tmp_path / "results" / "results.json").read_text())
     assert read_results(data) == {}
-    assert "hand in what make submit wrote" in data["output"]
+    assert "hand in the file that make submit wrote" in data["output"]
 
 
 @pytest.mark.parametrize(("exercises", "said"), [((), "--exercise"), (("huge_lrr",), "huge_lr")])
@@ -227,4 +227,4 @@ def test_a_case_of_a_course_is_scored_under_the_students_own_seed(tmp_path: Path
     assert (data["score"], data["extra_data"]["flags"]) == (100.0, [])
     (root / "submission" / "ada_b1.tar.gz").rename(root / "submission" / "bob_b1.tar.gz").write_bytes(copied)
     [flag] = run_in_a_clean_root(root)["extra_data"]["flags"]
-    assert "the seed" in flag and "of ada, not that of bob" in flag
+    assert "the seed" in flag and "of ada, not the seed of bob" in flag

@@ -261,7 +261,7 @@ def test_what_is_no_submission_has_a_row_with_the_reason(tmp_path: Path) -> None
 
 
 def test_a_folder_without_any_archive_is_a_mistake_of_the_command(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"holds no \.tar\.gz file.*experiment\.py"):
+    with pytest.raises(UserError, match=r"contains no \.tar\.gz file.*experiment\.py"):
         found_in(tmp_path, {"experiment.py": b""})
     with pytest.raises(UserError, match="There is no folder"):
         read_folder(tmp_path / "none")
@@ -507,7 +507,7 @@ def test_a_time_without_a_zone_is_one_of_the_course(tmp_path: Path) -> None:
     "text", ["[1]", "[{}]", "[", '[{"submitted_at": "soon"}]', '{"errors": []}', '[{"submitted_at": 5}]']
 )
 def test_other_json_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(UserError, match="is no JSON of Canvas' submissions"):
+    with pytest.raises(UserError, match="is not the JSON of Canvas' submissions"):
         told(tmp_path, text)
 
 
@@ -700,15 +700,14 @@ def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
     assert score_folder(folder, ScoreOptions(out=out, jobs=1, times=times)) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == (
-        "In all: 2 submissions (0 graded, 2 rejected, 0 not judged), 1 without a submission,"
-        " ignored system files (2)."
+        "In all: 2 submissions (0 graded, 2 rejected, 0 not judged), 1 without a submission, ignored system files (2)."
     )
     ada = "lovelaceada_LATE_1_2_ada_huge_lr"
     rows = {row.submission: row.arrival for row in read_scores(out).submissions}
     assert rows.keys() == {ada, "bob_huge_lr", "experiment.py"}
     assert (arrival := rows[ada]) is not None and arrival.late and arrival.time_from == "times.csv"
     for name, words in {
-        ada: "Canvas has it from lovelaceada. Handed in at 2026-03-02 12:30:00 UTC (times.csv). Canvas marks it",
+        ada: "Canvas: sent by lovelaceada. Handed in at 2026-03-02 12:30:00 UTC (times.csv). Canvas marks it",
         "bob_huge_lr": "The time of submission is unknown.",
     }.items():
         assert words in (out / f"{file_stem(name)}.html").read_text()

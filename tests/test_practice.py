@@ -70,7 +70,7 @@ def test_a_solution_is_shown_after_a_confirmation_that_is_noted(tmp_path: Path) 
 def test_a_score_that_would_tell_the_cause_asks_first(tmp_path: Path) -> None:
     succeed("exercise", "huge_lr", "--epochs", "1", cwd=tmp_path)
     said = mistake("huge_lr", cwd=tmp_path, program=PRACTICE)
-    assert said.startswith("huge_lr is not fixed yet, and its score tells the cause. Score it?")
+    assert said.startswith("huge_lr is not fixed yet, and its score reveals the cause. Score it?")
     assert not (tmp_path / "work" / ".progress" / "huge_lr.json").exists()
 
 

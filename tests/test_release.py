@@ -109,7 +109,7 @@ def test_every_export_tells_what_may_be_seen_by_then(platform: Format, out: Path
     assert "Feedback follows" not in texts["feedback"] and solution in texts["feedback"]
     assert "follows on" not in texts["solution"]
     for level, text in texts.items():
-        assert "This page tells the cause" not in text
+        assert "This page reveals the cause" not in text
         # The figures of the grader's own runs come with the solution, the student's own text with the feedback.
         assert ("largest rate" in text) == ("the loss passes 50 within" in text) == (level == "solution")
         assert ("each step overshoots" in text) == (level != "score")
@@ -123,7 +123,7 @@ def test_what_is_yours_has_everything_at_any_time(out: Path) -> None:
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
     page = (out / "ada_1_2_ada_a1.html").read_text()
     assert told(page) == EVERY and "largest rate" in page
-    assert "This page tells the cause. The student may see it from 2026-11-10 00:00 CET." in page
+    assert "This page reveals the cause. The student may see it from 2026-11-10 00:00 CET." in page
     rows = list(csv.reader(io.StringIO(exported(out, "csv", TIMES["score"]))))
     assert "a-flag." in rows[1][-1]
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
@@ -171,7 +171,7 @@ def test_what_the_grader_could_not_do_tells_nothing_of_the_exercise() -> None:
         "bob_a1", "bob", "a1", {}, status="rejected", total=0.0, criteria={}, reason="No archive.", flags=()
     )
     for level in ("score", "feedback"):
-        assert seen_by_student(waits, level).reason == "It waits for your instructor."
+        assert seen_by_student(waits, level).reason == "Your instructor has to decide."
         assert seen_by_student(refused, level) == refused
 
 

@@ -112,7 +112,7 @@ def test_moodle_marks_what_is_open_with_a_dash() -> None:
     header, ada, bob = table(export(CLASS, "moodle"))
     assert header == ["username", "steep", "steep feedback", "zigzag", "zigzag feedback"]
     big = "Nothing else was changed (2.5 of 8): Big. Be small."
-    assert ada == ["ada", "94.5", big, "100", "Every check passed."]
+    assert ada == ["ada", "94.5", big, "100", "You got all points."]
     assert bob == ["bob", "-", "The cause is gone (— of 12): Who knows?", "-", ""]
 
 

@@ -226,13 +226,13 @@ class TestSubmissionPage:
         words = page_of(make_row("s", "ada", "steep", changes)).words
         assert "Total 82.5 of 100 points" in words
         assert "Fix 2.5 of 20" in words
-        assert "(partly earned) 2.5 of 8 It is big. What would have earned the rest: Be small." in words
-        assert "(failed) 0 of 12 It is wrong. What would have earned the points: Be right." in words
+        assert "(partly earned) 2.5 of 8 It is big. To earn the rest: Be small." in words
+        assert "(failed) 0 of 12 It is wrong. To earn the points: Be right." in words
         assert words.count("It agrees with the replay") == sum(map(len, RUBRIC.values())) - 2
 
     def test_an_override_stands_beside_what_the_rule_said(self) -> None:
         words = page_of(DECIDED).words
-        assert "The rule said: could not judge. The report offers two causes" in words
+        assert "The grader said: could not judge. The report offers two causes" in words
         assert "Your instructor decided: 2 of 3. Right cause, but hedged" in words
 
     def test_the_page_shows_what_the_score_rests_on(self) -> None:
@@ -270,9 +270,7 @@ def test_what_cost_points_stands_by_how_much_lateness_too() -> None:
     less = changed("fix.minimal", lost, "", "", points=5.5) | changed("explanation.form", open_check, "")
     row = make_row("1", "s", "a", changed("fix.correct", lost, "", "") | less, late=Lateness(days=1, cost=10))
     words = Page(render_submission(row, None)).words
-    places = [
-        words.index(part) for part in ("The cause is gone : −12", "It came late, by 1 day: −10", ": open", ": −2.5")
-    ]
+    places = [words.index(part) for part in ("The cause is gone : −12", "was 1 day late: −10", ": open", ": −2.5")]
     assert places == sorted(places)
 
 
@@ -309,7 +307,7 @@ def test_a_submission_that_waits_for_its_time_is_among_those_that_wait() -> None
     row = make_row("ada_steep", "ada", "steep", {})
     waits = replace(row, status="not judged", total=None, untimed=True, reason="Nothing tells when it came in.")
     page = "".join(render_class_page(Scores(provenance={}, submissions=(waits,))))
-    part = page.partition("Waits for you: decide with grader review")[2]
+    part = page.partition("Waiting for you: decide with grader review")[2]
     assert "Nothing tells when it came in." in part
 
 

@@ -142,7 +142,7 @@ def test_canvas_columns_that_are_called_like_the_exercises_are_filled(tmp_path: 
     filled = canvas(tmp_path, class_of(*rows), text)
     # The open one keeps the grade that Canvas has: an empty cell would wipe it.
     assert canvas_import(filled.table) == {"101": {"12345": "9.45", "12346": "44.00"}}
-    assert filled.notes == ["asleep is in no column: name it with --exercise."]
+    assert filled.notes == ["No column has the name of asleep: add it with --exercise."]
 
 
 def test_the_only_column_of_a_gradebook_needs_no_name(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_only_column_of_a_gradebook_needs_no_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", [None, "Week", "Final Grade (7)", "Notes", "Section"])
 def test_a_column_that_is_not_clear_is_named_by_the_user(tmp_path: Path, column: str | None) -> None:
-    with pytest.raises(UserError, match=r"--column.*There are: Week 3 \(12345\), Essay \(12346\)\.$"):
+    with pytest.raises(UserError, match=r"--column.*The columns are: Week 3 \(12345\), Essay \(12346\)\.$"):
         canvas(tmp_path, class_of(ADA), column=column)
 
 
@@ -238,7 +238,7 @@ def test_the_exercises_that_count_are_named_and_a_lacking_one_counts_nothing(tmp
         moodle(tmp_path, students, names=NAMES, exercises=["huge_lr"])
     both = moodle_import(moodle(tmp_path, students, names=NAMES, exercises=["steep", "zigzag"]).table)
     assert {number: value for number, (value, _) in both.items()} == {7001: 9.45, 7002: 20.0}
-    assert both[7002][1] == "steep: Every check passed. | zigzag: Every check passed."
+    assert both[7002][1] == "steep: You got all points. | zigzag: You got all points."
 
 
 def test_a_submission_that_is_left_out_leaves_the_grade_open() -> None:
@@ -263,7 +263,7 @@ def test_canvas_keeps_what_no_export_gave(tmp_path: Path) -> None:
     assert filled.given == {column: {"bob@uni.edu": "10"}}
     assert filled.changes == [f"Bob@uni.edu, {column}: nothing -> 10"]
     assert filled.kept == [
-        f"ada, {column}: kept 5.00, because no export wrote it. --overwrite replaces it with 9.45.",
+        f"ada, {column}: kept 5.00, which no export wrote. --overwrite replaces it with 9.45.",
         f"ghopper, {column}: kept EX. To give 10, first delete it on the platform.",
     ]
     taken = canvas(tmp_path, class_of(ADA, BOB, grace), text, column=column)
@@ -285,7 +285,7 @@ def test_moodle_keeps_grades_and_comments_that_no_export_gave(tmp_path: Path) ->
     filled = moodle(tmp_path, students, names=NAMES, overwrite=False)
     assert moodle_import(filled.table).keys() == {7001}
     (kept,) = filled.kept
-    assert kept.startswith("grace, Grade: kept 12.00, because no export wrote it.")
+    assert kept.startswith("grace, Grade: kept 12.00, which no export wrote.")
     # Moodle gives our own comment back in another form.
     again = WORKSHEET.replace(",Submitted,,20.00", ",Submitted,18.90,20.00").replace(
         "=1+1,-,", "=1+1,-,<p>Nothing else was changed (2.5 of 8):&nbsp;Big. Be small.</p>"
@@ -305,8 +305,8 @@ def test_moodle_keeps_grades_and_comments_that_no_export_gave(tmp_path: Path) ->
     [
         (None, "There is no .*: in Canvas, open Grades"),
         (b"Name,Points\nada,1\n", "lacks the columns ID, Section: in Canvas"),
-        (b"", "is no CSV table"),
-        (b'Student,ID,"Sec\n', "is no CSV table"),
+        (b"", "is not a CSV table"),
+        (b'Student,ID,"Sec\n', "is not a CSV table"),
         ("Müller".encode("latin-1"), "not UTF-8"),
     ],
 )

@@ -171,11 +171,11 @@ def test_nothing_that_grader_did_not_make_is_replaced(out: Path) -> None:
 
 def test_a_folder_that_cannot_be_replaced_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is a file: name a folder"):
+    with pytest.raises(UserError, match="is a file: give a folder"):
         check_reports_folder(tmp_path / "file")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(UserError, match="name a folder inside of it"):
+    with pytest.raises(UserError, match="choose a folder inside it"):
         check_reports_folder(Path())
 
 

@@ -74,7 +74,7 @@ def test_a_request_about_another_file_or_an_unknown_check_is_about_the_total(tmp
         assert links(ask(server, f"/{server.token}/")[1]) == before
         (tmp_path / "mails" / "note.txt").unlink()
         (tmp_path / "mails" / "all.txt").write_text("Dear all, please look again.")
-        with pytest.raises(UserError, match="holds no regrade request"):
+        with pytest.raises(UserError, match="contains no regrade request"):
             take_in(server.out, tmp_path / "mails")
 
 

@@ -67,7 +67,7 @@ def links(text: str) -> list[str]:
 def test_a_decision_is_on_the_disk_before_the_page_says_so_and_can_be_undone(server: ReviewServer) -> None:
     base = f"/{server.token}/"
     first, second, third = links(ask(server, base)[1])
-    assert "3 of 3 wait" in ask(server, base)[1]
+    assert "3 of 3 are open" in ask(server, base)[1]
     form = {"token": server.token, "act": "save", "points": "7,5", "comment": "Half of it."}
     status, _, leads = ask(server, first, form)
     (decision,) = load_decisions(server.out)
@@ -130,7 +130,8 @@ def test_a_stale_page_replaces_no_decision_and_shows_both(server: ReviewServer) 
     decisions = decisions_path(server.out).read_bytes()
     status, page, _ = ask(server, first, form_of(other, "3", "A quarter."))
     assert (status, decisions_path(server.out).read_bytes()) == (409, decisions)
-    for words in ("Prof. Ada has decided it meanwhile: 7 points. Half.", "7 of 12, decided", 'value="3"', "A quarter."):
+    meanwhile = "Prof. Ada has decided it in the meantime: 7 points. Half."
+    for words in (meanwhile, "7 of 12, decided", 'value="3"', "A quarter."):
         assert words in page
     assert ask(server, first, form_of(other, "", "", "undo"))[0] == 409
     assert ask(server, first, form_of(page, "3", "A quarter."))[0] == 303
@@ -139,7 +140,7 @@ def test_a_stale_page_replaces_no_decision_and_shows_both(server: ReviewServer) 
     page = ask(server, first)[1]
     text = (server.out / SCORES).read_text().replace("adaadaadaadaada", "newnewnewnewnew")
     (server.out / SCORES).write_text(text)
-    assert "this student has another file now" in ask(server, first, form_of(page, "9", "Fine."))[1]
+    assert "this student now has another file" in ask(server, first, form_of(page, "9", "Fine."))[1]
     assert len(load_decisions(server.out)) == 2
 
 
@@ -172,7 +173,7 @@ def test_everything_can_be_decided_and_the_total_too(server: ReviewServer) -> No
     assert "explanation.form: The check explanation.form, ada: -6 of 3, decided." in ask(server, leads)[1]
     ask(server, ada, {"token": server.token, "act": "save", "points": "40", "comment": "By hand."})
     assert [row.total for row in now(server) if row.student == "ada"] == [40]
-    assert "2 of 3 wait" in ask(server, base)[1]  # a total settles what is open below it
+    assert "2 of 3 are open" in ask(server, base)[1]  # a total settles what is open below it
 
 
 def now(server: ReviewServer) -> tuple[SubmissionScore, ...]:
@@ -218,7 +219,7 @@ def test_what_the_reason_names_is_marked_in_report_and_diff(server: ReviewServer
     assert "<mark>1523.4</mark>" in source and "<mark>build_optimizer</mark>" in source
     (line,) = re.findall(r"<tr data-marked=\"\".*?</tr>", source)
     assert "lr=0.1" in line
-    assert "What this score was made from" not in source
+    assert "Versions and hashes behind this score" not in source
 
 
 def test_anonymous_pages_name_nobody(tmp_path: Path) -> None:
@@ -249,7 +250,7 @@ def test_the_command_names_the_address_and_ends_kindly(server: ReviewServer, dec
         try:
             address = command.stdout.readline().split()[-1]
             with urlopen(address, timeout=20) as answer:
-                assert b"3 of 3 wait" in answer.read()
+                assert b"3 of 3 are open" in answer.read()
             command.send_signal(signal.SIGINT)
             said, errors = command.communicate(timeout=20)
         finally:
@@ -260,7 +261,7 @@ def test_the_command_names_the_address_and_ends_kindly(server: ReviewServer, dec
 
 def test_without_scores_it_says_what_to_name(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["review", str(tmp_path)])
-    assert isinstance(done.exception, UserError) and "name the folder that grader score wrote" in str(done.exception)
+    assert isinstance(done.exception, UserError) and "give the folder that grader score wrote" in str(done.exception)
 
 
 def test_points_after_lateness_stand_beside_those_before_it(server: ReviewServer) -> None:

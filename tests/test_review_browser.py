@@ -55,7 +55,7 @@ def test_a_queue_is_decided_by_the_keyboard_alone(browser: Chrome, server: Revie
     assert press(browser, "p", "1", Keys.TAB, "Half.", Keys.ESCAPE, "p", Keys.ENTER) not in (ada, bob)
     # Nothing of the last one was judged, so there is nothing to accept or to reject.
     assert not browser.find_elements(By.ID, "reject")
-    assert press(browser, "p", "0", Keys.TAB, "No archive.", Keys.ESCAPE, "p", Keys.ENTER) == "What waits for you"
+    assert press(browser, "p", "0", Keys.TAB, "No archive.", Keys.ESCAPE, "p", Keys.ENTER) == "Open items"
     decisions = load_decisions(server.out)
     assert [(one.points, one.total) for one in decisions] == [
         (12, None),

@@ -88,7 +88,7 @@ def test_fixes_that_people_wrote_alone_are_not_flagged() -> None:
 
 @pytest.mark.parametrize("name", ALONE)
 def test_a_copied_report_is_found(name: str) -> None:
-    for report, why in ((ALONE[name], "is the same file"), (f"{ALONE[name]}\n", "has the same prose")):
+    for report, why in ((ALONE[name], "are the same file"), (f"{ALONE[name]}\n", "are the same prose")):
         [pair] = found(*everyone(), work("zed", report)).pairs
         assert {pair.one.student, pair.other.student} == {name, "zed"}
         assert pair.reasons == (f"Their report {why}.",)
@@ -223,7 +223,7 @@ def test_equal_logs_of_runs_with_different_seeds_are_found() -> None:
     logs = {"broken": "a"}
     ada, dan = work("ada", seed=13, logs=logs), work("dan", seed=7, logs=logs)
     [pair] = found(ada, dan).pairs
-    assert pair.reasons == ("The logs of both broken runs have the same bytes, though their seeds differ.",)
+    assert pair.reasons == ("The logs of both broken runs have the same bytes, although their seeds differ.",)
     assert found(ada, work("bob", seed=13, logs=logs)) == NOTHING_ALIKE
 
 

@@ -215,7 +215,7 @@ def test_a_term_loses_nothing(term: Term) -> None:
     written = Counter(row.status for row in second if row.recipe == WRITTEN)
     assert written == {"graded": 1, "missing": 29}
     done = CliRunner().invoke(cli, [*score("week-2"), "--out", "reports/week-1"])
-    assert "holds the scores of week-1 of term, not of week-2 of term" in str(done.exception)
+    assert "contains the scores of week-1 of term, not of week-2 of term" in str(done.exception)
 
     # --- grades go into a gradebook that holds some ---
     canvas(term, {STUDENTS[0]: "55", STUDENTS[1]: "EX", STUDENTS[2]: "N/A"})
@@ -231,7 +231,7 @@ def test_a_term_loses_nothing(term: Term) -> None:
     total, *_ = items_of(rows[UNTIMED])
     seen = seen_of(reports, total)
     decide(reports, total, "100", "She told me on the 27th.", "ada", seen)
-    with pytest.raises(DecidedMeanwhile, match=r"ada has decided it meanwhile: 100 points\. She told me"):
+    with pytest.raises(DecidedMeanwhile, match=r"ada has decided it in the meantime: 100 points\. She told me"):
         decide(reports, total, "0", "Too late.", "bob", seen)
     said = term.run(*score("week-1"))
     assert f"{UNTIMED}_a1: not judged -> 100 (your decision about the total)" in said

@@ -11,7 +11,7 @@ from grader.score.work_limit import WorkLimitError, work_limit
 
 
 def test_work_without_end_ends() -> None:
-    with pytest.raises(WorkLimitError, match="waits for the instructor"), work_limit(0.1):
+    with pytest.raises(WorkLimitError, match="instructor has to decide"), work_limit(0.1):
         while True:
             pass
 

@@ -1,1 +1,1 @@
-"""A course: kits, demo, an instructor's decisions."""
+"""Run a course: course files, kits, the instructor's decisions, exports, and a demo."""

@@ -1,6 +1,6 @@
-"""A course: one `course.toml` with its roster, its assignments and their cases.
+"""Read a course: one `course.toml` with its roster, its assignments and their cases.
 
-Every date is a local time of the course's zone. Paths are relative to the file.
+Every date is a local time in the course's time zone. Paths are relative to the file.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ _MOST_SHOWN = 50
 
 
 class _CourseCase(CaseTable):
-    """A case whose names fit together."""
+    """A case in a course file, validated as a whole."""
 
     @model_validator(mode="before")
     @classmethod
@@ -43,7 +43,7 @@ class _CourseCase(CaseTable):
         name = keys.get("written", keys.get("experiment"))
         if "written" in keys or name in file_exercise_ids():
             raise ValueError(
-                f'a written exercise is no case: remove this table, and write written = ["{printable(str(name))}"]'
+                f'a written exercise is not a case: remove this table, and write written = ["{printable(str(name))}"]'
                 " under [[assignment]]"
             )
         return table
@@ -58,9 +58,9 @@ class _CourseCase(CaseTable):
 
 
 class ResultDates(StrictModel):
-    """From when students see more than their score; by default when nobody has time any more.
+    """The dates from which students see more than their score. By default both are `Assignment.over`.
 
-    feedback: what cost points, without anything that tells the cause. solution: everything.
+    feedback: students see where they lost points, but nothing that reveals the cause. solution: they see everything.
     """
 
     feedback: datetime | None = None
@@ -68,14 +68,16 @@ class ResultDates(StrictModel):
 
 
 class Assignment(StrictModel):
-    """What students work on from one date to another.
+    """The exercises that students work on between two dates.
 
-    attempts: which submission counts. rubric: the weights, by default the grader's. hints: whether the kit has some.
-    triage: what students see of the checks: their outcomes, their figures alone, or nothing ("off").
-    predict: whether students say what each run will do before they make it.
-    excused: the cases that do not count for some students, by login; "all" stands for all of them. groups: logins of
-    students who hand in together: what one of them hands in counts for all. written: ids of exercises whose answer is
-    one file.
+    attempts: which submission counts.
+    rubric: the file with the points; by default the grader's.
+    hints: whether the kit has hints.
+    triage: what students see of the checks: outcomes, only values ("figures"), or nothing ("off").
+    predict: whether students predict each run before they make it.
+    excused: the cases that do not count for some students, by login; "all" means all cases.
+    groups: logins of students who hand in together; one submission counts for all of them.
+    written: ids of exercises whose answer is one file.
     """
 
     id: _Id
@@ -102,7 +104,7 @@ class Assignment(StrictModel):
         return (*(one.id for one in self.case), *self.written)
 
     def pool_of(self, case: str) -> tuple[str, ...]:
-        """Return the ids of the cases of which each student gets one, sorted; () if this one belongs to no pool."""
+        """Return the sorted ids of the pool of a case; () if it belongs to no pool. Each student gets one of them."""
         name = next((one.pool for one in self.case if one.id == case), None)
         return tuple(sorted(one.id for one in self.case if one.pool == name)) if name else ()
 
@@ -110,7 +112,7 @@ class Assignment(StrictModel):
     def _has_exercises(self) -> "Assignment":
         known = file_exercise_ids()
         if unknown := [name for name in self.written if name not in known]:
-            raise ValueError(f"written: there is no written exercise {unknown[0]!r}: {suggestion(unknown[0], known)}")
+            raise ValueError(f"written: {unknown[0]!r} is not a written exercise: {suggestion(unknown[0], known)}")
         if not self.exercises:
             raise ValueError("has no exercise: add an [[assignment.case]] or written = [...]")
         return self
@@ -122,8 +124,7 @@ class Assignment(StrictModel):
             if case.is_healthy or not case.symptoms:
                 shown = "is healthy" if case.is_healthy else "has a fault that the log does not show"
                 raise ValueError(
-                    f'{one.id} {shown}, so its evidence is the outcome of a check: write triage = "figures", or choose'
-                    " another case"
+                    f'{one.id} {shown}, so students need the checks: write triage = "figures", or choose another case'
                 )
         return self
 
@@ -131,26 +132,26 @@ class Assignment(StrictModel):
     def _has_whole_pools(self) -> "Assignment":
         for name, count in Counter(one.pool for one in self.case if one.pool).items():
             if count == 1:
-                raise ValueError(f"the pool {name} has one case: give it another, or leave pool out")
+                raise ValueError(f"the pool {name} has only one case: add another case, or remove the pool")
         return self
 
     @model_validator(mode="after")
     def _dates_follow_each_other(self) -> "Assignment":
         if any(one.tzinfo is not None for one in self.dates()):
-            raise ValueError("has a date with an offset: leave the offset out, the course has a time zone")
+            raise ValueError("has a date with an offset: remove the offset, because the course has a time zone")
         if self.due <= self.opens:
             raise ValueError(f"is due {_as_text(self.due)}, not after it opens, {_as_text(self.opens)}: change one")
         for student, until in self.late.extensions.items():
             if until < self.due:
                 raise ValueError(
-                    f"gives {printable(student)} less time, until {_as_text(until)}: an extension is later"
+                    f"gives {printable(student)} less time, until {_as_text(until)}: choose a date after the due date"
                 )
         feedback, solution = self.release_dates()
         until = self.due + timedelta(minutes=self.late.grace_minutes)
         if solution < until:
             raise ValueError(
-                f"results.solution is {_as_text(solution)}, and everybody has time until {_as_text(until)}:"
-                " choose a later date"
+                f"results.solution is {_as_text(solution)}, but students have time until {_as_text(until)}: choose a"
+                " later date"
             )
         if solution < feedback:
             raise ValueError(f"results.solution is before feedback, {_as_text(feedback)}: change one")
@@ -174,23 +175,23 @@ class Assignment(StrictModel):
         return self
 
     def dates(self) -> Iterator[datetime]:
-        """Yield every date of it."""
+        """Yield every date of the assignment."""
         yield from (self.opens, self.due, *self.late.extensions.values())
         yield from filter(None, (self.results.feedback, self.results.solution))
 
     @property
     def over(self) -> datetime:
-        """When nobody has time any more: after the last extension and the grace."""
+        """The end of the last extension and the grace period, after which no student can hand in on time."""
         return max((self.due, *self.late.extensions.values())) + timedelta(minutes=self.late.grace_minutes)
 
     def release_dates(self) -> tuple[datetime, datetime]:
-        """Return from when students see feedback, and the solution."""
+        """Return the dates from which students see feedback and the solution."""
         feedback = self.results.feedback or self.over
         return feedback, self.results.solution or max(feedback, self.over)
 
 
 class Course(StrictModel):
-    """The whole file. `folder` is where it lies; `secret` decides what `grader course draw` draws."""
+    """The content of a course file. folder: its folder. secret: the seed of all random draws of the course."""
 
     format_version: Literal[1]
     id: _Id
@@ -200,7 +201,7 @@ class Course(StrictModel):
     roster: _NonEmpty
     personal_seeds: bool = True
     assignment: Annotated[tuple[Assignment, ...], Field(strict=False)] = ()
-    folder: Annotated[Path, Field(exclude=True)] = Path()  # no key of the file
+    folder: Annotated[Path, Field(exclude=True)] = Path()  # not a key of the file
 
     @field_validator("time_zone")
     @classmethod
@@ -208,7 +209,7 @@ class Course(StrictModel):
         try:
             ZoneInfo(name)
         except (OSError, ValueError, KeyError):
-            raise ValueError(f"there is no time zone {name!r}: write one as in Europe/Berlin") from None
+            raise ValueError(f"{name!r} is not a time zone: write one such as Europe/Berlin") from None
         return name
 
     @model_validator(mode="after")
@@ -239,7 +240,7 @@ class Course(StrictModel):
         return ZoneInfo(self.time_zone)
 
     def students(self) -> tuple[Student, ...]:
-        """Return the roster. Raises `UserError` that names every line that cannot be used."""
+        """Return the roster. Raises `UserError` that names every invalid line."""
         return read_roster(self.folder / self.roster)
 
     def find(self, name: str | None) -> Assignment:
@@ -248,7 +249,7 @@ class Course(StrictModel):
         if name is None and len(ids) == 1:
             return self.assignment[0]
         if name is None or name not in ids:
-            said = "Say which assignment" if name is None else f"There is no assignment {printable(name)}"
+            said = "Name an assignment" if name is None else f"There is no assignment {printable(name)}"
             raise UserError(f"{said}: {suggestion(name or '', ids) if ids else 'the course has none yet.'}")
         return self.assignment[ids.index(name)]
 
@@ -266,11 +267,11 @@ class Course(StrictModel):
         ]
 
     def rubric(self, assignment: Assignment) -> Path:
-        """Return the file with the weights of an assignment."""
+        """Return the rubric file of an assignment."""
         return self.folder / assignment.rubric if assignment.rubric else DEFAULT_RUBRIC
 
     def schedule(self, assignment: Assignment) -> Schedule:
-        """Return the dates of an assignment, as its scores hold them."""
+        """Return the dates of an assignment in the form that `scores.json` stores."""
         feedback, solution = assignment.release_dates()
         return Schedule(
             time_zone=self.time_zone, due=assignment.due, late=assignment.late, feedback=feedback, solution=solution
@@ -278,14 +279,14 @@ class Course(StrictModel):
 
 
 def read_course(path: Path) -> Course:
-    """Return a course. Raises `UserError` that names every key that is wrong; `check_course` reads what it names."""
+    """Return a course. Raises `UserError` that names every invalid key. `check_course` also reads the named files."""
     return read_record(path, Course, folder=path.parent)
 
 
 def check_course(path: Path) -> list[str]:
-    """Return what a course holds, a line each. Raises `UserError` with every problem in it and in what it names."""
+    """Return lines that describe a course. Raises `UserError` with every problem in it and in the files it names."""
     if not path.is_file():
-        read_course(path)  # it says so
+        read_course(path)  # raises the error
     problems: list[str] = []
     course: Course | None = None
     try:
@@ -302,11 +303,11 @@ def check_course(path: Path) -> list[str]:
                 problems.append(str(error))
             strangers = [name for name in one.late.extensions if students and login(name) not in logins]
             problems += [
-                f"{one.id}: {printable(name)} has an extension, and is not on the roster" for name in strangers
+                f"{one.id}: {printable(name)} has an extension, but is not on the roster" for name in strangers
             ]
             for words, names in (("is excused", one.excused), ("is in a group", [n for g in one.groups for n in g])):
                 problems += [
-                    f"{one.id}: {printable(name)} {words}, and is not on the roster"
+                    f"{one.id}: {printable(name)} {words}, but is not on the roster"
                     for name in names
                     if students and login(name) not in logins
                 ]
@@ -326,7 +327,7 @@ def check_course(path: Path) -> list[str]:
 
 
 def _roster(path: Path, course: Course | None, problems: list[str]) -> Sequence[Student] | None:
-    """Return the roster, also that of a course which cannot be used, or note what is wrong with it."""
+    """Return the roster, even if the rest of the course is invalid. Add problems of the roster to `problems`."""
     try:
         named = course.roster if course else read_table(path).get("roster")
         return read_roster(path.parent / named) if isinstance(named, str) else None
@@ -339,7 +340,7 @@ def _describe_assignment(course: Course, one: Assignment, students: Sequence[Stu
     cases = course.cases(one)
     levels: dict[str, int] = {}
     for case in cases:
-        kind = "healthy" if case.is_healthy else f"level {case.goal.level}" if case.goal else "of no level"
+        kind = "healthy" if case.is_healthy else f"level {case.goal.level}" if case.goal else "without a level"
         levels[kind] = levels.get(kind, 0) + 1
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(levels.items()))
     when = f"{_as_text(one.opens)} to {_as_text(one.due)} ({course.time_zone})"
@@ -347,34 +348,34 @@ def _describe_assignment(course: Course, one: Assignment, students: Sequence[Stu
     yield from _particulars(course, one, students)
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
-    yield f"  students see feedback from {feedback} and the solution from {solution}, before that only their score"
+    yield f"  students see feedback from {feedback} and the solution from {solution}; before that only their score"
     for name, date in (("feedback", one.results.feedback), ("solution", one.results.solution)):
         if date and date < one.over:
             yield (
-                f"  the {name} tells a right diagnosis, and somebody has time until {_as_text(one.over)}: that student"
-                " sees it then, and may hear it before"
+                f"  the {name} reveals the diagnosis before the last extension ends, {_as_text(one.over)}: a student"
+                " with an extension may hear it from others"
             )
     known = load_cases()
     twins = {frozenset(pair.exercises) for pair in known.twins}
     for first, second in combinations(cases, 2):
         if first.experiment == second.experiment:
-            yield f"  {first.id} and {second.id} are one experiment: a diff of the two shows both breaks"
+            yield f"  {first.id} and {second.id} use the same experiment: a diff of the two shows both breaks"
         if any(frozenset((a, b)) in twins for a in first.parts for b in second.parts):
             yield f"  {first.id} and {second.id} look alike at first (solutions/cases.toml)"
     for case in cases:
         if len(case.parts) == 2 and not {case.parts, case.parts[::-1]} & {*known.together}:
-            yield f"  {case.id}: nothing proves that its two breaks can be told apart together (solutions/cases.toml)"
+            yield f"  {case.id}: it is not tested whether students can tell its two breaks apart (solutions/cases.toml)"
 
 
 def _particulars(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:
-    """Yield a line for each setting of an assignment that is not the usual one, or that differs between students."""
+    """Yield a line for each setting that differs from the default, or between students."""
     if one.written:
         yield f"  written exercises: {', '.join(one.written)}"
     for case in {case.pool: case for case in course.cases(one) if case.pool}.values():
         counts = Counter(case.case_of(student.login) for student in students)
         yield f"  each student gets one of: {', '.join(f'{id} ({counts[id]} students)' for id in case.pool)}"
     if one.triage != "outcomes":
-        yield f"  the checks show {'figures without outcomes' if one.triage == 'figures' else 'nothing'}"
+        yield f"  the checks show {'values without outcomes' if one.triage == 'figures' else 'nothing'}"
     if one.predict:
         yield "  students predict each run before they make it"
     for student, until in one.late.extensions.items():
@@ -386,15 +387,15 @@ def _particulars(course: Course, one: Assignment, students: Sequence[Student]) -
 
 
 def _across(course: Course, students: Sequence[Student]) -> Iterator[str]:
-    """Yield what assignments or students share, and should not."""
+    """Yield a line for each experiment or address that should be unique in the course, but is not."""
     week_of = [(case, one) for one in course.assignment for case in course.cases(one)]
     for (first, week), (second, other) in combinations(week_of, 2):
         if week is not other and first.experiment == second.experiment:
             both = f"{first.id} of {week.id} and {second.id} of {other.id}"
-            yield f"{both} are one experiment: a diff of the two shows both breaks"
+            yield f"{both} use the same experiment: a diff of the two shows both breaks"
     counts = Counter(login(student.email) for student in students if student.email)
     for email in (email for email, count in counts.items() if count > 1):
-        yield f"{counts[email]} students have the address {printable(email)}: it does not tell who sent a file"
+        yield f"{counts[email]} students have the address {printable(email)}: it does not show who sent a file"
 
 
 def _as_text(date: datetime) -> str:

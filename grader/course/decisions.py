@@ -1,7 +1,7 @@
-"""What an instructor decides instead of the rules: one TOML file beside the reports, applied by each `grader score`.
+"""Read, store and apply the instructor's decisions: a TOML file next to the reports, which `grader score` applies.
 
-Each decision is one `[[override]]` table. `grader review` appends to the file; an instructor can also edit it. The last
-entry about a thing holds; the earlier ones are its history.
+Each decision is one `[[override]]` table. `grader review` appends to the file, and an instructor can edit it. The last
+entry about an item holds. Earlier entries are its history.
 """
 
 import difflib
@@ -37,18 +37,18 @@ from harness.recipes.personal import login
 
 TOTAL = "the total"
 _NonEmptyText = Annotated[str, Field(min_length=1)]
-_BEGINS = "# What you decided. Every `grader score` applies it. The last entry about a thing holds.\n"
-_FORMS = "needs `points`, `add` or `withdrawn` beside a `check`; without one, `total`, `add`, `withdrawn` or `student`"
-_REASONS = 4  # that a line about a change names
-_REASON = 200  # characters of one that a row gives itself
+_BEGINS = "# Your decisions. Every `grader score` applies them. The last entry about an item holds.\n"
+_FORMS = "needs `points`, `add` or `withdrawn` with a `check`; without one, `total`, `add`, `withdrawn` or `student`"
+_REASONS = 4  # the most reasons in a line about a change
+_REASON = 200  # the most characters of a reason that comes from the row
 
 
 class Decision(StrictModel):
-    """What was decided about a `check` (`<criterion>.<check id>`), the total, or whose submission it is.
+    """A decision about a `check` (`<criterion>.<check id>`), about the total, or about the student of a submission.
 
-    `points` and `total` replace what the rules give; `add` adds to it, or subtracts. `withdrawn` gives the thing back
-    to the rules. `sha256` is that of the tarball, or "" if it could not be read: the decision does not hold for another
-    tarball. `grader review` notes it, and `who` decided `when`.
+    `points` and `total` replace the result of the rules; `add` adds to it or subtracts from it. `withdrawn` restores
+    the result of the rules. `grader review` also stores `who` decided `when`, and `sha256`, the hash of the tarball, or
+    "" if it could not be read. The decision does not apply to another tarball.
     """
 
     submission: str
@@ -73,12 +73,12 @@ class Decision(StrictModel):
 
     @property
     def about(self) -> str:
-        """What it decides: a check, the total, or the student."""
+        """The item of the decision: a check, the total, or the student."""
         return self.check or ("the student" if self.student else TOTAL)
 
     @property
     def says(self) -> str:
-        """What it says, in a few words."""
+        """The content of the decision, in a few words."""
         if self.student is not None:
             return f"it is {printable(self.student)}'s"
         if self.withdrawn:
@@ -86,7 +86,7 @@ class Decision(StrictModel):
         return f"{self.add:+g} points" if self.add is not None else f"{self.points or self.total or 0:g} points"
 
     def fits(self, row: SubmissionScore) -> bool:
-        """Return whether it is about the tarball that was scored."""
+        """Return whether the decision is about the tarball that was scored."""
         return self.sha256 in (None, tarball_of(row))
 
 
@@ -100,32 +100,32 @@ def tarball_of(row: SubmissionScore) -> str:
 
 
 def decisions_path(out: Path) -> Path:
-    """Return the file of the decisions: beside the reports, which are replaced as a whole."""
+    """Return the path of the decisions: next to the reports, because the reports are replaced as a whole."""
     return path_beside(out, "decisions.toml")
 
 
 def load_decisions(out: Path) -> tuple[Decision, ...]:
-    """Return the decisions beside these reports, in the order of their file; none if there is no file.
+    """Return the decisions next to these reports, in the order of their file; () if there is no file.
 
-    Raises `UserError` that names file and entry if the file is not TOML, has an unknown key or a wrong value.
+    Raises `UserError` that names the file and the entry if the file is not TOML, or has an unknown key or bad value.
     """
     path = decisions_path(out)
     return read_record(path, _Decisions).override if path.exists() else ()
 
 
 class DecidedMeanwhile(UserError):
-    """Somebody else has decided the same thing since it was looked at."""
+    """Raised if somebody else has decided the same item in the meantime."""
 
 
 def keep_decision(out: Path, decision: Decision, *, after: int | None = None) -> None:
-    """Add a decision to the end of the file, whole or not at all; others who do the same wait for each other.
+    """Append a decision to the file, completely or not at all. A lock makes several writers wait for each other.
 
-    after: how many entries about the same thing its author has seen. Raises `DecidedMeanwhile` if there are others now,
-    and `UserError` if the file cannot be read, so that nothing is written behind an error.
+    after: the number of entries about the same item that the author has seen. Raises `DecidedMeanwhile` if the number
+    is different now, and `UserError` if the file cannot be read, so that nothing is written after an error.
     """
     path = decisions_path(out)
     values = decision.model_dump(exclude_none=True)
-    # A string, a number or `true` of JSON is one of TOML, but for the delete character.
+    # A JSON string, number or `true` is also valid TOML, except for the delete character.
     entry = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
     entry = entry.replace("\x7f", "\\u007f")
     with lock_folder(path.parent, wait=True):
@@ -146,36 +146,36 @@ def _target_of(decision: Decision) -> tuple[str, str]:
 
 
 def _meanwhile(entries: Sequence[Decision]) -> str:
-    """Return what somebody else has decided, as sentences."""
+    """Return the decision that somebody else has made, as sentences."""
     if not entries:
-        return "The decisions about it are gone from the file."
+        return "The decisions about it have disappeared from the file."
     last = entries[-1]
     who = printable(last.who) if last.who else "Somebody"
-    return f"{who} has decided it meanwhile: {last.says}. {printable(last.comment, 600)}"
+    return f"{who} has decided it in the meantime: {last.says}. {printable(last.comment, 600)}"
 
 
 def entries_about(decisions: Sequence[Decision], submission: str, about: str) -> int:
-    """Return how many entries are about a thing, whatever has become of them."""
+    """Return the number of entries about an item, including those that do not apply."""
     return sum(_target_of(one) == (submission, about) for one in decisions)
 
 
 def decisions_about(decisions: Sequence[Decision], row: SubmissionScore, about: str) -> list[Decision]:
-    """Return the decisions about a thing and this tarball, the one that holds last."""
+    """Return the decisions about an item and this tarball. The last one holds."""
     return [one for one in decisions if (one.submission, one.about) == (row.submission, about) and one.fits(row)]
 
 
 def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
-    """Return the scores with the decisions applied, and noted with what became of each.
+    """Return the scores with the decisions applied, and with the state of each decision.
 
-    Each check and total keeps the rule's verdict, so that applying decisions twice is the same as once. Criteria and
-    totals are added up again; a submission without open checks is graded. A decision that does not fit (another
-    tarball, no such submission or check, more points than there are) is kept, noted and not applied.
+    Each item and total keeps the verdict of the rules, so that applying decisions twice is the same as once. Criteria
+    and totals are added up again. A submission without open items is graded. A decision that does not fit (another
+    tarball, an unknown submission or item, too many points) is kept, but not applied.
     """
     rows = {row.submission: _by_rule(row) for row in scores.submissions}
     things: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, decision in enumerate(decisions):
         things[decision.submission, decision.about].append(place)
-    problems: dict[int, str] = {}  # of the decision that holds about each thing
+    problems: dict[int, str] = {}  # for the decision that holds about each item
     for (name, _), places in sorted(things.items(), key=lambda item: item[0][1] == TOTAL):
         row = rows.get(name)
         place = next((one for one in reversed(places) if row and decisions[one].fits(row)), places[-1])
@@ -189,7 +189,7 @@ def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
 
 
 def _note_decision(decision: Decision, problem: str | None) -> Decided:
-    """Return the note of a decision; problem: "" if it is applied, None if a later one replaces it."""
+    """Return the history entry of a decision. problem: "" if it is applied, None if a later one replaces it."""
     state: Literal["holds", "replaced", "withdrawn", "not applied"] = "withdrawn" if decision.withdrawn else "holds"
     if problem is None:
         state = "replaced"
@@ -208,7 +208,7 @@ def _note_decision(decision: Decision, problem: str | None) -> Decided:
 
 
 def _by_rule(row: SubmissionScore) -> SubmissionScore:
-    """Return the row without the instructor's decisions about its points, and as if it were not late."""
+    """Return the row with the points that the rules gave: without decisions, and before the deduction for lateness."""
     if row.late is not None and row.total is not None:
         row = replace(row, total=round(row.total + row.late.cost, 2), late=None)
     if row.rule is not None:
@@ -228,13 +228,13 @@ def _check_by_rule(check: RubricItem) -> RubricItem:
 
 
 def _decided_row(row: SubmissionScore | None, decision: Decision, names: Mapping[str, object]) -> SubmissionScore:
-    """Return the row with the decision. Raises `UserError` if it does not fit."""
+    """Return the row with the decision applied. Raises `UserError` if it does not fit."""
     if row is None:
         close = difflib.get_close_matches(decision.submission, names, n=1)
-        hint = f"did you mean {printable(close[0])}?" if close else "the names are those in scores.json."
+        hint = f"did you mean {printable(close[0])}?" if close else "use a name from scores.json."
         raise UserError(f"There is no such submission: {hint}")
     if not decision.fits(row):
-        raise UserError("It was decided about another tarball.")
+        raise UserError("The decision is about another tarball.")
     if decision.student is not None:
         return decided_student(row, decision.student, decision.comment)
     return _with_total(row, decision) if decision.check is None else _with_check(row, decision.check, decision)
@@ -243,7 +243,7 @@ def _decided_row(row: SubmissionScore | None, decision: Decision, names: Mapping
 def _with_check(row: SubmissionScore, name: str, decision: Decision) -> SubmissionScore:
     known = [f"{name}.{check.id}" for name, criterion in row.criteria.items() for check in criterion.checks]
     if not known:
-        raise UserError(f"It is {row.status} and has no checks: give it a total instead.")
+        raise UserError(f"The submission is {row.status} and has no checks: decide the total instead.")
     if name not in known:
         raise UserError(f"There is no check {printable(name)!r}: {suggestion(name, known)}")
     if decision.withdrawn:
@@ -255,15 +255,17 @@ def _with_check(row: SubmissionScore, name: str, decision: Decision) -> Submissi
 
 
 def _apply_to_check(check: RubricItem, decision: Decision) -> RubricItem:
-    """Return the check with the instructor's points."""
+    """Return the item with the instructor's points."""
     given, added = decision.points, ""
     if decision.add is not None:
         if check.points is None:
-            raise UserError("The check is open: give it points instead of adding some.")
-        given, added = check.points + decision.add, f" ({points(check.points)} by rule, {decision.add:+g})"
+            raise UserError("The check is open, so nothing can be added: give points without a sign.")
+        given, added = check.points + decision.add, f" ({points(check.points)} by the rules, {decision.add:+g})"
     given = round(given or 0.0, 2)
     if given > check.max:
-        raise UserError(f"{decision.check} is worth 0 to {points(check.max)}, not {points(given)}: add to the total.")
+        raise UserError(
+            f"{decision.check} has at most {points(check.max)} points, not {points(given)}: change the total instead."
+        )
     whole = given == check.max
     return replace(
         check,
@@ -282,7 +284,7 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
     total, added = decision.total, ""
     if decision.add is not None:
         if row.total is None:
-            raise UserError("It has no total yet: decide the open checks, or give it a total.")
+            raise UserError("There is no total yet: decide the open checks, or set a total.")
         total, added = max(row.total + decision.add, 0.0), f" ({decision.add:+g})"
     total = round(total or 0.0, 2)
     decided = f"The instructor decided: {points(total)} of 100{added}. {decision.comment}"
@@ -300,9 +302,9 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
 
 
 def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[Change, ...]:
-    """Return what differs from the scores before: other totals, what was handed in since then, what is gone.
+    """Return the changes since the previous scores: different totals, new submissions, missing submissions.
 
-    Without scores before, nothing has changed. A file that only has another name now is no change.
+    Without previous scores there are no changes. A file that only has a new name is not a change.
     """
     before = {row.submission: _snapshot_row(row) for row in earlier}
     now = {row.submission: row for row in scores.submissions}
@@ -325,11 +327,11 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
             gone.pop(earlier_name, None)
             figures = before[earlier_name].figures
             if figures[TOTAL][0] != total:
-                # What cannot be judged any more, or does not count, says why itself.
+                # A row that is no longer judged, or does not count, has its own reason.
                 why = clip(row.reason, _REASON) if row.total is None and row.reason else _why(figures, after)
                 note(name, figures[TOTAL][0], total, why)
         elif row.is_there:
-            note(name, missed.get(_work_of(row), "new"), total, "handed in now")
+            note(name, missed.get(_work_of(row), "new"), total, "handed in since then")
         elif _work_of(row) not in lost:
             note(name, missed.get(_work_of(row), "not expected"), total, "the student, the case or the excuse is new")
     for name, one in gone.items():
@@ -343,7 +345,7 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
 
 @dataclass(frozen=True)
 class _NotedBefore:
-    """What is kept of a row of the scores before. work: the student's login and the exercise."""
+    """The parts of a row of the previous scores that are compared. work: the student's login and the exercise."""
 
     figures: Mapping[str, tuple[str, bool]]
     tarball: str
@@ -360,7 +362,7 @@ def _work_of(row: SubmissionScore) -> tuple[str, str]:
 
 
 def _figures(row: SubmissionScore) -> dict[str, tuple[str, bool]]:
-    """Return total, tarball and the points of each check as text, each with whether the instructor decided it."""
+    """Return total, tarball and the points of each item as texts, each with whether the instructor decided it."""
     total = row.status if row.total is None else points(row.total)
     return {
         TOTAL: (f"{total}, does not count" if row.not_counting else total, row.rule is not None),
@@ -384,12 +386,12 @@ def _why(before: Mapping[str, tuple[str, bool]], after: Mapping[str, tuple[str, 
         if is_now:
             reasons.append(f"your decision about {about}")
         elif was:
-            reasons.append(f"your decision about {about} holds no longer")
+            reasons.append(f"your decision about {about} no longer holds")
         elif about == "the tarball":
             reasons.append("another tarball")
         elif about == "whether it counts":
-            reasons.append("it counts now" if new == "yes" else "it counts no longer")
+            reasons.append("it counts now" if new == "yes" else "it no longer counts")
         elif about != TOTAL:
             reasons.append(f"{about} {old} -> {new}")
     more = f" and {len(reasons) - _REASONS} more" if len(reasons) > _REASONS else ""
-    return ", ".join(reasons[:_REASONS]) + more or "its checks are others now"
+    return ", ".join(reasons[:_REASONS]) + more or "it has different checks now"

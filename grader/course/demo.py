@@ -1,6 +1,6 @@
-"""`grader demo`: make up a course, hand in what students hand in, score it, decide, score again, and export.
+"""`grader demo`: make an invented course with submissions, score it, decide, score it again, and export it.
 
-`demo_class/` holds the course, who hands in what, and the sentences of the reports. Every run is really made.
+`demo_class/` contains the course, the plan of submissions, and the sentences of the reports. All runs are real.
 """
 
 import csv
@@ -36,8 +36,8 @@ from harness.submission.archive import SUFFIX
 
 CLASS = Path(__file__).with_name("demo_class")
 _EVERY = 10  # submissions between two lines of progress
-_FIRST = 6  # submissions that the first page shows
-_STUDENT, _CASE, _ADDED = "bjork", "a1", 5.0  # what the demo decides
+_FIRST = 6  # the number of submissions on the first page
+_STUDENT, _CASE, _ADDED = "bjork", "a1", 5.0  # the decision of the demo: this student gets these points more
 _COMMENT = "In the office hour she named the cause at once."
 _PLATFORMS: tuple[Format, ...] = ("moodle", "canvas")  # of the two assignments
 _FORMATS: tuple[Format, ...] = ("csv", "json", "pages")
@@ -46,15 +46,16 @@ _TO_LOOK_AT = """
 Open these two pages in a browser:
   {first}
   {second}
-Look at: the flags "similar" and "other seed" (isaac handed in the file of ada), "other name" (maria's file says joao),
-what is rejected and why, what lateness costs, the total that was decided (bjork), and similar.html beside them.
-What was handed in lies in {submissions}, what you give back in export/ of the reports."""
+Look at: the flags "similar" and "other seed" (isaac handed in ada's file) and "other name" (maria's file names joao),
+the rejected files, the deductions for lateness, the decided total (bjork), and similar.html in the same folder.
+The submissions are in {submissions}. The files to give back are in export/ of the reports."""
 
 
 class Planned(NamedTuple):
-    """What a student, the `number`th of the class, hands in for a case.
+    """The planned submission of a student for a case.
 
-    kind: a word of `demo_class/class.csv`; of: the login of another student. days: how late, 0 for in time.
+    number: of the student in the class. kind: a word of `demo_class/class.csv`. of: the login of another student, or
+    "". days: how late the submission is, 0 for on time.
     """
 
     number: int
@@ -68,7 +69,7 @@ class Planned(NamedTuple):
 
 @dataclass(frozen=True)
 class _Week:
-    """An assignment of the demo, and where its files lie."""
+    """An assignment of the demo, and the paths of its files."""
 
     folder: Path
     course: Course
@@ -89,13 +90,13 @@ class _Week:
 
 
 def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: int) -> int:
-    """Make the course in `folder`, score it, decide, score it again and export it; return the exit status of scoring.
+    """Make the course in `folder`, score it, decide, score it again and export it. Return the exit status of scoring.
 
-    score: scores a folder of submissions. Raises `UserError` if the folder holds anything else than an earlier demo.
+    score: scores a folder of submissions. Raises `UserError` if the folder exists and is not an earlier demo.
     """
     marker = folder / ".demo"
     if folder.exists() and any(folder.iterdir()) and not marker.exists():
-        raise UserError(f"{folder} is there and is not an earlier demo: name another folder with --out.")
+        raise UserError(f"{folder} exists and is not an earlier demo: choose another folder with --out.")
     for name in ("submissions", "work", "reports"):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -119,22 +120,22 @@ def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: 
     ]
     for week in weeks:
         note_kit(course, week.assignment)
-    say("Making what the first students hand in. Every run is really made ...")
+    say("Making the first submissions. All runs are real ...")
     make_class(weeks[0], jobs, say, most=_FIRST)
     score_week(weeks[0])
     say(f"\nYou can open {weeks[0].reports / INDEX} now: it shows the first submissions. Ctrl-C stops here.")
     shutil.rmtree(folder / "work")
     for week in weeks:
-        say(f"\nMaking what {week.assignment.id} hands in ...")
+        say(f"\nMaking the submissions of {week.assignment.id} ...")
         make_class(week, jobs, say)
     shutil.rmtree(folder / "work", ignore_errors=True)
     status = max(score_week(week) for week in weeks)
     first = weeks[0].reports
     rows = (row for row in read_scores(first).submissions if not row.not_counting)
-    # Who cuts the demo short may have cut off this student.
+    # After Ctrl-C, the submission of this student may be missing.
     for row in (row for row in rows if (row.student, row.recipe) == (_STUDENT, _CASE) and row.status == "graded"):
         keep_decision(first, Decision(submission=row.submission, add=_ADDED, comment=_COMMENT, who="demo"))
-        say(f"\nDecided: {_STUDENT} gets {_ADDED:g} points more for {_CASE}. {decisions_path(first)} holds it.")
+        say(f"\nDecision: {_STUDENT} gets {_ADDED:g} points more for {_CASE}. It is stored in {decisions_path(first)}.")
     score_week(weeks[0])
     for week in weeks:
         _export(week, file, say)
@@ -144,7 +145,7 @@ def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: 
 
 
 def _export(week: _Week, file: Path, say: Callable[[str], object]) -> None:
-    """Export the scores: into the table of the platform, and in the formats of no platform."""
+    """Export the scores into the platform's table, and in all formats that need no platform."""
     table = week.folder / f"{week.platform}.csv"
     table.write_bytes(csv_bytes(_table(week)))
     cases = tuple(case.id for case in week.assignment.case)
@@ -169,7 +170,7 @@ def _students() -> list[dict[str, str]]:
 
 
 def plan_case(case: str) -> Iterator[Planned]:
-    """Yield what the class hands in for a case."""
+    """Yield the planned submissions of the class for a case."""
     for number, row in enumerate(_students()):
         if row[case]:
             words, _, days = row[case].partition("@")
@@ -178,9 +179,9 @@ def plan_case(case: str) -> Iterator[Planned]:
 
 
 def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int | None = None) -> None:
-    """Write what the class hands in for an assignment as the platform's download, and a CSV with the times.
+    """Write the submissions of an assignment in the form of the platform's download, and a CSV with their times.
 
-    most: make no more submissions than this. Ctrl-C ends the making; what was made is handed in.
+    most: make at most this number of submissions. After Ctrl-C, only the finished submissions are written.
     """
     cases = {case.id: case for case in week.course.cases(week.assignment)}
     plan = [item for case in cases for item in plan_case(case)]
@@ -195,7 +196,7 @@ def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int |
                     say(f"  {len(made)} of {len(plan)}")
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
-            say(f"  Cut short: {len(made)} of {len(plan)} are handed in.")
+            say(f"  Stopped early: {len(made)} of {len(plan)} are handed in.")
     times = []
     for item in plan:
         for turn, (name, data) in enumerate(made.get((item.of if item.kind == "copy" else item.login, item.case), ())):
@@ -203,7 +204,7 @@ def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int |
             path = week.submissions / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-            # Some hours before the end of the day that counts; a second attempt comes an hour after the first.
+            # Some hours before the end of the day in question. A second attempt comes an hour after the first.
             before = timedelta(hours=2 + 7 * item.number % 20 - turn)
             until = week.assignment.due.replace(tzinfo=week.course.zone) + timedelta(days=item.days)
             times.append((place, (until - before).isoformat()))
@@ -211,7 +212,7 @@ def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int |
 
 
 def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
-    """Return the files that a student hands in, one after the other, by the name that the student gave them."""
+    """Return the files that a student hands in, one after the other, each as its name and its content."""
     sources = edits_of(case)
     if item.kind == "script":
         return [("experiment.py", sources["right"].encode())]
@@ -241,10 +242,10 @@ def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
 
 
 def retold(report: str, *, number: int, mistaken: bool) -> str:
-    """Return the report that earns all points in a student's own words; who is mistaken names another cause.
+    """Return a report that earns all points, retold with other sentences. If `mistaken`, it names a wrong cause.
 
-    Two students share at most one sentence, as two lines share one point: `number` is below 49. Reports that find
-    nothing wrong share two short sentences more, and hold no facts.
+    Two students share at most one sentence, as two lines share at most one point; `number` must be below 49. Reports
+    that find nothing wrong share two more short sentences, and contain no facts.
     """
     _, matter, body = report.split("---\n", 2)
     row, column = divmod(number, 7)
@@ -264,7 +265,7 @@ def retold(report: str, *, number: int, mistaken: bool) -> str:
 
 
 def _mistaken(matter: str) -> str:
-    """Return front matter in which the cause and one that was ruled out change places."""
+    """Return front matter in which the cause and a ruled-out cause are exchanged."""
     cause, *_, rival = re.findall(r"cause: (\w+)", matter)
     if cause != HEALTHY:
         return re.sub(
@@ -276,12 +277,12 @@ def _mistaken(matter: str) -> str:
 
 
 def _in_moodle(item: Planned, name: str, turn: int) -> str:
-    """Return where Moodle's download has a file."""
+    """Return the path of a file in Moodle's download."""
     return f"{item.name}_{7000 + item.number}_assignsubmission_file/{name}"
 
 
 def _in_canvas(item: Planned, name: str, turn: int) -> str:
-    """Return where Canvas' download has a file; a second one for the same case has a number behind its name."""
+    """Return the path of a file in Canvas' download. A second file for the same case has a number after its name."""
     given, _, last = item.name.partition(" ")
     sender = re.sub(r"[\s'_-]", "", f"{last}{given}".lower())
     late = "_LATE" if item.days else ""
@@ -291,7 +292,7 @@ def _in_canvas(item: Planned, name: str, turn: int) -> str:
 
 
 def _table(week: _Week) -> Iterator[Sequence[str]]:
-    """Yield the lines of the table that the platform exports before it is graded."""
+    """Yield the lines of the table that the platform exports before grading."""
     if week.platform == "canvas":
         yield "Student", "ID", "SIS User ID", "SIS Login ID", "Section", f"{week.assignment.title} (2002)"
         yield "    Points Possible", "", "", "", "", "20.00"

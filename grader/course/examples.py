@@ -1,4 +1,4 @@
-"""Make submissions from known edits, with a report that earns all points: for the demo, tests and benchmarks."""
+"""Make submissions from known edits, with reports that earn all points, for the demo, tests and benchmarks."""
 
 import shutil
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from harness.student.hand_in import submit
 def broken_workspace(
     recipe: str, work: Path, options: RunOptions | None = None, student: str | None = None, catalogue: Catalogue = SUITE
 ) -> Path:
-    """Make `work/<recipe>/` with its broken run, where it is not there yet, and return `work`."""
+    """Create `work/<recipe>/` with its broken run, if it does not exist yet, and return `work`."""
     start_exercise(recipe, work, options or RunOptions(), student=student, bar=False, catalogue=catalogue)
     return work
 
@@ -32,10 +32,10 @@ def example_submission(
     report: Callable[[str], str] | None = None,
     catalogue: Catalogue = SUITE,
 ) -> Path:
-    """Return the tarball that a student with this experiment and report hands in.
+    """Make the tarball that a student with this experiment and report hands in, and return its path.
 
-    `template` is a `work` folder in which the broken run was made; `report` changes the reference report. Raises
-    `UserError` if the experiment does not run or the report cannot be handed in.
+    template: a `work` folder with the broken run. report: changes the reference report. Raises `UserError` if the
+    experiment does not run or the report is invalid.
     """
     shutil.copytree(template / recipe, work / recipe)
     (work / recipe / "experiment.py").write_text(source, encoding="utf-8")
@@ -49,7 +49,7 @@ def example_submission(
 
 
 def edits_of(case: Case) -> dict[str, str]:
-    """Return the experiment of a case as it is right, with the symptom masked, and wrong."""
+    """Return three experiments for a case: fixed ("right"), with a masked symptom ("masked"), and "wrong"."""
     broken = case.broken_source()
     if case.is_healthy:
         edits = (edit for edit in load_shared_edits(case.experiment) if edit.verdict == "masking")

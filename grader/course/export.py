@@ -1,4 +1,4 @@
-"""`grader export`: give the scores back, in a folder for each format below `export/` in the reports."""
+"""`grader export`: write the scores for students and platforms, one folder for each format in `export/`."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -43,25 +43,25 @@ from harness.errors import UserError, name_place, printable
 from harness.recipes.personal import login
 
 Format = Literal["canvas", "moodle", "gradescope-autograder", "csv", "json", "pages"]
-# The files of each export that are not pages, and what to do next.
+# The files of each export that are not pages, and the next step.
 _FORMATS: dict[Format, tuple[tuple[str, ...], str]] = {
     "canvas": (("canvas.csv", "feedback.zip"), "import it into Canvas (Grades, Import)"),
     "moodle": (("moodle.csv", "feedback.zip"), "import both into Moodle (docs/grading.md)"),
     "gradescope-autograder": (("autograder.zip",), "upload it in Gradescope: Configure Autograder, Zip file upload"),
     "csv": (("grades.csv", "matrix.csv", "items.csv"), "open them in a spreadsheet"),
     "json": (("grades.json",), "read it with your own program"),
-    "pages": (("index.csv",), "send each file to the login that stands beside it"),
+    "pages": (("index.csv",), "send each file to the login in the same row"),
 }
 _GIVEN: TypeAdapter[dict[str, platforms.Given]] = TypeAdapter(dict[str, platforms.Given])
-_LISTED = 30  # changes that the command prints
+_LISTED = 30  # the most changes that the command prints
 _Page = Callable[[SubmissionScore], str]
-# What a page says to the instructor. No text of it holds "<".
+# The parts of a page for the instructor. Their texts contain no "<".
 _YOURS = re.compile(r'<(p|details) class="yours.*?</\1>\n', re.DOTALL)
-_FOR_YOU = ("csv", "json")  # these tell everything
+_FOR_YOU = ("csv", "json")  # these formats are for the instructor and contain everything
 _SEEN: dict[ReleaseLevel, str] = {
-    "score": "Students see their score in it, no feedback yet. Export again when that may be seen.",
-    "feedback": "Students see feedback in it, nothing that tells a cause yet. Export again when that may be seen.",
-    "solution": "Students see everything in it, the causes too.",
+    "score": "Students see only their score in it. Export again when they may see the feedback.",
+    "feedback": "Students see feedback in it, but nothing that reveals a cause. Export again when they may see that.",
+    "solution": "Students see everything in it, also the causes.",
 }
 
 
@@ -82,13 +82,13 @@ class ExportOptions:
 
 
 def run_export(platform: Format, options: ExportOptions, now: datetime | None = None) -> None:
-    """Write an export in place of the earlier one, and say what is in it and what is not.
+    """Write an export in place of the earlier one, and print its content and its gaps.
 
-    now: an aware time, which decides what students may see; by default the present one. Raises `UserError` for
-    reports, a table, a course or options that do not fit.
+    now: an aware time that decides how much students may see; by default the current time. Raises `UserError` for
+    invalid reports, tables, courses or options.
     """
     _refuse_unused(platform, options)
-    # A platform may know a student by the address on the roster alone.
+    # A platform may know a student only by the address on the roster.
     roster = read_course(options.course).students() if options.course else ()
     names = {student.login: (student.email,) for student in roster if student.email}
     out, folder = options.out, options.out / EXPORTS / platform
@@ -96,8 +96,8 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
     scores = None if platform == "gradescope-autograder" else read_scores(out)
     if scores and options.assignment and scores.assignment != options.assignment:
         raise UserError(
-            f"{out} holds the scores of {printable(scores.assignment) or 'no assignment'}, not of"
-            f" {printable(options.assignment)}: name the right folder with --out."
+            f"{out} contains the scores of {printable(scores.assignment) or 'no assignment'}, not of"
+            f" {printable(options.assignment)}: give the correct folder with --out."
         )
     if scores is not None:
         options = _with_whole_pools(options, scores)
@@ -107,7 +107,7 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
             out.mkdir(parents=True, exist_ok=True)
         with lock_folder(out) as alone:
             if not alone:
-                raise UserError(f"Another grader writes to {out} right now: wait until it has ended.")
+                raise UserError(f"Another grader is writing to {out} now: wait until it has finished.")
             with new_export(folder, files) as scratch:
                 notes = _write(platform, scores, now, scratch, options, names)
             note(out, "export", f"{platform}{f' into {options.gradebook.name}' if options.gradebook else ''}")
@@ -122,11 +122,11 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
 
 
 def _with_whole_pools(options: ExportOptions, scores: Scores) -> ExportOptions:
-    """Return the options in which an exercise of a pool stands for all of it: each student has one of its cases."""
+    """Return the options with all cases of a pool if one of them is named, because each student has one of them."""
     named = dict.fromkeys(options.exercises)
     for pool in scores.pools:
         if not named.keys().isdisjoint(pool) and (others := [one for one in pool if one not in named]):
-            click.echo(f"{', '.join(others)} count, too: each student has one case of the pool.", err=True)
+            click.echo(f"{', '.join(others)} count as well: each student has one case of the pool.", err=True)
             named |= dict.fromkeys(others)
     return replace(options, exercises=tuple(named))
 
@@ -134,7 +134,7 @@ def _with_whole_pools(options: ExportOptions, scores: Scores) -> ExportOptions:
 def _write(
     platform: Format, scores: Scores | None, now: datetime, folder: Path, options: ExportOptions, names: platforms.Names
 ) -> Sequence[str]:
-    """Write the files of an export, and return whom or what it lacks, a sentence each."""
+    """Write the files of an export, and return sentences on students or exercises that it lacks."""
     if scores is None:
         assignment = read_course(options.course).find(options.assignment) if options.course else None
         settings = gradescope.Settings(
@@ -173,7 +173,7 @@ def _write(
     elif options.gradebook is None:
         (folder / f"{platform}.csv").write_bytes(export(seen, "canvas" if platform == "canvas" else "moodle"))
         if platform == "canvas":
-            return ["Canvas deletes a grade for an empty cell: if there are grades in it already, give --gradebook."]
+            return ["Canvas deletes a grade if its cell is empty: if Canvas has grades already, use --gradebook."]
     else:
         return _fill(platform, seen, page, folder, options, names)
     return ()
@@ -182,7 +182,7 @@ def _write(
 def _fill(
     platform: Format, seen: Scores, page: _Page, folder: Path, options: ExportOptions, names: platforms.Names
 ) -> Sequence[str]:
-    """Write the filled table and the feedback files."""
+    """Write the filled table and the feedback files, and return lines on changed, kept and missing grades."""
     assert options.gradebook is not None
     students, given = students_of(seen), read_given(options.out)
     before = given.get(platform, {})
@@ -215,18 +215,18 @@ def _fill(
 
 
 def people_of(course: Path | None) -> dict[str, tuple[str, str]]:
-    """Return name and section of each student of a course, by login; nothing without a course."""
+    """Return name and section of each student of a course, by login; {} without a course."""
     students = read_course(course).students() if course else ()
     return {login(one.login): (one.name, one.section) for one in students}
 
 
 def given_path(out: Path) -> Path:
-    """Return the file that notes which grades exports gave: beside the reports, which are replaced as a whole."""
+    """Return the path of the exported grades: next to the reports, because the reports are replaced as a whole."""
     return path_beside(out, "exported.json")
 
 
 def read_given(out: Path) -> dict[str, platforms.Given]:
-    """Return the grades that exports gave, by platform. Raises `UserError` for a file of another form."""
+    """Return the grades that exports gave, by platform. Raises `UserError` for an invalid file."""
     path = given_path(out)
     try:
         return _GIVEN.validate_json(path.read_bytes())
@@ -234,15 +234,15 @@ def read_given(out: Path) -> dict[str, platforms.Given]:
         return {}
     except ValidationError:
         raise UserError(
-            f"{path} does not hold the grades of earlier exports: put it back, or remove it. Without it, grades that"
-            " are there need --overwrite."
+            f"{path} is not a file with the grades of earlier exports: restore it, or remove it. Without it, you need"
+            " --overwrite to replace existing grades."
         ) from None
 
 
 def _describe_level(platform: Format, scores: Scores, now: datetime, folder: Path) -> str:
-    """Return what students see in an export."""
+    """Return a sentence on what students see in an export."""
     if platform == "canvas" and not (folder / "feedback.zip").is_file():
-        return "Students see their totals in it, and nothing else."
+        return "Students see only their totals in it."
     level = level_of(scores, now)
     later = {login(row.student) for row in scores.submissions if level_of(scores, now, row.student) != level}
     more = f" {len(later)} with an extension see less." if later else ""
@@ -250,7 +250,7 @@ def _describe_level(platform: Format, scores: Scores, now: datetime, folder: Pat
 
 
 def _page(out: Path, seen: Scores, now: datetime, row: SubmissionScore) -> str:
-    """Return the page of a submission as its student may see it, from the one that `grader score` wrote."""
+    """Return the page of a submission with only the parts that its student may see, from the page in the reports."""
     level = level_of(seen, now, row.student)
     path = out / f"{file_stem(row.submission)}.html"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -271,8 +271,8 @@ def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str],
     for one in notes:
         click.echo(one, err=True)
     if waiting := sum(row.status == "not judged" for row in scores.submissions):
-        click.echo(f"{waiting} not judged, and without a grade in this export: grader review {out} shows why.")
-    # Those for you hold rejected submissions, too.
+        click.echo(f"{waiting} not judged, so without a grade in this export: grader review {out} shows why.")
+    # The formats for the instructor also contain rejected submissions.
     if outside := find_left_out(scores.submissions) if platform in _FOR_YOU else not_exported(scores):
         click.echo(f"{len(outside)} not in this export: decide them in grader review (docs/grading.md).", err=True)
         for name, why in outside.items():
@@ -281,7 +281,7 @@ def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str],
 
 def _refuse_unused(platform: Format, options: ExportOptions) -> None:
     if options.pseudonyms and options.course is None:
-        raise UserError("Pseudonyms follow from the secret of a course: add --course.")
+        raise UserError("Pseudonyms need the secret of a course: add --course.")
     fills = platform in ("canvas", "moodle") and options.gradebook is not None
     packs = platform == "gradescope-autograder"
     for option, given, used in (
@@ -296,4 +296,4 @@ def _refuse_unused(platform: Format, options: ExportOptions) -> None:
         if given and not used:
             without = " without --gradebook" if platform in ("canvas", "moodle") and not fills else ""
             without = " with --course" if packs and option == "--exercise" else without
-            raise UserError(f"--format {platform}{without} does not use {option}: leave it out.")
+            raise UserError(f"--format {platform}{without} does not use {option}: remove that option.")

@@ -1,4 +1,4 @@
-"""`grader forget`: take everything about a student out of reports, decisions, notes of exports and the log."""
+"""`grader forget`: delete everything about a student from reports, decisions, records of exports and the log."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,11 +22,11 @@ from harness.recipes.personal import login
 
 
 def forget(student: str, out: Path) -> list[str]:
-    """Take a student out of a folder of reports and the files beside it; return what was done and what is left to do.
+    """Delete a student from a folder of reports and the files next to it. Return lines on deleted and remaining files.
 
-    The pages of other students stay. Exports and the page of similar work go: the next `grader export` and
-    `grader score` make them without the student. Raises `UserError` if the folder holds no scores, or nothing of the
-    student.
+    The pages of other students stay. Exports and the page of similar work are deleted; the next `grader export` and
+    `grader score` make them without the student. Raises `UserError` if the folder contains no scores, or nothing about
+    the student.
     """
     with hold_reports_folder(out):
         scores = read_scores(out)
@@ -35,7 +35,7 @@ def forget(student: str, out: Path) -> list[str]:
         given = read_given(out)
         in_given = any(login(student) in rows for columns in given.values() for rows in columns.values())
         if not gone and not in_given:
-            raise UserError(f"{out} holds nothing of {printable(student)}: check the login.")
+            raise UserError(f"{out} contains nothing about {printable(student)}: check the login.")
         _rewrite_decisions(out, names, student)
         if in_given:
             write_private(given_path(out), to_json(_without(given, login(student)), indent=1) + b"\n")
@@ -53,7 +53,7 @@ def forget(student: str, out: Path) -> list[str]:
 
 
 def _files_left(rows: Sequence[SubmissionScore], gone: Sequence[SubmissionScore]) -> Iterator[str]:
-    """Yield what to do with each file of the student, whose grade a group may share."""
+    """Yield a line on each file of the student that the instructor has to delete, later if a group shares it."""
     for row in gone:
         if row.arrival is None or row.copy_of:  # another member handed in the file of a copy
             continue
@@ -68,7 +68,7 @@ def _files_left(rows: Sequence[SubmissionScore], gone: Sequence[SubmissionScore]
 
 
 def _without_student(scores: Scores, names: Collection[str], student: str) -> Scores:
-    """Return the scores without these submissions, and without what the rows of others say of them."""
+    """Return the scores without these submissions, and without flags on other rows that mention them."""
     rows = tuple(_without_mentions(row, names, student) for row in scores.submissions if row.submission not in names)
     return replace(
         scores,
@@ -80,7 +80,7 @@ def _without_student(scores: Scores, names: Collection[str], student: str) -> Sc
 
 def _without_mentions(row: SubmissionScore, names: Collection[str], student: str) -> SubmissionScore:
     words = "|".join(re.escape(printable(word)) for word in (student, *names))
-    named = re.compile(rf"(?<!\w)({words})(?!\w)")  # "ada" is not named in "adam"
+    named = re.compile(rf"(?<!\w)({words})(?!\w)")  # "adam" does not mention "ada"
     flags = tuple(flag for flag in row.flags if flag.id not in ABOUT_OTHERS or not named.search(flag.message))
     return replace(row, flags=flags)
 
@@ -93,7 +93,7 @@ def _without(given: Mapping[str, Given], student: str) -> dict[str, Given]:
 
 
 def _rewrite_decisions(out: Path, names: Collection[str], student: str) -> None:
-    """Take the decisions about these submissions out of their file; what else a person wrote there stays."""
+    """Delete the decisions about these submissions from their file. Other text that a person wrote there stays."""
     path = decisions_path(out)
     with lock_folder(path.parent, wait=True):
         entries = load_decisions(out)
@@ -102,7 +102,7 @@ def _rewrite_decisions(out: Path, names: Collection[str], student: str) -> None:
         head, *tables = re.split(r"^(?=\[\[override\]\])", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         if len(tables) != len(entries):
             raise UserError(
-                f"{path}: start each entry with [[override]] on a line of its own, so that one entry can be deleted."
+                f"{path}: write [[override]] on a separate line before each entry, so that one entry can be deleted."
             )
         kept = (
             _comments_behind(table, student) if one.submission in names else table
@@ -112,7 +112,7 @@ def _rewrite_decisions(out: Path, names: Collection[str], student: str) -> None:
 
 
 def _comments_behind(table: str, student: str) -> str:
-    """Return the comments behind an entry, which are about the next one, without those that name the student."""
+    """Return the comments after an entry, which belong to the next entry, without those that name the student."""
     lines = table.splitlines(keepends=True)
     own = max(number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
     return "".join(line for line in lines[own + 1 :] if line.strip() and login(student) not in login(line))
@@ -130,10 +130,10 @@ def _rewrite_log(out: Path, names: Collection[str]) -> None:
 
 
 def places_left(student: str) -> Sequence[str]:
-    """Return what a person has to do by hand, a line each."""
+    """Return lines on what the instructor has to delete by hand."""
     return [
-        f"Take {printable(student)} out of the roster, the course file and the files of times: a scoring would list the"
-        " student again.",
-        "grader clear-cache deletes the cached replays. They hold experiments and logs, and no names.",
-        "Backups, what the platform has, and your own copies stay.",
+        f"Remove {printable(student)} from the roster, the course file and the files of times. Otherwise the next"
+        " scoring lists the student again.",
+        "Run grader clear-cache to delete the cached replays. They contain experiments and logs, but no names.",
+        "Delete the student from backups, from the platform and from your own copies.",
     ]

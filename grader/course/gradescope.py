@@ -1,7 +1,7 @@
-"""Gradescope: pack this grader as an autograder of an assignment, and run it there on one submission.
+"""Pack this grader as an autograder for Gradescope, and run it there on one submission.
 
 The formats: https://gradescope-autograders.readthedocs.io/en/latest/specs/. Gradescope unpacks the bundle into
-`/autograder/source`, runs `setup.sh` once, and `run_autograder` for each submission.
+`/autograder/source`, runs `setup.sh` once, and runs `run_autograder` for each submission.
 """
 
 import json
@@ -59,11 +59,11 @@ cd /autograder/source && exec /autograder/venv/bin/python -m grader.course.grade
 
 @dataclass(frozen=True)
 class Settings:
-    """What an assignment holds.
+    """The settings of an assignment.
 
-    exercises: ids; each is worth an equal part of 100 points. visibility: when students see the checks.
-    trust_submissions: run students' code without a sandbox if bubblewrap cannot work. assignment: that of a course
-    whose cases the exercises are.
+    exercises: their ids; each has an equal share of 100 points. visibility: when students see the items.
+    trust_submissions: run students' code without a sandbox, if bubblewrap does not work. assignment: the id of the
+    assignment if the exercises are cases of a course.
     """
 
     exercises: tuple[str, ...]
@@ -73,14 +73,13 @@ class Settings:
 
 
 def bundle(settings: Settings, course: Path | None = None) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each file of the autograder. Raises `UserError` for an unknown exercise, or none.
+    """Yield the name and the content of each file of the autograder.
 
-    course: the file of the assignment's course, which is packed with its roster and the rubric.
+    course: the course file of the assignment; it is packed with its roster and its rubric. Raises `UserError` for an
+    unknown exercise, or if there is no exercise.
     """
     if not settings.exercises:
-        raise UserError(
-            "Name the exercises of the assignment with --exercise, once for each, or a course with --course."
-        )
+        raise UserError("Name each exercise of the assignment with --exercise, or a course with --course.")
     if course is None:
         for exercise in settings.exercises:
             load_exercise(exercise)
@@ -106,25 +105,25 @@ def _course_files(file: Path, assignment: str | None) -> Iterator[tuple[str, byt
         yield f"{_COURSE}/{lock.name}", lock.read_bytes()
     for name in filter(None, (course.roster, chosen.rubric)):
         if Path(name).name != name:
-            raise UserError(f"{file} names {printable(name)}: put that file beside it, so that both can be packed.")
+            raise UserError(f"{file} names {printable(name)}: move that file next to it, so that both can be packed.")
     if chosen.rubric:
         yield f"{_COURSE}/{chosen.rubric}", (file.parent / chosen.rubric).read_bytes()
-    # The roster may be a gradebook with all grades. Logins and names are all that scoring needs.
+    # The roster may be a gradebook with grades. Pack only logins and names, because scoring needs nothing else.
     lines = [("login", "name"), *((student.login, student.name) for student in course.students())]
     yield f"{_COURSE}/{course.roster}", csv_bytes(lines)
 
 
 def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, Any]:
-    """Return `results.json`: the score of 100, and a test for each check.
+    """Return the content of `results.json`: the score out of 100, and a test for each rubric item.
 
-    rows: the scores of the tarballs of one submission. What a student can put right is a visible test with 0 points.
-    An open check has no score, and the total does not count it. Raises `UserError` if there is an exercise that the
-    grader could not judge at all: no result is better than a 0.
+    rows: the scores of the tarballs of one submission. A problem that the student can correct becomes a visible test
+    with 0 points. An open item has no score, and the total leaves it out. Raises `UserError` if the grader could not
+    judge an exercise at all, because no result is better than 0 points.
     """
     share = len(settings.exercises)
     tests: list[dict[str, Any]] = []
-    notes = [f"The file {clip(row.submission, 200)} is of {clip(row.student, 200)}." for row in rows]
-    notes += [f"{clip(row.submission, 200)} counts nothing: its exercise is not of this assignment." for row in rows
+    notes = [f"The file {clip(row.submission, 200)} belongs to {clip(row.student, 200)}." for row in rows]
+    notes += [f"{clip(row.submission, 200)} does not count: its exercise is not in this assignment." for row in rows
               if row.recipe not in settings.exercises]  # fmt: skip
     outside = find_left_out(rows)
     for exercise in settings.exercises:
@@ -132,13 +131,13 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
         counting = [row for row in found if row.submission not in outside and row.status != "rejected"]
         if len(counting) != 1:
             why = [outside.get(row.submission, row.reason) for row in found if row not in counting]
-            why += [f"{len(counting) or 'No'} files were handed in for it: hand in one."]
+            why += [f"{len(counting) or 'No'} files were handed in for this exercise: hand in one file."]
             tests.append(_test(exercise, " ".join(why), "visible", 0.0, 100 / share))
             continue
         [row] = counting
         if not row.criteria:
             raise UserError(f"{printable(row.submission)} cannot be judged: {printable(row.reason, 600)}")
-        # With "visible", students see the checks before the due date: then no check may tell the cause.
+        # With "visible", students see the items before the due date, so no item may reveal the cause.
         row = seen_by_student(row, "feedback" if settings.visibility == "visible" else "solution")
         for check in (check for criterion in row.criteria.values() for check in criterion.checks):
             title = check.title if share == 1 else f"{exercise}: {check.title}"
@@ -148,7 +147,7 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
             title = "The rubric limits the total" if share == 1 else f"{exercise}: the rubric limits the total"
             tests.append(_test(title, row.limit.why, settings.visibility, -row.withheld / share, 0.0))
     if any("score" not in test for test in tests):
-        notes.append("Some checks wait for your instructor. They are not in the score yet.")
+        notes.append("Some checks wait for your instructor. The score does not include them yet.")
     return {
         "score": round(sum(test.get("score", 0.0) for test in tests), 2),
         "output": "\n".join(notes),
@@ -174,11 +173,14 @@ def _test(name: str, output: str, visibility: Visibility, earned: float | None, 
 
 
 def run(settings: Settings, folder: Path = AUTOGRADER) -> None:
-    """Score `submission/` in Gradescope's folder, and write `results/results.json`. Raises `UserError` as `results`."""
+    """Score `submission/` in Gradescope's folder, and write `results/results.json`.
+
+    Raises `UserError` as `results` does.
+    """
     try:
         files = read_folder(folder / "submission").files
     except UserError:
-        why = "There is no .tar.gz file: hand in what make submit wrote."
+        why = "There is no .tar.gz file: hand in the file that make submit wrote."
         found = {"score": 0.0, "output": why, "stdout_visibility": "hidden", "tests": []}
     else:
         options = ScoreOptions(folder, usable_cores(), trust_submissions=settings.trust_submissions)
@@ -187,7 +189,7 @@ def run(settings: Settings, folder: Path = AUTOGRADER) -> None:
 
 
 def _score_files(files: Sequence[HandedIn], settings: Settings, options: ScoreOptions) -> Sequence[SubmissionScore]:
-    """Return the rows of a submission; those of a course have the flags of its roster. Lateness is Gradescope's."""
+    """Return the rows of a submission. In a course they have roster flags. Gradescope handles lateness itself."""
     if settings.assignment is None:
         return _score_and_compare(files, options, DEFAULT_RUBRIC, SUITE)
     course = read_course(ROOT / _COURSE / COURSE)
@@ -207,7 +209,7 @@ def _score_and_compare(
 
 
 def main() -> None:
-    """Do what `run_autograder` asks for. An error goes to what the instructor sees, and there are no results."""
+    """Run the autograder. After an error there are no results, and the instructor sees the message."""
     values = json.loads((ROOT / _SETTINGS).read_text(encoding="utf-8"))
     try:
         run(Settings(**{**values, "exercises": tuple(values["exercises"])}))

@@ -1,6 +1,6 @@
-"""`grader kit`: build what students get, with broken experiments written out and no answer in it.
+"""`grader kit`: build the archive for students, which contains broken experiments but no answers.
 
-The plain kit holds the whole suite, that of an assignment its cases and nothing of any other exercise.
+The plain kit contains the whole suite. The kit of an assignment contains its cases, and no other exercise.
 """
 
 import gzip
@@ -39,39 +39,39 @@ from harness.written.exercise import FileExercise, file_exercise_ids, load_exerc
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "kit_files"
-# Static files of every kit. Here they have other names, so that no tool takes them for this repository's own.
+# Static files of every kit. They have other names here, so that no tool applies them to this repository.
 _STATIC = {
     "Dockerfile": "Dockerfile",
     ".devcontainer/devcontainer.json": "devcontainer.json",
     ".github/workflows/check.yml": "check.yml",
     ".gitignore": "gitignore",
 }
-LEGAL = ("LICENSE", "NOTICE")  # go with every copy
-# For `sha256sum -c`: every file of the kit but notebooks, which Jupyter saves with their outputs.
+LEGAL = ("LICENSE", "NOTICE")  # every copy must include these
+# For `sha256sum -c`: all files of the kit except notebooks, because Jupyter changes them.
 LISTING = "kit.sha256"
-# Pages that lie in no folder: they are made from the harness.
+# Pages that are not files of the repository, but are made from the harness.
 _MADE: Mapping[str, Callable[[], str]] = {"docs/checks.md": documentation}
-_LONG_LINE = 40  # characters from which a line of a solution is not there by chance
-_FOLDER = "trainwreck"  # in the tarball, so its bytes do not depend on where the kit is built
-# What the README of a kit says of make triage.
+_LONG_LINE = 40  # a line of a solution with more characters than this cannot be in a kit by coincidence
+_FOLDER = "trainwreck"  # the folder in the tarball, so that its bytes do not depend on the place of the build
+# The description of make triage in the README of a kit.
 _TRIAGE: dict[Triage, str] = {
-    "outcomes": "makes the checks of the method, and shows what is not sound and where to look",
-    "figures": "makes the checks of the method, and shows their figures; you decide what they mean",
+    "outcomes": "runs the checks, and shows which ones fail and where to look",
+    "figures": "runs the checks, and shows their values; you decide what they mean",
     "off": "",
 }
-_WRITTEN = "Exercises without a run, whose answer is one file (their `PROMPT.md` says which):"
-# What to cut from our Makefile and our pyproject.toml: all below a line, and the grader's own lines above it.
+_WRITTEN = "Exercises without a run, whose answer is one file (see their `PROMPT.md`):"
+# The parts to remove from our Makefile and pyproject.toml: everything below a line, and the grader's lines above it.
 _NOT_FOR_STUDENTS = re.compile(r'\n# --- .*|^ *"?grader.*?\n', re.DOTALL | re.MULTILINE)
 
 
 def build_kit(tarball: Path, files: dict[str, bytes] | None = None) -> dict[str, bytes]:
-    """Write the kit as a tarball with its `.sha256` beside it, and return its files by path.
+    """Write the kit as a tarball, with its `.sha256` next to it, and return its files by path.
 
-    files: by default those of the whole suite. The bytes depend on them alone. Raises `UserError` if the kit would give
-    an answer away, and `OSError` if it cannot be written.
+    files: by default the whole suite. The bytes of the tarball depend only on them. Raises `UserError` if the kit would
+    reveal an answer, and `OSError` if it cannot be written.
     """
     if tarball.exists() and not _is_kit(tarball):
-        raise UserError(f"{tarball} is no kit, and would be overwritten: choose another name.")
+        raise UserError(f"{tarball} exists and is not a kit: choose another name.")
     files = dict(kit_files() if files is None else files)
     listed = sorted(name for name in files if not name.endswith(".ipynb"))
     lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in listed]
@@ -89,7 +89,7 @@ def _is_kit(path: Path) -> bool:
 
 
 def kit_files() -> dict[str, bytes]:
-    """Return the content of every file of the kit, by its path. Raises `UserError` if one gives an answer away."""
+    """Return the content of every file of the plain kit, by path. Raises `UserError` if a file reveals an answer."""
     files = _files_of_every_kit(_readme("kit", {"case": "huge_lr"}))
     files["Makefile"] = _makefile(files["Makefile"].decode(), "huge_lr").encode()
     for recipe in map(load_recipe, recipe_ids()):
@@ -115,10 +115,10 @@ def _written_files(exercises: Iterable[str]) -> dict[str, bytes]:
 
 
 def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]:
-    """Return the content of every file of an assignment's kit, by its path.
+    """Return the content of every file of an assignment's kit, by path.
 
-    A case has its broken experiment, a neutral title and prompt, and hints if the assignment gives some; what counts as
-    fixed would tell where to look. Raises `UserError` if a file gives an answer away.
+    A case has its broken experiment, a neutral title and prompt, and hints if the assignment gives hints. It has no
+    goal, because the goal would reveal where to look. Raises `UserError` if a file reveals an answer.
     """
     cases = course.cases(assignment)
     first = assignment.exercises[0]
@@ -129,15 +129,15 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
         "case": first,
         "cases": "\n".join(_listed_cases(assignment)) or "(none in this assignment)",
         "due": f"{assignment.due:%Y-%m-%d %H:%M} ({course.time_zone})",
-        "login": "For `ada` write your login on the course's platform. You give it once."
-        + (" Your runs have a seed of their own." if course.personal_seeds else "")
+        "login": "Replace `ada` with your login on the course's platform. You need it only the first time."
+        + (" Your runs use your personal seed." if course.personal_seeds else "")
         if asks_first
-        else "`make submit` needs your login on the course's platform: write it for `ada`.",
-        "run": ", and its run once you have predicted it" if assignment.predict else " with its run",
+        else "`make submit` needs your login on the course's platform: replace `ada` with it.",
+        "run": ", and its run after you have predicted it" if assignment.predict else " with its run",
         "written": f"\n{_WRITTEN}\n\n{_list_names(assignment.written)}\n" if assignment.written else "",
         "student": " STUDENT=ada" if asks_first else "",
         "submits": "" if asks_first else " STUDENT=ada",
-        "predict": f"| `make predict BREAK={first}` | asks what the run will do, before it is made |\n"
+        "predict": f"| `make predict BREAK={first}` | asks for your prediction before the run |\n"
         if assignment.predict
         else "",
         "triage": f"| `make triage BREAK={first}` | {_TRIAGE[assignment.triage]} |\n"
@@ -158,22 +158,22 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
         files |= {f"exercises/{case.id}/{name}": content for name, content in own.items()}
     files |= _written_files(assignment.written)
     told = [
-        f"  {name} holds {what}" for name, what in answers_in(files, cases, hints=assignment.hints) if _is_own(name)
+        f"  {name} contains {what}" for name, what in answers_in(files, cases, hints=assignment.hints) if _is_own(name)
     ]
     if told:
-        raise UserError("\n".join(["The kit would give an answer away:", *told]))
+        raise UserError("\n".join(["The kit would reveal an answer:", *told]))
     return files
 
 
 def _listed_cases(assignment: Assignment) -> Iterator[str]:
-    """Yield a line for each case, and one for all cases of a pool."""
+    """Yield a line for each case, and one line for all cases of a pool."""
     for one in assignment.case:
         name, pool = one.id, assignment.pool_of(one.id)
         if not pool:
             yield f"- `{name}`"
         elif name == pool[0]:
             listed = ", ".join(f"`{one}`" for one in pool)
-            yield f"- one of {listed}: `make exercise BREAK={name} STUDENT=ada` starts it, or says which one is yours"
+            yield f"- one of {listed}: `make exercise BREAK={name} STUDENT=ada` starts it, or says which case is yours"
 
 
 def _list_names(names: Iterable[str]) -> str:
@@ -181,13 +181,13 @@ def _list_names(names: Iterable[str]) -> str:
 
 
 def _readme(kind: str, words: Mapping[str, str]) -> str:
-    """Return the README of a kind of kit, with what both kinds share; `words` take the place of names in braces."""
+    """Return the README for a kind of kit, with the shared part. `words` replace the names in braces."""
     text = "\n".join((_HERE / f"{name}_readme.md").read_text(encoding="utf-8") for name in (kind, "shared"))
     return re.sub(r"\{(\w+)\}", lambda match: words[match[1]], text)
 
 
 def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
-    """Return our Makefile with a case in its examples, without the commands that no kit has, and these."""
+    """Return our Makefile with a case in its examples, and without the commands that this kit does not have."""
     words = "|".join(["mystery", *(f"make {verb} " for verb in ("reveal", *missing))])
     text = re.sub(rf"^#: .*({words}).*\n", "", text, flags=re.MULTILINE)
 
@@ -198,7 +198,7 @@ def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
 
 
 def _files_of_every_kit(readme: str) -> dict[str, bytes]:
-    """Return the harness, the project, this README, the pages that it names, and what containers and GitHub need."""
+    """Return the files that every kit has: harness, project files, this README with its pages, container files."""
     harness = suite_path("harness")
     files = {
         path.relative_to(PACKAGES).as_posix(): path.read_bytes()
@@ -220,36 +220,36 @@ def _files_of_every_kit(readme: str) -> dict[str, bytes]:
 
 
 def _refuse_answers(recipe: Recipe, files: Mapping[str, bytes]) -> None:
-    """Raise `UserError` if an exercise's own files hold its break, or its experiment the healthy text."""
+    """Raise `UserError` if an exercise's files contain its break, or its experiment contains the healthy text."""
     for edit in recipe.breaks:
         for name, content in files.items():
             texts = [edit.find.strip(), edit.replace.strip()]
-            if name == "experiment.py":  # it holds the break; is the healthy text gone?
+            if name == "experiment.py":  # it must contain the break, but not the healthy text
                 texts = [] if edit.find in edit.replace else [edit.find]
             for text in filter(None, texts):
                 if text in content.decode():
-                    raise UserError(f"The kit would give an answer away: {name} of {recipe.id} holds {text!r}.")
+                    raise UserError(f"The kit would reveal an answer: {name} of {recipe.id} contains {text!r}.")
 
 
 def answers_in(files: Mapping[str, bytes], cases: Sequence[Case], *, hints: bool) -> Iterator[tuple[str, str]]:
-    """Yield each file that holds an answer to one of these cases, and what it holds.
+    """Yield each file that contains an answer to one of these cases, and a description of the answer.
 
-    An answer is the text of an edit, before or after it, a cause, a line of a solution, a hint unless the assignment
-    gives some; in the files that are made for the assignment also the name of a break. A case's own experiment may hold
-    its broken text and must not hold the healthy one.
+    An answer is the text before or after an edit, a cause, a line of a solution, or a hint if the assignment gives no
+    hints. In files that are made for the assignment, the name of a break is an answer, too. The experiment of a case
+    may contain its broken text, but not the healthy text.
     """
     for name, content in files.items():
         written = content.decode("utf-8", "replace")
         text = " ".join(written.split())
         for case in cases:
             if name == f"exercises/{case.id}/{EXPERIMENT}":
-                # As it is written: a break may be a matter of indentation.
+                # Compare the text with its spaces, because a break may change only the indentation.
                 for edit in case.breaks:
                     if edit.find in written and edit.find not in edit.replace:
                         yield name, f"the healthy text of {case.id}: {edit.find!r}"
                 continue
             if name.endswith(f"/{EXPERIMENT}"):
-                continue  # `grader course check` says so if it is the same experiment
+                continue  # `grader course check` warns if two cases use the same experiment
             texts = _answers(case, hints=hints)
             texts |= dict.fromkeys(case.parts, "the name of the break") if _is_own(name) else {}
             for answer, what in texts.items():
@@ -259,7 +259,7 @@ def answers_in(files: Mapping[str, bytes], cases: Sequence[Case], *, hints: bool
 
 def _answers(case: Case, *, hints: bool) -> dict[str, str]:
     edits = (text for edit in case.breaks for text in (edit.find, edit.replace))
-    # A single word or number stands in many files.
+    # Leave out single words and numbers, because they occur in many files.
     texts = {text: "an edit" for text in edits if not re.fullmatch(r"[\w.]*", text.strip())}
     texts |= dict.fromkeys(() if hints else case.hints, "a hint")
     for part in map(load_recipe, case.parts):
@@ -271,38 +271,38 @@ def _answers(case: Case, *, hints: bool) -> dict[str, str]:
 
 
 def _is_own(name: str) -> bool:
-    """Return whether a file of a kit was made for its assignment; all others say the same in every kit."""
+    """Return whether a file of a kit was made for its assignment. All other files are the same in every kit."""
     is_written = name.startswith(tuple(f"exercises/{one}/" for one in file_exercise_ids()))
     return (name.startswith("exercises/") and not is_written) or "/" not in name
 
 
 def read_kit(tarball: Path) -> dict[str, bytes]:
-    """Return the files of a kit by path, without its folder. Raises `UserError` if it is no tarball."""
+    """Return the files of a kit by path, without its folder. Raises `UserError` if it is not a tarball."""
     try:
         with tarfile.open(tarball) as tar:
             members = {item.name: tar.extractfile(item) for item in tar if item.isfile()}
             return {name.removeprefix(f"{_FOLDER}/"): file.read() for name, file in members.items() if file is not None}
     except FileNotFoundError:
-        raise UserError(f"There is no {tarball}: name the archive that grader kit wrote.") from None
+        raise UserError(f"There is no {tarball}: give the archive that grader kit wrote.") from None
     except (tarfile.TarError, EOFError, ZlibError, gzip.BadGzipFile):
-        raise UserError(f"{tarball} is no archive of grader kit: build it again.") from None
+        raise UserError(f"{tarball} is not an archive of grader kit: build it again.") from None
 
 
 def inspect_kit(tarball: Path, course: Course, assignment: Assignment) -> tuple[list[str], bool]:
-    """Return lines that list what is in an archive and which answers it holds, and whether it gives one away."""
+    """Return lines on the files and the answers in an archive, and whether it reveals an answer."""
     files = read_kit(tarball)
     lines = [f"{len(content):>9,}  {name}" for name, content in sorted(files.items())]
     found = list(answers_in(files, course.cases(assignment), hints=assignment.hints))
-    own = [f"GIVEN AWAY: {name} holds {what}" for name, what in found if _is_own(name)]
+    own = [f"REVEALED: {name} contains {what}" for name, what in found if _is_own(name)]
     ids = {f"exercises/{name}" for name in assignment.exercises}
     strangers = sorted({"/".join(name.split("/")[:2]) for name in files if name.startswith("exercises/")} - ids)
-    own += [f"GIVEN AWAY: {name} is not of {assignment.id}" for name in strangers]
-    every = [f"in every kit: {name} holds {what}" for name, what in found if not _is_own(name)]
+    own += [f"REVEALED: {name} does not belong to {assignment.id}" for name in strangers]
+    every = [f"in every kit: {name} contains {what}" for name, what in found if not _is_own(name)]
     return [*lines, describe_kit(files), *every, *own], bool(own)
 
 
 def describe_kit(files: Mapping[str, bytes]) -> str:
-    """Return what `grader kit` prints: how much is inside, and the exercises."""
+    """Return a line for `grader kit` to print: number and size of the files, and the exercises."""
     exercises = sorted({name.split("/")[1] for name in files if name.startswith("exercises/")})
     size = sum(map(len, files.values())) / 1e6
     return f"{len(files)} files, {size:.1f} MB, {count_noun(len(exercises), 'exercise')}: {', '.join(exercises)}"

@@ -1,4 +1,4 @@
-"""What lateness costs the rows of a class, and which attempt counts.
+"""Deduct points for lateness from the rows of a class, and choose the attempt that counts.
 
 Times are aware. Nobody loses points because a time is unknown.
 """
@@ -18,11 +18,11 @@ AttemptRule = Literal["latest", "best", "first"]
 def with_lateness(
     rows: Iterable[SubmissionScore], schedule: Schedule, now: datetime | None = None
 ) -> tuple[SubmissionScore, ...]:
-    """Return the rows with what lateness costs taken from their totals.
+    """Return the rows with totals after the deduction for lateness.
 
-    now: an aware time, at which all of them were there. If nothing tells when a submission came, and lateness would
-    cost it points, it waits; without `now`, only those wait that already did. A total that the instructor has set stays
-    as it is; points added to it do not undo lateness.
+    now: an aware time at which all submissions had arrived. If the time of a submission is unknown, and lateness would
+    cost it points, the row waits for the instructor. Without `now`, no further rows start to wait. A total that the
+    instructor has set stays unchanged. Points that the instructor has added do not cancel the deduction.
     """
 
     def late(row: SubmissionScore) -> SubmissionScore:
@@ -42,8 +42,8 @@ def with_lateness(
 
 
 def _is_in_time(row: SubmissionScore, schedule: Schedule, now: datetime) -> bool:
-    """Return whether a submission without a time costs nothing for lateness, whenever it came."""
-    # Canvas marks what is late in the names of its files.
+    """Return whether a submission without a time loses no points for lateness, whenever it came."""
+    # Canvas marks late submissions in its file names.
     on_canvas = row.arrival is not None and any(one.platform == "Canvas" for one in row.arrival.senders)
     is_unmarked = on_canvas and row.arrival is not None and not row.arrival.late
     never_costs = not schedule.late.costs
@@ -51,10 +51,11 @@ def _is_in_time(row: SubmissionScore, schedule: Schedule, now: datetime) -> bool
 
 
 def choose_attempt(attempts: Sequence[SubmissionScore], rule: AttemptRule) -> SubmissionScore | None:
-    """Return the attempt that counts, or None if that cannot be told.
+    """Return the attempt that counts, or None if it is not clear.
 
-    That is so if a time is unknown, if the best waits for points, or if two have one time and different points. What
-    was rejected takes no place, nor do the same bytes again. Of equal points, the one whose name comes last counts.
+    It is not clear if a time is unknown, if an attempt waits for points under "best", or if two attempts have the same
+    time and different points. Rejected attempts and repeated bytes are ignored. Among equal attempts, the one with the
+    last name counts.
     """
     whole = _without_repeats([row for row in attempts if row.status != "rejected"])
     if len(whole) <= 1:
@@ -70,7 +71,7 @@ def choose_attempt(attempts: Sequence[SubmissionScore], rule: AttemptRule) -> Su
 
 
 def _without_repeats(attempts: Sequence[SubmissionScore]) -> list[SubmissionScore]:
-    """Return the attempts without those whose bytes are those of the attempt before."""
+    """Return the attempts without those that have the same bytes as the attempt before them."""
 
     def digest(row: SubmissionScore) -> object:
         return row.provenance.get("tarball_sha256", row.submission)
@@ -79,7 +80,7 @@ def _without_repeats(attempts: Sequence[SubmissionScore]) -> list[SubmissionScor
     unknown = [row for row in attempts if not _moment(row)]
     if unknown and len({digest(row) for row in attempts}) > 1:
         return [*attempts]
-    # Groups of equal bytes, of which the first in time stands for all.
+    # Keep the earliest attempt of each group of equal bytes.
     return [next(same) for _, same in groupby([*timed, *unknown], key=digest)]
 
 

@@ -1,7 +1,7 @@
-"""The lock of an assignment: which version of each case its kits hold, in a file beside the course file.
+"""The lock of an assignment: a file next to the course file with the version of each case in each kit.
 
-`grader kit` writes it. If a case was changed after that, scoring does not judge its submissions: a right fix of the
-case that a student got would look wrong.
+`grader kit` writes it. If a case changes after that, scoring does not judge its submissions, because a correct fix of
+the old version could look wrong.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _NAMES = {"source_sha256": "experiment", "dataset": "data set", "seed": "seed", 
 
 
 class CaseVersion(StrictModel):
-    """What decides the runs of a case: two kits with the same version of it have the same runs."""
+    """Everything that determines the runs of a case. Equal versions have equal runs."""
 
     source_sha256: str
     dataset: str
@@ -38,13 +38,13 @@ class CaseVersion(StrictModel):
     personal_seeds: bool
 
     def differences(self, other: "CaseVersion") -> str:
-        """Return, in words, how the other version differs from this one; "" if it does not."""
+        """Return, in words, how the other version differs from this one; "" if they are equal."""
         mine, theirs = self.model_dump(), other.model_dump()
         return ", ".join(f"different {words}" for name, words in _NAMES.items() if mine[name] != theirs[name])
 
 
 class Edition(StrictModel):
-    """A kit that was handed out: when it was made, by which version of the suite, and its cases by id."""
+    """A kit that was built: the time, the version of the suite, and the versions of its cases by id."""
 
     made: Annotated[datetime, Field(strict=False)]
     suite: str
@@ -53,7 +53,7 @@ class Edition(StrictModel):
 
 
 class Lock(StrictModel):
-    """The whole file: every edition of an assignment's kit, the latest last."""
+    """The content of a lock file: every edition of an assignment's kit, the newest last."""
 
     format_version: Literal[1] = 1
     course: str
@@ -62,12 +62,12 @@ class Lock(StrictModel):
 
 
 def lock_path(course: Course, assignment: Assignment) -> Path:
-    """Return the file of an assignment's lock, beside the course file."""
+    """Return the path of an assignment's lock, next to the course file."""
     return course.folder / f"{assignment.id}.lock.json"
 
 
 def read_lock(course: Course, assignment: Assignment) -> Lock | None:
-    """Return the lock of an assignment, or None if no kit was made. Raises `UserError` if it cannot be used."""
+    """Return the lock of an assignment, or None if no kit was built. Raises `UserError` if the lock is invalid."""
     path = lock_path(course, assignment)
     try:
         lock = Lock.model_validate_json(path.read_bytes())
@@ -75,18 +75,18 @@ def read_lock(course: Course, assignment: Assignment) -> Lock | None:
         return None
     except ValidationError:
         raise UserError(
-            f"{path} is damaged, or of a newer version of the suite: restore it from your backup."
+            f"{path} is damaged, or from a newer version of the suite: restore it from your backup."
         ) from None
     if (lock.course, lock.assignment) != (course.id, assignment.id):
         raise UserError(
             f"{path} belongs to {lock.assignment} of the course {lock.course}, not to {assignment.id} of {course.id}:"
-            " restore the ids, or the right file."
+            " restore the ids, or the correct file."
         )
     return lock
 
 
 def versions_of(cases: Sequence[Case]) -> dict[str, CaseVersion]:
-    """Return the present version of each case, by its id."""
+    """Return the current version of each case, by its id."""
     return {
         case.id: CaseVersion(
             source_sha256=source_hash(case.broken_source()),
@@ -99,7 +99,7 @@ def versions_of(cases: Sequence[Case]) -> dict[str, CaseVersion]:
 
 
 def note_kit(course: Course, assignment: Assignment) -> list[str]:
-    """Add the present versions to the lock, unless its latest edition has them; return what to tell the instructor.
+    """Add the current versions to the lock, unless its newest edition has them. Return messages for the instructor.
 
     Raises `UserError` as `read_lock` does.
     """
@@ -117,23 +117,23 @@ def note_kit(course: Course, assignment: Assignment) -> list[str]:
     new = Lock(course=course.id, assignment=assignment.id, editions=(*(lock.editions if lock else ()), edition))
     write_private(path, (new.model_dump_json(indent=1) + "\n").encode())
     changed = _find_changes(before, cases) if before else {}
-    said = [f"{path} notes the version of each case: keep it beside the course file."]
+    said = [f"{path} stores the version of each case: keep it next to the course file."]
     return said + [
-        f"{id} has changed since the kit of {local_time(before.made, course.zone)} ({why}): submissions that were made"
-        " with that kit cannot be judged any more. Hand out the new kit."
+        f"{id} has changed since the kit of {local_time(before.made, course.zone)} ({why}): the grader can no longer"
+        " judge submissions made with that kit. Hand out the new kit."
         for id, why in changed.items()
         if before
     ]
 
 
 def _find_changes(before: Edition, cases: Mapping[str, CaseVersion]) -> dict[str, str]:
-    """Return, by id, how the cases of an edition differ from the present ones; equal cases are left out."""
+    """Return, by id, how the cases of an edition differ from the current ones; equal cases are left out."""
     found = {id: old.differences(cases[id]) if id in cases else "it is gone" for id, old in before.cases.items()}
     return {id: why for id, why in found.items() if why}
 
 
 class Handout:
-    """What was handed out of an assignment, to hold submissions against."""
+    """The cases of an assignment as they were handed out, to check submissions against."""
 
     def __init__(self, course: Course, assignment: Assignment) -> None:
         """Read the lock. Raises `UserError` as `read_lock` does."""
@@ -145,32 +145,32 @@ class Handout:
         self._mates = {login(name): group for group in assignment.groups for name in group}
 
     def notes(self) -> list[str]:
-        """Return what to tell the instructor before anything is scored, a sentence each."""
+        """Return sentences to show to the instructor before the scoring starts."""
         if self._lock is None:
             return [
-                f"There is no {self._path}, so nothing tells whether you have changed a case since you handed it out."
-                " grader kit writes that file."
+                f"There is no {self._path}, so the grader cannot see whether a case has changed since you handed it"
+                " out. grader kit writes that file."
             ]
         last = self._lock.editions[-1]
         found = [f"{id}: {self._was_changed(last, why)}" for id, why in _find_changes(last, self._now).items()]
         if last.suite != harness.__version__:
             found.append(
-                f"The kit of {self._assignment} is of version {last.suite} of the suite, and this is"
+                f"Version {last.suite} of the suite built the kit of {self._assignment}, but this is version"
                 f" {harness.__version__}."
             )
         elif last.harness_sha256 != harness_hash():
-            found.append(f"The harness is not the one that made the kit of {self._assignment}: runs may differ.")
+            found.append(f"The harness has changed since the kit of {self._assignment} was built: runs may differ.")
         return found
 
     def problem(self, submission: Submission | Answer) -> Flag | None:
-        """Return a flag if a submission has another version of its case, or if the case is not the student's."""
+        """Return a flag if a submission is of another version of its case, or of another student's case; else None."""
         if submission.recipe not in self._exercises:
-            return Flag(id=OTHER_ASSIGNMENT, message=f"{submission.recipe} is not of this assignment.")
+            return Flag(id=OTHER_ASSIGNMENT, message=f"{submission.recipe} does not belong to this assignment.")
         if isinstance(submission, Answer):
             return None
         drawn = self._cases_of(submission)
         if submission.recipe not in drawn:
-            message = f"{printable(submission.student)} gets {drawn[0]} in place of {submission.recipe}."
+            message = f"The case of {printable(submission.student)} is {drawn[0]}, not {submission.recipe}."
             return Flag(id=OTHER_CASE, message=message)
         now, made_with = self._now.get(submission.recipe), submission.broken_source_sha256
         if self._lock is None or now is None:
@@ -178,27 +178,27 @@ class Handout:
         *_, last = self._lock.editions
         if (was := last.cases.get(submission.recipe)) is not None and was.differences(now):
             return Flag(
-                id=OTHER_VERSION, message="The case was changed after your kit was made. Your instructor decides."
+                id=OTHER_VERSION, message="The case was changed after your kit was built. Your instructor decides."
             )
         for edition in reversed(self._lock.editions[:-1]):
             old = edition.cases.get(submission.recipe)
             if old is not None and old.source_sha256 == made_with != now.source_sha256:
                 message = (
-                    f"It was made with the kit of {self._when(edition)}. The case has changed with the kit of"
-                    f" {self._when(last)}."
+                    f"It was made with the kit of {self._when(edition)}. The newer kit of {self._when(last)} changed"
+                    " the case."
                 )
                 return Flag(id=OTHER_VERSION, message=message)
         return None
 
     def _cases_of(self, submission: Submission) -> list[str]:
-        """Return the cases of its pool that the student or one of the group gets."""
+        """Return the cases of the pool that the student and the members of the student's group get."""
         group = self._mates.get(login(submission.student), ())
         return [self._cases[submission.recipe].case_of(name) for name in (submission.student, *group)]
 
     def _was_changed(self, edition: Edition, why: str) -> str:
         return (
-            f"The case has changed since the kit of {self._when(edition)} ({why}). Restore the old version; or build"
-            " the kit again, and hand it out."
+            f"The case has changed since the kit of {self._when(edition)} ({why}). Restore the old version, or build"
+            " the kit again and hand it out."
         )
 
     def _when(self, edition: Edition) -> str:

@@ -1,4 +1,4 @@
-"""The log of a folder of reports: who scored or exported what, and when. It lies beside the reports and only grows."""
+"""The log of a folder of reports: who scored or exported, and when. It is next to the reports and only grows."""
 
 import getpass
 import hashlib
@@ -23,14 +23,15 @@ from harness.errors import UserError
 from harness.formats.toml_file import StrictModel
 from harness.run.provenance import harness_hash
 
-_SHOWN = 10  # changes of one scoring
+_SHOWN = 10  # the most changes of one scoring that are printed
 
 
 class LogEntry(StrictModel):
     """One line of the log.
 
-    did: in a few words. suite: its version, harness_sha256: that of its harness. inputs: SHA-256 by what it is of.
-    counts: how many of each. changes: of points, since the scores before.
+    did: the command. about: details. suite: the version of the suite. harness_sha256: the hash of its harness.
+    inputs: the SHA-256 of each input, by its name. counts: the number of rows by status.
+    changes: the totals that differ from the previous scores.
     """
 
     when: Annotated[datetime, Field(strict=False)]
@@ -46,7 +47,7 @@ class LogEntry(StrictModel):
 
 
 def log_path(out: Path) -> Path:
-    """Return the file of the log: beside the reports, which are replaced as a whole."""
+    """Return the path of the log: next to the reports, because the reports are replaced as a whole."""
     return path_beside(out, "log.jsonl")
 
 
@@ -60,7 +61,7 @@ def note(
     upgrade: str = "",
     changes: Sequence[Change] = (),
 ) -> None:
-    """Add a line to the log of these reports; it is on the disk when this returns."""
+    """Add a line to the log of these reports, and sync it to the disk."""
     entry = LogEntry(
         when=datetime.now(UTC).replace(microsecond=0),
         who=_user(),
@@ -88,7 +89,7 @@ def _user() -> str:
 
 
 def read_log(out: Path) -> list[LogEntry]:
-    """Return the lines of the log, the latest last; none without a log. Raises `UserError` that names a wrong line."""
+    """Return the lines of the log, the newest last; [] without a log. Raises `UserError` that names an invalid line."""
     path = log_path(out)
     if not path.is_file():
         return []
@@ -104,12 +105,12 @@ def read_log(out: Path) -> list[LogEntry]:
 
 
 def digest(lines: Sequence[Sequence[str]]) -> str:
-    """Return the SHA-256 of a table of texts, whatever the order of its rows."""
+    """Return the SHA-256 of a table of texts. The order of its rows does not matter."""
     return hashlib.sha256(json.dumps(sorted(map(list, lines))).encode()).hexdigest()
 
 
 def format_log(entries: Sequence[LogEntry], zone: tzinfo = UTC, *, every: bool = False) -> Iterator[str]:
-    """Yield the log as lines for a terminal; every: all changes of each scoring."""
+    """Yield the log as lines for a terminal. every: show all changes of each scoring."""
     for entry in entries:
         yield (
             f"{local_time(entry.when, zone)}  {clip(entry.who, 40)}: {entry.did}"
@@ -131,7 +132,7 @@ def format_log(entries: Sequence[LogEntry], zone: tzinfo = UTC, *, every: bool =
 def digest_inputs(
     rows: Sequence[SubmissionScore], options: ScoreOptions, students: Sequence[Student]
 ) -> dict[str, str]:
-    """Return a SHA-256 of everything that the scores follow from, by its name."""
+    """Return the SHA-256 of each input of the scores, by its name."""
     files = {"course": options.course, "times": options.times, "decisions": decisions_path(options.out)}
     found = {
         "submissions": digest([(row.submission, str(row.provenance.get("tarball_sha256", ""))) for row in rows]),

@@ -1,4 +1,4 @@
-"""`grader course new`: write a commented course file with cases of its own, and a roster beside it."""
+"""`grader course new`: write a commented course file with newly drawn cases, and a roster next to it."""
 
 import secrets
 from datetime import datetime, time, timedelta
@@ -15,12 +15,12 @@ _ROSTER = "login,name,email,section\nada,Ada Lovelace,ada@example.org,A\nalan,Al
 
 
 def write_course(file: Path) -> Path:
-    """Write a course file, and `roster.csv` where it is missing; return the path of the roster.
+    """Write a course file, and `roster.csv` if it is missing. Return the path of the roster.
 
-    Raises `UserError` if there is a file already.
+    Raises `UserError` if the course file exists already.
     """
     if file.exists():
-        raise UserError(f"{file} is there already: name another file, or move it away.")
+        raise UserError(f"{file} exists already: choose another name, or move it away.")
     roster = file.with_name("roster.csv")
     day = datetime.combine(datetime.now().date(), time())
     opens, due = day + timedelta(days=1, hours=8), day + timedelta(days=8, hours=23, minutes=59)

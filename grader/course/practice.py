@@ -1,7 +1,7 @@
-"""`grader practice`: score one workspace at home, by the whole rubric, without handing it in.
+"""`grader practice`: score one workspace at home with the whole rubric, without handing it in.
 
-The page is the one that a student of a course sees. It names the cause, so a later submission says that the solution
-was shown.
+The student sees the same page as in a course. It names the cause, so a later submission says that the student has seen
+the solution.
 """
 
 import tempfile
@@ -29,7 +29,7 @@ _STUDENT = "you"
 
 
 def tells_too_early(exercise: str, work: Path) -> bool:
-    """Return whether a score would tell the cause of an experiment that is not fixed, and the student has not seen it.
+    """Return whether a score would reveal the cause too early: the experiment is not fixed, and the cause not known.
 
     Raises `UserError` if there is no workspace.
     """
@@ -42,12 +42,12 @@ def tells_too_early(exercise: str, work: Path) -> bool:
 
 
 def practise(exercise: str, work: Path) -> int:
-    """Score the workspace of an exercise, print what cost points, write the pages; return 0, or 1 without a total.
+    """Score the workspace of an exercise, print the lost points, and write the pages. Return 0, or 1 without a total.
 
-    Raises `UserError` for a workspace that could not be handed in.
+    Raises `UserError` if the workspace could not be handed in.
     """
     found = load_exercise(exercise)
-    # The code is the student's own: without a sandbox it does no more than `harness verify` does.
+    # The code is the student's own, so running it without a sandbox is no riskier than `harness verify`.
     options = ScoreOptions(out=work / exercise / SCORE, jobs=1, trust_submissions=sandbox_problem() is not None)
     quiet = Console(stderr=True, quiet=options.trust_submissions)
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
@@ -58,7 +58,7 @@ def practise(exercise: str, work: Path) -> int:
         weights = load_weights(DEFAULT_RUBRIC)
         with open_grading(options, weights, quiet) as grading, shown_progress(Console(stderr=True)) as progress:
             (score,) = judge_files(read_folder(packed.path.parent).files, grading, progress)
-    row = replace(score.row, arrival=None)  # the time of a scratch file
+    row = replace(score.row, arrival=None)  # its time is only that of a temporary file
     scores = Scores(provenance=provenance_of(options), submissions=(row,))
     write_reports(scores, {row.submission: score.attachments}, options.out, titles={exercise: found.title})
     note_progress(work / exercise, score=row.total, revealed=True)
@@ -73,7 +73,7 @@ def practise(exercise: str, work: Path) -> int:
 
 
 def _show(console: Console, row: SubmissionScore) -> None:
-    """Print the points of each criterion, and every check that lost some, the largest loss first."""
+    """Print the points of each criterion, and every item that lost points, the largest loss first."""
     open_checks = [check for one in row.criteria.values() for check in one.checks if check.points is None]
     total = "not judged" if row.total is None else f"{row.total:g} of 100"
     if open_checks:

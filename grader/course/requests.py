@@ -1,7 +1,7 @@
-"""Regrade requests: a student's page has a form to mail, and `grader review --requests` takes the mails in.
+"""Read regrade requests: students mail a form from their page, and `grader review --requests` imports the mails.
 
-They lie beside the reports, one JSON object a line, with the time at which they came in. A request waits until somebody
-decides about the same thing after that.
+They are stored next to the reports, one JSON object per line, with the time of the import. A request waits until
+somebody makes a later decision about the same item.
 """
 
 import re
@@ -30,9 +30,9 @@ _FORM = re.compile(
 
 
 class RegradeRequest(StrictModel):
-    """A student asks for a second look at a check, by its address, or at the total of a submission.
+    """A student's request for a second look at a submission.
 
-    file: the first digits of the tarball's SHA-256.
+    about: an item as `criterion.id`, or "the total". file: the first digits of the tarball's SHA-256.
     """
 
     submission: str
@@ -42,18 +42,18 @@ class RegradeRequest(StrictModel):
     received: Annotated[datetime, Field(strict=False)]
 
     def fits(self, row: SubmissionScore) -> bool:
-        """Return whether it is about the file that was scored."""
+        """Return whether the request is about the file that was scored."""
         return self.submission == row.submission and tarball_of(row).startswith(self.file)
 
     def place_at_row(self, row: SubmissionScore, abouts: Collection[str]) -> "RegradeRequest":
-        """Return it as the review shows it: about the total, if it names no check of the row, or another file."""
+        """Return the request for the review. It is about the total if it names no item of the row or another file."""
         if self.about in abouts and self.fits(row):
             return self
         which = "" if self.fits(row) else ", of another file"
         return self.model_copy(update={"about": TOTAL, "why": f"(About {self.about}{which}.) {self.why}"})
 
     def waits(self, decisions: Iterable[Decision]) -> bool:
-        """Return whether nobody has decided about it since it came in."""
+        """Return whether there is no decision about it since it came in."""
         return not any(
             (one.submission, one.about) == (self.submission, self.about) and _later(one.when, self.received)
             for one in decisions
@@ -69,12 +69,12 @@ def _later(when: str | None, received: datetime) -> bool:
 
 
 def requests_path(out: Path) -> Path:
-    """Return the file of the requests: beside the reports, which are replaced as a whole."""
+    """Return the path of the requests: next to the reports, because the reports are replaced as a whole."""
     return path_beside(out, "requests.jsonl")
 
 
 def read_requests(out: Path) -> list[RegradeRequest]:
-    """Return the requests that came in, the latest last. Raises `UserError` that names a wrong line."""
+    """Return the stored requests, the newest last. Raises `UserError` that names an invalid line."""
     path = requests_path(out)
     found = []
     for number, line in enumerate(path.read_bytes().splitlines() if path.is_file() else (), start=1):
@@ -88,11 +88,10 @@ def read_requests(out: Path) -> list[RegradeRequest]:
 
 
 def take_in(out: Path, place: Path) -> tuple[int, int, list[Path]]:
-    """Add the requests in a file or in the files of a folder.
+    """Import the requests in a file or in the files of a folder.
 
-    Return how many are new, how many were there, and the files that hold none.
-
-    Mails may be plain texts or quoted ones. Raises `UserError` if there is none.
+    Return the number of new requests, the number of known requests, and the files without a request. Mails may be plain
+    text, also quoted. Raises `UserError` if there is no request at all.
     """
     files = sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
     now = datetime.now(UTC).replace(microsecond=0)
@@ -100,7 +99,7 @@ def take_in(out: Path, place: Path) -> tuple[int, int, list[Path]]:
     found = {path: list(parse(text, now)) for path, text in texts.items()}
     asked = [one for every in found.values() for one in every]
     if not asked:
-        raise UserError(f"{place} holds no regrade request: the form is on each student's page.")
+        raise UserError(f"{place} contains no regrade request: students must copy the form from their page.")
     with lock_folder(out.resolve().parent, wait=True):
         known = read_requests(out)
         keys = {_key(one) for one in known}
@@ -111,7 +110,7 @@ def take_in(out: Path, place: Path) -> tuple[int, int, list[Path]]:
 
 
 def parse(text: str, received: datetime) -> Iterator[RegradeRequest]:
-    """Yield the requests in a text, without the marks of a quotation."""
+    """Yield the requests in a text, ignoring quotation marks such as "> "."""
     plain = re.sub(r"^(> ?)+", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
     for part in plain.split(REQUEST_BEGINS)[1:]:
         form, ends, _ = part.partition(REQUEST_ENDS)

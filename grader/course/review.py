@@ -1,6 +1,6 @@
-"""`grader review`: what waits for the instructor, and what is decided about it.
+"""`grader review`: find the items that wait for a decision, and store decisions.
 
-This module knows what there is to decide, and keeps a decision. `review_page` asks in a browser.
+`review_page` shows the items in a browser.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from harness.errors import UserError
 
 @dataclass(frozen=True)
 class OpenItem:
-    """One thing to decide: a check, by its address in the rubric, or the total of a submission (`check` is None)."""
+    """One item to decide: a rubric item, or the total of a submission. For the total, `check` is None."""
 
     row: SubmissionScore
     about: str
@@ -35,44 +35,44 @@ class OpenItem:
 
     @property
     def most(self) -> float:
-        """The points that it is worth."""
+        """The maximum points of the item."""
         return 100.0 if self.check is None else self.check.max
 
     @property
     def accepted(self) -> float | None:
-        """The points that accepting it gives; None if there is nothing to accept."""
+        """The points that "accept" gives; None if there is nothing to accept."""
         if self.check is not None:
             return self.check.max
         return with_criteria(replace(self.row, untimed=False), self.row.criteria).total if self.row.untimed else None
 
     @property
     def waits(self) -> bool:
-        """Whether nobody has decided it yet: a check without points, or the total of a row that no check decides."""
+        """Whether a decision is missing: a rubric item has no points, or the row has no items or no time."""
         return self.row.untimed or not self.row.criteria if self.check is None else self.check.points is None
 
     @property
     def title(self) -> str:
-        """What it is, in a line."""
+        """The title of the item, in one line."""
         return self.about if self.check is None else f"{self.about}: {self.check.title}"
 
     @property
     def reason(self) -> str:
-        """What the rules, or the instructor, say of it."""
+        """The reason that the rules or the instructor gave."""
         return self.row.reason if self.check is None else self.check.reason
 
     @property
     def key(self) -> str:
-        """Its name in addresses, which does not tell the student's."""
+        """The name of the item in URLs, which does not reveal the student."""
         return f"{row_key(self.row)}/{self.about}"
 
 
 def row_key(row: SubmissionScore) -> str:
-    """Return a name of a submission that does not tell the student's, and whose order is nobody's."""
+    """Return a name of a submission that does not reveal the student, neither by itself nor by its sort order."""
     return hashlib.sha256(row.submission.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def items_of(row: SubmissionScore) -> list[OpenItem]:
-    """Return everything that can be decided about a submission: its total, and each check."""
+    """Return everything that can be decided about a submission: its total, and each rubric item."""
     return [OpenItem(row, TOTAL)] + [
         OpenItem(row, f"{name}.{check.id}", check)
         for name, criterion in row.criteria.items()
@@ -81,7 +81,7 @@ def items_of(row: SubmissionScore) -> list[OpenItem]:
 
 
 def find_open_items(rows: Sequence[SubmissionScore]) -> list[OpenItem]:
-    """Return what is open: checks, and the totals of submissions that have none."""
+    """Return the open items: rubric items without points, and totals of submissions without items."""
     every = (item for row in rows if row.status == "not judged" for item in items_of(row))
     return [item for item in every if item.waits]
 
@@ -89,7 +89,7 @@ def find_open_items(rows: Sequence[SubmissionScore]) -> list[OpenItem]:
 def read_points(item: OpenItem, words: str) -> tuple[str, float]:
     """Return the key of a decision and its value: `add` for a number with a sign, else `points` or `total`.
 
-    Raises `UserError` if the words are no number, or more points than the item is worth.
+    Raises `UserError` if the words are not a number, or exceed the item's maximum.
     """
     words = words.strip().replace(",", ".").replace("−", "-")
     adds = words[:1] in ("+", "-")
@@ -99,37 +99,37 @@ def read_points(item: OpenItem, words: str) -> tuple[str, float]:
         given = math.nan
     if not (abs(given) <= 1000 if adds else 0 <= given <= item.most):
         raise UserError(
-            f"Give a number from 0 to {points(item.most)}, or one with a sign (+2, -2) to add to the points."
+            f"Give a number from 0 to {points(item.most)}, or a number with a sign (+2, -2) to change the points."
         )
     return "add" if adds else "total" if item.check is None else "points", given
 
 
 def seen_of(out: Path, item: OpenItem) -> str:
-    """Return what a form about an item carries: which tarball and how many decisions its reader has seen."""
+    """Return a text for the form of an item that encodes its tarball and the number of its decisions so far."""
     return f"{entries_about(load_decisions(out), item.row.submission, item.about)}.{tarball_of(item.row)[:16]}"
 
 
 def _entries_seen(seen: str | None, item: OpenItem) -> int | None:
-    """Return how many decisions a form's reader has seen. Raises `UserError` if it was about another tarball."""
+    """Return the number of decisions in `seen`, or None. Raises `UserError` if it is about another tarball."""
     if seen is None:
         return None
     count, _, tarball = seen.partition(".")
     if tarball != tarball_of(item.row)[:16] or not count.isdecimal():
-        raise UserError("The class was scored again, and this student has another file now: look at it first.")
+        raise UserError("The class was scored again, and this student now has another file: look at it first.")
     return int(count)
 
 
 def decide(out: Path, item: OpenItem, words: str, comment: str, who: str, seen: str | None = None) -> None:
-    """Keep a decision about an item; `words` as `read_points` reads them. It is on the disk when this returns.
+    """Store a decision about an item on the disk; `words` have the format of `read_points`.
 
-    seen: what `seen_of` returned when the item was shown. Raises `UserError` as `read_points` does, and if the comment
-    is empty, if the decision does not fit, if somebody else has decided meanwhile, or if the file of the decisions
-    cannot be read.
+    seen: the result of `seen_of` when the item was shown. Raises `UserError` as `read_points` does, and if the comment
+    is empty, if the decision does not apply, if somebody else has decided meanwhile, or if the decisions file cannot be
+    read.
     """
     after = _entries_seen(seen, item)
     key, given = read_points(item, words)
     if not comment.strip():
-        raise UserError("Give a comment: the student sees it.")
+        raise UserError("Write a comment: the student sees it.")
     decision = _withdrawal(item, who, comment.strip()).model_copy(update={"withdrawn": None, key: given})
     with_it = [*(one for one in load_decisions(out) if one.submission == item.row.submission), decision]
     note = apply_decisions(Scores(provenance={}, submissions=(item.row,)), with_it).decisions[-1]
@@ -139,10 +139,10 @@ def decide(out: Path, item: OpenItem, words: str, comment: str, who: str, seen: 
 
 
 def undo(out: Path, item: OpenItem, who: str, seen: str | None = None) -> None:
-    """Keep a decision that brings back what was decided before the last one, or gives the item back to the rules.
+    """Store a decision that restores the one before the last, or the verdict of the rules.
 
-    So the second undo is a redo. seen: as for `decide`. Raises `UserError` if nothing is decided about the item, or if
-    somebody else has decided meanwhile.
+    A second undo is therefore a redo. seen: as for `decide`. Raises `UserError` if there is no decision about the item,
+    or if somebody else has decided meanwhile.
     """
     after = _entries_seen(seen, item)
     entries = decisions_about(load_decisions(out), item.row, item.about)
@@ -155,7 +155,7 @@ def undo(out: Path, item: OpenItem, who: str, seen: str | None = None) -> None:
 
 
 def _withdrawal(item: OpenItem, who: str, comment: str) -> Decision:
-    """Return the withdrawal of what is decided about an item, from now."""
+    """Return a decision, made now, that withdraws the decision about an item."""
     return Decision(
         submission=item.row.submission,
         check=None if item.check is None else item.about,

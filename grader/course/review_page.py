@@ -1,8 +1,8 @@
-"""`grader review` in a browser: a page of this machine alone, which shows what waits and keeps what is decided.
+"""`grader review` in a browser: serve pages to this machine only, which show open items and store decisions.
 
-The address holds a secret, and each form holds it again. No cookie is set, so no other page can decide in the
-instructor's name, and a page of another host name (DNS rebinding) is refused by that name. The pages load nothing, and
-run no script but ours. A decision is on the disk before the browser hears of it.
+The address and each form contain a secret. There is no cookie, so that no other page can decide in the instructor's
+name. Requests for another host name (DNS rebinding) are refused. The pages load nothing, and run only our script. A
+decision is on the disk before the browser gets the answer.
 """
 
 import os
@@ -33,13 +33,13 @@ from grader.score.schedule import local_time
 from grader.score.verdict import SCORES, Decided, Scores, SubmissionScore, read_scores
 from harness.errors import UserError
 
-_HOSTS = ("127.0.0.1", "localhost")  # with any port: a tunnel ends at another one
+_HOSTS = ("127.0.0.1", "localhost")  # with any port, because a tunnel may use another one
 _LARGEST = 100_000  # bytes of a form
-_COMMENTS = {"accept": "Your instructor looked at it and accepts it.", "reject": "Your instructor does not accept it."}
-_ABOUT_CODE = ("not checked by machine", "other settings", "other platform")  # flags that name nobody
+_COMMENTS = {"accept": "Your instructor has accepted it.", "reject": "Your instructor has not accepted it."}
+_ABOUT_CODE = ("not checked by machine", "other settings", "other platform")  # flags that reveal no student
 _HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'",  # the page itself has the rest
+    "Content-Security-Policy": "frame-ancestors 'none'",  # the rest of the policy is in the page
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
@@ -47,28 +47,29 @@ _HEADERS = {
 
 
 def serve(out: Path, who: str, *, anonymous: bool = False) -> None:
-    """Serve the review of these reports, and open it in a browser if there is a screen, until Ctrl-C.
+    """Serve the review of these reports until Ctrl-C, and open it in a browser if there is a screen.
 
-    Raises `UserError` if there are no scores, or the decisions cannot be read.
+    Raises `UserError` if there are no scores, or if the decisions cannot be read.
     """
     with ReviewServer(out, who, anonymous=anonymous) as server:
-        click.echo(f"Review at {server.address}\nOnly this machine can open it. Ctrl-C ends it.")
+        click.echo(f"Review at {server.address}\nOnly this machine can open it. Press Ctrl-C to stop.")
         with _open_in_browser(server.address, out), suppress(KeyboardInterrupt):
             server.serve_forever()
     if (path := decisions_path(out)).is_file():
-        click.echo(f"\nYour decisions are in {path}. Next: the same grader score as before applies them.")
+        click.echo(f"\nYour decisions are in {path}. Next: run the same grader score again to apply them.")
     else:
         click.echo("\nNothing was decided.")
 
 
 @contextmanager
 def _open_in_browser(address: str, out: Path) -> Iterator[None]:
-    """Open an address in a browser, if there is a screen, for the time of the block.
+    """Open an address in a browser, if there is a screen, while the block runs.
 
-    Everybody on this machine can read the arguments of a browser. So it gets the name of a file that only its owner
-    reads, and that leads to the address. It lies beside the pages, because some browsers see no temporary files.
+    All users of this machine can read the arguments of a browser. So the browser gets the name of a file that only its
+    owner can read, and that redirects to the address. The file is in the reports, because some browsers cannot read
+    temporary files.
     """
-    # Without a screen a browser would take the terminal.
+    # Without a screen, a text browser would take over the terminal.
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         yield
         return
@@ -82,12 +83,12 @@ def _open_in_browser(address: str, out: Path) -> Iterator[None]:
 
 
 class ReviewServer(ThreadingHTTPServer):
-    """Listens on a free port of 127.0.0.1."""
+    """The server of the review, on a free port of 127.0.0.1."""
 
     def __init__(self, out: Path, who: str, *, anonymous: bool) -> None:
         self.out, self.who, self.anonymous = out, who, anonymous
         self.token = secrets.token_urlsafe(24)
-        self.desk(everything=False)  # raises if nothing can be reviewed
+        self.desk(everything=False)  # raises `UserError` if the reports cannot be reviewed
         super().__init__(("127.0.0.1", 0), _Handler)
 
     @property
@@ -96,7 +97,7 @@ class ReviewServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/{self.token}/"
 
     def desk(self, *, everything: bool) -> "_Desk":
-        """Return what there is to decide, as the files are now."""
+        """Return the queue of items to decide, read from the current files."""
         stat = (self.out / SCORES).stat() if (self.out / SCORES).exists() else None
         scores = _read(self.out, stat and (stat.st_mtime_ns, stat.st_ino))
         decisions = load_decisions(self.out)
@@ -110,12 +111,12 @@ class ReviewServer(ThreadingHTTPServer):
 
 @lru_cache(maxsize=1)
 def _read(out: Path, version: object) -> Scores:
-    """Return the scores as the rules gave them; version: another one for other scores."""
+    """Return the scores that the rules gave. version: part of the cache key, which changes with the file."""
     return apply_decisions(read_scores(out), ())
 
 
 class _Desk:
-    """The queue: what the rules leave open, or the total of every submission; and how it is decided now."""
+    """The queue: the items that the rules leave open, or the totals of all submissions, with the current decisions."""
 
     def __init__(
         self, rule: Scores, now: Scores, asked: Sequence[RegradeRequest], everything: bool, anonymous: bool
@@ -142,27 +143,27 @@ class _Desk:
         self.open = {item.key for item in find_open_items(now.submissions)} | self.asked.keys()
 
     def find(self, key: str) -> OpenItem | None:
-        """Return the item of an address, in the queue or not."""
+        """Return the item with this key, also if it is not in the queue, or None."""
         row = self.rows.get(key.partition("/")[0])
         return next((item for item in items_of(row) if item.key == key), None) if row else None
 
     def place(self, item: OpenItem) -> int | None:
-        """Return where the item, or else its submission, stands in the queue."""
+        """Return the position in the queue of the item or, if it is not there, of its submission; or None."""
         keys = [one.key for one in self.items]
         same = [place for place, one in enumerate(self.items) if one.row is item.row]
         return keys.index(item.key) if item.key in keys else next(iter(same), None)
 
     def next_open(self, item: OpenItem) -> OpenItem | None:
-        """Return the first item behind this one, or else before it, that is not decided."""
+        """Return the next open item in the queue, starting again from the top after the last one; or None."""
         place = self.place(item) or 0
         return next((one for one in self.items[place:] + self.items[:place] if one.key in self.open), None)
 
     def name(self, row: SubmissionScore) -> str:
-        """Return what the pages call a submission."""
+        """Return the name of a submission on the pages."""
         return f"Submission {row_key(row)[:6]}" if self.anonymous else row.student
 
     def state(self, item: OpenItem) -> str:
-        """Return how an item stands, in a few words."""
+        """Return the state of an item, in a few words."""
         now = self.points(item)
         if now is None:
             return "Open"
@@ -172,7 +173,7 @@ class _Desk:
         return f"{points(now)} of {points(item.most)}{late}{', decided' if by_hand else ''}"
 
     def points(self, item: OpenItem) -> float | None:
-        """Return the points of an item as they stand now."""
+        """Return the current points of an item, or None if it is open."""
         row = self.now[item.row.submission]
         return next(
             (one.row.total if one.check is None else one.check.points for one in items_of(row) if one.key == item.key),
@@ -180,28 +181,28 @@ class _Desk:
         )
 
     def history(self, item: OpenItem) -> list[Decided]:
-        """Return all decisions about an item, the latest last."""
+        """Return all decisions about an item, the newest last."""
         return [one for one in self.decided if (one.submission, one.about) == (item.row.submission, item.about)]
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: ReviewServer
-    timeout = 60  # seconds that a silent browser keeps a thread
+    timeout = 60  # seconds after which a silent connection is closed
     server_version, sys_version = "trainwreck", ""
 
     def handle(self) -> None:
-        with suppress(ConnectionError):  # the browser has left
+        with suppress(ConnectionError):  # the browser has closed the connection
             super().handle()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the terminal is the instructor's."""
+        """Print nothing, because the instructor uses the terminal."""
 
     def do_GET(self) -> None:
         """Show the queue or an item."""
         self._answer({})
 
     def do_POST(self) -> None:
-        """Keep a decision, and lead to what is next."""
+        """Store a decision, and redirect to the next open item."""
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _LARGEST:
             return self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The form is too large.")
@@ -210,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(form)
 
     def _answer(self, form: Mapping[str, str]) -> None:
-        """Check whose request it is, and answer it; form: {} if nothing is to be kept."""
+        """Check that a request comes from our page, and answer it. form: {} if there is nothing to store."""
         address = urlsplit(self.path)
         token, _, key = unquote(address.path).removeprefix("/").partition("/")
         query = {name: values[-1] for name, values in parse_qs(address.query).items()}
@@ -222,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
             item = desk.find(key)
             if key and item is None:
                 return self._send(
-                    HTTPStatus.NOT_FOUND, "There is no such submission or check now: go back to the queue."
+                    HTTPStatus.NOT_FOUND, "There is no such submission or check any more: go back to the queue."
                 )
             if posted and item is not None:
                 return self._keep(desk, item, form)
@@ -231,11 +232,11 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(HTTPStatus.CONFLICT, f"{problem} Then load this page again.")
         except Exception:
             traceback.print_exc()
-            return self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "Our fault: the terminal says more.")
+            return self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "This is a bug of the grader: see the terminal.")
         self._send(HTTPStatus.OK, page, kind="text/html")
 
     def _is_ours(self, *tokens: str) -> bool:
-        """Return whether a request names this host and our secret, and no other page has sent it."""
+        """Return whether a request has our host name and our secret, and does not come from another page."""
         secret = self.server.token.encode()
         host = self.headers.get("Host", "").partition(":")[0]
         from_here = self.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin" or self.command == "GET"
@@ -243,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
         return host in _HOSTS and from_here and known
 
     def _keep(self, desk: "_Desk", item: OpenItem, form: Mapping[str, str]) -> None:
-        """Keep what a form says; what does not fit is shown again, with what was typed."""
+        """Store the submitted decision. If a field is invalid, show the form again with the typed values."""
         words, comment, act = (form.get(name, "").strip() for name in ("points", "comment", "act"))
         out, who, seen = self.server.out, self.server.who, form.get("seen")
         try:
@@ -252,14 +253,14 @@ class _Handler(BaseHTTPRequestHandler):
             elif act == "save":
                 decide(out, item, words, comment, who, seen)
             elif words:
-                raise UserError("You typed points: save them, or empty the field first.")
+                raise UserError("You typed points: save them, or clear the field first.")
             elif item.accepted is None:
-                raise UserError("There is nothing to accept or to reject here: type the points.")
+                raise UserError("There is nothing to accept or reject here: type the points.")
             else:
                 given = points(item.accepted) if act == "accept" else "0"
                 decide(out, item, given, comment or _comment(item, act), who, seen)
         except UserError as problem:
-            # As the files are now: what somebody else has decided stands beside what was typed.
+            # Read the files again, so that the page shows the other person's decision next to the typed values.
             desk = self.server.desk(everything=desk.everything)
             page = self._page(desk, item, None, {"points": words, "comment": comment}, str(problem))
             return self._send(HTTPStatus.CONFLICT, page, kind="text/html")
@@ -276,7 +277,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _page(
         self, desk: "_Desk", item: OpenItem | None, done: OpenItem | None, given: Mapping[str, str], problem: str
     ) -> str:
-        """Return the page of an item, or of the queue; done: the item that was decided just now."""
+        """Return the page of an item, or of the queue. done: the item that was just decided, or None."""
         undoing = done or (item if item and desk.history(item) else None)
         context: dict[str, Any] = {
             "base": self._base,
@@ -293,11 +294,11 @@ class _Handler(BaseHTTPRequestHandler):
         }
         count, left = len(desk.items), sum(one.key in desk.open for one in desk.items)
         if item is None:
-            heading = "Every submission" if desk.everything else "What waits for you"
+            heading = "All submissions" if desk.everything else "Open items"
             context |= {
                 "heading": heading,
                 "title": f"Review: {heading}",
-                "place": f"{count} submissions" if desk.everything else f"{left} of {count} wait",
+                "place": f"{count} submissions" if desk.everything else f"{left} of {count} are open",
                 "after": next((one for one in desk.items if desk.everything or one.key in desk.open), None),
                 "rows": [
                     (one, desk.name(one.row), desk.state(one), "warn" if one.key in desk.open else "")
@@ -339,13 +340,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _comment(item: OpenItem, act: str) -> str:
-    """Return the comment of a decision that was made by one key."""
+    """Return the comment of a decision that was made with "accept" or "reject"."""
     if item.check is None:
-        return "Your instructor counts it as in time." if act == "accept" else "Your instructor counts it as too late."
+        return "Your instructor counts it as on time." if act == "accept" else "Your instructor counts it as too late."
     return _COMMENTS["accept" if act == "accept" else "reject"]
 
 
 def _matter_key(item: OpenItem) -> str:
-    """Return the key of the front matter that a check reads, or ""."""
+    """Return the key of the front matter that a rubric item reads, or ""."""
     criterion, _, check = item.about.partition(".")
     return {"diagnostics": "evidence", "explanation": check}.get(criterion, "")

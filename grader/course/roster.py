@@ -1,4 +1,4 @@
-"""The roster of a course, and what it says about the submissions of a class: who is missing, and who is a stranger."""
+"""Read the roster of a course, and compare it with the submissions: missing work, strangers, groups, seeds."""
 
 import csv
 import io
@@ -21,17 +21,17 @@ from harness.recipes.personal import login
 from harness.submission.archive import student_name
 
 GROUP = "group"  # the id of a flag
-EVERY = "all"  # cases, from which a student is excused
-_ANYBODY = "participant"  # Moodle's name for each student, if it grades anonymously
+EVERY = "all"  # excuses a student from all cases
+_ANYBODY = "participant"  # Moodle's name for every student in anonymous grading
 _LIMIT = 16 * 1024 * 1024
-# The headings in which a login may stand, the best first. Where a platform exports no login, the address is one.
+# Headings of columns with logins, the best first. If a platform exports no login, the address takes its place.
 _LOGINS = ("login", "sis login id", "username", "email", "email address", "e-mail", "sid", "id number")
 _IDS = ("id", "sis user id", "sis login id", "username", "sid", "id number", "identifier")
 _NAMES = ("name", "full name", "student")
 _WHY_ABSENT: dict[RowStatus, str] = {
     "missing": "Nothing was handed in.",
     "excused": "Excused: it does not count.",
-    "not drawn": "Another case of the pool takes its place.",
+    "not drawn": "The student gets another case of the pool.",
 }
 _EMAILS = ("email", "email address", "e-mail")
 _SECTIONS = ("section", "sections", "section name", "groups", "group")
@@ -41,17 +41,17 @@ _FIRST, _LAST = ("first name", "firstname", "given name"), ("last name", "lastna
 def read_roster(path: Path) -> tuple[Student, ...]:
     """Return the students of a CSV, in its order.
 
-    It may be a plain one (login, name, email, section), or what a platform exports:
+    The CSV may be a plain one (login, name, email, section), or an export of a platform:
 
     - Canvas, Grades, Export: Student, ID, SIS User ID, SIS Login ID, Section (Canvas instructor guide, "How do I export
-      grades in the Gradebook?"); its lines of points possible and of the test student are left out.
-    - Moodle, Participants, Download: First name, Last name, Email address, or with Username (docs.moodle.org,
-      "Participants"); an assignment's grading worksheet: Identifier, Full name, Email address (docs.moodle.org,
+      grades in the Gradebook?"). The lines of points possible and of the test student are left out.
+    - Moodle, Participants, Download: First name, Last name, Email address, perhaps Username (docs.moodle.org,
+      "Participants"). Or an assignment's grading worksheet: Identifier, Full name, Email address (docs.moodle.org,
       "Assignment settings", offline grading worksheet).
     - Gradescope, Roster, Download: First Name, Last Name, SID, Email, Section (guides.gradescope.com, "Adding Students
       and Staff").
 
-    Commas, semicolons and tabs may separate. Raises `UserError` that names each line that cannot be used.
+    The separator may be a comma, a semicolon or a tab. Raises `UserError` that names each invalid line.
     """
     text = _read_text(path)
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
@@ -61,7 +61,8 @@ def read_roster(path: Path) -> tuple[Student, ...]:
     column = next((name for name in _LOGINS if name in headings), None)
     if column is None:
         raise UserError(
-            f"{path} has no column with logins: its first line must name one, as in login,name,email,section."
+            f"{path} has no column with logins: its first line must have a heading for it, as in"
+            " login,name,email,section."
         )
     found: dict[int, Student] = {}
     for cells in rows:
@@ -88,7 +89,7 @@ def _read_text(path: Path) -> str:
 
 @cache  # several parts of a command read the roster
 def _warn_once(path: Path) -> None:
-    click.echo(f"{path} is not UTF-8, and was read as Windows-1252: check the letters of the names.", err=True)
+    click.echo(f"{path} is not UTF-8, so it was read as Windows-1252: check the letters of the names.", err=True)
 
 
 def _cell(text: str) -> str:
@@ -96,7 +97,7 @@ def _cell(text: str) -> str:
 
 
 def _is_no_student(row: Mapping[str, str]) -> bool:
-    """Return whether a line of Canvas' export holds no student, but the points, the posting or the test student."""
+    """Return whether a line of Canvas' export is not a student: maximum points, posting policy or test student."""
     if "sis login id" not in row:
         return False
     name = row.get("student") or ", ".join(filter(None, (_first(row, _LAST), _first(row, _FIRST))))
@@ -114,12 +115,12 @@ def _student(row: Mapping[str, str], column: str) -> Student:
 
 
 def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
-    """Yield the lines whose login cannot be used, and why."""
+    """Yield the lines whose login is invalid, and why."""
     same, alike = defaultdict(list), defaultdict(list)
     for line, student in found.items():
         name = student.login
         if not name:
-            yield line, f"{printable(student.name) or 'somebody'} has no login: write it, or remove the line"
+            yield line, f"{printable(student.name) or 'somebody'} has no login: add it, or remove the line"
             continue
         try:
             student_name(name)
@@ -129,12 +130,12 @@ def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
         alike[look(name)].append(line)
     for lines in same.values():
         for line in lines[1:]:
-            yield line, f"{printable(found[line].login)} is in line {lines[0]}, too: keep one of the two"
+            yield line, f"{printable(found[line].login)} is also in line {lines[0]}: keep one of the two"
     for lines in alike.values():
         for line in lines[1:]:
             one, two = found[lines[0]].login, found[line].login
             if login(one) != login(two):
-                yield line, f"{two!a} looks like {one!a} in line {lines[0]}: one may pass for the other, so rename one"
+                yield line, f"{two!a} looks like {one!a} in line {lines[0]}: rename one, so that nobody mixes them up"
 
 
 def with_missing(
@@ -144,13 +145,12 @@ def with_missing(
     excused: Mapping[str, Sequence[str]] | None = None,
     cases: Sequence[Case] = (),
 ) -> list[SubmissionScore]:
-    """Return the rows of a class and one with the status `missing` for each exercise that a student did not hand in.
+    """Return the rows of a class, with a row `missing` for each exercise that a student did not hand in.
 
-    exercises: the ids of cases and written exercises. excused: those from which students are excused, by login; `EVERY`
-    stands for all. cases: of a pool one is missing at most; the others are `not drawn`. Logins are spelt as on the
-    roster. Any earlier row of that kind which no longer holds is left out. A file under another student's name is
-    nobody's. What a student handed in who is excused
-    has the status `excused`.
+    exercises: the ids of cases and written exercises. excused: the exercises from which students are excused, by login;
+    `EVERY` means all. cases: at most one case of a pool is missing; the others are `not drawn`.
+    Logins are spelled as on the roster. Earlier rows for missing work are made again. A file under another student's
+    name counts for neither student. A submission by an excused student gets the status `excused`.
     """
     from_ = {login(name): given for name, given in (excused or {}).items()}
     pools = {case.id: case for case in cases if case.pool}
@@ -161,15 +161,15 @@ def with_missing(
             return "excused"
         return "missing" if row is None else row.status
 
-    # A platform would take "Ada" and "ada" for two students.
+    # A platform would treat "Ada" and "ada" as two students.
     spelt = {login(student.login): student.login for student in students}
     rows = [
         replace(row, student=spelt.get(login(row.student), row.student))
         for row in rows
-        if row.is_there or row.arrival is not None  # what was handed in and does not count keeps its row
+        if row.is_there or row.arrival is not None  # a submission that does not count keeps its row
     ]
     rows = [
-        replace(row, status="excused", total=None, criteria={}, reason="Excused: what was handed in does not count.")
+        replace(row, status="excused", total=None, criteria={}, reason="Excused: the submission does not count.")
         if row.is_there and status_of(login(row.student), row.recipe, row) == "excused"
         else row
         for row in rows
@@ -187,7 +187,7 @@ def with_missing(
                 if is_other or any((key, one) in there for one in pool):
                     status = "not drawn"
                 name = f"{student.login}_{exercise} ({status})"
-                while name in names:  # a file that is named so takes no other row's place
+                while name in names:  # a file with this name must not replace another row
                     name += "+"
                 rows.append(
                     SubmissionScore(
@@ -206,10 +206,10 @@ def with_missing(
 
 
 def with_groups(rows: Sequence[SubmissionScore], groups: Sequence[Sequence[str]]) -> list[SubmissionScore]:
-    """Return the rows, and each row of a group's member once more for every other member.
+    """Return the rows, and a copy of each group member's row for every other member of the group.
 
-    groups: logins. A copy has its own lateness, and counts among the other member's files. A decision about the row
-    holds for its copies, one about a copy for that alone.
+    groups: logins. A copy has its own lateness, and counts as a file of the other member. A decision about a row also
+    holds for its copies; a decision about a copy holds only for that copy.
     """
     mates = {
         login(name): [other for other in group if login(other) != login(name)] for group in groups for name in group
@@ -234,7 +234,7 @@ def with_groups(rows: Sequence[SubmissionScore], groups: Sequence[Sequence[str]]
 def with_roster_flags(
     rows: Sequence[SubmissionScore], students: Sequence[Student], cases: Sequence[Case]
 ) -> list[SubmissionScore]:
-    """Return the rows, flagged if student or sender is not on the roster, or if the runs have another's seed."""
+    """Return the rows, with flags if the student or the sender is not on the roster, or the seed is another's."""
     known = {login(student.login) for student in students}
     people = {key for one in students for key in (letters_of(one.name), *map(login, one.names))} - {""}
     named = any(student.name for student in students)
@@ -245,20 +245,20 @@ def with_roster_flags(
         flags = []
         sent = row.arrival.senders if row.arrival else ()
         senders = tuple(one for one in sent if login(one.name) not in ("", _ANYBODY))
-        if row.copy_of:  # what is odd about a submission stands with the member who handed it in
+        if row.copy_of:  # only the row of the member who handed it in gets flags
             flagged.append(row)
             continue
         if login(row.student) not in known:
             flags.append(Flag(id=STRANGER, message=f"{printable(row.student)} is not on the roster."))
         elif named and senders and not fits(senders, login(row.student)) and not people & _names_of(senders):
             who = " and ".join(printable(one.name) for one in senders)
-            message = f"{senders[0].platform} has it from {who}, whom the roster does not have."
+            message = f"{senders[0].platform} says that {who} sent it, who is not on the roster."
             flags.append(Flag(id=STRANGER, message=message))
         seed, case = row.provenance.get("seed"), personal.get(row.recipe)
         if case is not None and isinstance(seed, int) and seed != case.seed_of(row.student):
             owner = owners.get((case.id, seed))
             whose = "nobody on the roster" if owner is None else printable(owner)
-            message = f"Its runs have the seed {seed} of {whose}, not that of {printable(row.student)}."
+            message = f"Its runs have the seed {seed} of {whose}, not the seed of {printable(row.student)}."
             flags.append(Flag(id=OTHER_SEED, message=message))
         flagged.append(replace(row, flags=(*row.flags, *flags)) if flags else row)
     return flagged

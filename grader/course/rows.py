@@ -1,4 +1,4 @@
-"""Complete and compare the rows of a class as its course says: groups, missing work, lateness, attempts, roster."""
+"""Apply a course to the rows of a class: groups, missing work, lateness, attempts, roster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from harness.recipes.cases import Case
 
 @dataclass(frozen=True)
 class CourseRows:
-    """A course and an assignment, and what they add to the rows of a class."""
+    """The parts of a course that change the rows of a class."""
 
     course: Course
     assignment: Assignment
@@ -31,12 +31,12 @@ class CourseRows:
         return self.course.schedule(self.assignment)
 
     def with_missing(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
-        """Return the rows, those that repeat a submission for the others of a group, and those of what is missing."""
+        """Return the rows, with copies for the members of groups and with rows for missing work."""
         own = self.assignment
         return tuple(with_missing(with_groups(rows, own.groups), self.students, own.exercises, own.excused, self.cases))
 
     def compare_rows(self, rows: Sequence[SubmissionScore], now: datetime) -> tuple[SubmissionScore, ...]:
-        """Return the rows with what lateness costs, which attempt counts, and the flags of the roster."""
+        """Return the rows after deductions for lateness, with the attempts that count and the roster flags."""
         rows = with_lateness(rows, self.schedule, now)
         rows = compare_rows(rows, partial(choose_attempt, rule=self.assignment.attempts))
         return tuple(with_roster_flags(rows, self.students, self.cases))

@@ -1,1 +1,1 @@
-"""The pages of the site that nobody writes: `mkdocs` makes them from the recipes, the checks and what was measured."""
+"""Generate pages of the documentation site from the recipes, the checks and the measurements."""

@@ -1,4 +1,4 @@
-"""Make the pages of the site that follow from the recipes, the checks, and what `grader selfcheck` measured."""
+"""Make the site's pages from the recipes, the checks, and the measurements of `grader selfcheck`."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def make_pages() -> dict[str, str]:
 
 
 def notebook_page(path: Path) -> str:
-    """Return a notebook as a page, without what its cells print."""
+    """Return a notebook as a page, without the output of its cells."""
     title, *cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     about = f"This page shows the notebook [{path.name}]({path.name}), to read before you run it."
     texts = ["".join(title["source"]), about]

@@ -1,1 +1,1 @@
-"""Read submissions: hostile until proven otherwise, parsed in memory, never unpacked, never run."""
+"""Read submissions, which may be hostile: parse them in memory, and neither unpack nor run them."""

@@ -1,7 +1,7 @@
-"""Read a hostile tarball in memory, within limits: regular files under plain names, and nothing else.
+"""Read an untrusted tarball in memory, within limits. It may contain only regular files with plain names.
 
-The tar headers are read one by one with `tarfile.TarInfo.frombuf`. `tarfile.open` stops silently at a header that it
-cannot read, follows extension headers recursively, and needs seconds for some of them.
+The tar headers are read one by one with `tarfile.TarInfo.frombuf`, because `tarfile.open` stops silently at an invalid
+header, follows extension headers recursively, and takes seconds for some of them.
 """
 
 import errno
@@ -16,10 +16,10 @@ from typing import IO, BinaryIO
 from harness.errors import printable
 from harness.submission.limits import EXTENSION_BYTES, MEMBERS, MIB, NAME_BYTES, TARBALL_BYTES, size_excess
 
-# Decompress in pieces, so that nothing beyond the limits is ever made.
+# Decompress in pieces, so that memory never exceeds the limits.
 _CHUNK = MIB // 4
-# Empty deflate blocks would cost 9 s of decompression for a tarball at the limit, without a byte of output to count.
-# No program writes this much more than it packs.
+# A tarball of empty deflate blocks could take 9 s to decompress without any output to count. No program writes this
+# many bytes more than the content has.
 _OVERHEAD_BYTES = MIB
 _BLOCK = tarfile.BLOCKSIZE
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)
@@ -39,9 +39,9 @@ REMEDY = "hand in the .tar.gz file that make submit wrote"
 
 
 class Rejected(Exception):
-    """An archive that cannot be graded: a code for machines, and one sentence for the student.
+    """Raised for an archive that cannot be graded, with a code for programs and a sentence for the student.
 
-    `student` and `recipe` come from the manifest, if it could be read.
+    student, recipe: from the manifest, if it could be read.
     """
 
     def __init__(self, code: str, message: str, student: str | None = None, recipe: str | None = None) -> None:
@@ -53,11 +53,11 @@ class Rejected(Exception):
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file. Raises `Rejected` for a link, a folder, a pipe or a device; `OSError` if it cannot."""
+    """Open a regular file. Raises `Rejected` for a link, a folder, a pipe or a device, and `OSError` if open fails."""
     if not stat.S_ISREG(path.lstat().st_mode):
         raise _no_file()
     try:
-        # The file may have been replaced by a pipe or a link since.
+        # In the meantime, the file may have been replaced by a pipe or a link.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
@@ -80,13 +80,13 @@ def read_tarball(file: IO[bytes]) -> bytes:
 
 
 def _no_file() -> Rejected:
-    return Rejected("not a file", f"This is a link, a folder or a device and no file: {REMEDY}.")
+    return Rejected("not a file", f"This is a link, a folder or a device, not a file: {REMEDY}.")
 
 
 def gunzip(data: bytes) -> bytes:
-    """Return the content of a gzip file. Raises `Rejected` for anything but one whole gzip file."""
+    """Return the content of a gzip file. Raises `Rejected` unless the data is exactly one complete gzip file."""
     if not data.startswith(_GZIP):
-        raise Rejected("not a tarball", f"This is {'no gzip file' if data else 'empty'}: {REMEDY}.")
+        raise Rejected("not a tarball", f"This is {'not a gzip file' if data else 'empty'}: {REMEDY}.")
     stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     pieces, size, position, waiting = [], 0, 0, b""
     while not stream.eof:
@@ -101,21 +101,21 @@ def gunzip(data: bytes) -> bytes:
         size += len(piece)
         if size > TARBALL_BYTES:
             limit = TARBALL_BYTES // MIB
-            raise Rejected("unpacks too large", f"The archive holds more than {limit} MiB: {REMEDY}.")
+            raise Rejected("unpacks too large", f"The archive contains more than {limit} MiB: {REMEDY}.")
         if position - len(waiting) > size + _OVERHEAD_BYTES:
             raise Rejected("damaged archive", f"The archive is larger than its content: {REMEDY}, again.")
         pieces.append(piece)
         if not piece and not waiting and position == len(data) and not stream.eof:
             raise Rejected("truncated archive", f"The archive ends too early: {REMEDY}, again.")
     if stream.unused_data or position < len(data):
-        raise Rejected("trailing data", f"Something follows the end of the archive: {REMEDY}, as it is.")
+        raise Rejected("trailing data", f"There is data after the end of the archive: {REMEDY}, unchanged.")
     return b"".join(pieces)
 
 
 def read_members(tar: bytes, members: dict[str, bytes]) -> None:
     """Add the files of a tar archive to `members`, by name.
 
-    Raises `Rejected` for anything but plain files and folders. Members read before that stay in `members`.
+    Raises `Rejected` for members that are not plain files or folders. Members before that stay in `members`.
     """
     longer = ""
     for headers, (position, info) in enumerate(_headers(tar), start=1):
@@ -135,7 +135,7 @@ def read_members(tar: bytes, members: dict[str, bytes]) -> None:
         if excess := size_excess("", info.size):
             raise Rejected(excess.code, f"{printable(name)} in the archive {excess.says}: {excess.cure}.")
         if name in members:
-            raise Rejected("duplicate name", f"The archive holds {printable(name)} twice.")
+            raise Rejected("duplicate name", f"The archive contains {printable(name)} twice.")
         members[name] = content
 
 
@@ -148,24 +148,24 @@ def _headers(tar: bytes) -> Iterator[tuple[int, tarfile.TarInfo]]:
         except UnicodeDecodeError:
             raise Rejected("unprintable name", f"A name in the archive is not UTF-8: {REMEDY}.") from None
         except (tarfile.HeaderError, ValueError):
-            what = "This holds no tar archive" if position == 0 else "The archive has a damaged header"
+            what = "This is not a tar archive" if position == 0 else "The archive has a damaged header"
             raise Rejected("damaged archive", f"{what}: {REMEDY}.") from None
         start = position + _BLOCK
         if info.size < 0:
-            raise Rejected("damaged archive", f"The archive has a file of a negative size: {REMEDY}.")
+            raise Rejected("damaged archive", f"The archive has a file with a negative size: {REMEDY}.")
         position = start + -(-info.size // _BLOCK) * _BLOCK
         if position > len(tar):
-            raise Rejected("truncated archive", f"The archive ends within {printable(info.name)}: {REMEDY}.")
+            raise Rejected("truncated archive", f"The archive ends inside {printable(info.name)}: {REMEDY}.")
         yield start, info
-    # Two blocks of zeros mark the end; programs may add more.
+    # Two blocks of zeros mark the end. Programs may add more zeros.
     if len(tar) - position < 2 * _BLOCK:
         raise Rejected("truncated archive", f"The archive ends too early: {REMEDY}, again.")
     if tar[position:].strip(b"\0"):
-        raise Rejected("trailing data", f"Something follows the end of the archive: {REMEDY}, as it is.")
+        raise Rejected("trailing data", f"There is data after the end of the archive: {REMEDY}, unchanged.")
 
 
 def _longer_name(info: tarfile.TarInfo, content: bytes) -> str:
-    """Return the name that an extension header gives the next member, or ""."""
+    """Return the name for the next member from an extension header, or ""."""
     if info.size > EXTENSION_BYTES:
         raise Rejected("name too long", f"A header in the archive is longer than {EXTENSION_BYTES} bytes.")
     try:
@@ -180,12 +180,12 @@ def _longer_name(info: tarfile.TarInfo, content: bytes) -> str:
     if any(key.startswith(b"GNU.sparse") for key in records):
         raise Rejected("sparse file", f"The archive has a sparse file: {REMEDY}.")
     if b"size" in records or b"linkpath" in records or (name and info.type == tarfile.XGLTYPE):
-        raise Rejected("lying header", f"A header in the archive contradicts the next: {REMEDY}.")
+        raise Rejected("lying header", f"A header in the archive contradicts the next header: {REMEDY}.")
     return name
 
 
 def _pax_records(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield key and value of the records `length key=value\\n` of a pax header. Raises `ValueError` for others."""
+    """Yield key and value of the records `length key=value\\n` of a pax header. Raises `ValueError` if invalid."""
     while content:
         length, space, _ = content.partition(b" ")
         if not space or len(length) > 4 or not length.isdigit():
@@ -202,13 +202,13 @@ def _pax_records(content: bytes) -> Iterator[tuple[bytes, bytes]]:
 def plain_name(name: str) -> str:
     """Return the name without the leading `./` that `tar czf x.tar.gz .` writes.
 
-    Raises `Rejected` for a name that is absolute, climbs out of the folder, is too long, or hides characters.
+    Raises `Rejected` for a name that is absolute, leads out of the folder, is too long, or has invisible characters.
     """
     if len(name.encode("utf-8", "replace")) > NAME_BYTES:
         raise Rejected("name too long", f"A name in the archive is longer than {NAME_BYTES} bytes.")
     where = f"The name {printable(name)} in the archive"
     if not name.isprintable():
-        raise Rejected("unprintable name", f"{where} has characters that cannot be seen.")
+        raise Rejected("unprintable name", f"{where} has invisible characters.")
     if name.startswith("/") or "\\" in name or name[1:2] == ":":
         raise Rejected("absolute name", f"{where} is not a plain relative one.")
     parts = name.removeprefix("./").rstrip("/").split("/")

@@ -1,21 +1,21 @@
-"""Find every file that was handed in, in the folders and zips that learning platforms make, and say who sent it when.
+"""Find all submitted files in the folders and zips that learning platforms make, with their senders and times.
 
-Nothing is unpacked to the disk, and no name in a zip chooses a path. Layouts:
+Nothing is unpacked to the disk, and names in a zip are never used as paths. Layouts:
 
 - plain: `ada_huge_lr.tar.gz`, in a folder or in folders of folders;
 - Canvas, "Download Submissions" (canvas-lms, `lib/content_zipper.rb`): `lovelaceada_LATE_123_456_ada_huge_lr.tar.gz`:
-  the sortable name, LATE, the user's id, the file's id, the file's name; or `anon_x7Yz1_456_...`; what a student typed
-  is `lovelaceada_123_text.html`;
+  the sortable name, LATE, the user's id, the file's id, the file name; or `anon_x7Yz1_456_...`; text that a student
+  typed is `lovelaceada_123_text.html`;
 - Moodle, "Download all submissions" (moodle, `mod/assign/classes/downloader.php`): the folder
-  `Ada Lovelace_123_assignsubmission_file`, with a `_` behind it in older releases, or the same before a file's name;
-  what a student typed lies in `..._assignsubmission_onlinetext`;
-- Gradescope, "Export Submissions": folders `submission_123`, and `submission_metadata.yml` beside them, which maps them
-  to `:submitters` (`:name`, `:sid`, `:email`) and `:created_at`. Gradescope publishes no description of it.
+  `Ada Lovelace_123_assignsubmission_file`, with a `_` at the end in older releases, or the same before a file name;
+  text that a student typed is in `..._assignsubmission_onlinetext`;
+- Gradescope, "Export Submissions": folders `submission_123`, and next to them `submission_metadata.yml`, which maps
+  them to `:submitters` (`:name`, `:sid`, `:email`) and `:created_at`. Gradescope does not document this format.
 
-A zip may stand for any of these folders, or hold one student's tarballs.
+A zip may replace any of these folders, or contain one student's tarballs.
 
-Students choose names and lists in what they upload. So only the outermost names and lists say who sent a file and when:
-the folder or the zip that the instructor downloaded (`_downloads`).
+Students choose the names and lists inside their uploads. So only the outermost names and lists prove who sent a file
+and when: those in the folder or zip that the instructor downloaded (`_downloads`).
 """
 
 import io
@@ -40,8 +40,8 @@ from harness.formats.plain_yaml import walk_scalars
 from harness.submission.archive import SUFFIX
 from harness.submission.limits import MIB
 
-NO_ARCHIVE = "no archive"  # the code of what is no submission
-_DEPTH = 8  # folders in folders
+NO_ARCHIVE = "no archive"  # the code of files that are not submissions
+_DEPTH = 8  # the most levels of folders
 _METADATA = "submission_metadata.yml"
 _METADATA_BYTES = 16 * MIB
 
@@ -62,7 +62,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d+)? ?(Z|[+-]\d\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """Who sent a file, as the platform says; what it does not say is empty."""
+    """The sender of a file according to the platform. Unknown fields are empty."""
 
     platform: str
     name: str = ""
@@ -72,10 +72,10 @@ class Sender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """How a submission came in: what the platform or the file system says of it, not the student.
+    """How a submission came in, according to the platform or the file system, not to the student.
 
-    file: its path below the folder of submissions. submitted_at: aware, in UTC; None if nothing tells it. time_from:
-    where that time is from, as words. late: the platform marks it as late.
+    file: the path in the folder of submissions. submitted_at: an aware time in UTC; None if unknown. time_from: the
+    source of that time, in words. late: the platform marks the submission as late.
     """
 
     file: str
@@ -87,9 +87,9 @@ class Arrival:
 
 @dataclass(frozen=True)
 class HandedIn:
-    """A file that was found, or a folder without any archive. `name` is unique in the class.
+    """A file, or a folder without any archive. `name` is unique in the class.
 
-    problem: why it is no submission, or None. files: how many files it stands for.
+    problem: why it is not a submission, or None. files: the number of files that it represents.
     """
 
     name: str
@@ -99,20 +99,20 @@ class HandedIn:
     _open: Callable[[], IO[bytes]]
 
     def read(self) -> bytes:
-        """Return the bytes of the tarball. Raises `Rejected` if there are none that can be read, and `OSError`."""
+        """Return the bytes of the tarball. Raises `Rejected` if it is not a readable tarball, and `OSError`."""
         if self.problem is not None:
             raise self.problem
         with self._open() as file:
             data = read_tarball(file)
-        # A browser may have unzipped it, and taken the .gz away.
+        # A browser may have unpacked the gzip layer and removed the .gz.
         return stored_gzip(data) if self.arrival.file.lower().endswith(".tar") else data
 
 
 @dataclass(frozen=True)
 class FolderContent:
-    """Everything in a folder: what has a row, sorted by name; and how many files were ignored, by kind.
+    """The content of a folder: files that get a row, sorted by name, and the number of ignored files by kind.
 
-    unused: the names in the table of times that no file has.
+    unused: names in the table of times that match no file.
     """
 
     files: tuple[HandedIn, ...]
@@ -121,7 +121,7 @@ class FolderContent:
 
 
 class PlatformName(NamedTuple):
-    """What the platform's part of a path says, and the name that the student gave the file, without its ending."""
+    """The platform's part of a path, and `stem`, the name that the student gave the file, without its suffix."""
 
     sender: Sender | None
     late: bool
@@ -130,7 +130,7 @@ class PlatformName(NamedTuple):
 
 @dataclass(frozen=True)
 class _File:
-    """A file of a folder or a zip. A path that ends with / is an empty folder. `files`: how many it stands for."""
+    """A file in a folder or a zip. If the path ends with /, it is an empty folder. files: the number it represents."""
 
     path: str
     open: Callable[[], IO[bytes]]
@@ -141,11 +141,11 @@ class _File:
 
 
 def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = False) -> FolderContent:
-    """Find everything in a folder or a zip of submissions.
+    """Return the content of a folder or a zip of submissions.
 
-    times: when submissions were handed in, by file, by student or by id, where the platform does not say it.
-    trust_dates: whether a file's date is the time of a submission; whoever copies a file may change it. Raises
-    `UserError` if there is no such folder, or no archive in it.
+    times: times of submission by file, student or id, used if the platform does not give them. trust_dates: use the
+    date of a file as the time of submission, although copying may change it. Raises `UserError` if there is no such
+    folder, or no archive in it.
     """
     if place.is_dir():
         found = list(_expand_zips(_walk(place)))
@@ -154,7 +154,7 @@ def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = 
         if found and not found[0].path:
             raise UserError(f"{place} cannot be read: {found[0].problem}")
     else:
-        raise UserError(f"There is no folder {place}: name the one that holds the students' .tar.gz files, or its zip.")
+        raise UserError(f"There is no folder {place}: give the folder with the students' .tar.gz files, or its zip.")
     ignored: Counter[str] = Counter()
     entries = []
     for entry in found:
@@ -165,8 +165,8 @@ def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = 
     if not any(_is_archive(entry.path) for entry in entries):
         names = ", ".join(printable(entry.path) for entry in entries[:3]) or "nothing"
         raise UserError(
-            f"{place} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them. Now there is"
-            f" {names}{' and more' if entries[3:] else ''}."
+            f"{place} contains no .tar.gz file, but {names}{' and more' if entries[3:] else ''}: put the tarballs there"
+            " that students wrote with make submit."
         )
     downloads = _downloads([entry.path for entry in entries])
     known, listings = _gradescope(entries, downloads)
@@ -182,9 +182,9 @@ def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = 
 
 
 def platform_of(path: str) -> PlatformName:
-    """Return what a path claims, by its outermost part in the form of a platform.
+    """Return the claim of a path about its sender, from the outermost part that looks like a platform's name.
 
-    It proves nothing about the sender: `read_folder` says which part a platform made.
+    The claim proves nothing. `read_folder` decides which part of a path a platform has made.
     """
     parts = path.split("/")
     for index, part in enumerate(parts):
@@ -194,11 +194,11 @@ def platform_of(path: str) -> PlatformName:
 
 
 def _parse_platform(part: str, *, is_file: bool) -> PlatformName | None:
-    """Return what a part of a path says, or None if it has no platform's form."""
+    """Return the claim of one part of a path, or None if it does not look like a platform's name."""
     moodle = _MOODLE.fullmatch(part)
-    # Not for folders: only files have such names.
+    # Canvas uses such names only for files.
     canvas = _CANVAS.fullmatch(_without_marks(part)) if is_file or part.lower().endswith(".zip") else None
-    # A student chose the end of the name, and may have written the other platform's form there.
+    # The student chose the end of the name, and may have imitated the other platform there.
     if canvas and not (moodle and _MOODLES in part[: canvas.start("file") if canvas["file"] else None]):
         name, file = (part[slice(*canvas.span(group))] if canvas[group] else "" for group in ("name", "file"))
         sender = Sender(platform="Canvas", name=name, id=canvas["id"] or canvas["anon"])
@@ -207,15 +207,15 @@ def _parse_platform(part: str, *, is_file: bool) -> PlatformName | None:
         sender = Sender(platform="Moodle", name=moodle["name"], id=moodle["id"] or "")
         return PlatformName(sender, False, _stem(moodle["file"] or ""))
     if not is_file and _GRADESCOPE.fullmatch(part):
-        return PlatformName(None, False, "")  # its list says from whom
+        return PlatformName(None, False, "")  # Gradescope's list names the sender
     return None
 
 
 def _downloads(paths: Sequence[str]) -> frozenset[str]:
-    """Return the folders and zips that platforms made, each with / at its end; "" stands for the place itself.
+    """Return the folders and zips that platforms made, each with / at its end; "" is the given folder itself.
 
-    They lie side by side on the outermost level where a name has a platform's form. Below the top, every folder and zip
-    with a tarball must hold such a name: in a folder of each student's own files, one who writes such a name is alone.
+    They are on the outermost level that has a name in a platform's form. On a lower level, every folder and zip with a
+    tarball must contain such a name. Otherwise the folders are the students' own, and one student imitates a platform.
     """
     split = [path.split("/") for path in paths]
     for depth in range(max(map(len, split), default=0)):
@@ -234,7 +234,7 @@ def _downloads(paths: Sequence[str]) -> frozenset[str]:
 
 
 def _without_marks(name: str) -> str:
-    """Return the name, as long as before, with letters for marks: Canvas, unlike `re`, keeps vowel signs in words."""
+    """Return a name of the same length with letters in place of marks, because Canvas treats vowel signs as letters."""
     return "".join("m" if unicodedata.category(char)[0] == "M" else char for char in name)
 
 
@@ -247,7 +247,7 @@ def _is_archive(path: str) -> bool:
 
 
 def _reason_to_ignore(path: str) -> str:
-    """Return as what a file is ignored, or "" for one that somebody may have handed in."""
+    """Return the kind of an ignored file, or "" for a file that a student may have handed in."""
     parts = path.split("/")
     if path.endswith("/"):
         return "empty folders"
@@ -262,14 +262,14 @@ def _reason_to_ignore(path: str) -> str:
 
 def _no_archive(entry: _File) -> Rejected:
     if entry.path.endswith(".html") and platform_of(entry.path).sender is not None:
-        return Rejected(NO_ARCHIVE, f"This was typed into the platform, and is no archive: {REMEDY}.")
+        return Rejected(NO_ARCHIVE, f"This is text typed into the platform, not an archive: {REMEDY}.")
     if entry.files > 1:
         return Rejected(NO_ARCHIVE, f"This is a folder of {entry.files} files without an archive: {REMEDY}.")
-    return Rejected(NO_ARCHIVE, f"This is no archive of a submission: {REMEDY}.")
+    return Rejected(NO_ARCHIVE, f"This is not an archive of a submission: {REMEDY}.")
 
 
 def _fold_folders(entries: Sequence[_File]) -> Iterator[_File]:
-    """Yield the entries, with one for each outermost folder that holds several files and no archive."""
+    """Yield the entries. Replace each outermost folder with several files but no archive by one entry."""
     with_archive = {above for entry in entries if _is_archive(entry.path) for above in _above(entry.path)}
     folders: dict[str, list[_File]] = {}
     for entry in entries:
@@ -283,13 +283,13 @@ def _fold_folders(entries: Sequence[_File]) -> Iterator[_File]:
 
 
 def _above(path: str) -> list[str]:
-    """Return the folders that a file lies in, the outermost first."""
+    """Return the folders that contain a file, the outermost first."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def _give_names(entries: Iterable[_File]) -> Iterator[tuple[str, _File]]:
-    """Yield each entry with a name of its own: its path, without `.tar.gz`. Tarballs choose first."""
+    """Yield each entry with a unique name: its path without `.tar.gz`, perhaps with a number. Tarballs come first."""
     taken = set()
     for entry in sorted(entries, key=lambda entry: (not entry.path.endswith(SUFFIX), entry.path)):
         wanted = name = entry.path.removesuffix(SUFFIX)
@@ -305,7 +305,7 @@ def _give_names(entries: Iterable[_File]) -> Iterator[tuple[str, _File]]:
 
 
 def _walk(folder: Path, inside: str = "") -> Iterator[_File]:
-    """Yield every file below a folder, sorted by name. Links are not followed."""
+    """Yield every file in a folder and its subfolders, sorted by name, without following links."""
     with os.scandir(folder) as found:
         items = sorted(found, key=lambda item: os.fsencode(item.name))
     if not items and inside:
@@ -315,8 +315,8 @@ def _walk(folder: Path, inside: str = "") -> Iterator[_File]:
         if not item.is_dir(follow_symlinks=False):
             yield _File(path, opened, _date(item.stat(follow_symlinks=False).st_mtime))
         elif path.count("/") >= _DEPTH:
-            yield _File(path, opened, problem=Rejected("too deep", f"This folder lies too deep: {REMEDY}."))
-        elif _is_archive(path):  # opening it says what is wrong
+            yield _File(path, opened, problem=Rejected("too deep", f"This folder is nested too deep: {REMEDY}."))
+        elif _is_archive(path):  # opening it raises the error
             yield _File(path, opened, files=len(list(_walk(Path(item.path), f"{path}/"))))
         else:
             yield from _walk(Path(item.path), f"{path}/")
@@ -330,7 +330,7 @@ def _date(moment: float) -> datetime | None:
 
 
 def _expand_zips(entries: Iterable[_File], depth: int = 0) -> Iterator[_File]:
-    """Yield the entries, with the members of a zip in its place. A zip in a student's zip is not opened."""
+    """Yield the entries, and replace each zip by its members. A zip in a student's zip is not opened."""
     for entry in entries:
         if not entry.path.lower().endswith(".zip") or _reason_to_ignore(entry.path) or entry.problem is not None:
             yield entry
@@ -341,10 +341,10 @@ def _expand_zips(entries: Iterable[_File], depth: int = 0) -> Iterator[_File]:
 
 
 def _members(archive: _File, depth: int = 0) -> Iterator[_File]:
-    """Yield the members of a zip; or the zip itself with its problem."""
+    """Yield the members of a zip, or the zip itself with its problem."""
     of_student = depth > 0 or platform_of(archive.path).sender is not None
     inside = f"{archive.path}/" if archive.path else ""
-    # The person who packs a zip chooses the dates in it. So a student's zip is as old as its own file.
+    # A student can choose the dates inside a zip, so use the date of the zip file itself.
     dated = "the zip's date" if not archive.path else archive.dated
     try:
         found = read_zip(archive.open, few=of_student)
@@ -373,7 +373,7 @@ def _members(archive: _File, depth: int = 0) -> Iterator[_File]:
 
 
 def _arrival(entry: _File, known: Mapping[str, Arrival], downloads: Iterable[str]) -> Arrival:
-    """Return what the platform says of a file; `known` is what Gradescope says of files and folders."""
+    """Return the arrival of a file according to the platform; `known` has the arrivals from Gradescope's lists."""
     listed = next((known[path] for path in _above(entry.path) if path in known), None)
     if listed is not None:
         return replace(listed, file=entry.path)
@@ -387,15 +387,15 @@ def _arrival(entry: _File, known: Mapping[str, Arrival], downloads: Iterable[str
 
 
 def _add_time(arrival: Arrival, entry: _File, told: Times, *, trust_dates: bool) -> Arrival:
-    """Return the arrival with the best time that is known.
+    """Return the arrival with the best known time.
 
-    Canvas and Moodle date the files of their zips at the moment of the download, so such a date tells nothing.
+    Canvas and Moodle set the date of files in their zips to the time of the download, so these dates are not used.
     """
     if arrival.submitted_at is not None:
         return arrival
     last = entry.path.rpartition("/")[2]
     people = (text for one in arrival.senders for text in (one.email, one.id, one.name))
-    # What the platform says comes before what the student wrote. A list of the platform's names a student's zip.
+    # Names by the platform come before names by the student. A platform's list names a student's zip.
     moment = told.find(
         (
             entry.path,
@@ -413,7 +413,7 @@ def _add_time(arrival: Arrival, entry: _File, told: Times, *, trust_dates: bool)
 
 
 def _logins(stem: str, exercises: Sequence[str]) -> Iterator[str]:
-    """Yield what stands before an exercise in a file's name: all of it, because students choose these names."""
+    """Yield the complete text before an exercise in a file name, because students choose these names."""
     for exercise in exercises:
         login, found, behind = stem.rpartition(f"_{exercise}")
         if found and _BEHIND.fullmatch(behind):
@@ -421,9 +421,9 @@ def _logins(stem: str, exercises: Sequence[str]) -> Iterator[str]:
 
 
 def _gradescope(entries: Sequence[_File], downloads: Set[str]) -> tuple[Mapping[str, Arrival], set[str]]:
-    """Return what Gradescope's lists say, by the path of a folder, and the paths of these lists.
+    """Return the arrivals in Gradescope's lists, by the path of a folder, and the paths of these lists.
 
-    A list anywhere but in a download itself is a student's file. One that cannot be read stays a file like others.
+    A list in another place than the download itself is a student's file. An unreadable list stays an ordinary file.
     """
     known: dict[str, Arrival] = {}
     listings = set()

@@ -1,4 +1,4 @@
-"""Read a submission from the bytes of a hostile tarball: check its manifest, hashes, sizes and texts."""
+"""Read a submission from the bytes of an untrusted tarball: check its manifest, hashes, sizes and texts."""
 
 import hashlib
 import json
@@ -27,13 +27,13 @@ from harness.written.exercise import FileExercise, file_exercise_ids, load_exerc
 _TEXTS = (EXPERIMENT, REPORT, COMMANDS)
 _LOGS: dict[Run, str] = {run: f"runs/{run}/{METRICS_LOG}" for run in RUNS}
 _KEPT = (*_TEXTS, *(f"runs/{run}/{META}" for run in RUNS))
-_REMEDY = "make submit writes a whole archive"
+_REMEDY = "make submit writes a complete archive"
 _AnyManifest = TypeVar("_AnyManifest", bound=FileManifest)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a submission says about one run: its log, and its checkpoint's SHA-256."""
+    """The claims of a submission about one run: its log, and the SHA-256 of its checkpoint."""
 
     log: bytes | None
     checkpoint_sha256: str | None
@@ -43,9 +43,8 @@ class Claim:
 class Submission:
     """The two runs that a student handed in. Everything in it is untrusted.
 
-    `name` is the file's name without `.tar.gz`. `files` holds the short files that a score needs, `logs` the logs.
-    `ignored` holds the names of unknown members, made printable; `missing` the known members that are not there, which
-    costs points.
+    name: the file name without `.tar.gz`. files: the short files that scoring needs. logs: the log of each run.
+    ignored: the printable names of unknown members. missing: the known members that are not there, which costs points.
     """
 
     name: str
@@ -58,7 +57,7 @@ class Submission:
 
     @property
     def student(self) -> str:
-        """The student's name, as the manifest has it."""
+        """The student's name in the manifest."""
         return self.manifest.student
 
     @property
@@ -84,17 +83,17 @@ class Submission:
 
     @property
     def claims(self) -> Mapping[Run, Claim]:
-        """What the submission says about its runs. The intake has compared each file with its hash in the manifest."""
+        """The claims about both runs. The intake has compared each file with its hash in the manifest."""
         return {run: Claim(self.logs.get(run), self.manifest.files.get(f"runs/{run}/checkpoint.pt")) for run in RUNS}
 
     def platform(self, run: Run) -> dict[str, Any] | None:
-        """Return the platform class that a run claims; None if it names none."""
+        """Return the platform class that a run claims, or None."""
         platform = self._fact(run, "platform_class")
         return platform if isinstance(platform, dict) else None
 
     @property
     def broken_source_sha256(self) -> str | None:
-        """The SHA-256 of the experiment that the broken run claims; None if it names none."""
+        """The SHA-256 of the experiment that the broken run claims, or None."""
         digest = self._fact("broken", "source_sha256")
         return digest if isinstance(digest, str) else None
 
@@ -111,7 +110,7 @@ class Submission:
 
     @property
     def command_problem(self) -> str:
-        """What is wrong with `command.txt`, or ""."""
+        """The problem with `command.txt`, as a sentence, or ""."""
         return self._command[1]
 
     @cached_property
@@ -127,7 +126,7 @@ class Submission:
 class Answer:
     """The answer to a written exercise: one file. `text` and `student` are untrusted.
 
-    `name` is the tarball's name without `.tar.gz`; `ignored` the names of other members, made printable.
+    name: the tarball's name without `.tar.gz`. ignored: the printable names of other members.
     """
 
     name: str
@@ -144,17 +143,17 @@ class Answer:
 
 
 def escape_name(name: str) -> str:
-    """Return a file's name as text: a byte that is not UTF-8 becomes `\\xff`, and a backslash two.
+    """Return a file name as text. A byte that is not UTF-8 becomes `\\xff`, and a backslash becomes two.
 
-    So no two files of a folder share a name.
+    The result is therefore unique in a folder.
     """
     return os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", "backslashreplace")
 
 
 def parse_submission(name: str, data: bytes, catalogue: Catalogue = SUITE) -> Submission | Answer:
-    """Return the submission of this name in the bytes of a tarball.
+    """Return the submission in the bytes of a tarball. `name` becomes its name.
 
-    Raises `Rejected`, also for an exercise that is not in the catalogue.
+    Raises `Rejected` for an invalid tarball, or for an exercise that is not in the catalogue.
     """
     digest = hashlib.sha256(data).hexdigest()
     members: dict[str, bytes] = {}
@@ -172,9 +171,9 @@ def parse_submission(name: str, data: bytes, catalogue: Catalogue = SUITE) -> Su
 
 
 def parse_manifest(data: bytes) -> Manifest | FileManifest:
-    """Return the manifest of two runs, or of a written exercise if it names one.
+    """Return the manifest of two runs, or of a written exercise if the manifest names one.
 
-    Raises `Rejected` unless it is strict JSON of that form.
+    Raises `Rejected` if it is not strict JSON with the fields of a manifest.
     """
     _refuse(MANIFEST, size_excess(MANIFEST, len(data)))
     try:
@@ -195,7 +194,7 @@ def _written_exercises() -> frozenset[str]:
 def _validate(value: Any, form: type[_AnyManifest]) -> _AnyManifest:
     version = value.get("format_version") if isinstance(value, dict) else None
     if isinstance(version, int) and not isinstance(version, bool) and version != FORMAT_VERSION:
-        message = f"{MANIFEST} has another format version: hand in with the current suite."
+        message = f"{MANIFEST} has a different format version: hand in again with the current suite."
         raise Rejected("format version", message)
     try:
         return form.model_validate(value)
@@ -217,11 +216,11 @@ def _student_and_recipe(members: Mapping[str, bytes]) -> tuple[str | None, str |
 def _submission(
     members: Mapping[str, bytes], manifest: Manifest, name: str, sha256: str, catalogue: Catalogue
 ) -> Submission:
-    # A recipe that cannot be used is our fault, not the student's: its submissions wait.
+    # An invalid recipe is our fault, so its submissions are not rejected here but wait.
     if not catalogue.holds(manifest.recipe):
-        raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)} here: {_REMEDY}.")
+        raise Rejected("unknown recipe", f"The grader has no exercise {printable(manifest.recipe)}: {_REMEDY}.")
     if manifest.dataset not in DATASETS:
-        raise Rejected("unknown data set", f"There is no data set {printable(manifest.dataset)}: {_REMEDY}.")
+        raise Rejected("unknown data set", f"The grader has no data set {printable(manifest.dataset)}: {_REMEDY}.")
     _check_listing(manifest.files, members, FILES)
     if EXPERIMENT not in members:
         raise Rejected("no experiment", f"The archive has no {EXPERIMENT}: {_REMEDY}.")
@@ -264,14 +263,14 @@ def _check_listing(listed: Mapping[str, str], members: Mapping[str, bytes], know
     """Raise `Rejected` if the members differ from the manifest's list; `known` are the members that will be read."""
     for name, digest in listed.items():
         if name not in members:
-            message = f"{printable(name)} is in the manifest and not in the archive: {_REMEDY}."
+            message = f"{printable(name)} is in the manifest, but not in the archive: {_REMEDY}."
             raise Rejected("missing file", message)
         if hashlib.sha256(members[name]).hexdigest() != digest:
-            message = f"{printable(name)} has another SHA-256 than the manifest says: {_REMEDY}."
+            message = f"{printable(name)} does not have the SHA-256 in the manifest: {_REMEDY}."
             raise Rejected("wrong hash", message)
     for name in known:
         if name in members and name not in listed and name != MANIFEST:
-            raise Rejected("unlisted file", f"{name} is in the archive and not in the manifest: {_REMEDY}.")
+            raise Rejected("unlisted file", f"{name} is in the archive, but not in the manifest: {_REMEDY}.")
 
 
 def _refuse(name: str, excess: Excess | None) -> None:

@@ -1,6 +1,6 @@
-"""When submissions were handed in: from a table that you write, or from what Canvas, Moodle and Gradescope export.
+"""Read the times of submission from the instructor's table, or from an export of Canvas, Moodle or Gradescope.
 
-- your own table: a CSV of two columns, a name and an ISO time;
+- the instructor's table: a CSV of two columns, a name and an ISO time;
 - Canvas: the JSON of the submissions API (`GET .../assignments/:id/submissions?include[]=user`), with `submitted_at`
   (https://canvas.instructure.com/doc/api/submissions.html);
 - Moodle: the grading worksheet, with "Last modified (submission)", in the time zone of the person who downloads it;
@@ -22,30 +22,30 @@ from typing import Any
 from harness.errors import UserError, printable
 from harness.files import read_text
 
-_BYTES = 64 * 1024 * 1024  # the JSON of a large course; a worksheet holds what students typed in
+_BYTES = 64 * 1024 * 1024  # enough for the JSON of a large course, or a worksheet with texts by students
 _FORMS = "a CSV of names and times, Canvas' JSON of submissions, Moodle's grading worksheet or Gradescope's grades"
-# The columns with a time, and those with a name of the student, in lower case.
+# Headings of columns with a time, and with a name of the student, in lower case.
 _TIMES = ("submitted_at", "submitted at", "submission time", "last modified (submission)", "time", "when", "date")
 _NAMES = (
     "file", "name", "login", "student", "full name", "email", "email address", "e-mail", "sid", "id", "id number",
     "username", "identifier", "sis login id", "sis user id", "user_id", "who",
 )  # fmt: skip
 _FIRST, _LAST = ("first name", "given name"), ("last name", "surname", "family name")
-# What Moodle writes with English names, with and without the hours of an American clock.
+# Moodle's English formats, with 12-hour and 24-hour clocks, and Gradescope's format.
 _WRITTEN = ("%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M", "%Y-%m-%d %H:%M:%S %z")
 _OF_CANVAS = ("login_id", "sis_user_id", "name", "sortable_name", "email", "id")
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a line says: a time, and every name under which it may be looked up. The first one is shown."""
+    """The content of a line: a time, and all names under which it can be found. Messages show the first name."""
 
     names: tuple[str, ...]
     moment: datetime
 
 
 class Times:
-    """Times by file or by any name of a student. `unused` are the names that nothing has asked for."""
+    """Times of submission, by file name or by any name of a student."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Times:
         people: Iterable[Sequence[str]] = (),
         exercises: Sequence[str] = (),
     ) -> None:
-        """people: all names of each student. A name of two students finds no time, nor does one with two times.
+        """people: all names of each student. exercises: ids that may be at the end of file names.
 
-        exercises: the ids with which names of files may end.
+        A name that two students share finds no time, and a name with two times finds none either.
         """
         self.exercises = exercises
         self.source = source
@@ -79,11 +79,11 @@ class Times:
 
     @property
     def unused(self) -> list[str]:
-        """The first name of each line that nothing has asked for, sorted."""
+        """The first name of each line that `find` has not used, sorted."""
         return sorted(one.names[0] for one in self._waiting)
 
     def find(self, names: Iterable[str]) -> datetime | None:
-        """Return the time of the first of these names that has one."""
+        """Return the time of the first of these names that has exactly one time, or None."""
         for name in names:
             found = self._by_name.get(key_of(name), set()) if name else set()
             if len({one.moment for one in found}) == 1:
@@ -93,16 +93,16 @@ class Times:
 
 
 def key_of(name: str) -> str:
-    """Return a name as it is looked up: whatever its case, and "Lovelace, Ada" as "Ada Lovelace"."""
+    """Return the key of a name, which ignores case and word order: "Lovelace, Ada" equals "Ada Lovelace"."""
     words = unicodedata.normalize("NFC", name).casefold().replace(",", " ").split()
     return " ".join(sorted(words))
 
 
 def read_times(path: Path, zone: tzinfo | None = None) -> list[Told]:
-    """Return what a file says. zone: the time zone of times that do not name one.
+    """Return the times in a file. zone: the time zone of times that do not name one.
 
-    Raises `UserError` that names a line without a valid time, one without a time zone if `zone` is None, or one that
-    contradicts another line.
+    Raises `UserError` that names an invalid line: without a valid time, without a time zone although `zone` is None, or
+    in conflict with another line.
     """
     text = read_text(path, _BYTES, missing="check its name", too_large="is this a table of times?")
     text = text.removeprefix("\ufeff")
@@ -121,12 +121,12 @@ def read_times(path: Path, zone: tzinfo | None = None) -> list[Told]:
             raise UserError(f"{path}, line {number}: {printable(names[0])} has two times: name the files instead.")
         found.append(one)
     if not found:
-        raise UserError(f"{path} holds no time: write a name and a time in each line, as in ada,2026-03-01T23:59:00.")
+        raise UserError(f"{path} has no times: write a name and a time in each line, as in ada,2026-03-01T23:59:00.")
     return found
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, tuple[str, ...], str, bool]]:
-    """Yield number, names and time of each line, and whether the table is the instructor's own."""
+    """Yield number, names and time of each line, and whether it is the instructor's own table."""
     header = text.partition("\n")[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count), strict=True)
     csv.field_size_limit(_BYTES)
@@ -145,14 +145,14 @@ def _lines(path: Path, text: str) -> Iterator[tuple[int, tuple[str, ...], str, b
             elif (when := _cell(headings, row, _TIMES)) not in ("", "-"):
                 yield rows.line_num, tuple(_names(headings, row)), when, False
     except csv.Error as error:
-        raise UserError(f"{path}, line {rows.line_num}: this is no CSV table ({error}). Give {_FORMS}.") from None
+        raise UserError(f"{path}, line {rows.line_num}: this is not a CSV table ({error}). Give {_FORMS}.") from None
 
 
 def _names(headings: Sequence[str], row: Sequence[str]) -> Iterator[str]:
     cells = dict(zip(headings, row, strict=False))
     parts = [next((cells[name] for name in part if cells.get(name)), "") for part in (_FIRST, _LAST)]
     names = [" ".join(filter(None, parts)), *(cells.get(name, "") for name in _NAMES)]
-    # Moodle writes "Participant 123", and 123 stands in the names of its files.
+    # Moodle writes "Participant 123" here, and 123 in the names of its files.
     names += [name.rpartition(" ")[2] for name in names if re.fullmatch(r"[^\d]+ \d+", name)]
     yield from dict.fromkeys(filter(None, names))
 
@@ -163,7 +163,7 @@ def _cell(headings: Sequence[str], row: Sequence[str], names: Sequence[str]) -> 
 
 
 def _moment(written: str, zone: tzinfo | None) -> datetime | None:
-    """Return an aware time in UTC, or None for a text that is none."""
+    """Return an aware time in UTC, or None if the text is not a time."""
     moment = None
     for form in (None, *_WRITTEN):
         try:
@@ -181,7 +181,7 @@ def _moment(written: str, zone: tzinfo | None) -> datetime | None:
 
 def _of_canvas(path: Path, text: str) -> Iterator[Told]:
     """Yield the time of each submission in the JSON of Canvas' API."""
-    wrong = f"{path} is no JSON of Canvas' submissions: save what the API gives, a list of objects with submitted_at."
+    wrong = f"{path} is not the JSON of Canvas' submissions: save the API's list of objects with submitted_at."
     try:
         listed = json.loads(text)
     except (ValueError, RecursionError):
@@ -195,7 +195,7 @@ def _of_canvas(path: Path, text: str) -> Iterator[Told]:
         moment = _moment(str(written), UTC)
         if moment is None:
             raise UserError(f"{path}: {printable(str(written))} is not a time. {wrong}")
-        yield Told(tuple(_who(row)) or ("a submission of nobody",), moment)
+        yield Told(tuple(_who(row)) or ("a submission without a name",), moment)
 
 
 def _who(row: Mapping[str, Any]) -> Iterator[str]:

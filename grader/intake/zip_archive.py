@@ -1,6 +1,7 @@
-"""Read a hostile zip within limits: nothing is unpacked to the disk, and a member's name is text, never a path.
+"""Read an untrusted zip within limits. Nothing is unpacked to the disk, and names of members are never used as paths.
 
-`zipfile` reads the directory of the zip. The content is read here: by the directory alone, one member at a time.
+`zipfile` reads only the directory of the zip. This module reads the content, one member at a time, and trusts only the
+directory for its place and size.
 """
 
 import io
@@ -17,22 +18,23 @@ from typing import IO
 from grader.intake.archive import REMEDY, Rejected, plain_name
 from harness.submission.limits import MIB, TARBALL_BYTES
 
-# The directory of 2,100 submissions has 0.6 MB. Python needs ten times the memory for it.
+# The directory of 2,100 submissions has 0.6 MB. Python needs ten times as much memory for it.
 _DIRECTORY_BYTES = 4 * MIB
 _MEMBERS = 10_000
-# A student's own zip holds a tarball or a few. Each reading of one inflates the whole zip once more.
+# A student's own zip contains few tarballs. The limit matters, because reading each one inflates the whole zip again.
 _FEW_DIRECTORY_BYTES = MIB // 8
 _FEW_MEMBERS = 50
-# Logs shrink to a tenth. Deflate can make a thousand bytes of one.
+# Logs shrink to a tenth, but a zip bomb expands one byte to a thousand.
 _RATIO = 100
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a zip. A name that ends with / is a folder's.
+    """A member of a zip. If the name ends with /, it is a folder.
 
-    date: in UTC, if the zip was packed in the time zone of this machine; None if it is none. problem: why it cannot be
-    read. open: returns its content, of at most `TARBALL_BYTES`, or raises `Rejected`.
+    date: in UTC, assuming that the zip was packed in the time zone of this machine; None if invalid.
+    problem: why the member cannot be read, or None.
+    open: returns the content, of at most `TARBALL_BYTES`, or raises `Rejected`.
     """
 
     name: str
@@ -42,16 +44,17 @@ class Member:
 
 
 def read_zip(open_archive: Callable[[], IO[bytes]], *, few: bool) -> list[Member]:
-    """Return the members of a zip, in its order. Two may have the same name.
+    """Return the members of a zip, in its order. Names may occur twice.
 
-    few: it is one student's, and may hold few. Raises `Rejected` if there are too many, or if it is no whole zip.
+    few: the zip is from one student and may have only a few members. Raises `Rejected` if there are too many, or if the
+    zip is damaged.
     """
     size, most = (_FEW_DIRECTORY_BYTES, _FEW_MEMBERS) if few else (_DIRECTORY_BYTES, _MEMBERS)
     try:
         with open_archive() as file, zipfile.ZipFile(_Sized(file, size)) as archive:
             infos = archive.infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error, OverflowError):
-        raise Rejected("damaged archive", f"The zip is damaged, or of an unknown kind: {REMEDY}.") from None
+        raise Rejected("damaged archive", f"The zip is damaged, or has an unknown format: {REMEDY}.") from None
     if len(infos) > most:
         raise Rejected("too many files", f"The zip has more than {most} members: {REMEDY}.")
     return [
@@ -61,7 +64,7 @@ def read_zip(open_archive: Callable[[], IO[bytes]], *, few: bool) -> list[Member
 
 
 class _Sized:
-    """A file for `zipfile`, which reads the directory of a zip at once, whatever size the zip gives for it."""
+    """A file with a limit for each read, because `zipfile` reads the whole directory at once, however large it is."""
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
         self._file = file
@@ -76,7 +79,7 @@ class _Sized:
 
 
 def _name(info: zipfile.ZipInfo) -> str:
-    """Return a member's name. Some programs write UTF-8 without saying so; `zipfile` takes that for code page 437."""
+    """Return a member's name. Some programs write UTF-8 without the flag, which `zipfile` reads as code page 437."""
     if info.flag_bits & 0x800:
         return info.filename
     try:
@@ -86,22 +89,22 @@ def _name(info: zipfile.ZipInfo) -> str:
 
 
 def _problem(name: str, info: zipfile.ZipInfo) -> Rejected | None:
-    """Return why a member is not read, or None."""
+    """Return why a member must not be read, or None."""
     try:
         for part in name.rstrip("/").split("/"):
             plain_name(part)
     except Rejected as refusal:
         return refusal
     if info.flag_bits & 0x1:
-        return Rejected("encrypted", f"This member of a zip is encrypted: {REMEDY}.")
+        return Rejected("encrypted", f"This file in the zip is encrypted: {REMEDY}.")
     if stat.S_ISLNK(info.external_attr >> 16):
-        return Rejected("link", f"This member of a zip is a link: {REMEDY}.")
+        return Rejected("link", f"This file in the zip is a link: {REMEDY}.")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        return Rejected("unknown member", f"This member of a zip is packed in an unusual way: {REMEDY}.")
+        return Rejected("unknown member", f"This file in the zip is compressed in an unusual way: {REMEDY}.")
     if info.file_size > TARBALL_BYTES or info.compress_size > TARBALL_BYTES:
         return Rejected("archive too large", f"The archive is larger than {TARBALL_BYTES // MIB} MiB: {REMEDY}.")
     if info.file_size > max(MIB, info.compress_size * _RATIO):
-        return Rejected("unpacks too large", f"This member of a zip unpacks to {_RATIO} times its size: {REMEDY}.")
+        return Rejected("unpacks too large", f"This file in the zip unpacks to {_RATIO} times its size: {REMEDY}.")
     return None
 
 
@@ -113,14 +116,14 @@ def _date(info: zipfile.ZipInfo) -> datetime | None:
 
 
 def _open(open_archive: Callable[[], IO[bytes]], info: zipfile.ZipInfo) -> IO[bytes]:
-    """Return the content of a member without a problem, read by what the zip's directory says of it."""
+    """Return the content of a member without a problem. Trust only the zip's directory for its place and size."""
     damaged = Rejected("damaged archive", f"The zip is damaged: {REMEDY}, again.")
-    if info.header_offset < 0:  # the zip gives a wrong place for its directory
+    if info.header_offset < 0:  # the zip gives a wrong position of its directory
         raise damaged
     try:
         with open_archive() as file:
             file.seek(info.header_offset)
-            header = file.read(30)  # its last four bytes are the lengths of the name and of what follows it
+            header = file.read(30)  # its last four bytes are the lengths of the name and of the extra field
             if len(header) != 30 or not header.startswith(b"PK\x03\x04"):
                 raise damaged
             file.seek(sum(struct.unpack("<HH", header[26:30])), io.SEEK_CUR)

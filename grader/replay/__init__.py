@@ -1,1 +1,1 @@
-"""Run an experiment again in the sandbox, and remember the result."""
+"""Run experiments again in the sandbox, and cache the results."""

@@ -1,7 +1,7 @@
-"""Make replays on the workers of a Dask cluster: JSON bytes go there, and JSON bytes come back.
+"""Make replays on the workers of a Dask cluster. Requests and results are sent as JSON bytes.
 
-Dask gives replays to free workers, and those of a dead worker to others. Every worker must have our code, our
-versions, our platform class and a sandbox that works: one that does not ends the command, which names it.
+Dask gives replays to free workers, and repeats those of a dead worker on others. Every worker must have our code, our
+versions, our platform class and a working sandbox. If a worker does not, the command stops and names it.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ from harness.recipes.suite import install_command
 from harness.run.settings import RunSettings
 
 CONNECT_SECONDS = 10
-# How long to wait if there is no worker. A nanny restarts one within seconds.
+# How long to wait if there is no worker. Dask's nanny restarts a worker within seconds.
 WORKER_WAIT_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
-_AGAIN = "and give the same command again. Finished replays are kept."
-_LOADED = code_hash()  # of the modules that this process runs; the files may change later
+_AGAIN = "and run the same command again. Finished replays are kept."
+_LOADED = code_hash()  # the hash of the modules in this process; the files may change later
 
 
 # --- On a worker ---
@@ -47,32 +47,32 @@ _LOADED = code_hash()  # of the modules that this process runs; the files may ch
 
 @cache
 def description() -> Mapping[str, str]:
-    """Return what must be equal on the worker and the grader's machine."""
+    """Return the properties that must be equal on a worker and on the grader's machine."""
     return {
         "code": _LOADED,
-        # Another minor version words its errors differently.
+        # Another minor version of Python has other error messages.
         "Python": platform.python_version().rpartition(".")[0],
         "torch": version("torch").partition("+")[0],
         "NumPy": version("numpy"),
-        # Machines that are not portable agree only with machines of their own kind.
+        # Machines with non-portable numerics agree only with machines of the same kind.
         "platform": f"{platform.machine()}, portable" if examine_machine()["portable"] else machine_state(),
     }
 
 
 def _unfit_reason(wanted: Mapping[str, str]) -> str:
-    """Return why this worker cannot make replays for a grader with this description, or ""."""
+    """Return why this worker cannot make replays for a grader with the description `wanted`, or ""."""
     ours = description()
     differing = [f"{name} {ours[name]}, here {wanted.get(name)}" for name in ours if wanted.get(name) != ours[name]]
     if wanted.get("code") != ours["code"] or code_hash() != _LOADED:
-        return "it has another version of trainwreck: install the commit that is here, and restart the worker"
+        return "it has another version of trainwreck: install the same commit as here, and restart the worker"
     if differing:
-        return f"it differs ({', '.join(differing)}): install the same versions, or leave out machines of another kind"
+        return f"it differs ({', '.join(differing)}): install the same versions, or remove machines of another kind"
     return sandbox_problem() or ""
 
 
 @cache
 def _replayer() -> Replayer:
-    """Return the replayer of this worker process; its sandbox ends with the process."""
+    """Return the replayer of this worker process. Its sandbox lasts until the process ends."""
     from distributed import get_worker
 
     sandbox = _open_sandboxes.enter_context(open_sandbox("warm", get_worker().state.nthreads))
@@ -83,9 +83,9 @@ _open_sandboxes = ExitStack()  # never closed: the sandbox lasts as long as this
 
 
 def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
-    """Make one replay; the files of a data set come along unless the harness brings it.
+    """Make one replay on a worker. Return the JSON of the replay, or of the reason why this worker cannot make it.
 
-    Returns the JSON of the replay, or of the reason why this worker cannot make it.
+    subset, heldout: the files of a data set, unless the harness contains it.
     """
     from distributed import get_worker
 
@@ -114,9 +114,10 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
 
 @contextmanager
 def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) -> Iterator[Callable[[], Executor]]:
-    """Yield a function that starts an executor on the cluster of the scheduler tcp://host:8786; `say` reports a wait.
+    """Connect to the scheduler at tcp://host:8786, and yield a function that starts an executor on its cluster.
 
-    Dask's own configuration decides about TLS. Raises `UserError` if Dask is not installed or no scheduler answers.
+    say: prints a message while the executor waits for a worker. Dask's own configuration controls TLS. Raises
+    `UserError` if Dask is not installed or no scheduler answers.
     """
     if find_spec("distributed") is None:
         raise UserError(f"--cluster needs Dask distributed, which is not installed: {install_command('cluster')}")
@@ -127,11 +128,11 @@ def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) ->
         comm = await connect(address, timeout=CONNECT_SECONDS, **security.get_connection_args("client"))
         await comm.close()
 
-    # We report a lost connection ourselves.
+    # Silence Dask, because we report a lost connection ourselves.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     security = Security()
     try:
-        # If only one side speaks TLS, a client would wait for minutes.
+        # Check first, because a client would wait for minutes if only one side uses TLS.
         asyncio.run(asyncio.wait_for(check_address(), CONNECT_SECONDS))
         client = Client(address, timeout=CONNECT_SECONDS, security=security)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
@@ -158,12 +159,12 @@ class _Cluster:
 
     @property
     def most(self) -> int:
-        """How many replays to submit at a time: two for each thread of the workers."""
-        # A worker that comes later is counted by the next call.
+        """The number of replays to submit at a time: two for each thread of the workers."""
+        # Ask each time, because workers may join later.
         return 2 * sum(worker["nthreads"] for worker in self._client.scheduler_info()["workers"].values()) or 2
 
     def submit(self, request: Request) -> None:
-        """Send a replay to the cluster. Raises `UserError` if the cluster is gone."""
+        """Send a replay to the cluster. Raises `UserError` if the cluster has disappeared."""
         self._wait_for_a_worker()
         try:
             self._sent[self._send(request)] = request
@@ -171,7 +172,7 @@ class _Cluster:
             self._unsent.append((request, Replay(status="XX", message=str(error))))
 
     def wait_for_one(self) -> Made:
-        """Wait until a replay is finished. Raises `UserError` if the cluster is gone or has an unfit worker."""
+        """Wait for a finished replay, and return it. Raises `UserError` if the cluster or a worker cannot be used."""
         from distributed import wait
 
         if self._unsent:
@@ -183,7 +184,7 @@ class _Cluster:
         return self._sent.pop(done[0]), self._receive(done[0])
 
     def close(self) -> None:
-        """Take back what is not finished."""
+        """Cancel the unfinished replays."""
         if self._client.status == "running":
             self._client.cancel(list(self._sent))
 
@@ -194,32 +195,32 @@ class _Cluster:
                 raise UserError(f"The connection to the scheduler was lost: check that it runs, {_AGAIN}")
             if not deadline:
                 deadline = time.monotonic() + WORKER_WAIT_SECONDS
-                self._say(f"Waiting for a worker, {WORKER_WAIT_SECONDS:.0f} s at most.")
+                self._say(f"Waiting for a worker, at most {WORKER_WAIT_SECONDS:.0f} s.")
             elif time.monotonic() > deadline:
                 raise UserError(f"The cluster has no worker: start some, {_AGAIN}")
             time.sleep(_LOOK_SECONDS)
 
     def _send(self, request: Request) -> Any:
-        """Start a replay; Dask brings the files of a data set to every worker.
+        """Start a replay on the cluster, and return its future. Dask sends the files of a data set to every worker.
 
         Raises `UserError` if the data set is not on this machine.
         """
         dataset = request.settings.dataset
         if dataset not in EMBEDDED and dataset not in self._files:
-            # A list: Dask sends the items of a list.
+            # Dask sends the items of a list separately.
             files = list(self._data.files(dataset))
             self._files[dataset] = self._client.scatter(files, hash=False, broadcast=True)
         fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(request)}
         case = request.recipe
         job = fields | {
             "recipe": request.recipe.id, "settings": asdict(request.settings), "wanted": description(),
-            # A worker knows no course.
+            # A worker does not have the course file, so send it the case.
             "case": case.table.model_dump() if isinstance(case, Case) and case.course else None,
         }  # fmt: skip
         return self._client.submit(replay, json.dumps(job).encode(), *self._files.get(dataset, ()), pure=False)
 
     def _receive(self, future: Any) -> Replay:
-        """Return the replay that a worker made. Raises `UserError` if it could not make any."""
+        """Return the replay that a worker made. Raises `UserError` if the worker cannot make replays."""
         from distributed import KilledWorker
 
         try:

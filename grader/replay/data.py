@@ -1,4 +1,4 @@
-"""The data that replays read: the subset that runs train on, and the held-out examples that no student has."""
+"""Read the data for replays: the subset that runs train on, and the held-out examples that no student has."""
 
 import io
 import sys
@@ -15,14 +15,14 @@ from harness.data.loading import load_dataset, read_downloaded, subset_file
 from harness.errors import UserError
 
 HELDOUT_FOLDER = Path(__file__).with_name("heldout")
-_HELDOUT_IMAGES = 500  # as many as in a validation split
+_HELDOUT_IMAGES = 500  # the size of a validation split
 
 
 class DataFiles(NamedTuple):
     """Two .npz files of a data set: the subset that runs train on, and held-out `inputs` and `labels`.
 
-    Both are as in `harness.data.datasets.Split`. The harness brings the subset of embedded data itself, so it is empty
-    here.
+    Both have the form of `harness.data.datasets.Split`. For embedded data, the subset is empty here, because the
+    harness contains it.
     """
 
     subset: bytes
@@ -30,7 +30,7 @@ class DataFiles(NamedTuple):
 
 
 def read_files(name: str, cache: Path) -> DataFiles:
-    """Return the files of a data set; `cache` is the folder of MNIST and CIFAR-10.
+    """Return the two files of a data set. `cache` is the folder of MNIST and CIFAR-10.
 
     Their held-out images are a class-balanced part of the test set that shares no image with a student's validation
     split. Raises `UserError` if the data is missing or altered.
@@ -48,7 +48,7 @@ def read_files(name: str, cache: Path) -> DataFiles:
 
 
 class ReplayData:
-    """The files of the data sets, read from `cache` once. Threads may share it."""
+    """The files of the data sets, each read from `cache` only once. Threads may share it."""
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache
@@ -58,7 +58,7 @@ class ReplayData:
     def files(self, name: str) -> DataFiles:
         """Return the files of a data set. Raises `UserError` if it is not on this machine.
 
-        Pages show that message, so it names no folder; standard error shows the reason.
+        Pages show its message, so it names no folder. Standard error shows the reason.
         """
         with self._lock:
             if name not in self._files:
@@ -70,13 +70,13 @@ class ReplayData:
             return self._files[name]
 
     def inputs(self, name: str) -> Mapping[str, bytes]:
-        """Return what a run needs of a data set, by its path below /input. Raises `UserError` as `files` does."""
+        """Return the files of a data set for a run, by path in /input. Raises `UserError` as `files` does."""
         if name in EMBEDDED:
             return {}
         path = subset_file(name, self._cache).relative_to(self._cache)
         return {f"cache/{path.as_posix()}": self.files(name).subset}
 
     def accept(self, name: str, files: DataFiles) -> None:
-        """Use these files of a data set, which another machine sent."""
+        """Store the files of a data set that another machine has sent."""
         with self._lock:
             self._files[name] = files

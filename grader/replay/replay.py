@@ -1,4 +1,4 @@
-"""The record of a replay: what the grader saw when it ran an experiment."""
+"""The record of a replay: the results that the grader got when it ran an experiment."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -9,11 +9,12 @@ from grader.sandbox import RunStatus
 from harness.formats.toml_file import StrictModel
 from harness.run.metrics_log import Record, parse_log
 
+# A number of a log. A non-finite number is written by its name, because strict JSON has no form for it.
 JsonNumber = float | Literal["NaN", "Infinity", "-Infinity"] | None
 
 
 class CheckResult(StrictModel):
-    """What a check found: one of its outcomes and the figures that decided, or why it could not be made."""
+    """The result of a check: one of its outcomes and the values that decided, or why it could not run."""
 
     check: str
     outcome: str = ""
@@ -29,7 +30,7 @@ class SplitFigures(StrictModel):
 
 
 class Evaluation(StrictModel):
-    """The trusted evaluator's figures for replayed weights; `problem` says why there are none."""
+    """The trusted evaluator's metrics for replayed weights; `problem` says why there are none."""
 
     heldout: SplitFigures | None = None
     validation: SplitFigures | None = None
@@ -37,11 +38,13 @@ class Evaluation(StrictModel):
 
 
 class Replay(StrictModel):
-    """One experiment, run or examined by the grader. If `status` is not OK, `message` says why, without any figures.
+    """The result of a run, of checks or of a behaviour. If `status` is not OK, `message` says why.
 
-    A run has a log, a checkpoint and their evaluation; the other kinds have `checks` or `behaviour` alone.
-    `XX` is our fault, the machine's or the settings'; every other status is the experiment's own. `lasting` says of XX
-    that another attempt would end alike. `seconds` is what all its runs used of the time of a submission.
+    A run has a log, a checkpoint and their evaluation. The other kinds have only `checks` or `behaviour`.
+    status: `XX` is our fault, or the machine's, or comes from the settings. Every other status comes from the
+        experiment.
+    lasting: for XX, whether another attempt would fail, too.
+    seconds: the time of all its runs, which counts against the time of a submission.
     """
 
     status: RunStatus
@@ -59,6 +62,3 @@ class Replay(StrictModel):
     def records(self) -> Sequence[Record]:
         """Return the records of the log. They are shared: do not change them."""
         return parse_log(self.log, "the replayed metrics.log")
-
-
-# A number of a log; a non-finite one by its name, as strict JSON needs it.

@@ -1,4 +1,4 @@
-"""Make one replay: run an experiment in a sandbox, then judge its weights in another one without student code."""
+"""Make one replay: run an experiment in a sandbox, then evaluate its weights in another, without student code."""
 
 import errno
 import json
@@ -43,16 +43,16 @@ Engine = Literal["warm", "fresh"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 HARNESS_BROKE = "the harness broke while it ran this experiment"
-# A disk that is full or read-only fails every replay alike.
+# With a full or read-only disk every replay fails, so these errors stop the command.
 _NO_DISK = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EROFS])
-_NOT_RUN = "it was not run: under these settings the other runs leave too little time for it"
+_NOT_RUN = "it was not run, because under these settings the other runs leave too little time for it"
 _TIME_UP = "the run and the evaluation of its weights used up their time"
-# The files that a finished run leaves.
+# The files that a finished run writes.
 _RESULTS = ("metrics.log", "checkpoint.pt")
 
 
 class Replayer:
-    """Makes replays in a sandbox. `data` is the folder of MNIST and CIFAR-10, or data that were read already."""
+    """Makes replays in a sandbox. `data` is the folder of MNIST and CIFAR-10, or data in memory."""
 
     def __init__(self, sandbox: Sandbox, data: Path | ReplayData, limits: Limits = RUN_LIMITS) -> None:
         self._sandbox = sandbox
@@ -61,16 +61,16 @@ class Replayer:
         self._stop = StopSignal()
 
     def stop(self) -> None:
-        """End the replays that any thread is making, with `SandboxStopped`. No more can be made afterwards."""
+        """Stop all running replays of all threads with `SandboxStopped`. Afterwards this replayer cannot be used."""
         self._stop.set()
 
     def replay(self, request: Request) -> Replay:
-        """Make a replay; a failure that is not the experiment's own becomes the status XX.
+        """Make a replay. A failure that is not the experiment's fault gets the status XX.
 
-        Raises `SandboxStopped`, and `OSError` for a disk that is full or read-only.
+        Raises `SandboxStopped`, and `OSError` for a full or read-only disk.
         """
         replay = self._replay(request)
-        if (message := without_folders(replay.message)) != replay.message:  # students' pages show it
+        if (message := without_folders(replay.message)) != replay.message:  # students' pages show the message
             print(f"{request.recipe.id}: {replay.message}", file=sys.stderr)
         return replay.model_copy(update={"message": message})
 
@@ -83,17 +83,17 @@ class Replayer:
             return Replay(status="XX", message=str(error))
         except Exception as error:
             if isinstance(error, OSError) and error.errno in _NO_DISK:
-                with name_place(Path(tempfile.gettempdir())):  # where a run without a sandbox writes
+                with name_place(Path(tempfile.gettempdir())):  # a run without a sandbox writes there
                     raise
             traceback.print_exc()
             return Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
         if replay.status == "SG" and not plain_edit(request.recipe.broken_source(), request.source):
-            # A plain edit raises no signals; a machine that is short of memory kills processes.
-            return Replay(status="XX", message=f"something outside ended it, twice ({replay.message})")
+            # A plain edit cannot raise signals, but a machine that runs out of memory kills processes.
+            return Replay(status="XX", message=f"something outside the experiment ended it twice ({replay.message})")
         return replay
 
     def make(self, request: Request) -> Replay:
-        """Run the experiment and evaluate its weights; repeat once what may be the machine's fault.
+        """Run the experiment and evaluate its weights. Repeat once after a failure that may be the machine's fault.
 
         Raises `UserError` if the data set is not on this machine.
         """
@@ -109,11 +109,11 @@ class Replayer:
 
 
 class _TimeUp(Exception):
-    """The runs of a request used up its time."""
+    """Raised if the runs of a request have used up its time."""
 
 
 class _RequestRuns:
-    """All runs that one request needs; they share its time, of which `left` seconds are left."""
+    """All runs of one request. They share its time; `left` is the number of remaining seconds."""
 
     def __init__(self, request: Request, replayer: Replayer) -> None:
         self._request = request
@@ -143,7 +143,7 @@ class _RequestRuns:
         if result.status != "OK":
             ours = request.trusted or request.source == request.recipe.healthy_source()
             replay = _failed_replay(result, ours=ours)
-            # Under these settings our own code needs more than there is.
+            # With these settings our own code exceeds a limit, so another attempt would fail, too.
             lasting = replay.status == "XX" and result.status in ("TO", "ML", "OL") and not request.is_ours
             return replay.model_copy(update={"lasting": lasting})
         if request.kind == "checks":
@@ -155,11 +155,11 @@ class _RequestRuns:
             return replay
         evaluation = self._evaluate(result.files["checkpoint.pt"])
         if evaluation is None:
-            return Replay(status="XX", message="the evaluation of the weights did not come to an end")
+            return Replay(status="XX", message="the evaluation of the weights did not finish")
         return replay.model_copy(update={"evaluation": evaluation})
 
     def _evaluate(self, weights: bytes) -> Evaluation | None:
-        """Judge weights with the recipe's own model on held-out data; return None if we failed."""
+        """Evaluate weights with the recipe's own model on held-out data. Return None for a failure of ours."""
         inputs = {
             "job.json": json.dumps({"dataset": self._dataset}).encode(),
             "experiment.py": self._request.recipe.healthy_source().encode(),
@@ -170,8 +170,8 @@ class _RequestRuns:
         if result.status == "TO":
             raise _TimeUp
         if result.status != "OK":
-            # A checkpoint that crashes its reader, or needs too much memory, cannot be read. SIGKILL is the
-            # machine's: it is short of memory.
+            # A checkpoint that crashes the reader, or exceeds its memory, counts as unreadable. SIGKILL comes from a
+            # machine that runs out of memory.
             ours = result.status in ("XX", "RE") or result.signal == signal.SIGKILL
             return None if ours else Evaluation(problem="it cannot be read")
         return Evaluation.model_validate_json(result.files["evaluation.json"])
@@ -181,7 +181,7 @@ class _RequestRuns:
         return self._request.settings.dataset
 
     def _run(self, script: str, inputs: Mapping[str, bytes]) -> SandboxResult:
-        """Run one of our scripts. Raises `_TimeUp` if the runs before it left no time."""
+        """Run one of our scripts in the sandbox. Raises `_TimeUp` if no time is left."""
         if self.left <= 0:
             raise _TimeUp
         inputs = {**inputs, **self._replayer.data.inputs(self._dataset)}
@@ -193,27 +193,27 @@ class _RequestRuns:
 
 @cache
 def replay_environment() -> Mapping[str, str]:
-    """Return the environment of every process in the sandbox."""
+    """Return the environment variables of every process in the sandbox."""
     return run_environment("portable", base={"PATH": "/usr/bin:/bin"})
 
 
 @cache
 def visible_folders() -> Sequence[Path]:
-    """Return the folders that a process in the sandbox may read: Python, its packages, the harness, our scripts."""
+    """Return the folders that are visible in the sandbox: Python, its packages, the harness, our scripts."""
     return [Path(sys.base_prefix), Path(sys.prefix), PACKAGES / "harness", INSIDE]
 
 
 @cache
 def replay_interpreter() -> Interpreter:
-    """Return the interpreter of our scripts, which has imported torch."""
+    """Return the interpreter for our scripts, which has already imported torch."""
     words = (str(running_python()), "-P")
     return Interpreter(words, replay_environment(), visible_folders(), INSIDE / "preload.py")
 
 
 def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     if missing := [name for name in _RESULTS if name not in result.files]:
-        problem = f"it ended without an error and without {missing[0]}; does the experiment end the process?"
-        return Replay(status="RE", message=f"the run left no whole result: {problem}")
+        problem = f"it ended without an error but without {missing[0]}; does the experiment exit the process?"
+        return Replay(status="RE", message=f"the run left no complete result: {problem}")
     if len(result.files["metrics.log"]) > LOG_BYTES:
         return Replay(status="OL", message=f"it wrote a log of more than {LOG_BYTES // MIB} MiB")
     try:
@@ -229,8 +229,8 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
         if fault := shape_fault("metrics.log", replay.records()):
             raise ValueError(fault)
     except Exception as error:
-        # The process claimed success and left something else: only the experiment's own code does that.
-        return Replay(status="RE", message=f"the run left no whole result ({type(error).__name__})")
+        # The process reported success but wrote no valid files: only the experiment's own code can cause that.
+        return Replay(status="RE", message=f"the run left no complete result ({type(error).__name__})")
     return replay
 
 
@@ -238,8 +238,8 @@ def _read_checks(result: SandboxResult) -> Replay:
     try:
         found = json.loads(result.stdout)
         checks = tuple(CheckResult(check=name, **found[name]) for name in mechanism_checks())
-    except Exception as error:  # only the experiment's own code leaves something else
-        return Replay(status="RE", message=f"the checks left no whole result ({type(error).__name__})")
+    except Exception as error:  # only the experiment's own code can cause that
+        return Replay(status="RE", message=f"the checks left no complete result ({type(error).__name__})")
     return Replay(status="OK", checks=checks)
 
 
@@ -249,13 +249,13 @@ def _read_behaviour(result: SandboxResult) -> Replay:
         if problem := found.get("problem"):
             return Replay(status="RE", message=problem)
         return Replay(status="OK", behaviour=found["figures"])
-    except Exception as error:  # only the experiment's own code leaves something else
-        return Replay(status="RE", message=f"the probes left no whole result ({type(error).__name__})")
+    except Exception as error:  # only the experiment's own code can cause that
+        return Replay(status="RE", message=f"the probes left no complete result ({type(error).__name__})")
 
 
 def _failed_replay(result: SandboxResult, *, ours: bool) -> Replay:
     message = result.files.get("error.txt", b"").decode("utf-8", "replace") or result.message
-    if ours:  # the suite's own code never fails by itself
+    if ours:  # our own code does not fail by itself
         last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         return Replay(status="XX", message=f"{result.status}: {message} {' '.join(last)}".strip())
     if result.status == "RE" and result.exit_code == 3:
@@ -265,9 +265,9 @@ def _failed_replay(result: SandboxResult, *, ours: bool) -> Replay:
 
 @contextmanager
 def open_sandbox(engine: Engine, jobs: int) -> Iterator[Sandbox]:
-    """Give a sandbox for `jobs` threads, whose workers fork for each run ("warm") or serve one run ("fresh").
+    """Yield a sandbox for `jobs` threads. Its workers fork for each run ("warm") or serve only one run ("fresh").
 
-    Where a worker cannot fork, because one namespace cannot be created inside another, "warm" does what "fresh" does.
+    If this machine does not allow a namespace inside another one, a worker cannot fork, and "warm" works like "fresh".
     """
     if engine == "fresh":
         yield run_in_sandbox

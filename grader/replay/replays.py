@@ -1,6 +1,6 @@
-"""The replays of a class: read from the cache, or made side by side, each distinct program once.
+"""Get the replays of a class: from the cache, or made in parallel, each distinct program only once.
 
-They stay in the cache: a class of 2,100 submissions with personal seeds has 0.5 GB of them.
+They stay in the cache. The replays of 2,100 submissions with personal seeds take 0.5 GB.
 """
 
 import errno
@@ -31,27 +31,27 @@ from harness.files import cache_folder, write_whole
 from harness.formats.toml_file import StrictModel
 
 Made = tuple[Request, Replay]
-# Replays without a sandbox lie here, apart from the others.
+# The folder of replays without a sandbox, which must not be mixed with the others.
 NO_SANDBOX = "no-sandbox"
-# Entries, and what killed graders left half-written.
+# Entries of the cache, and half-written files of killed graders.
 _ENTRY = re.compile(r"\.?[0-9a-f]{64}\.json(\.[0-9a-f]{8})?")
 _A_DAY = 86_400.0  # seconds
-# A replay takes 75 kB, and a whole self-check some 0.5 GB.
+# A replay takes 75 kB, and the replays of a self-check about 0.5 GB.
 KEPT_DAYS = 60.0
-_QUEUED = 4  # replays for each local worker: it finds the next one while the grader reads and scores
-_WAITING = 2  # items for each queued replay; a submission takes 0.4 MB
-_IN_MEMORY = 64  # replays that were used last: 5 MB
+_QUEUED = 4  # queued replays for each local worker, so that it need not wait while the grader reads and scores
+_WAITING = 2  # waiting items for each queued replay; a submission takes 0.4 MB
+_IN_MEMORY = 64  # keep the last used replays in memory, which takes 5 MB
 CacheRecord = TypeVar("CacheRecord", bound=StrictModel)
 Queued = TypeVar("Queued")
 Result = TypeVar("Result")
 
 
 class Executor(Protocol):
-    """Makes replays side by side."""
+    """Makes replays in parallel."""
 
     @property
     def most(self) -> int:
-        """How many replays to submit at a time, so that no worker waits for the next one."""
+        """The number of replays to submit at a time, so that no worker has to wait."""
         ...
 
     def submit(self, request: Request) -> None:
@@ -62,28 +62,28 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop what is not finished."""
+        """Stop the unfinished replays."""
 
 
 @dataclass(frozen=True)
 class Waiting(Generic[Queued]):
-    """An item that cannot go on before these replays are made. There is at least one."""
+    """An item that needs these replays first. There is at least one."""
 
     item: Queued
     requests: Sequence[Request]
 
 
 class Replays:
-    """Every replay that a class needs, kept in the folder `cache`."""
+    """All replays for a class, stored in the folder `cache`."""
 
     def __init__(self, executor: Callable[[], Executor], cache: Path) -> None:
         self._executor = executor
         self._cache = Cache(cache, Replay)
-        self._passing: dict[str, Replay] = {}  # faults of the machine, which may pass, are no part of the cache
+        self._passing: dict[str, Replay] = {}  # temporary failures of the machine, which must not be cached
         self._read = lru_cache(_IN_MEMORY)(self._read_once)
 
     def of(self, request: Request) -> Replay:
-        """Return a replay that is known. Raises `LookupError` for any other."""
+        """Return a known replay. Raises `LookupError` if it is unknown."""
         replay = self._find(request)
         if replay is None:
             raise LookupError(f"{request.key} was not replayed")
@@ -94,9 +94,9 @@ class Replays:
         return self._find(request) is not None
 
     def make(self, stage: str, wanted: Iterable[Request], progress: ProgressBar) -> None:
-        """Make the replays that are missing, as a stage of the progress.
+        """Make the missing replays, as a stage of the progress bar.
 
-        Raises what stopped it (Ctrl-C, a full disk); finished replays are kept.
+        Ctrl-C and errors such as a full disk stop it. Finished replays are kept.
         """
         missing = {request.text_key: request for request in wanted if not self.has(request)}
 
@@ -110,10 +110,10 @@ class Replays:
     def as_ready(
         self, items: Iterable[Queued], attempt: Callable[[Queued], Result | Waiting[Queued]]
     ) -> Generator[Result, None, None]:
-        """Yield what `attempt` returns for each item; if it returns `Waiting`, make the replays and attempt it again.
+        """Yield the result of `attempt` for each item. If it is `Waiting`, make its replays and try the item again.
 
-        Equal programs share a replay, unless it fails. Few items wait at a time. Raises what stopped it (Ctrl-C, a full
-        disk); finished replays are kept.
+        Equal programs share a replay, unless it fails. Only a few items wait at a time. Ctrl-C and errors such as a
+        full disk stop it. Finished replays are kept.
         """
         to_do = deque(items)
         waiting: list[Waiting[Queued]] = []
@@ -125,7 +125,7 @@ class Replays:
         with closing(self._executor()) as executor:
             while to_do or waiting:
                 most = executor.most
-                # Many items may wait for the same replay, which keeps one worker busy.
+                # Limit the waiting items, too: many may wait for one replay, which keeps only one worker busy.
                 while to_do and len(asked) < most and len(waiting) < _WAITING * most:
                     found = attempt(to_do.popleft())
                     if not isinstance(found, Waiting):
@@ -152,21 +152,21 @@ class Replays:
     def _read_once(self, key: str) -> Replay:
         kept = self._passing.get(key) or self._cache.get(key)
         if kept is None:
-            raise LookupError(key)  # an error is not remembered: it may be made later
+            raise LookupError(key)  # `lru_cache` does not cache errors, and the replay may be made later
         return kept
 
     def _keep(self, request: Request, replay: Replay) -> None:
-        # A message about a failed run quotes line numbers, which hold for its own text alone.
+        # The message of a failed run quotes line numbers, which are valid only for the same text.
         key = request.key if replay.status in ("OK", "XX") else request.text_key
         self._passing[key] = replay
         if replay.status != "XX" or replay.lasting:
             self._cache.put(key, replay)
-            self._read(key)  # keeps it in memory: else it would be read from the folder again at once
+            self._read(key)  # keep it in memory, because it is needed at once
             del self._passing[key]
 
 
 class LocalExecutor:
-    """Makes replays in `jobs` threads of this process. After an interruption it makes no more."""
+    """Makes replays in `jobs` threads of this process. It cannot be used after an interruption."""
 
     def __init__(self, replayer: Replayer, jobs: int) -> None:
         self._replayer = replayer
@@ -201,9 +201,9 @@ def default_folder() -> Path:
 
 
 class Cache(Generic[CacheRecord]):
-    """Records of one kind in a folder, each under the SHA-256 of everything that determines it.
+    """Records of one kind in a folder. The key of a record is the SHA-256 of everything that determines it.
 
-    A damaged entry counts as missing. Any number of processes may share the folder.
+    A damaged entry counts as missing. Several processes may share the folder.
     """
 
     def __init__(self, folder: Path, kind: type[CacheRecord]) -> None:
@@ -222,14 +222,14 @@ class Cache(Generic[CacheRecord]):
             return None
         with suppress(OSError):
             if abs(time.time() - path.stat().st_mtime) > _A_DAY:
-                os.utime(path)  # the time of the last use decides when it is deleted
+                os.utime(path)  # `trim` deletes entries by the time of their last use
         return record
 
     def put(self, key: str, record: CacheRecord) -> None:
-        """Keep a record. Raises `OSError`, which names the place, if the folder cannot be written to."""
+        """Store a record. Raises `OSError` with the name of the folder if it cannot be written."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():  # replacing it would raise an error that names another file
+        if path.is_dir():  # otherwise the error would name another file
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         body = record.model_dump_json().encode()
         with name_place(self._folder):
@@ -240,18 +240,18 @@ class Cache(Generic[CacheRecord]):
 
 
 def trim(folder: Path, days: float = KEPT_DAYS) -> tuple[int, int]:
-    """Delete the entries of every kind that were not used for so many days; return how many, and their bytes.
+    """Delete the entries that were not used for `days` days. Return their number and their size in bytes.
 
-    Other files and links stay. Nothing happens to a folder that cannot be changed.
+    Other files and links stay. If the folder cannot be changed, nothing happens.
     """
     count = size = 0
-    # <kind>/<first two digits>/<key>.json; a kind may lie below `no-sandbox`.
+    # <kind>/<first two digits>/<key>.json; a kind may be in the folder `no-sandbox`.
     for depth in ("", "*/", "*/*/"):
         for path in folder.glob(f"{depth}[0-9a-f][0-9a-f]/*.json*"):
             ours = _ENTRY.fullmatch(path.name) and path.name.lstrip(".")[:2] == path.parent.name
             with suppress(OSError):  # another grader may have deleted it
                 status = path.lstat()
-                # Somebody may write a hidden one right now.
+                # Another process may be writing a hidden file now.
                 least = max(days, 1.0) if path.name.startswith(".") else days
                 unused = time.time() - status.st_mtime > least * _A_DAY
                 if ours and unused and stat.S_ISREG(status.st_mode):
@@ -261,11 +261,11 @@ def trim(folder: Path, days: float = KEPT_DAYS) -> tuple[int, int]:
 
 
 def order_files(files: Iterable[HandedIn]) -> Iterable[HandedIn | Submission]:
-    """Return the files in the order in which they are read: one of each exercise, then the others by exercise.
+    """Return the files in the order to read them: one of each exercise first, then the others by exercise.
 
-    The first ones ask for the suite's own runs of all exercises, for which the others wait. Those of one exercise share
-    logs, which are read once. The last word of a file's name stands for the exercise here, because make submit ends
-    names with it. A wrong guess costs time and nothing else.
+    The first files start our own runs of each exercise, for which all others wait. Files of one exercise are read
+    together, because they share logs in memory. The exercise is guessed from the last word of the file name, as make
+    submit writes it. A wrong guess only costs time.
     """
 
     def last_word(file: HandedIn) -> str:

@@ -1,6 +1,6 @@
-"""What is replayed, and the key under which a replay is remembered: everything that determines its result.
+"""Requests for replays, and their cache keys.
 
-That is the request, the code of this repository, and the machine.
+A key covers everything that determines the result: the request, the code of this repository, and the machine.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ from harness.recipes.suite import suite_path
 from harness.run.provenance import ABOVE_CHECKS, harness_hash
 from harness.run.settings import RunSettings
 
-# All runs of one submission share these seconds, and each has the other limits. Measured on one 2.5 GHz core: a run of
-# the slowest recipe takes 10 s and 420 MB, its checks and the evaluation of its weights included, and a submission
-# with a seed of its own has three. So a processor may be four times slower. The clock is for a machine that is so busy
-# that a run gets a fifth of a processor.
+# All runs of one submission share `seconds`. The other limits hold for each run. Measured on one 2.5 GHz core: a run of
+# the slowest recipe takes 10 s and 420 MB, including its checks and the evaluation of its weights. A submission with a
+# personal seed has three such runs, so that a processor may be four times slower. `wall_seconds` allows for a busy
+# machine, on which a run gets only a fifth of a processor.
 RUN_LIMITS = Limits(
     seconds=120,
     wall_seconds=600,
@@ -47,12 +47,12 @@ RUN_LIMITS = Limits(
 _FORMAT = 6
 
 Role = str
-"""What a replay is for.
+"""The purpose of a replay.
 
-"broken", "reference" and "fixed" are the three runs. "broken again" and "fixed again" repeat them if the student's
-machine need not agree with ours to the byte. `OWN` are the three at the recipe's own settings, if the student's
-settings tell nothing. "fixed checks" and "reference checks" are checks; `grader.score.behaviour` has the roles of
-behaviours.
+"broken", "reference" and "fixed" are the three runs. "broken again" and "fixed again" repeat two of them if the
+student's machine may give other bytes than ours. `OWN` are the three runs at the recipe's own settings, in case that
+nothing can be decided at the student's settings. "fixed checks" and "reference checks" are checks.
+`grader.score.behaviour` has the roles of behaviours.
 """
 
 OWN: tuple[Role, Role, Role] = ("own broken", "own reference", "own fixed")
@@ -60,18 +60,19 @@ ReplayKind = Literal["run", "checks", "behaviour"]
 
 _loaded = cache(load_recipe)
 _CPUINFO = Path("/proc/cpuinfo")
-# The lines about the first processor that name its model and its instructions; the others hold clocks and counts.
+# The lines that name the model and the instructions of a processor. Other lines contain clock rates and counters.
 _LINES = ("vendor_id", "model name", "flags", "CPU implementer", "CPU part", "Features")
 _SUFFIXES = {".py", ".toml", ".md", ".yaml", ".json"}
 
 
 @dataclass(frozen=True)
 class Request:
-    """One run, the checks or the behaviour of a source under settings. `trusted` says that the source is our own.
+    """A request for one run, for the checks, or for the behaviour of a source under settings.
 
-    Programs with equal syntax trees (`tree`) share one replay, also across the recipes of an experiment. A higher
-    `repetition` asks for another replay of the same source, which shows whether it repeats. `seconds` is the time for
-    all runs of this replay; it follows from everything else here, so that it is no part of the key.
+    tree: the digest of the syntax tree. Programs with equal trees share one replay, even across recipes.
+    trusted: whether the source is our own.
+    repetition: a higher number requests another replay of the same source, to see whether it repeats.
+    seconds: the time for all runs of this replay. It is not in the key, because all other fields determine it.
     """
 
     recipe: Recipe
@@ -85,19 +86,19 @@ class Request:
 
     @property
     def is_ours(self) -> bool:
-        """Whether no student has a part in this run: the source is the suite's own, and so are the settings."""
+        """Whether this run is independent of a student: both the source and the settings are our own."""
         return self.trusted and (
             self.kind != "run" or self.settings == own_settings(self.recipe, self.settings.dataset)
         )
 
     @cached_property
     def key(self) -> str:
-        """The SHA-256 of everything that determines the replay of this program."""
+        """The cache key of this program: the SHA-256 of everything that determines its replay."""
         return self._key(tree=self.tree)
 
     @cached_property
     def text_key(self) -> str:
-        """The SHA-256 of everything that determines the replay of exactly this text, line numbers included."""
+        """The cache key of exactly this text, for results that depend on line numbers."""
         return self._key(text=self.source)
 
     def _key(self, **program: str) -> str:
@@ -117,9 +118,9 @@ class Request:
 
 @cache
 def _environment(kind: ReplayKind) -> str:
-    """Return what all replays on this machine depend on: harness, scripts, held-out data, limits, versions.
+    """Return a text that changes with everything that all replays depend on: harness, scripts, data, limits, machine.
 
-    The sources of the experiment are in the request, a run makes no check, no replay prints one, and none compares.
+    Parts of the harness that this kind of replay does not use are left out. The experiment's source is in the request.
     """
     left_out = {
         "run": ("checks", "behaviour"),
@@ -136,10 +137,9 @@ def _environment(kind: ReplayKind) -> str:
 
 @lru_cache(maxsize=256)
 def trusted_requests(recipe: Recipe, settings: RunSettings | None = None) -> tuple[Request, Request]:
-    """Return the broken run and the reference fix under these settings, or the recipe's own.
+    """Return the requests for the broken run and for the reference fix, by default under the recipe's own settings.
 
-    Under other settings than the recipe's own each may take a third of a submission's time. Raises `UserError` if the
-    recipe cannot be used.
+    Under other settings, each may take a third of a submission's time. Raises `UserError` if the recipe is invalid.
     """
     settings = settings or own_settings(recipe, recipe.dataset)
     broken, reference = (
@@ -158,9 +158,9 @@ def own_settings(recipe: Recipe, dataset: str) -> RunSettings:
 
 
 def check_request(request: Request, kind: ReplayKind = "checks") -> Request:
-    """Return the request for the checks, or for the behaviour, of a source at the recipe's own settings.
+    """Return the request for the checks or the behaviour of a source, under the recipe's own settings.
 
-    So neither depends on a seed, a number of epochs or a batch size that a student chose in place of editing them.
+    The result then does not depend on the seed, epochs or batch size that a student chose on the command line.
     """
     recipe = request.recipe
     settings = replace(examined_settings(recipe, recipe.healthy_source()), dataset=request.settings.dataset)
@@ -168,9 +168,9 @@ def check_request(request: Request, kind: ReplayKind = "checks") -> Request:
 
 
 def requests_of(submission: Submission, recipe: Recipe) -> dict[Role, Request]:
-    """Return the requests for our broken run and reference fix under the student's settings, and the student's fix.
+    """Return the requests for our broken run, our reference fix and the student's fix, under the student's settings.
 
-    If the student's program is one of our two, ours is run in its place: most right fixes are the reference fix.
+    If the student's program equals one of ours, ours is run in its place. Most correct fixes equal the reference fix.
     """
     broken, reference = trusted_requests(recipe, submission.settings)
     own = Request(broken.recipe, submission.settings, submission.source, submission.tree, trusted=False)
@@ -185,10 +185,10 @@ def requests_of(submission: Submission, recipe: Recipe) -> dict[Role, Request]:
 
 
 def in_time(request: Request, earlier: Mapping[Request, Replay]) -> Request:
-    """Return a request of a submission with the time that earlier replays of this submission left.
+    """Return a request of a submission, limited to the time that earlier replays of this submission have left.
 
-    Runs of the suite's own code under the recipe's own settings cost a submission nothing. There has to be twice the
-    time of each earlier run: else the settings take too long, and an honest experiment would run into the limit.
+    Runs of our own code under the recipe's own settings do not count. If less than twice the time of the longest
+    earlier run is left, the request gets no time, because an honest experiment would exceed the limit.
     """
     if request.is_ours:
         return request
@@ -199,7 +199,7 @@ def in_time(request: Request, earlier: Mapping[Request, Replay]) -> Request:
 
 
 def data_state() -> str:
-    """Return a SHA-256 of the digests of all data that lie here, those that somebody added, too."""
+    """Return the SHA-256 of the digests of all data sets in the repository, including data that somebody has added."""
     paths = [
         path for folder in (EMBEDDED_FOLDER, HELDOUT_FOLDER) for path in sorted(folder.glob("*")) if _is_sums(path)
     ]
@@ -212,7 +212,7 @@ def _is_sums(path: Path) -> bool:
 
 @cache
 def machine_state() -> str:
-    """Return processor, C library, Python and packages in words. Replays of two machines that differ are kept apart.
+    """Return a text with processor, C library, Python and packages. Machines with different texts share no replays.
 
     This is stricter than a platform class, which takes a second to compute (`harness.doctor.golden.platform_class`).
     """
@@ -224,12 +224,12 @@ def machine_state() -> str:
 
 @cache
 def code_and_machine_hash() -> str:
-    """Return the SHA-256 of the code and of this machine, computed once a process."""
+    """Return the SHA-256 of the code and of this machine, computed once per process."""
     return hashlib.sha256(f"{code_hash()} {machine_state()}".encode()).hexdigest()
 
 
 def code_hash() -> str:
-    """Return the SHA-256 of programs, recipes and solutions, as the files are now. Templates are left out."""
+    """Return the SHA-256 of the current files with programs, recipes and solutions, without templates."""
     total = hashlib.sha256()
     for name in ("grader", "exercises", "harness", "solutions"):
         folder = suite_path(name)

@@ -1,1 +1,1 @@
-"""Views of the scores: pages, gradebook, exports, terminal. Nothing here decides anything."""
+"""Show the scores as pages, tables, exports and terminal output. No code here changes a score."""

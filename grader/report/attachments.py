@@ -1,4 +1,4 @@
-"""What waits on the disk until pages are written: the criteria of each submission, and what its page shows beside."""
+"""Store the criteria and the attachments of each submission on the disk until the pages are written."""
 
 import os
 import pickle
@@ -19,21 +19,21 @@ _CRITERIA = TypeAdapter(dict[Criterion, CriterionScore])
 
 
 class KeptAttachments(Mapping[str, Attachments]):
-    """The attachments of each submission, and the criteria of its row, in a temporary file.
+    """The attachments and the criteria of each submission, in a temporary file.
 
-    Those of a large class would fill the memory. The file has no name, so it is gone when the process ends, and nobody
+    In a large class they would fill the memory. The file has no name, so it disappears with the process, and nobody
     else can write to it.
     """
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         self._places: dict[str, int] = {}
-        self.criteria = lru_cache(1)(self._criteria)  # who looks at a row asks several times
+        self.criteria = lru_cache(1)(self._criteria)  # callers ask for the same row several times in a row
 
     def keep(self, score: Score) -> SubmissionScore:
-        """Add a submission; return its row, whose criteria are read from the file whenever they are asked for.
+        """Add a submission. Return its row, whose criteria are read from the file when they are needed.
 
-        Raises `OSError` that names the folder if its disk is full.
+        Raises `OSError` with the name of the folder if its disk is full.
         """
         with name_place(Path(tempfile.gettempdir())):
             start = self._file.seek(0, os.SEEK_END)
@@ -45,7 +45,7 @@ class KeptAttachments(Mapping[str, Attachments]):
 
     def close(self) -> None:
         """Delete the file."""
-        with suppress(OSError):  # what a full disk did not take is not needed any more
+        with suppress(OSError):  # if the disk is full, the unwritten rest is not needed any more
             self._file.close()
 
     def _criteria(self, start: int, size: int) -> Criteria:
@@ -65,7 +65,7 @@ class KeptAttachments(Mapping[str, Attachments]):
 
 
 class _KeptCriteria(Mapping[Criterion, CriterionScore]):
-    """The criteria of one submission, which wait in the file."""
+    """The criteria of one submission, read from the file when they are needed."""
 
     __slots__ = ("_kept", "_size", "_start")
 

@@ -1,9 +1,9 @@
-"""Figures of a class: a student by exercise matrix, and how hard each exercise is, and how well it separates students.
+"""Compute statistics of a class: a table of students by exercise, and difficulty and discrimination of each exercise.
 
-Only submissions that count and are graded enter the figures. Difficulty is the mean total. Discrimination is the
-correlation of an exercise's totals with the mean of the same students' other exercises (the corrected item-total
-correlation; Crocker and Algina, "Introduction to Classical and Modern Test Theory", 1986, chapter 14). Both have
-intervals of 95 %: of the mean by the normal distribution, of the correlation by Fisher's z.
+Only graded submissions that count enter the statistics. Difficulty is the mean total. Discrimination is the correlation
+of an exercise's totals with the mean of the same students' other exercises (the corrected item-total correlation;
+Crocker and Algina, "Introduction to Classical and Modern Test Theory", 1986, chapter 14). Both have 95 % intervals: for
+the mean from the normal distribution, for the correlation from Fisher's z.
 """
 
 import math
@@ -21,7 +21,7 @@ from grader.score.verdict import Scores, SubmissionScore
 from harness.recipes.personal import login
 
 _SURE = 1.96  # standard deviations to each side of an interval of 95 %
-_LEAST = 4  # pairs of a correlation that has an interval
+_LEAST = 4  # the least number of pairs for a correlation
 ITEM_COLUMNS = (
     "Exercise", "Graded", "Mean", "95 % interval", "Discrimination", "95 % interval",
     "Files per student", "Hours between files",
@@ -32,10 +32,10 @@ People = Mapping[str, tuple[str, str]]  # name and section by login
 
 @dataclass(frozen=True)
 class ExerciseFigures:
-    """The figures of one exercise; None where there are too few submissions.
+    """The statistics of one exercise; None if there are too few submissions.
 
-    graded: how many count. discrimination: from -1 to 1. attempts: files per student. hours: the median
-    time between two files of a student.
+    graded: the number of graded submissions that count. discrimination: from -1 to 1. attempts: files per student.
+    hours: the median time between two files of a student.
     """
 
     exercise: str
@@ -49,11 +49,11 @@ class ExerciseFigures:
 
 
 def matrix(scores: Scores, people: People) -> tuple[list[str], list[list[str]], list[list[str]]]:
-    """Return a table of students and exercises, and one of sections, as text: headings and lines, then lines alone.
+    """Return the headings and lines of a table of students by exercise, and the lines of a table of sections.
 
-    people: name and section by login (`harness.recipes.personal`). A cell holds points, or how the student
-    stands. The last one is the grade of exports, in which a missing exercise counts 0. A section has the number of
-    graded submissions, and their mean total.
+    people: name and section by login (`harness.recipes.personal`). A cell contains points, or the student's status.
+    The last column is the exported grade, in which a missing exercise counts 0. A line of the second table has a
+    section, its number of graded submissions, and their mean total.
     """
     found, students = standings(scores), students_of(scores)
     exercises = sorted({name for student in found.values() for name in student.exercises}, key=by_exercise)
@@ -74,7 +74,7 @@ def matrix(scores: Scores, people: People) -> tuple[list[str], list[list[str]], 
 
 
 def items(scores: Scores) -> list[ExerciseFigures]:
-    """Return the figures of each exercise that somebody handed in, sorted."""
+    """Return the statistics of each exercise that somebody handed in, sorted."""
     students = students_of(scores)
     exercises = exercises_of(students)
     totals = [
@@ -86,7 +86,7 @@ def items(scores: Scores) -> list[ExerciseFigures]:
 
 
 def item_cells(item: ExerciseFigures) -> list[str]:
-    """Return the figures of an exercise as text, in the order of `ITEM_COLUMNS`."""
+    """Return the statistics of an exercise as texts, in the order of `ITEM_COLUMNS`."""
 
     def interval(pair: Interval | None, digits: int) -> str:
         return MISSING if pair is None else f"{pair[0]:.{digits}f} to {pair[1]:.{digits}f}"

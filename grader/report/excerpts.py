@@ -1,30 +1,25 @@
-"""Take from a submission's page what an instructor judges by, and mark in it what a check is about."""
+"""Cut the sections that an instructor needs out of a submission's page, and mark the words of a reason in them."""
 
 import re
 from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-# A tag of our pages: no text of them holds "<", and no attribute a bare quote.
+# A tag of our pages. They escape "<" in texts and quotes in attributes.
 _TAG = re.compile(r'</?[a-z](?:"[^"]*"|[^">])*>')
-_PARTS = {
-    "report": "The report",
-    "fix": "What was handed in",
-    "runs": "The runs, as the grader replayed them",
-    "findings": "Findings",
-}
+_PARTS = {"report": "The report", "fix": "The submitted code", "runs": "Replays by the grader", "findings": "Findings"}
 _DIFF_LINE = re.compile(r'<tr(?: class="(added|removed|gap|)")?>(.*?)</tr>', re.DOTALL)
 _PLACE = re.compile(r'\+(\d+)|<td class="n">(\d+)')  # the first line of a gap, or the number of a line
 _LINE = re.compile(r"\bline (\d+)")
-# What a sentence of a rule says that can be found again: names of code and numbers.
+# Words of a reason to look for in the page: names in code, and numbers.
 _WORD = re.compile(r"[A-Za-z]\w*_\w+|\d+\.\d+|\d{3,}")
 
 
 def excerpts(page: str, reason: str, key: str = "") -> list[tuple[str, str, Markup]]:
-    """Return the report, the changed lines and the figures of a page: for each an id, a heading and its HTML.
+    """Return the report, the changed lines and the measurements of a page, each as id, heading and HTML.
 
-    Names and numbers of the rule's `reason` are marked, and the lines that it names, and the `key` of the front matter.
-    What names a student (the score, the checks, the provenance) is left out.
+    Marks names, numbers and lines that the `reason` mentions, and the `key` in the front matter. Leaves out all
+    sections that could name the student: the score, the items and the provenance.
     """
     words = {*_WORD.findall(reason), *([f"{key}:"] if key else [])}
     lines = set(map(int, _LINE.findall(reason)))
@@ -37,7 +32,7 @@ def excerpts(page: str, reason: str, key: str = "") -> list[tuple[str, str, Mark
 
 
 def own_work(page: str) -> Markup:
-    """Return the sections of a page that hold what was handed in, as they are."""
+    """Return the sections of a page that show the submitted files, unchanged."""
     found = _sections(page)
     return Markup("").join(
         Markup('<section aria-labelledby="{0}">\n<h2 id="{0}">{1}</h2>{2}</section>\n').format(
@@ -49,7 +44,7 @@ def own_work(page: str) -> Markup:
 
 
 def _sections(page: str) -> dict[str, str]:
-    """Return what is below the heading of each section, by the heading's id."""
+    """Return the HTML below the heading of each section, by the id of the heading."""
     found, name, start = {}, "", 0
     for tag in _TAG.finditer(page):
         if tag[0].startswith('<section aria-labelledby="'):
@@ -74,7 +69,7 @@ def _mark_words(html: str, words: Iterable[str]) -> str:
 
 
 def _with_lines(html: str, lines: set[int]) -> str:
-    """Mark lines of the student's file, in a diff or in a whole file."""
+    """Return HTML in which these lines of the student's file are marked, in a diff or in a whole file."""
     number = 0
 
     def mark(row: re.Match[str]) -> str:

@@ -20,21 +20,21 @@ from harness.submission.document import visible
 
 GradebookPlatform = Literal["canvas", "moodle"]
 GRADEBOOK = "gradebook.csv"
-COLUMNS = ("student", "recipe", "submission", "status", "total")  # then the criteria and what else decides
+COLUMNS = ("student", "recipe", "submission", "status", "total")  # then criteria, limit, lateness, decision, flags
 _FEEDBACK_LIMIT = 4000  # characters
 
-# Where a spreadsheet would see a formula: a sign, in ASCII or in the full-width forms that East Asian editions
-# accept, behind anything that it strips first (blanks, quotes). A cell begins at the start of the text, and also
-# inside it: spreadsheets that split at semicolons or tabs take the quotes around later cells for text.
+# Places where a spreadsheet would see a formula: a sign, in ASCII or in the full-width forms that East Asian editions
+# accept, after spaces or quotes, which a spreadsheet strips. A cell may also begin inside the text: spreadsheets that
+# split at semicolons or tabs read the quotes around later cells as text.
 _FORMULA = re.compile(r"""(^|[;\t\n])(?=(?:[^\S\t\n]|["'])*[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
 def gradebook(scores: Scores) -> bytes:
-    """Return `gradebook.csv`: one row a submission, RFC 4180, UTF-8 with the byte order mark that Excel needs.
+    """Return `gradebook.csv`: one row per submission, RFC 4180, UTF-8 with the byte order mark that Excel needs.
 
-    Submissions of `find_left_out` are not in it. Open points are an empty cell, never 0. The total is the sum of the
-    criteria less `limit` (what a limit of the rubric keeps back) and lateness, unless `decided` says something else.
-    Text that a spreadsheet would compute is defused; see `cell`.
+    It leaves out the submissions of `find_left_out`. Open points are an empty cell, never 0. The total is the sum of
+    the criteria minus `limit` (removed by a gate of the rubric) and lateness, unless the instructor has `decided` it.
+    Text cannot become a formula; see `cell`.
     """
     criteria = criteria_in(scores.submissions)
     rows = []
@@ -49,7 +49,7 @@ def gradebook(scores: Scores) -> bytes:
 
 
 def gradebook_json(scores: Scores) -> bytes:
-    """Return the rows of `gradebook` as strict JSON, a list of objects. Open points are null, and text is as it was."""
+    """Return the rows of `gradebook` as strict JSON, a list of objects. Open points are null; text is unchanged."""
     rows = [
         {
             **{name: getattr(row, name) for name in COLUMNS},
@@ -65,9 +65,9 @@ def gradebook_json(scores: Scores) -> bytes:
 
 
 def pseudonymous(scores: Scores, secret: str) -> Scores:
-    """Return the scores for research: no name, no text of a person, and no time but how many days late something is.
+    """Return the scores for research, without names, texts by persons, and times. The number of late days stays.
 
-    A student has the same pseudonym wherever the same secret is used; without the secret nobody can compute it (HMAC,
+    A student has the same pseudonym wherever the same secret is used. Without the secret nobody can compute it (HMAC,
     RFC 2104).
     """
     rows = []
@@ -85,7 +85,7 @@ def pseudonymous(scores: Scores, secret: str) -> Scores:
                 reason="decided" if rule else "",
                 flags=flags,
                 rule=rule,
-                provenance={},  # the digest of a tarball leads to its sender
+                provenance={},  # the digest of a tarball could identify its sender
                 arrival=None,
                 not_counting="yes" if row.not_counting else "",
             )
@@ -98,17 +98,17 @@ def _counting_rows(scores: Scores) -> list[SubmissionScore]:
     return [row for row in scores.submissions if row.submission not in outside and row.status != "not drawn"]
 
 
-# The row of each exercise of each student, sorted; None if a submission is left out and so waits for the instructor.
+# The row of each exercise of each student, sorted; None if a left-out submission waits for the instructor.
 Students = Mapping[str, Mapping[str, SubmissionScore | None]]
 
 
 def exercises_of(students: Students) -> list[str]:
-    """Return every exercise that somebody handed in; one that is only left out adds no column to an export."""
+    """Return every exercise that somebody handed in. If all its submissions are left out, it gets no column."""
     return sorted({name for found in students.values() for name, row in found.items() if row is not None})
 
 
 def students_of(scores: Scores) -> Students:
-    """Return the table that every export is made from."""
+    """Return the rows that count, by student and exercise. Every export is made from this table."""
     outside = not_exported(scores)
     found: dict[str, dict[str, SubmissionScore | None]] = {}
     for row in sorted(scores.submissions, key=lambda row: (same_name(row.student), row.recipe)):
@@ -116,7 +116,7 @@ def students_of(scores: Scores) -> Students:
             found.setdefault(same_name(row.student), {})[row.recipe] = row
     for row in scores.submissions:
         if row.submission in outside and (own := found.get(same_name(row.student))) is not None:
-            # A file of which nothing is known may be for any exercise.
+            # A file that names no exercise may be for any of them.
             for exercise in [row.recipe] if row.recipe else [*own]:
                 if (other := own.get(exercise)) is None or not other.is_there:
                     own[exercise] = None
@@ -126,8 +126,7 @@ def students_of(scores: Scores) -> Students:
 def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str]) -> float | None:
     """Return the mean of a student's totals in these exercises, or None while one of them waits for the instructor.
 
-    An exercise that was not handed in counts 0, one that is excused not at all. A student who handed in none of them
-    has no grade.
+    A missing exercise counts 0, and an excused one does not count. A student who handed in none of them has no grade.
     """
     exercises = [one for one in exercises if (row := found.get(one)) is None or row.status not in UNCOUNTED]
     rows = [found[exercise] for exercise in exercises if exercise in found]
@@ -139,28 +138,28 @@ def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str])
 
 
 def is_excused(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str]) -> bool:
-    """Return whether a student is excused from all of these exercises that are the student's."""
+    """Return whether a student is excused from all of these exercises, apart from cases of other students."""
     rows = [found.get(exercise) for exercise in exercises]
     rows = [row for row in rows if row is None or row.status != "not drawn"]
     return bool(rows) and all(row is not None and row.status == "excused" for row in rows)
 
 
 def export(scores: Scores, platform: GradebookPlatform) -> bytes:
-    """Return the table that a platform imports: one row a student, one column a recipe.
+    """Return the table that a platform imports: one row per student, one column per recipe.
 
-    A student's name stands where the platform looks for the login. Open points are no grade, never 0. The submissions
-    of `not_exported` are left out.
+    The student's name is in the column in which the platform looks for the login. Open points give no grade, never 0.
+    The submissions of `not_exported` are left out.
     """
     students = students_of(scores)
     return _canvas(students) if platform == "canvas" else _moodle(students)
 
 
 def not_exported(scores: Scores) -> dict[str, str]:
-    """Return which submissions have no place in an export, and why.
+    """Return the submissions that exports leave out, with the reasons.
 
-    A platform has one cell for a student and a recipe, and takes some names for one: where two submissions would have
-    one cell, neither gets it. Of a rejected archive only the sender says whose it is; Moodle refuses a whole file for a
-    login that it does not know.
+    A platform has one cell for a student and a recipe, and may take two names for the same student. If two submissions
+    would need the same cell, both are left out. Rejected archives are left out because only the sender is known, and
+    Moodle refuses the whole file if it does not know a login.
     """
     found = find_left_out(scores.submissions)
     rows = [row for row in scores.submissions if row.submission not in found]
@@ -171,7 +170,7 @@ def not_exported(scores: Scores) -> dict[str, str]:
         names[login(row.student)].add(same_name(row.student))
     for row in rows:
         if len(alike := names[login(row.student)]) > 1:
-            found[row.submission] = f"A platform would take {', '.join(sorted(alike))} for one student."
+            found[row.submission] = f"A platform would treat {', '.join(sorted(alike))} as the same student."
     return found
 
 
@@ -183,28 +182,28 @@ def csv_bytes(rows: Iterable[Sequence[str]], *, mark: bool = False, delimiter: s
 
 
 def cell(text: str) -> str:
-    """Return a text as a cell that no spreadsheet computes, with hidden characters spelled out.
+    """Return a text as a cell that no spreadsheet treats as a formula, with codes for hidden characters.
 
-    An apostrophe stands before each formula, also behind a semicolon, a tab or a line feed. If one is there
-    already, it gets another, so two names never become the same.
+    An apostrophe goes before each formula, also after a semicolon, a tab or a line feed. If there is an apostrophe
+    already, another is added, so that two names never become the same.
     """
     return _FORMULA.sub(r"\1'", visible(text))
 
 
 def number(value: float | None) -> str:
-    """Return points as a cell; open points are an empty one."""
+    """Return points as the text of a cell; "" for open points."""
     return "" if value is None else points(value)
 
 
 def canvas_name(student: str) -> str:
-    """Return a name as the first cell of Canvas' table: no student poses as the row of maximum points."""
+    """Return a name for the first cell of Canvas' table, so that it cannot look like the row of maximum points."""
     return cell(student).replace("Points Possible", "Points_Possible")
 
 
 def _canvas(students: Students) -> bytes:
-    """Return a file for Canvas' gradebook import: the login identifies a student, an empty cell is no grade.
+    """Return a file for Canvas' gradebook import. The login identifies a student; an empty cell means no grade.
 
-    It has no byte order mark: the import takes one for a part of the first heading.
+    It has no byte order mark, because the import would read it as a part of the first heading.
     """
     recipes = exercises_of(students)
     header = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *map(cell, recipes)]
@@ -217,9 +216,9 @@ def _canvas(students: Students) -> bytes:
 
 
 def _moodle(students: Students) -> bytes:
-    """Return a file for Moodle's grade import: a grade and a feedback for each recipe.
+    """Return a file for Moodle's grade import, with a grade and feedback for each recipe.
 
-    An open grade is "-", which Moodle reads as no grade; it turns an empty cell of a new grade item into 0.
+    An open grade is "-", which Moodle reads as no grade. It would turn an empty cell of a new grade item into 0.
     """
     recipes, rows = exercises_of(students), []
     header = ["username", *(cell(words) for one in recipes for words in (one, f"{one} feedback"))]
@@ -233,18 +232,18 @@ def _moodle(students: Students) -> bytes:
 
 
 def feedback(row: SubmissionScore) -> str:
-    """Return what was lost and why in one text, escaped because Moodle shows it as HTML."""
+    """Return the lost points and the reasons as one text, escaped because Moodle shows it as HTML."""
     lost = [
         f"{check.title} ({points(check.points)} of {points(check.max)}): {check_words(check)}"
         for criterion in row.criteria.values()
         for check in criterion.checks
         if check.outcome != "passed" or check.comment
     ]
-    words = " ".join(filter(None, [late_words(row.late), row.reason, *lost])) or "Every check passed."
+    words = " ".join(filter(None, [late_words(row.late), row.reason, *lost])) or "You got all points."
     return html.escape(clip(words, _FEEDBACK_LIMIT), quote=False)
 
 
 def check_words(check: RubricItem) -> str:
-    """Return why a check earned what it did, how to earn the rest, and the instructor's comment, as one text."""
+    """Return the reason, the remedy and the instructor's comment of an item, as one text."""
     parts = (check.reason, check.remedy, check.comment and f"Your instructor: {check.comment}")
     return visible(" ".join(part for part in parts if part))

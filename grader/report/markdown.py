@@ -1,4 +1,4 @@
-"""Show a student's report: the tokens that were judged, as sanitized HTML that loads nothing."""
+"""Render a student's report as sanitized HTML that loads nothing, from the same tokens that are judged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from harness.errors import UserError
 from harness.submission.document import EMBEDDED, visible
 from harness.submission.report import body_of, split_report
 
-_LINKS = {"http", "https", "mailto"}  # what a link may lead to
+_LINKS = {"http", "https", "mailto"}  # the allowed schemes of links
 _TAGS = {
     *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "img", "li", "ol", "p", "pre", "s"),
     *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
@@ -24,7 +24,7 @@ _TAGS = {
 
 @dataclass(frozen=True)
 class ShownReport:
-    """A report as a page shows it: its front matter as text, its body, and how many characters are left out."""
+    """A report for a page: its front matter as text, its body as HTML, and the number of left-out characters."""
 
     matter: str
     body: Markup
@@ -32,11 +32,11 @@ class ShownReport:
 
 
 def shown_report(text: str) -> ShownReport:
-    """Return what a page shows of a report, whatever it contains.
+    """Return the safe HTML of a report, whatever the report contains.
 
-    The body has no scripts, styles, ids, or links to anything but web and mail. Of pictures it shows those that the
-    report itself holds, and of all others the address. Two guards stand behind each other: the parser makes no HTML
-    out of HTML, and `cleaned_html` cleans what the renderer made.
+    The body has no scripts, styles or ids, and only web and mail links. It shows images that are inside the report,
+    and only the address of all others. There are two guards: the parser escapes HTML in the report, and `cleaned_html`
+    cleans the output of the renderer.
     """
     try:
         matter = split_report(text, "report.md")[0]
@@ -48,7 +48,7 @@ def shown_report(text: str) -> ShownReport:
 
 
 def cleaned_html(html: str) -> str:
-    """Return HTML with nothing but allowed tags and attributes in it, whatever the input is."""
+    """Return the HTML with only the allowed tags and attributes, whatever the input is."""
     return nh3.clean(
         html,
         tags=_TAGS,
@@ -69,7 +69,7 @@ def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
 
 
 class _Renderer(RendererHTML):
-    """Renders headings and pictures as a page needs them; each method is for the tokens of its name."""
+    """Renders headings and images for our pages. Each method handles the tokens with its name."""
 
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return f"<{_heading_tag(tokens[idx])}>"
@@ -82,10 +82,10 @@ class _Renderer(RendererHTML):
         if not EMBEDDED.fullmatch(address):
             return str(escape(f"[picture: {clip(address, 80)}]"))
         alternative = self.renderInlineAsText(tokens[idx].children or [], options, env)
-        described = escape(clip(alternative or "a picture of the report", 300))
+        described = escape(clip(alternative or "an image in the report", 300))
         return f'<img alt="{described}" src="{address}">'
 
 
 def _heading_tag(token: Token) -> str:
-    """Return the tag of a heading: the report stands under one of level 2."""
+    """Return the tag of a heading, two levels lower, because the report is below a heading of level 2."""
     return f"h{min(6, int(token.tag[1]) + 2)}"

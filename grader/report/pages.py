@@ -1,4 +1,4 @@
-"""Render `index.html`, the whole class on one page, and a page for each submission, to hand to the student."""
+"""Render the pages: `index.html` about the whole class, one page for each submission, and one for each student."""
 
 import re
 from collections import Counter, defaultdict
@@ -36,14 +36,14 @@ from harness.page.run_data import number
 from harness.recipes.personal import login
 from harness.run.signals import number_text
 
-# The lines around a regrade request, which `grader.course.requests` finds in a mail.
+# The first and the last line of a regrade request. `grader.course.requests` looks for them in mails.
 REQUEST_BEGINS, REQUEST_ENDS = "-- regrade request --", "-- end of request --"
 _BIN = 10  # points of a histogram bar
 _PLOT_HEIGHT = 200
 _NAME_LIMIT = 80  # characters of a recipe's name; the filter compares the name as it is shown
 _REASON_LIMIT = 500
-_MOST_CRITERIA = 5  # columns that the table of submissions has room for; the gradebook has all
-_MOST_PAIRS = 200  # that are shown side by side
+_MOST_CRITERIA = 5  # with more criteria than this, only the gradebook shows them
+_MOST_PAIRS = 200  # the most pairs that are shown side by side
 Facts = Mapping[str, str | int | float | bool | None]
 
 
@@ -51,7 +51,7 @@ Facts = Mapping[str, str | int | float | bool | None]
 class PageRow:
     """A line of the table: a score, its page, and the points of the criteria (None: open, or not in its rubric).
 
-    name: the student's, beside the login, if a roster tells it. arrival: when it came in, and whether it counts.
+    name: the student's name from the roster, or "". arrival: when the submission came in, and whether it counts.
     """
 
     score: SubmissionScore
@@ -65,14 +65,14 @@ class PageRow:
 def render_class_page(
     scores: Scores, likeness: Likeness = NOTHING_ALIKE, people: People | None = None
 ) -> Iterator[str]:
-    """Return the page as HTML, in pieces; it leads to the page of `likeness`, if there is something on that.
+    """Return the class page as HTML, in pieces. It links to the page of similar work, if there is any.
 
-    people: name and section of students, by login as `harness.recipes.personal.login` has it.
+    people: name and section of students, by `harness.recipes.personal.login`.
     """
     people = people or {}
     every = criteria_in(scores.submissions)
     criteria = every if len(every) <= _MOST_CRITERIA else ()
-    # By name, so that what a student handed in stands beside what is missing, whatever a platform calls its files.
+    # Sort by name, so that all rows of a student are together, however a platform names the files.
     shown = [row for row in scores.submissions if row.status != "not drawn"]
     by_name = sorted(shown, key=lambda row: (row.student or row.submission, row.recipe, row.submission))
     rows = [
@@ -86,7 +86,7 @@ def render_class_page(
         )
         for row in by_name
     ]
-    # An attempt that does not count, or a file of which nobody knows whose it is, is no part of the class's figures.
+    # The statistics of the class leave out attempts that do not count, and files whose student is unknown.
     counting = [row for row in scores.submissions if not row.not_counting]
     totals = [row.total for row in counting if row.status == "graded" and row.total is not None]
     statuses = Counter(row.status for row in shown)
@@ -137,7 +137,7 @@ def render_class_page(
 
 
 def _by_student(scores: Scores, people: People) -> dict[str, object]:
-    """Return the matrix of students and exercises, and the mean of each section, as the page shows them."""
+    """Return the tables of students by exercise and of sections, for the template."""
     columns, lines, sections = matrix(scores, people)
     return {
         "matrix_columns": [clip(name, 40) for name in columns],
@@ -147,7 +147,7 @@ def _by_student(scores: Scores, people: People) -> dict[str, object]:
 
 
 def render_similar_page(likeness: Likeness) -> str:
-    """Return the page of works that are alike as HTML: pairs side by side, and what was left out of the comparison."""
+    """Return the page of similar work as HTML: pairs side by side, and passages that many students have."""
     groups = groups_of(likeness.pairs)
     left = _MOST_PAIRS
     shown = []
@@ -158,7 +158,7 @@ def render_similar_page(likeness: Likeness) -> str:
 
 
 def histogram(totals: Iterable[float]) -> list[tuple[int, float]]:
-    """Return the count and the height of ten bars over 0 to 100 points; the highest one fills the plot."""
+    """Return the count and the height of ten bars from 0 to 100 points. The highest bar fills the plot."""
     last = 100 // _BIN - 1  # its bar includes 100
     counts = Counter(min(max(int(total // _BIN), 0), last) for total in totals)
     most = max(counts.values(), default=1)
@@ -166,7 +166,7 @@ def histogram(totals: Iterable[float]) -> list[tuple[int, float]]:
 
 
 def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | None]]]:
-    """Return (recipe, number graded, mean total and mean of each criterion) by recipe, and last those of all."""
+    """Return (recipe, number graded, mean total and mean of each criterion) for each recipe, then for all together."""
     every = criteria_in(rows)
     graded = [
         (row.recipe, [row.total, *(row.criteria[name].points if name in row.criteria else None for name in every)])
@@ -184,9 +184,9 @@ def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | 
 
 
 def lost_checks(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, int]]:
-    """Return every check, the most often lost first: its name, how often it was lost, mean points lost, how many open.
+    """Return one line per item: its name, how often it lost points, the mean loss, and how many are open.
 
-    It is lost if it was judged and did not earn all its points.
+    Items that lost points most often come first.
     """
     titles: dict[str, str] = {}
     missing: dict[str, list[float | None]] = defaultdict(list)
@@ -207,7 +207,7 @@ def lost_checks(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, in
 
 
 def hardest(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, str, str]]:
-    """Return every recipe, the hardest first: its name, how many submissions, their median, how many fixed rightly."""
+    """Return one line per recipe, the hardest first: name, number of submissions, median total, correct fixes."""
     ranked = []
     for recipe in sorted({row.recipe for row in rows if row.recipe}):
         found = [row for row in rows if row.recipe == recipe and row.is_there]
@@ -222,9 +222,9 @@ def hardest(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, str, str]]:
 
 
 def when_chart(scores: Scores) -> LineChart | None:
-    """Return the chart of totals by hours after each student's due date; without a course, after the first submission.
+    """Return a chart of total points over time, or None if no time of submission is known.
 
-    None if no time is known.
+    Time is in hours after the student's due date or, without a course, after the first submission.
     """
     schedule = scores.schedule
     found = [
@@ -268,7 +268,7 @@ def when_chart(scores: Scores) -> LineChart | None:
 
 
 def _shortly(row: SubmissionScore, zone: tzinfo) -> str:
-    """Return when a submission came in, whether it is late, and whether it counts among several."""
+    """Return in a few words when a submission came in, whether it is late, and whether it counts among several."""
     words = [local_time(row.arrival.submitted_at, zone)] if row.arrival and row.arrival.submitted_at else []
     words += ["late"] if row.late or (row.arrival and row.arrival.late) else []
     several = any(flag.id == SAME_STUDENT for flag in row.flags)
@@ -277,14 +277,14 @@ def _shortly(row: SubmissionScore, zone: tzinfo) -> str:
 
 
 def arrival_words(row: SubmissionScore, zone: tzinfo = UTC) -> str:
-    """Return how a submission came in, and whether it counts, as sentences. They do not depend on other students."""
+    """Return sentences on how a submission came in and whether it counts. They do not depend on other students."""
     words = []
     if arrival := row.arrival:
         sender = " and ".join(one.name or one.email or one.id for one in arrival.senders)
-        when = "Nothing tells when it was handed in."
+        when = "The time of submission is unknown."
         if arrival.submitted_at is not None:
             when = f"Handed in at {local_time(arrival.submitted_at, zone, seconds=True)} ({arrival.time_from})."
-        words = [f"{arrival.senders[0].platform} has it from {sender}." if sender else "", when]
+        words = [f"{arrival.senders[0].platform}: sent by {sender}." if sender else "", when]
         words += [f"{arrival.senders[0].platform} marks it as late."] if arrival.late else []
     words += [late_words(row.late)] if row.late else []
     if row.not_counting:
@@ -295,7 +295,7 @@ def arrival_words(row: SubmissionScore, zone: tzinfo = UTC) -> str:
 
 
 def format_decision_time(when: str, zone: tzinfo) -> str:
-    """Return when something was decided, as pages show it; what somebody typed in another form stays as it is."""
+    """Return the time of a decision in the format of the pages. Text that is not an ISO time stays unchanged."""
     try:
         moment = datetime.fromisoformat(when)
     except ValueError:
@@ -304,7 +304,7 @@ def format_decision_time(when: str, zone: tzinfo) -> str:
 
 
 def _groups(rows: Sequence[PageRow]) -> Iterator[tuple[str, list[tuple[PageRow, str]]]]:
-    """Yield what an instructor looks at, each with a title and its rows: open checks, rejected, flags, decisions."""
+    """Yield the groups for an instructor to look at, each as a title and its rows: open, rejected, flags, decided."""
     checks = [
         (row, f"{name}.{check.id}", check)
         for row in rows
@@ -329,13 +329,13 @@ def _groups(rows: Sequence[PageRow]) -> Iterator[tuple[str, list[tuple[PageRow, 
         for flag in row.score.flags:
             flags.setdefault(flag.id, []).append((row, flag.message))
     decided = [
-        (row, f"{where}: {points(check.points)} of {points(check.max)}, by rule {by_rule}. {check.comment}")
+        (row, f"{where}: {points(check.points)} of {points(check.max)}; the rules gave {by_rule}. {check.comment}")
         for row, where, check in checks
         if check.rule is not None and (by_rule := points(check.rule.points))
     ]
     decided += [(row, row.score.reason) for row in rows if row.score.rule is not None]
     for title, lines in (
-        ("Waits for you: decide with grader review, then score again", waiting),
+        ("Waiting for you: decide with grader review, then score again", waiting),
         ("Rejected: the grader cannot read the archive", rejected),
         *((f"Flag: {clip(id, 100).replace('_', ' ')}", flagged) for id, flagged in sorted(flags.items())),
         ("Decided by an instructor", decided),
@@ -358,12 +358,13 @@ def render_submission(
     schedule: Schedule | None = None,
     work: Markup | None = None,
 ) -> str:
-    """Return the page as HTML: a pure function, the same bytes for the same input.
+    """Return the page of a submission as HTML: a pure function, the same bytes for the same input.
 
-    attachments: what the page shows beside the score; with None it shows the score alone. title: the recipe's.
-    provenance: the provenance of the whole class; a "warning" in it stands on top. schedule: the dates of the
-    assignment; with one, the page says from when a student may have it. work: on a page for a student in its stead,
-    the sections with what was handed in.
+    attachments: everything that the page shows in addition to the score; with None, only the score.
+    title: the title of the recipe.
+    provenance: of the whole class; the page begins with its "warning", if there is one.
+    schedule: the dates of the assignment; with them, the page says when the student may see it.
+    work: for a student's page, the sections with the submitted files. They replace the attachments.
     """
     row = replace(row, flags=own_flags(row))
     attachments = attachments or Attachments(submission=row.submission)
@@ -408,14 +409,17 @@ def render_submission(
 
 
 def _request_form(row: SubmissionScore) -> str:
-    """Return the text in which a student asks for a second look at a submission."""
+    """Return the form, as text, with which a student asks for a regrade of a submission."""
     file = str(row.provenance.get("tarball_sha256") or "")[:12]
     lines = (REQUEST_BEGINS, f"submission: {row.copy_of or row.submission}", f"file: {file}", "about: ", "why: ")
     return "\n".join((*lines, REQUEST_ENDS))
 
 
 def lost_points(row: SubmissionScore) -> list[tuple[str, RubricItem | None]]:
-    """Return what cost points, the most first: checks, each with its criterion, "limit" and "late" without a check."""
+    """Return (criterion, item) for each item that lost points, the largest loss first.
+
+    The list also has ("limit", None) and ("late", None), if a limit or lateness costs points.
+    """
     every = ((name, check) for name, criterion in row.criteria.items() for check in criterion.checks)
     lost: list[tuple[float, str, RubricItem | None]] = [
         (check.max - (check.points or 0.0), name, check)
@@ -427,20 +431,20 @@ def lost_points(row: SubmissionScore) -> list[tuple[str, RubricItem | None]]:
     return [(name, check) for _, name, check in sorted(lost, key=lambda one: -one[0])]
 
 
-# A tag of a page: no text of it holds "<", and no attribute a bare quote.
+# A tag of a page. Our pages escape "<" in texts and quotes in attributes.
 _TAG = re.compile(r"""(<[a-z](?:"[^"]*"|[^">])*>)""")
 _ADDRESS = re.compile(r"""( (?:id|for|aria-labelledby|aria-describedby)="| href="#)([^"]+")""")
 
 
 def render_student(student: StudentStanding, page: Callable[[SubmissionScore], str]) -> str:
-    """Return one page that says how a student stands in each exercise, with all submissions that count.
+    """Return one page with a student's status in each exercise and all submissions that count.
 
     page: returns the page of a submission as HTML.
     """
     parts = []
     for place, (exercise, standing) in enumerate(student.exercises.items(), start=1):
         main = page(standing.row).partition("<main>")[2].rpartition("</main>")[0] if standing.row else ""
-        # Every page uses the same ids. Its texts were escaped when it was made.
+        # Every page uses the same ids, so number them. Texts are already escaped.
         apart = rf"\g<1>{place}-\2"
         shown = Markup("".join(_ADDRESS.sub(apart, one) if one[:1] == "<" else one for one in _TAG.split(main)))
         parts.append((place, exercise, standing.words, shown))
@@ -448,14 +452,14 @@ def render_student(student: StudentStanding, page: Callable[[SubmissionScore], s
 
 
 def fact_rows(facts: Facts) -> list[tuple[str, str]]:
-    """Return the rows of a table of provenance, sorted by name."""
+    """Return the rows of the provenance table, sorted by name."""
     return [
         (clip(name, 200), MISSING if value is None else clip(str(value), 2000)) for name, value in sorted(facts.items())
     ]
 
 
 def format_measurement(value: JsonNumber | str) -> str:
-    """Return an outcome as it is, a number with six digits, its name if it is not finite, a dash for None."""
+    """Return a value as text: an outcome unchanged, a number with six digits, "nan" or "inf", a dash for None."""
     if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
         return clip(value, 100)
     figure = number(value)

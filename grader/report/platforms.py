@@ -1,7 +1,7 @@
-"""Fill in the tables that Canvas and Moodle export, and name feedback files as both read them.
+"""Fill in the tables that Canvas and Moodle export, and name feedback files so that they accept them.
 
-A filled table holds only the rows and columns that the import needs, so that it puts back no old grade and wipes none.
-A grade that somebody else gave stays as it is. Where the formats are published: docs/grading.md, Export.
+A filled table contains only the rows and columns that the import needs, so that it neither restores an old grade nor
+deletes one. Grades by other people stay unchanged. docs/grading.md, section Export, links to the formats.
 """
 
 import csv
@@ -22,18 +22,18 @@ from harness.recipes.personal import login
 from harness.submission.archive import deterministic_tar_gz
 
 _LIMIT = 64 * 1024 * 1024
-# The columns whose cell may be a student's login here.
+# Columns that may contain the login that we use for a student.
 _LOGINS = ("SIS Login ID", "SIS User ID", "Email address", "Username", "ID number")
 _NO_GRADES = ("ex", "n/a")  # Canvas: the student is excused, or does not have the assignment
 _TITLE_AND_ID = re.compile(r"(.*) \([0-9]+\)", re.DOTALL)
 _PARTICIPANT = re.compile(r"[^0-9=+@-]*([0-9]+)")
-# Canvas downloads "lovelaceada_LATE_<user>_<file>_<name>", and finds both numbers in what is uploaded.
+# Canvas names downloads "lovelaceada_LATE_<user>_<file>_<name>", and looks for both numbers in uploaded names.
 _CANVAS_FILE = re.compile(r".*?_[0-9]+_[0-9]+_.+", re.DOTALL)
 _ROW = dict[str, str]  # a row of an exported table, by heading
 Names = Mapping[str, Sequence[str]]
 
 
-# What earlier exports gave, by column and login.
+# The grades that earlier exports gave, by column and login.
 Given = Mapping[str, Mapping[str, str]]
 
 
@@ -41,9 +41,12 @@ Given = Mapping[str, Mapping[str, str]]
 class Filled:
     """A table for the import of a platform.
 
-    table: its bytes. places: by student the platform's row, for each student who has a grade in the table.
-    notes: whom or what the table lacks, a sentence each. given: the grades in it that are ours, as `Given`. changes:
-    what the import will change, a line each. kept: which grades of others it leaves, a sentence each.
+    table: its bytes.
+    places: the platform's row of each student who has a grade in the table.
+    notes: a sentence on each student or exercise that the table lacks.
+    given: our grades in the table, as `Given`.
+    changes: a line on each cell that the import will change.
+    kept: a sentence on each grade by other people, which the import will not change.
     """
 
     table: bytes
@@ -55,7 +58,7 @@ class Filled:
 
 
 class _Cells:
-    """Decides which cells an export may fill, and notes what becomes of each."""
+    """Decides which cells an export may fill, and collects the changed and the kept cells."""
 
     def __init__(self, given: Given, *, overwrite: bool) -> None:
         self._before, self._overwrite = given, overwrite
@@ -64,7 +67,7 @@ class _Cells:
         self.kept: list[str] = []
 
     def fill(self, student: str, row: _ROW, ours: Mapping[str, str]) -> bool:
-        """Return whether these cells of a student's row, by column, may all be filled."""
+        """Return whether an export may fill all these cells of a student's row, given by column."""
         if not all(self._may_fill(student, name, row[name], text) for name, text in ours.items()):
             return False
         for name, text in ours.items():
@@ -77,19 +80,19 @@ class _Cells:
     def _may_fill(self, student: str, column: str, there: str, ours: str) -> bool:
         there, who = there.strip(), f"{printable(student)}, {printable(column)}"
         if there.casefold() in _NO_GRADES:
-            self.kept.append(f"{who}: kept {printable(there)}. To give {ours}, first delete it on the platform.")
+            self.kept.append(f"{who}: kept {printable(there)}. To set {ours}, first delete it on the platform.")
             return False
         own = self._before.get(column, {}).get(login(student))
         if there in ("", "-") or _same(there, ours) or self._overwrite or (own is not None and _same(there, own)):
             return True
         self.kept.append(
-            f"{who}: kept {clip(there, 60)}, because no export wrote it. --overwrite replaces it with {clip(ours, 60)}."
+            f"{who}: kept {clip(there, 60)}, which no export wrote. --overwrite replaces it with {clip(ours, 60)}."
         )
         return False
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two cells say the same: as numbers, or as texts whatever a platform does to their form."""
+    """Return whether two cells are equal, as numbers or as texts without formatting."""
     try:
         return round(float(one.replace(",", ".")), 4) == round(float(other.replace(",", ".")), 4)
     except ValueError:
@@ -107,13 +110,14 @@ def fill_canvas(
     given: Given | None = None,
     overwrite: bool = False,
 ) -> Filled:
-    """Fill in the gradebook that Canvas exported to `path`.
+    """Fill in the gradebook that Canvas exported to `path`. Points are scaled to the column's points possible.
 
-    given: what earlier exports gave. Any other grade stays as it is, unless `overwrite`; `EX` and `N/A` always do.
-    column: the heading to fill, with or without Canvas' number. Without it these are the columns that are called like
-    the exercises, or else the only one. exercises: what counts in that column (see `grade`), by default the only one
-    that was handed in. names: further names of a student on the platform, by login. Points are scaled to the points
-    possible. Raises `UserError` if this is no gradebook, or if more than one column fits.
+    given: the grades of earlier exports. Other grades stay unchanged, unless `overwrite`; `EX` and `N/A` always stay.
+    column: the heading of the column, with or without Canvas' number. By default, columns with the names of exercises,
+        or else the only column.
+    exercises: the exercises that count in that column (see `grade`). By default, the only one that was handed in.
+    names: further names of a student on the platform, by login.
+    Raises `UserError` if this is not a gradebook, or if more than one column matches.
     """
     header, rows, delimiter = _read(path, ("ID", "Section"), "in Canvas, open Grades and choose Export")
     most: _ROW = next((row for row in rows if "Points Possible" in row[header[0]]), {})
@@ -122,7 +126,7 @@ def fill_canvas(
     found, notes = _match_students(path, [row for row in rows if row["ID"].strip().isdigit()], students, names or {})
     filling = {one for counting in columns.values() for one in counting}
     notes += [
-        f"{printable(one)} is in no column: name it with --exercise."
+        f"No column has the name of {printable(one)}: add it with --exercise."
         for one in exercises_of(students)
         if one not in filling
     ]
@@ -137,10 +141,10 @@ def fill_canvas(
         if not ours:
             continue
         places[student] = row
-        # Canvas finds the student by its own number, so no other cell has to stay as it was.
+        # Canvas finds the student by its own number, so other cells may change.
         texts = [row[name] if name == "ID" else cell(row[name]) for name in person]
         texts[0] = canvas_name(row[person[0]])
-        # An empty cell would wipe a grade.
+        # An empty cell would delete a grade.
         filled.append([*texts, *(ours.get(name, row[name]) for name in columns)])
     ceiling = ["    Points Possible", *("" for _ in person[1:]), *(most.get(name, "") for name in columns)]
     table = csv_bytes([[*person, *columns], ceiling, *filled], delimiter=delimiter)
@@ -156,10 +160,10 @@ def fill_moodle(
     given: Given | None = None,
     overwrite: bool = False,
 ) -> Filled:
-    """Fill in the offline grading worksheet of an assignment that Moodle exported to `path`.
+    """Fill in the grading worksheet that Moodle exported to `path`. Grades are scaled to the maximum grade.
 
-    exercises, names, given, overwrite: as for `fill_canvas`; a comment that no export gave stays with its grade, too.
-    Grades are scaled to the maximum grade. Raises `UserError` if this is no worksheet, or one whose grades are a scale.
+    exercises, names, given, overwrite: as for `fill_canvas`. If a comment did not come from an export, the comment and
+    its grade stay unchanged. Raises `UserError` if this is not a worksheet, or if its grades are a scale.
     """
     kept = ("Identifier", "Last modified (grade)")  # the import compares these
     how = "set Moodle to English, open the assignment's submissions and choose Download grading worksheet"
@@ -190,10 +194,10 @@ def fill_moodle(
 def canvas_files(
     students: Students, filled: Filled, page: Callable[[SubmissionScore], str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each feedback file that Canvas' upload of submissions recognizes.
+    """Yield the name and the content of each feedback file for Canvas' upload of submissions.
 
-    Canvas shows a feedback file under the name of the file that was handed in, so each is a tarball, too. Submissions
-    that did not come from Canvas' bulk download have none.
+    Canvas shows a feedback file under the name of the submitted file, so each is a tarball, too. Submissions that did
+    not come from Canvas' bulk download get no file.
     """
     for student in filled.places:
         for row in students[student].values():
@@ -204,10 +208,10 @@ def canvas_files(
 
 
 def moodle_files(filled: Filled, page: Callable[[str], str]) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each file that Moodle's upload of feedback files recognizes, one a student."""
+    """Yield the name and the content of each file for Moodle's upload of feedback files, one per student."""
     for student, row in filled.places.items():
         number = re.sub("[^0-9]", "", row["Identifier"])
-        # Moodle splits the folder's name at "_" and looks at the number alone.
+        # Moodle splits the folder name at "_" and uses only the number.
         name = re.sub(r"[^\w .-]|_", " ", row.get("Full name", "")).strip(" .") or "Participant"
         yield f"{name}_{number}_assignsubmission_file_/feedback.html", page(student).encode()
 
@@ -216,11 +220,11 @@ def _read(path: Path, needed: Sequence[str], how: str) -> tuple[list[str], list[
     """Return headings, rows and delimiter of an exported table."""
     text = read_text(path, _LIMIT, missing=how, too_large="is it a table?").removeprefix("\ufeff")
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    csv.field_size_limit(_LIMIT)  # Moodle's worksheet holds what students typed in, however long
+    csv.field_size_limit(_LIMIT)  # Moodle's worksheet contains texts by students, which may be long
     try:
         header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     except (csv.Error, ValueError) as error:
-        raise UserError(f"{path} is no CSV table ({error}): {how}.") from None
+        raise UserError(f"{path} is not a CSV table ({error}): {how}.") from None
     if missing := [name for name in needed if name not in header]:
         raise UserError(f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}: {how}.")
     width = len(header)
@@ -244,29 +248,27 @@ def _columns(
             return alike
     fits = [name for name in titles if column in (None, name, titles[name])]
     if len(fits) != 1:
-        fit = "no column fits" if not fits else f"{len(fits)} columns fit"
+        fit = "no column matches" if not fits else f"{len(fits)} columns match"
         listed = ", ".join(map(printable, titles)) or "none"
-        raise UserError(f"{path}: {fit}: name the one to fill with --column. There are: {listed}.")
+        raise UserError(f"{path}: {fit}: choose the column with --column. The columns are: {listed}.")
     return {fits[0]: _counting_exercises(students, exercises)}
 
 
 def _counting_exercises(students: Students, exercises: Sequence[str]) -> list[str]:
-    """Return the exercises that count. What one student hands in beside them must not change another's mean."""
+    """Return the exercises that count. Further exercises of one student must not change another student's mean."""
     known = exercises_of(students)
     for one in exercises:
         if one not in known:
-            raise UserError(
-                f"Nobody handed in {printable(one)}: name one of these with --exercise: {', '.join(known)}."
-            )
+            raise UserError(f"Nobody handed in {printable(one)}: use --exercise with one of these: {', '.join(known)}.")
     if not exercises and len(known) != 1:
-        raise UserError(f"Name the exercises that count with --exercise, once for each. There are: {', '.join(known)}.")
+        raise UserError(f"Name each exercise that counts with --exercise. The exercises are: {', '.join(known)}.")
     return list(exercises or known)
 
 
 def _match_students(
     path: Path, rows: Sequence[_ROW], students: Students, names: Names
 ) -> tuple[dict[str, _ROW], list[str]]:
-    """Return each student's row, and a sentence about each student who has none. Nothing is guessed."""
+    """Return the row of each student, and a sentence on each student without a row. It never guesses."""
     index = defaultdict(set)
     for place, row in enumerate(rows):
         for name in _LOGINS:
@@ -282,24 +284,24 @@ def _match_students(
         if len(found) == 1 and claims[min(found)] == 1:
             matched[student] = rows[min(found)]
         else:
-            why = f"is not in {path}" if not found else f"matches several rows of {path}, or the row of another student"
+            why = f"is not in {path}" if not found else f"matches several rows of {path} or the row of another student"
             notes.append(f"{printable(student)} {why}.")
     return matched, notes
 
 
 def _canvas_grade(found: Mapping[str, SubmissionScore | None], counting: Sequence[str], most: str) -> str:
-    """Return a student's cell: EX, which the import takes for excused, a grade, or ""."""
+    """Return the text of a student's cell: "EX", which Canvas reads as excused, a grade, or ""."""
     return "EX" if is_excused(found, counting) else _scale_grade(grade(found, counting), most)
 
 
 def _scale_grade(value: float | None, most: str) -> str:
-    """Return a grade of 100 as a cell of a column with this maximum; a maximum of 0 or "" scales nothing."""
+    """Return a grade out of 100 as the text of a cell, scaled to the column's maximum, if it has one."""
     if value is None:
         return ""
     found = re.fullmatch(r"([0-9]*)(?:[.,]([0-9]+))?", most.strip())  # platforms write 10.00 or 10,00
     if found is None:
         raise UserError(
-            f"The maximum points of the column are {printable(most)}, not a number: export the table again."
+            f"The column's maximum points are {printable(most)}, which is not a number: export the table again."
         )
     ceiling = float(f"{found[1] or 0}.{found[2] or 0}") or 100.0
     return points(value * ceiling / 100)

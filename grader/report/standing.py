@@ -1,4 +1,4 @@
-"""How each student stands in each exercise, as the student's page says it: also what is missing, unread or disputed."""
+"""Find the status of each student in each exercise for the student's page, also if a file is missing or unreadable."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ NO_EXERCISE = "a file that names no exercise"
 
 @dataclass(frozen=True)
 class Standing:
-    """How one exercise of one student stands, in one word (`short`) and in a sentence (`words`).
+    """The status of one student in one exercise, as one word (`short`) and as a sentence (`words`).
 
     row: the submission that counts, or None.
     """
@@ -27,17 +27,17 @@ class Standing:
 
 @dataclass(frozen=True)
 class StudentStanding:
-    """A student's name as it is written in the class, and how the student stands in each exercise, sorted."""
+    """A student's name, and the student's status in each exercise, sorted by exercise."""
 
     name: str
     exercises: Mapping[str, Standing]
 
 
 def standings(scores: Scores) -> Mapping[str, StudentStanding]:
-    """Return how each student stands, by login as `harness.recipes.personal.login` has it, sorted.
+    """Return the status of each student, by `harness.recipes.personal.login`, sorted.
 
-    A file that cannot be read is its sender's; without a platform that tells the sender, the one whom its name says.
-    Who is not on the roster of a course is left out.
+    An unreadable file belongs to its sender, or to the student in its file name if the sender is unknown. Students who
+    are not on the roster of the course are left out.
     """
     counting: dict[tuple[str, str], SubmissionScore | None] = {}
     names: dict[str, str] = {}
@@ -63,12 +63,12 @@ def standings(scores: Scores) -> Mapping[str, StudentStanding]:
 
 
 def is_stranger(row: SubmissionScore) -> bool:
-    """Return whether the roster of the course has nobody of the name that this row has."""
+    """Return whether the student of this row is not on the roster of the course."""
     return any(flag.id == STRANGER for flag in row.flags)
 
 
 def by_exercise(name: str) -> tuple[bool, str]:
-    """Return the key by which exercises are sorted: a file that names none comes last."""
+    """Return the sort key of an exercise: files that name no exercise come last."""
     return name == NO_EXERCISE, name
 
 
@@ -76,12 +76,12 @@ def _standing_of(rows: Sequence[SubmissionScore], counting: SubmissionScore | No
     unread = [row for row in rows if row.status == "rejected"]
     others = [row for row in rows if row is not counting and row.is_there and row.status != "rejected"]
     if counting is not None and counting.is_there:
-        short, words = "open", "not judged yet: it waits for your instructor"
+        short, words = "open", "not judged yet: your instructor has to decide"
         if counting.total is not None:
             short, words = points(counting.total), f"{points(counting.total)} of 100"
-        return Standing(short, f"{words}. Another file cannot be read." if unread else words, counting)
+        return Standing(short, f"{words}. Another file of yours cannot be read." if unread else words, counting)
     if others:
-        waits = "Your instructor decides whose file this is, or which of several files counts."
+        waits = "Your instructor has to decide whose file this is, or which of several files counts."
         return Standing("waits", f"waits. {waits}")
     if unread:
         why = clip(unread[-1].reason, 600)

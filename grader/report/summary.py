@@ -1,4 +1,4 @@
-"""Print what a scoring found at the end of `grader score`."""
+"""Print the results at the end of `grader score`."""
 
 import sys
 from collections import Counter
@@ -15,24 +15,24 @@ from grader.score.verdict import ABSENT, Scores
 from harness.console.terminal import fold
 from harness.errors import printable
 
-_LISTED = 20  # lines of one kind at the end of the command
+_LISTED = 20  # the most lines of one kind that are printed
 
 
 def _count_all(statuses: Mapping[str, int], others: int, ignored: Mapping[str, int]) -> str:
-    """Return a line that counts everything: submissions by status, what is none, and what was ignored."""
+    """Return a line that counts submissions by status, files that are not submissions, and ignored files."""
     submissions = {"graded": 0, "rejected": 0, "not judged": 0} | dict(statuses)
     absent = {status: submissions.pop(status, 0) for status in ABSENT}
     kinds = ", ".join(f"{number} {status}" for status, number in submissions.items())
     number = sum(submissions.values())
     parts = [f"{number} {'submission' if number == 1 else 'submissions'} ({kinds})"]
     parts += [f"{count} {status}" for status, count in absent.items() if count and status != "not drawn"]
-    parts += [f"{others} without a submission in it"] if others else []
+    parts += [f"{others} without a submission"] if others else []
     parts += [f"ignored {kind} ({number})" for kind, number in ignored.items()]
     return f"In all: {', '.join(parts)}."
 
 
 def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Path) -> int:
-    """Print what was scored, what needs a person, and what to do next; return 1 if a submission waits, else 0."""
+    """Print the results, the rows that wait for a decision, and the next commands. Return 1 if a row waits, else 0."""
     console = Console()
     width = console.width if console.is_terminal else None
 
@@ -45,10 +45,10 @@ def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Pa
         for line in lines[:_LISTED]:
             say(f"  {line}")
         if len(lines) > _LISTED:
-            say(f"  and {len(lines) - _LISTED} more: the class page lists all")
+            say(f"  and {len(lines) - _LISTED} more: the class page lists them all")
 
     say_list(
-        f"Not applied, and kept in {decisions}:",
+        f"These decisions were not applied, and stay in {decisions}:",
         [
             f"{printable(one.submission)}: your decision about {printable(one.about)} ({one.says}). {one.why}"
             for one in scores.decisions
@@ -65,21 +65,21 @@ def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Pa
     rejected = [row for row in scores.submissions if row.status == "rejected" and row.submission not in others]
     say_list("Rejected:", [f"{printable(row.submission)}: {printable(row.reason, 200)}" for row in rejected])
     if scores.assignment and len(rejected) > sum(row.is_there for row in scores.submissions) / 2:
-        say(f"Most files are rejected: are they those of {printable(scores.assignment)}?")
+        say(f"Most files are rejected. Do they really belong to {printable(scores.assignment)}?")
     for name, why in find_left_out(scores.submissions).items():
-        say(f"  {printable(name)}: not in {GRADEBOOK} nor in an export. {printable(why, 600)}")
+        say(f"  {printable(name)}: not in {GRADEBOOK} and not in exports. {printable(why, 600)}")
     say_list("No submission:", [f"{printable(name)}: {why}" for name, why in others.items()])
     handed_in = [row for row in scores.submissions if row.arrival and row.submission not in others]
     flags = [(row.submission, flag.message) for row in handed_in for flag in row.flags if flag.id == STRANGER]
     say_list("Not on the roster:", [f"{printable(name)}: {printable(why)}" for name, why in flags])
-    say_list("Names in the table of --times that no file has:", [printable(name) for name in found.unused])
+    say_list("The table of --times names files that do not exist:", [printable(name) for name in found.unused])
     arrivals = [row.arrival for row in handed_in if row.arrival]
     if scores.schedule and (timeless := [one for one in arrivals if one.submitted_at is None]):
         waits = sum(row.untimed for row in handed_in)
         marked = sum(one.late for one in timeless)
         say(
-            f"Files whose time is unknown: {len(timeless)}; the platform marks {marked} of them as late. {waits} wait,"
-            " because lateness would cost them points: give their times with --times (docs/grading.md)."
+            f"The time of {len(timeless)} files is unknown. The platform marks {marked} of them as late. {waits} wait,"
+            " because lateness would cost points: give their times with --times (docs/grading.md)."
         )
     if scores.upgrade:
         say(f"The suite or the rubric has changed since the last scoring: {printable(scores.upgrade)}.")

@@ -1,6 +1,6 @@
-"""What pages and terminals show: untrusted text made safe, pages from templates, a bar for the replays.
+"""Make untrusted text safe for pages and terminals, and render pages from templates.
 
-Safe text holds nothing invisible, and nothing that moves the text beside it.
+Safe text contains no invisible characters, and no characters that move the text around it.
 """
 
 import difflib
@@ -20,21 +20,20 @@ from harness.submission.document import visible
 
 MISSING = "\N{EM DASH}"
 
-# A lower-case name that is a safe file name everywhere. Windows takes no file with one of the reserved names.
+# A lower-case name that is a safe file name on every system. Windows does not allow the reserved names.
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9._-]{0,98}[a-z0-9_-]|[a-z0-9_]")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|index|similar")
 _DERIVED = re.compile(r".*-[0-9a-f]{16}", re.DOTALL)
 
 
-LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a hostile one must not make the page grow
-# Replays end in bursts, as many at a time as run in parallel: estimate the time left over some minutes.
+LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a hostile one must not make the page huge
 TEMPLATES = Path(__file__).parent / "templates"
-# In the head of every page. `write_reports` recognizes its own pages by it.
+# This is in the head of every page, so that `write_reports` recognizes its own pages.
 MARKER = '<meta name="generator" content="trainwreck grader">'
 
 
 def clip(text: str, limit: int) -> str:
-    """Return at most `limit` characters of `visible(text)` on one line, with a note of how many are left out."""
+    """Return at most `limit` characters of a text on one line, made visible, and the number of left-out characters."""
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text) - limit} more characters)"
     return visible(text).replace("\n", " ").replace("\t", " ")
@@ -46,15 +45,15 @@ def count_noun(number: int, noun: str) -> str:
 
 
 def points(value: float | None) -> str:
-    """Return points without needless zeros, or a dash for points that are open."""
+    """Return points without trailing zeros, or a dash for open points."""
     return MISSING if value is None else f"{round(value, 2):g}"
 
 
 def late_words(late: Lateness | None) -> str:
-    """Return how late something is and what that costs, as a sentence, or ""."""
+    """Return, as a sentence, how late a submission is and how many points that costs, or ""."""
     if late is None:
         return ""
-    return f"{late.days} {'day' if late.days == 1 else 'days'} late: {points(late.cost)} points less."
+    return f"{late.days} {'day' if late.days == 1 else 'days'} late: minus {points(late.cost)} points."
 
 
 def tenths(value: float | None) -> str:
@@ -63,11 +62,11 @@ def tenths(value: float | None) -> str:
 
 
 def file_stem(name: str) -> str:
-    """Return a safe file name, without ending, for a submission called `name`, whatever else is in the class.
+    """Return a safe file name, without suffix, for the page of a submission. It depends only on `name`.
 
-    A plain lower-case name stays. Any other name becomes its safe characters and 16 hexadecimal digits of its
-    SHA-256, so names that differ only in case stay apart on every file system. A name that looks derived is
-    derived again: no student can choose the file name of another one's page.
+    A plain lower-case name stays. Any other name becomes its safe characters and 16 hexadecimal digits of its SHA-256,
+    so that names that differ only in case get different files on every file system. A name that already has this form
+    is hashed, too, so that no student can choose the file name of another student's page.
     """
     if _SAFE.fullmatch(name) and not _RESERVED.fullmatch(name) and not _DERIVED.fullmatch(name):
         return name
@@ -77,7 +76,7 @@ def file_stem(name: str) -> str:
 
 
 def plain_lines(source: str) -> list[str]:
-    """Return the lines of a source as a page shows them: hidden characters spelled out, cut to a bounded size."""
+    """Return the lines of a source for a page, with codes for hidden characters, and cut to a limited size."""
     lines = visible(source).removesuffix("\n").split("\n") if source else []
     cut = [line if len(line) <= COLUMNS else f"{line[:COLUMNS]} …" for line in lines[:LINES]]
     if len(lines) > LINES:
@@ -86,7 +85,7 @@ def plain_lines(source: str) -> list[str]:
 
 
 def source_diff(broken: str, fixed: str) -> list[str]:
-    """Return the lines of a unified diff, without the names of files; line endings of another kind are equal."""
+    """Return the lines of a unified diff without file names. Different line endings count as equal."""
     return list(difflib.unified_diff(plain_lines(broken), plain_lines(fixed), lineterm=""))[2:]
 
 
@@ -98,11 +97,11 @@ def render(template: str, context: Mapping[str, Any], **options: Any) -> str:
 def render_pieces(
     template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False, forms: str = ""
 ) -> Iterator[str]:
-    """Return a page as HTML, in which hidden characters are spelled out, in pieces of some lines.
+    """Return a page as HTML in pieces of a few lines, with codes for hidden characters.
 
-    script: the one file of `templates/` that may run as a script; with None no script runs.
-    pictures: allow pictures whose bytes stand in the page itself. No page ever loads anything.
-    forms: the style sheet of a page whose forms may be sent to where the page is from; with "" there are none.
+    script: the only file of `templates/` that may run as a script; with None, no script runs.
+    pictures: allow images whose bytes are inside the page. No page ever loads anything.
+    forms: the style sheet of a page with forms, which may be sent only to the page's own server; "" forbids forms.
     """
     style = _source("run.css", RUN_TEMPLATES) + _source("report.css", TEMPLATES)
     style += _source(forms, TEMPLATES) if forms else ""
@@ -110,7 +109,7 @@ def render_pieces(
     policy = content_policy(style, code, pictures=pictures, forms=bool(forms))
     environment = page_environment(TEMPLATES, RUN_TEMPLATES, finalize=_finalize)
     environment.filters |= {"points": points, "tenths": tenths, "clipped": clip}
-    # Safe to insert unescaped: these files are ours and hold no closing tag.
+    # Safe to insert unescaped, because these files are ours and contain no closing tag.
     own = {"style": Markup(style), "script": Markup(code), "marker": Markup(MARKER), "missing": MISSING}
     pieces = environment.get_template(template).stream({**context, **own, "policy": policy})
     pieces.enable_buffering()

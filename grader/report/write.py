@@ -1,4 +1,4 @@
-"""Write `reports/` and the exports at once: make a new folder beside the old one, then exchange the two."""
+"""Write the reports and the exports as a whole: fill a new folder next to the old one, then exchange the two."""
 
 import ctypes
 import os
@@ -21,8 +21,8 @@ from harness.errors import UserError, name_place, printable
 from harness.files import scratch_path
 
 INDEX, SIMILAR_PAGE = "index.html", "similar.html"
-EXPORTS = "export"  # what `grader export` writes; new reports keep it
-# How those of our files begin that are not pages.
+EXPORTS = "export"  # the folder that `grader export` writes; new reports keep it
+# The first bytes of our files that are not pages.
 _BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2(2)
 
@@ -39,9 +39,9 @@ def write_reports(
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
-    attachments: what the page of each submission shows beside the score. titles: the title of each recipe. people: name
-    and section of students, by login. likeness: what `similar.html` shows, which is written if something is alike.
-    The same input gives the same bytes. Whatever stops this leaves the earlier reports as they were. Raises
+    attachments: for the page of each submission, by submission. titles: the title of each recipe. people: name and
+    section of students, by login. likeness: the content of `similar.html`, which is written only if there is any.
+    The same input gives the same bytes. If anything stops this function, the earlier reports stay unchanged. Raises
     `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
     """
     progress, titles = progress or ProgressBar(), titles or {}
@@ -75,10 +75,10 @@ def write_reports(
 
 
 def rewrite_class(scores: Scores, out: Path, *, without: Collection[str]) -> None:
-    """Write what is about the whole class anew from these scores, without the pages of some submissions.
+    """Write the class page, the gradebook and the scores again, and remove the pages of some submissions.
 
-    The pages of all others stay as they are. The page of similar work and the exports go. The caller must hold the
-    folder alone.
+    The pages of all other submissions stay unchanged. The page of similar work and the exports are removed. The caller
+    must hold the lock on the folder.
     """
     folder = out.resolve()
     scratch = scratch_path(folder)
@@ -103,45 +103,47 @@ def _write_class(scores: Scores, folder: Path, likeness: Likeness, people: Peopl
     with (folder / INDEX).open("w", encoding="utf-8") as file:
         file.writelines(render_class_page(scores, likeness, people))
     (folder / GRADEBOOK).write_bytes(gradebook(scores))
-    with (folder / SCORES).open("wb") as kept:  # everything else can be made again from it
+    with (folder / SCORES).open("wb") as kept:  # sync it, because all other files can be made from it
         kept.writelines(scores_json(scores))
         kept.flush()
         os.fsync(kept.fileno())
 
 
 def check_reports_folder(out: Path) -> None:
-    """Raise `UserError` if reports cannot be written to `out`, or if they would replace what grader did not make.
+    """Raise `UserError` if reports cannot be written to `out`, or if they would replace files that are not ours.
 
-    Call it before the replays. The caller must hold the folder alone: half-written reports of a killed grader go.
+    Call this before the replays. The caller must hold the lock on the folder, because half-written reports of a killed
+    grader are removed.
     """
     folder = out.resolve()
     if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file: name a folder with --out.")
+        raise UserError(f"{out} is a file: give a folder with --out.")
     _clear_leftovers(folder)
     for path in _foreign_files(folder):
         raise UserError(
-            f"{out} holds {printable(path.name)}, which grader did not make and would have to replace: move it away,"
-            " or name another folder with --out."
+            f"{out} contains {printable(path.name)}, which grader did not write and would overwrite: move it away, or"
+            " choose another folder with --out."
         )
     parent = next(one for one in folder.parents if one.exists())
     if folder.is_mount() or Path.cwd().is_relative_to(folder):
-        raise UserError(f"{out} cannot be replaced by a new folder: name a folder inside of it with --out.")
+        raise UserError(f"{out} cannot be replaced by a new folder: choose a folder inside it with --out.")
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise UserError(f"{parent} cannot be written to: name a folder elsewhere with --out.")
+        raise UserError(f"You have no right to write to {parent}: choose another folder with --out.")
 
 
 @contextmanager
 def new_export(folder: Path, names: Collection[str]) -> Iterator[Path]:
-    """Yield an empty folder for an export, which takes the place of `folder` at the end of the block.
+    """Yield an empty folder for an export, which replaces `folder` at the end of the block.
 
-    names: the files that exports of this kind write beside pages. Whatever stops this leaves the earlier export. The
-    caller must hold the reports alone. Raises `UserError` if the export would replace a file of somebody else's.
+    names: the files that such exports write in addition to pages. If anything stops the block, the earlier export
+    stays. The caller must hold the lock on the reports. Raises `UserError` if the export would replace a file that is
+    not ours.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file: move it away.")
     _clear_leftovers(folder, names)
     for path in _foreign_files(folder, names):
-        raise UserError(f"{folder} holds {printable(path.name)}, which is no part of an export: move it elsewhere.")
+        raise UserError(f"{folder} contains {printable(path.name)}, which is not part of an export: move it away.")
     scratch = scratch_path(folder)
     try:
         with private_files():
@@ -155,7 +157,7 @@ def new_export(folder: Path, names: Collection[str]) -> Iterator[Path]:
 
 
 def write_zip(path: Path, members: Iterable[tuple[str, bytes]]) -> int:
-    """Write a zip of these names and contents, without times, and return how many there are. Scripts can be run."""
+    """Write a zip of these names and contents, without times. Scripts are executable. Return the number of files."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as pack:
         for name, content in members:
             member = zipfile.ZipInfo(name)
@@ -166,7 +168,7 @@ def write_zip(path: Path, members: Iterable[tuple[str, bytes]]) -> int:
 
 
 def _foreign_files(folder: Path, names: Collection[str] = ()) -> Iterator[Path]:
-    """Yield the files in the folder that the grader did not write, sorted; `names` are further files of its own."""
+    """Yield the files in the folder that the grader did not write, sorted; `names` are further files of the grader."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if (path.name == EXPORTS and path.is_dir()) or (path.name in names and path.is_file()):
             continue
@@ -174,13 +176,13 @@ def _foreign_files(folder: Path, names: Collection[str] = ()) -> Iterator[Path]:
         own = _BEGINNINGS.get(path.name)
         ours = path.suffix == ".html" and MARKER.encode() in begins if own is None else begins.startswith(own)
         empty = path.suffix == ".html" or own is not None
-        # A loss of power may leave our files empty or full of zeros.
+        # After a power loss, our files may be empty or full of zeros.
         if not ours and not (empty and not begins.strip(b"\0")):
             yield path
 
 
 def _read_beginning(path: Path) -> bytes:
-    """Return the first kilobyte of a file; a question mark for a folder, a link, a pipe or an unreadable file."""
+    """Return the first kilobyte of a file, or b"?" for a folder, a link, a pipe or an unreadable file."""
     if path.is_symlink() or not path.is_file():
         return b"?"
     try:
@@ -191,7 +193,7 @@ def _read_beginning(path: Path) -> bytes:
 
 
 def _write_page(name: str, content: bytes, old: Path, new: Path) -> None:
-    """Write a page of new reports. One that is as it was keeps its file: some disks take milliseconds to free one."""
+    """Write a page of new reports. An unchanged page keeps its file, because some disks are slow at deleting files."""
     with suppress(OSError):
         if (old / name).read_bytes() == content:
             os.link(old / name, new / name)
@@ -200,7 +202,7 @@ def _write_page(name: str, content: bytes, old: Path, new: Path) -> None:
 
 
 def _carry_over(old: Path, new: Path) -> None:
-    """Copy what new reports keep: rights and exports."""
+    """Copy the rights and the exports of the old reports to the new ones."""
     if old.is_dir():
         set_rights(new, old)
     if (old / EXPORTS).is_dir():
@@ -208,7 +210,7 @@ def _carry_over(old: Path, new: Path) -> None:
 
 
 def _exchange(new: Path, folder: Path) -> None:
-    """Put the folder `new` at the place of `folder`, in one step if the file system can; what was there is at `new`."""
+    """Exchange the folders `new` and `folder`, in one step if the file system can do that."""
     if not folder.exists():
         new.rename(folder)
         return
@@ -227,7 +229,7 @@ def _old_place(folder: Path) -> Path:
 
 
 def _clear_leftovers(folder: Path, names: Collection[str] = ()) -> None:
-    """Remove what a killed grader left beside the folder; put reports back that it had moved away."""
+    """Remove the files that a killed grader left next to the folder, and put back reports that it had moved away."""
     old = _old_place(folder)
     if old.is_dir() and not any(_foreign_files(old, names)):
         if folder.is_dir() and any(folder.iterdir()):

@@ -1,1 +1,1 @@
-"""Score a submission: the checks of each criterion, from evidence to points and reasons."""
+"""Score a submission: judge the rubric items of each criterion by the evidence, and give points and reasons."""

@@ -1,7 +1,8 @@
-"""Which behaviours to measure to judge a fix, and the comparison of a fix with them (`harness.behaviour.sound`).
+"""Choose the programs whose behaviour we measure to judge a fix, and compare the fix with them.
 
-Each behaviour is a replay of its own: of the fix, the reference fix and each single break first; of the right fixes in
-`variants.toml` and the sound edits of the experiment only for a fix that does not do what the reference fix does.
+Each behaviour takes a separate replay. First come the fix, the reference fix and each single break. The correct fixes
+in `variants.toml` and the sound edits of the experiment follow only if the fix does not behave like the reference fix.
+`harness.behaviour.sound` makes the comparison.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,27 +22,27 @@ from harness.recipes.recipe import Recipe, experiment_source
 OWN_BEHAVIOUR: Role = "fixed behaviour"
 REFERENCE_BEHAVIOUR: Role = "reference behaviour"
 _BROKEN, _RIGHT, _SOUND = "broken behaviour ", "right ", "sound "
-# The wrong number below a range, its lowest and its highest right number, and the wrong one above it.
+# For a range of correct numbers: a wrong number below it, its lowest and highest number, and a wrong number above it.
 _BELOW, _LOWEST, _HIGHEST, _ABOVE = "below ", "lowest ", "highest ", "above "
 _MASKED = "masked "
 _ROLES: Mapping[str, str] = {"full": _RIGHT, "alternative": _RIGHT, "masking": _MASKED}
 
 
 def behaviour_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
-    """Return the behaviours to measure first: of the fix, the reference fix, and each single break."""
+    """Return the first requests for behaviours: of the fix, the reference fix, and each single break."""
     reference = requests["reference"]
     return {OWN_BEHAVIOUR: check_request(requests["fixed"], "behaviour"), **break_requests(reference)}
 
 
 def break_requests(reference: Request) -> dict[Role, Request]:
-    """Return the behaviours of the reference fix and of each single break."""
+    """Return the requests for the behaviours of the reference fix and of each single break."""
     wanted = {REFERENCE_BEHAVIOUR: check_request(reference, "behaviour")}
     breaks = {} if reference.recipe.is_healthy else {part.id: part.broken_source() for part in _parts(reference.recipe)}
     return wanted | {_BROKEN + cause: _own_request(reference, source) for cause, source in breaks.items()}
 
 
 def sound_requests(reference: Request) -> dict[Role, Request]:
-    """Return the behaviours of the other sound programs."""
+    """Return the requests for the behaviours of the other programs to compare with."""
     return {role: _own_request(reference, source) for role, source in _sound_programs(reference.recipe).items()}
 
 
@@ -50,13 +51,13 @@ def _own_request(reference: Request, source: str) -> Request:
 
 
 def _parts(recipe: Recipe) -> Sequence[Recipe]:
-    """Return the recipes of which a case is made; a recipe is its own."""
+    """Return the recipes that a case combines; for a plain recipe, the recipe itself."""
     return [load_recipe(cause) for cause in recipe.causes] if isinstance(recipe, Case) else [recipe]
 
 
 @lru_cache(maxsize=256)
 def _sound_programs(recipe: Recipe) -> Mapping[Role, str]:
-    """Return the source of each right fix, each that leaves the cause, and each sound edit, by its role."""
+    """Return the sources to compare with, by role: correct fixes, fixes that mask the cause, and sound edits."""
     found: dict[Role, str] = {}
     for part in () if recipe.is_healthy else _parts(recipe):
         broken = part.broken_source()
@@ -70,21 +71,21 @@ def _sound_programs(recipe: Recipe) -> Mapping[Role, str]:
                 if number:
                     found[f"{side}{part.id} {name}"] = span.source(broken, number)
     healthy = recipe.healthy_source()
-    # In a decoy, an edit of the experiment need not be sound.
+    # A decoy is another program than the experiment, so that edits of the experiment may be unsound in it.
     shared = load_shared_edits(recipe.experiment) if healthy == experiment_source(recipe.experiment) else ()
     found |= {f"{_SOUND}{item.id}": item.source(healthy) for item in shared if item.verdict == "sound"}
     return found
 
 
 def comparison_of(replays: Mapping[Role, Replay]) -> Comparison | None:
-    """Compare a fix with the sound programs whose behaviours are here; None if its behaviour could not be measured."""
+    """Compare a fix with the sound programs among these replays; None if its behaviour could not be measured."""
     own = replays[OWN_BEHAVIOUR].behaviour if OWN_BEHAVIOUR in replays else None
     programs = sound_programs(replays)
     return None if own is None or programs is None else compare(own, programs)
 
 
 def sound_programs(replays: Mapping[Role, Replay]) -> SoundPrograms | None:
-    """Return the sound programs of an exercise whose behaviours are here; None without the reference fix."""
+    """Return the sound programs among these replays; None if the reference fix is not among them."""
     found: dict[Role, Behaviour] = {role: one.behaviour for role, one in replays.items() if one.behaviour is not None}
     if (reference := found.get(REFERENCE_BEHAVIOUR)) is None:
         return None
@@ -105,8 +106,8 @@ def _break(id: str, broken: Behaviour, reference: Behaviour, found: Mapping[Role
     masked: list[Example] = []
     for role, one in found.items():
         if role.startswith((f"{_RIGHT}{id} ", f"{_MASKED}{id} ")):
-            # What a variant does otherwise than the broken program counts, too: it may fix the cause where this only
-            # rests on what was broken, in the steps of a network that stays as it is.
+            # Also count the aspects in which a variant differs from the broken program: it may fix the cause in code
+            # that only uses the broken part, such as in the training step of a network that it does not change.
             aspects = dict.fromkeys((*edited, *aspects_of_break(one, reference), *aspects_of_break(one, broken)))
             places = places_of(broken, [reference, one], [*aspects])
             example = Example(aspects=tuple(aspects), behaviour=one, places=places)

@@ -1,4 +1,4 @@
-"""Diagnostics: both logs are complete, and what the report cites is true, shows the fault, and shows the recovery."""
+"""Judge diagnostics: both logs are complete, and the cited values are true, show the fault and show the recovery."""
 
 import math
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ from harness.submission.snippet import shows_departures
 from harness.workspace.workspace import Run
 
 _BROKEN_CITED = ("broken_cited", "A cited value of the broken run is true", 6.0)
-_KEY_SIGNAL = ("key_signal", "It is a value in which this fault shows", 6.0)
+_KEY_SIGNAL = ("key_signal", "The cited value shows this fault", 6.0)
 _RECOVERY = ("recovery", "A cited value of the fixed run is true and shows recovery", 4.0)
-_SHOWN = ("shown", "A plot or a snippet of the log shows the symptom", 2.0)
-_CITE = "Cite a value of the {run} run as its metrics.log has it, rounded as you like."
+_SHOWN = ("shown", "A plot or an excerpt of the log shows the symptom", 2.0)
+_CITE = "Copy a value from metrics.log of the {run} run. You may round it."
 
 
 def judge_diagnostics(evidence: Evidence, accepted: bool | None) -> tuple[RubricItem, ...]:
-    """Return the six checks of the criterion. Cited values are compared with the replay, never with the claim.
+    """Return the six rubric items of this criterion. Cited values must match the replay, not the student's own log.
 
-    accepted: whether the fix was judged right; None if the instructor has to decide that.
+    accepted: whether the fix is correct; None if the instructor has to decide that.
     """
     try:
         report = parse_report(evidence.report or "")
@@ -52,19 +52,19 @@ def _complete(evidence: Evidence, run: Run, maximum: float) -> RubricItem:
     if run == "fixed" and nothing_was_edited(evidence):
         return lost(*row, "The experiment is still the broken one, so there is no fixed run.", FIX_FIRST)
     if replay.status not in ("OK", "XX"):
-        return lost(*row, f"The {run} run failed when it was made again ({replay.status}).", FIX_FIRST)
+        return lost(*row, f"The {run} run failed when we replayed it ({replay.status}).", FIX_FIRST)
     fault, batches = (f"{name} is missing", 0) if log is None else _first_fault(log, name)
     if not fault and replay.status == "OK":
         _, expected = _first_fault(replay.log.encode(), name)
-        fault = "" if batches == expected else f"it has {batches} batches, and the run has {expected}"
+        fault = "" if batches == expected else f"{name} has {batches} batches, but the run has {expected}"
     if fault:
         return lost(*row, f"{fault}.", "Hand in the whole log as the run wrote it.")
-    return full(*row, f"All {batches} batches have loss, gradient means, first and last activations.")
+    return full(*row, f"All {batches} batches have the loss, the gradient means, and the first and last activations.")
 
 
-@lru_cache(maxsize=64)  # nearly every student hands in the log of the replay
+@lru_cache(maxsize=64)  # nearly every student hands in the same log as the replay's
 def _first_fault(log: bytes, name: str) -> tuple[str, int]:
-    """Return the first fault of a log, or "", and how many batches it has."""
+    """Return the first fault of a log, or "", and its number of batches."""
     try:
         records = parse_log(log.decode("utf-8"), name)
     except UnicodeDecodeError:
@@ -73,28 +73,29 @@ def _first_fault(log: bytes, name: str) -> tuple[str, int]:
         return str(error).rstrip("."), 0
     batches = len(batch_records(records))
     if not batches or not epoch_records(records):
-        return f"{name} holds no whole epoch", batches
+        return f"{name} contains no complete epoch", batches
     try:
         return diagnostic_fault(name, records), batches
     except (AttributeError, TypeError, KeyError):
-        return f"{name} holds records of another form", batches
+        return f"{name} contains records in an unknown format", batches
 
 
 def _find_cited(
     row: ShownRow, evidence: Evidence, report: Report, run: Run, others: Mapping[str, Replay], within: int = 0
 ) -> list[tuple[Sign, int]] | RubricItem:
-    """Return the cited values that the replay's log holds, each with its place there, or the verdict if there are none.
+    """Return the cited values that the replay's log confirms, each with its step or epoch.
 
-    others: the runs to compare them with, by name. within: by how many steps or epochs a citation may be off.
+    If it confirms none, or a run is missing, return the verdict instead.
+    others: the runs to compare with, by name. within: by how many steps or epochs a citation may be off.
     """
     remedy, replay, signs = _CITE.format(run=run), evidence.replay(run), report.cited_signs(run)
     if not signs:
         return lost(*row, f"The report cites no value of the {run} run.", remedy)
     if replay.status == "XX":
-        reason = f"The {run} run could not be replayed, which is not your fault: {replay.message}"
+        reason = f"We could not replay the {run} run, which is not your fault: {replay.message}"
         return open_check(*row, reason)
     if replay.status != "OK":
-        return lost(*row, f"The {run} run failed when it was made again ({replay.status}).", remedy)
+        return lost(*row, f"The {run} run failed when we replayed it ({replay.status}).", remedy)
     for name, other in others.items():
         if other.status != "OK":
             return open_check(*row, f"There is no {name} run to compare with: {other.message}")
@@ -109,11 +110,11 @@ def _broken_cited(evidence: Evidence, report: Report) -> RubricItem:
     if isinstance(found, RubricItem):
         return found
     sign, _ = found[0]
-    return full(*_BROKEN_CITED, f"{sign} is {sign.value} in the replay, too.")
+    return full(*_BROKEN_CITED, f"{sign} is {sign.value} in our replay as well.")
 
 
 def _key_signal(evidence: Evidence, report: Report, accepted: bool | None) -> RubricItem:
-    # A step that is off by one has cost the points of broken_cited already.
+    # A step that is off by one has already cost the points of broken_cited.
     found = _find_cited(_KEY_SIGNAL, evidence, report, "broken", {"healthy": evidence.reference}, OFF_BY)
     if isinstance(found, RubricItem):
         return found
@@ -123,17 +124,17 @@ def _key_signal(evidence: Evidence, report: Report, accepted: bool | None) -> Ru
             theirs = broken.beside(sign.signal, place, healthy)
             return full(*_KEY_SIGNAL, f"{sign} is {sign.value}, and {theirs:.4g} in a healthy run.")
     if _is_silent(evidence):
-        silent = "No value of this run shows the fault. A check does."
-        return full(*_KEY_SIGNAL, "No value is wrong." if evidence.recipe.is_healthy else silent)
-    reason = f"{found[0][0]} is {found[0][0].value}, much as in a healthy run."
-    remedy = "Cite a value in which the broken run differs from what a healthy one would show."
+        silent = "No value in the log shows this fault. Only a check shows it."
+        return full(*_KEY_SIGNAL, "Nothing is broken, so no value is wrong." if evidence.recipe.is_healthy else silent)
+    reason = f"{found[0][0]} is {found[0][0].value}, about the same as in a healthy run."
+    remedy = "Cite a value that is different in the broken run and in a healthy run."
     return lost(*_KEY_SIGNAL, reason, remedy)
 
 
 def _recovery(evidence: Evidence, report: Report, accepted: bool | None) -> RubricItem:
-    # Without a right fix nothing has recovered, and code that only hides the fault may have written the value.
+    # Without a correct fix nothing has recovered, and code that only hides the fault may have written the value.
     if accepted is False:
-        return lost(*_RECOVERY, "The fix is not right, so no value shows recovery.", FIX_FIRST)
+        return lost(*_RECOVERY, "The fix is not correct, so no value can show recovery.", FIX_FIRST)
     others = {"broken": evidence.broken, "healthy": evidence.reference}
     found = _find_cited(_RECOVERY, evidence, report, "fixed", others)
     if isinstance(found, RubricItem):
@@ -143,24 +144,24 @@ def _recovery(evidence: Evidence, report: Report, accepted: bool | None) -> Rubr
     for sign, place in found:
         shown = fixed.departs(sign.signal, place, broken) and _has_recovered(sign.signal, place, fixed, healthy)
         if (shown or _is_silent(evidence)) and accepted is None:
-            return open_check(*_RECOVERY, "It counts only if the fix is right. The instructor decides.")
+            return open_check(*_RECOVERY, "This value counts only if the fix is correct. The instructor decides.")
         if shown:
-            return full(*_RECOVERY, f"{sign} is {sign.value}: recovered.")
+            return full(*_RECOVERY, f"{sign} is {sign.value}: it has recovered.")
     if _is_silent(evidence):
-        said = "nothing had to recover" if evidence.recipe.is_healthy else "the fix is right"
-        return full(*_RECOVERY, f"The log never showed a fault, and {said}.")
-    reason = f"{found[0][0]} is {found[0][0].value}, which shows no recovery."
-    remedy = "Cite a value of the fixed run that was wrong in the broken run and is healthy now."
+        said = "nothing had to recover" if evidence.recipe.is_healthy else "the fix is correct"
+        return full(*_RECOVERY, f"The log showed no fault, and {said}.")
+    reason = f"{found[0][0]} is {found[0][0].value}, which does not show recovery."
+    remedy = "Cite a value that is wrong in the broken run and healthy in the fixed run."
     return lost(*_RECOVERY, reason, remedy)
 
 
 def _is_silent(evidence: Evidence) -> bool:
-    """Return whether the fault has no symptom. A check shows it, even if some value is a little off."""
+    """Return whether the recipe lists no symptom in the log, so that only a check shows the fault."""
     return not evidence.recipe.symptoms
 
 
 def _has_recovered(signal: str, place: int, fixed: LogValues, healthy: LogValues) -> bool:
-    """Return whether a value of the fixed run is near the healthy run's there, or within the healthy run's range."""
+    """Return whether a value of the fixed run is close to the healthy run's at that place, or within its range."""
     value, sound = fixed.of(signal)[place], healthy.of(signal)
     finite = [item for item in sound.values() if math.isfinite(item)]
     within = bool(finite) and min(finite) <= value <= max(finite)
@@ -168,19 +169,19 @@ def _has_recovered(signal: str, place: int, fixed: LogValues, healthy: LogValues
 
 
 def _judge_shown(evidence: Evidence, accepted: bool | None) -> RubricItem:
-    remedy = "Paste the lines of the broken log that show the fault into a code block, or a plot as a data: picture."
+    remedy = "Paste log lines that show the fault into a code block, or add a plot as an image with a data: URI."
     if evidence.report is None:
         return lost(*_SHOWN, "There is no report.md.", remedy)
     if evidence.body.shows_picture:
-        return full(*_SHOWN, "The report shows a picture.")
+        return full(*_SHOWN, "The report contains an image.")
     if not evidence.body.value_lines:
-        return lost(*_SHOWN, "The report shows no plot and no line of a log.", remedy)
+        return lost(*_SHOWN, "The report contains neither a plot nor lines of a log.", remedy)
     if _is_silent(evidence):
-        return full(*_SHOWN, "The report shows values, and no value of the log shows the fault.")
+        return full(*_SHOWN, "The report contains log values. No more is needed, because the log shows no fault.")
     for name, replay in (("broken", evidence.broken), ("reference", evidence.reference)):
         if replay.status != "OK":
-            return open_check(*_SHOWN, f"The {name} run could not be replayed: {replay.message}")
+            return open_check(*_SHOWN, f"We could not replay the {name} run: {replay.message}")
     if shows_departures(evidence.body.value_lines, log_values(evidence.broken.log), sound_logs(evidence, accepted)):
-        return full(*_SHOWN, "The report shows values of the broken log that a healthy run does not have.")
-    reason = "The report shows numbers, but no value in which the broken run differs from a healthy one."
+        return full(*_SHOWN, "The report contains values of the broken log that differ from a healthy run.")
+    reason = "The report contains numbers, but none of them differs between the broken run and a healthy run."
     return lost(*_SHOWN, reason, remedy)

@@ -1,7 +1,7 @@
-"""The evidence on one submission: what it claims, what our replays gave, and how far to believe a fixed run's log.
+"""The evidence on one submission: its claims, our replays, and whether we may trust the log of the fixed run.
 
-The student's own process wrote that log. Equal bytes, our own runs and the evaluator's figures are trusted. If an edit
-is not plain, its own measurements prove nothing: the instructor decides.
+The student's own code writes the log of the fixed run. We trust equal bytes, our own runs, and the metrics of the
+evaluator. If an edit is not plain, the measurements by its own code prove nothing, and the instructor decides.
 """
 
 from collections.abc import Mapping
@@ -28,14 +28,16 @@ from harness.workspace.workspace import RUNS, Run
 
 @dataclass(frozen=True)
 class Evidence:
-    """One submission, replayed. The student's texts are untrusted; the replays are our own.
+    """One submission with its replays. The student's texts are untrusted; the replays are our own.
 
-    `same_class` says whether the student's machine must agree with ours to the byte; otherwise `again` holds a second
-    replay of each run. `own` holds the three runs at the recipe's own settings if the student's settings tell nothing.
-    `comparison` compares the fixed program with sound ones; it is None if our own program was handed in, or if its
-    behaviour could not be measured. `checks` has the checks of the fixed experiment and of the reference fix, if the
-    comparison does not decide.
-    `prediction` is what the student said before the broken run. `command_problem` is "" if both commands are recorded.
+    same_class: whether the student's machine must give the same bytes as ours.
+    again: if not `same_class`, a second replay of each run.
+    own: the three runs at the recipe's own settings, if nothing can be decided at the student's settings.
+    comparison: of the fixed program with sound programs; None if the student handed in one of our programs, or if the
+        behaviour could not be measured.
+    checks: the checks on the fixed experiment and on the reference fix, if the comparison does not decide.
+    prediction: the student's prediction, made before the broken run.
+    command_problem: "" if both commands are recorded.
     """
 
     recipe: Recipe
@@ -62,7 +64,7 @@ class Evidence:
 
     @property
     def judged(self) -> "Evidence":
-        """The evidence by which the fix is judged: with the runs at the recipe's own settings, if they were made."""
+        """The evidence to judge the fix by. It has the runs at the recipe's own settings, if there are any."""
         if not self.own:
             return self
         return replace(
@@ -80,7 +82,7 @@ class Evidence:
 
 
 def evidence_of(submission: Submission, recipe: Recipe, replays: Mapping[Role, Replay]) -> Evidence:
-    """Put a submission and its replays together."""
+    """Return the evidence on a submission, from the submission and its replays."""
     suspected = plain_edit(recipe.broken_source(), submission.source)
     again: dict[Run, Role] = {"broken": "broken again", "fixed": "fixed again"}
     return Evidence(
@@ -105,14 +107,14 @@ def evidence_of(submission: Submission, recipe: Recipe, replays: Mapping[Role, R
 
 
 def must_agree(submission: Submission, broken: Replay) -> bool:
-    """Return whether the student's machine must give the same bytes as our replay of the broken run."""
+    """Return whether the student's machine is of our platform class, so that it must give the same bytes as ours."""
     ours = broken.platform
     claimed = [platform for run in RUNS if (platform := submission.platform(run)) is not None]
     return ours is None or all("golden" in item and "device" in item and same_class(item, ours) for item in claimed)
 
 
 def _without_fake_fault(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
-    """Return the replay; a fault of the harness counts as the code's own if suspicious code could have faked it."""
+    """Return the replay. A failure of the harness counts as the student's if suspicious code could have faked it."""
     if replay.message == HARNESS_BROKE and suspected:
         message = f"{HARNESS_BROKE}: {suspected[0].message}"
         return replay.model_copy(update={"status": "RE", "message": message})
@@ -125,9 +127,9 @@ def same_bytes(first: Replay, second: Replay) -> bool:
 
 
 def sound_logs(evidence: Evidence, accepted: bool | None) -> list[LogValues]:
-    """Return the logs of sound runs to compare the broken one with: the reference's, and that of a fix judged right.
+    """Return the logs of healthy runs: of the reference fix and, if it was accepted, of the student's fix.
 
-    A right fix in another place may leave a value as it was in the broken run and in the reference, or change another.
+    A correct fix in another place may change other values of the log than the reference fix does.
     """
     replays = [evidence.reference]
     if accepted and evidence.fixed.status == "OK" and not doubt(evidence):
@@ -141,9 +143,9 @@ def same_as_reference(evidence: Evidence) -> bool:
 
 
 def nothing_was_edited(evidence: Evidence) -> bool:
-    """Return whether the experiment is the broken program, or gave its bytes and those of the reference fix differ.
+    """Return whether the student handed in the broken program, or one that gives the same bytes as the broken run.
 
-    If nothing is broken, nothing is to be edited.
+    Equal bytes do not count if the reference fix gives them, too. If nothing is broken, the answer is False.
     """
     if evidence.recipe.is_healthy:
         return False
@@ -155,9 +157,9 @@ def nothing_was_edited(evidence: Evidence) -> bool:
 
 
 def doubt(evidence: Evidence) -> str:
-    """Return why the code's own measurements prove nothing, as a clause with the line, or "".
+    """Return, as a clause with the line, why we cannot trust measurements by the student's code, or "".
 
-    A run with the bytes of the reference fix shows that its code trains as the reference fix does, however it looks.
+    If the run has the same bytes as the reference fix, the code trains as the reference fix does, so we trust it.
     """
     if not evidence.suspicions or same_as_reference(evidence):
         return ""

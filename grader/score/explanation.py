@@ -1,7 +1,7 @@
-"""The explanation: a diagnosis as data, checked against our own replays, and the form of the text.
+"""Judge the explanation: compare the diagnosis with our own replays, and check the form of the text.
 
-Nothing here reads sentences, so a report may be in any language. `cause`, `where`, `first_wrong` and `ruled_out` come
-from the front matter; of the text only its length and its parts count.
+Nothing here reads sentences, so that a report may be in any language. `cause`, `where`, `first_wrong` and `ruled_out`
+come from the front matter. Of the text, only the length and the sections count.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,18 +39,18 @@ from harness.submission.report import (
 )
 
 _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
-_WHERE = ("where", "It names the function that holds the cause", 2.0)
-_FIRST_WRONG = ("first_wrong", "It cites the first sign of the fault", 3.0)
-_RULED_OUT = ("ruled_out", "Other causes that could explain the run are ruled out by facts", 4.0)
-_FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 3.0)
+_WHERE = ("where", "The diagnosis names the function that contains the cause", 2.0)
+_FIRST_WRONG = ("first_wrong", "The diagnosis cites the first sign of the fault", 3.0)
+_RULED_OUT = ("ruled_out", "Facts rule out other causes that could explain the run", 4.0)
+_FORM = ("form", f"The text has at most {WORD_LIMIT} words under four headings", 3.0)
 
-_RIVALS_READ, _AREAS_READ = 4, 6  # only the first entries are read: a list of guesses is no argument
+_RIVALS_READ, _AREAS_READ = 4, 6  # only the first entries count, so that a long list of guesses earns nothing
 
 
 def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[RubricItem, ...]:
-    """Return the five checks of the criterion.
+    """Return the five rubric items of this criterion.
 
-    accepted: whether the fix was judged right; None if the instructor has to decide that.
+    accepted: whether the fix is correct; None if the instructor has to decide that.
     """
     try:
         report = parse_report(evidence.report or "")
@@ -76,11 +76,11 @@ def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> RubricIt
     if len(hits) == len(named) == len(recipe.causes):
         return full(*_CAUSE, right.replace("It was", "The cause is" if len(hits) == 1 else "The causes are", 1))
     strangers = [printable(name) for name in named if name not in known]
-    wrong = f" There is no cause {strangers[0]} in the list of harness causes." if strangers else ""
+    wrong = f" The list of harness causes does not contain {strangers[0]}." if strangers else ""
     listed = ", ".join(map(printable, named)) or "no cause"
     points = _CAUSE[2] * len(hits) / max(len(named), len(recipe.causes), 1)
     if len(recipe.causes) == 1:
-        points = 0.0  # of several names for one cause, one is a guess
+        points = 0.0  # several names for one cause are guesses
     return lost(*_CAUSE, f"You name {listed}.{wrong}", right, points=points)
 
 
@@ -88,8 +88,8 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     recipe = evidence.recipe
     if recipe.is_healthy:
         if [entry.cause for entry in diagnosis] == [HEALTHY]:
-            return full(*_WHERE, "No function holds a cause.")
-        return lost(*_WHERE, "Nothing is broken, so no function holds the cause.", f"Name the cause {HEALTHY}.")
+            return full(*_WHERE, "Nothing is broken, so no function contains a cause.")
+        return lost(*_WHERE, "Nothing is broken, so no function contains the cause.", f"Name the cause {HEALTHY}.")
     holds = places_of_causes(recipe)
     every = frozenset.union(*holds.values())
     right = f"It is in {' and '.join(' or '.join(sorted(names)) for names in holds.values())}."
@@ -100,18 +100,18 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     wrong = {place for cause, place in places if place not in holds.get(cause, every)}
     listed = " and ".join(sorted(map(printable, wrong)))
     if not wrong and len(diagnosis) == len(recipe.causes):
-        return full(*_WHERE, "Each function that you name holds its cause.")
+        return full(*_WHERE, "Each function that you name contains its cause.")
     if wrong and wrong <= functions_edited(evidence) and accepted:
-        return full(*_WHERE, f"Your right fix is in {listed}.")
+        return full(*_WHERE, f"Your fix is in {listed}, and it is correct.")
     if wrong and wrong <= functions_edited(evidence) and accepted is None:
-        return open_check(*_WHERE, f"Your edit is in {listed}, and it is not decided whether it is right.")
+        return open_check(*_WHERE, f"Your edit is in {listed}. Whether it is correct is not decided yet.")
     hits = sum(place not in wrong for _, place in places)
-    reason = f"{listed} does not hold the cause." if wrong else "You name one place, and there are two causes."
+    reason = f"{listed} does not contain the cause." if wrong else "You name one place, but there are two causes."
     return lost(*_WHERE, reason, right, points=_WHERE[2] * hits / max(len(diagnosis), len(recipe.causes)))
 
 
 def places_of_causes(recipe: Recipe) -> Mapping[str, frozenset[str]]:
-    """Return for each cause of an experiment that is broken the functions that its break changes."""
+    """Return, for each cause of a broken experiment, the functions that its break changes."""
     if len(recipe.causes) == 1:
         return {recipe.causes[0]: functions_changed(recipe.healthy_source(), recipe.broken_source())}
     parts = map(load_recipe, recipe.causes)
@@ -119,7 +119,7 @@ def places_of_causes(recipe: Recipe) -> Mapping[str, frozenset[str]]:
 
 
 def functions_edited(evidence: Evidence) -> frozenset[str]:
-    """Return the functions that a submission changes; none if its program cannot be parsed."""
+    """Return the functions that a submission changes; an empty set if its program cannot be parsed."""
     try:
         return functions_changed(evidence.recipe.broken_source(), evidence.source)
     except Unparsable:
@@ -127,24 +127,24 @@ def functions_edited(evidence: Evidence) -> frozenset[str]:
 
 
 def _not_compared(check: ShownRow, evidence: Evidence) -> RubricItem | None:
-    """Return the verdict if there are no logs to compare with."""
+    """Return an open item if the broken run or the reference run could not be replayed, else None."""
     for name, replay in (("broken", evidence.broken), ("reference", evidence.reference)):
         if replay.status != "OK":
-            return open_check(*check, f"The {name} run could not be replayed: {replay.message}")
+            return open_check(*check, f"We could not replay the {name} run: {replay.message}")
     return None
 
 
 def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> RubricItem:
-    remedy = "Cite the first value of the broken log that a healthy run would not show."
+    remedy = "Cite the first value of the broken log that differs from a healthy run."
     if not diagnosis:
         return lost(*_FIRST_WRONG, "There is no diagnosis.", remedy)
     if (verdict := _not_compared(_FIRST_WRONG, evidence)) is not None:
         return verdict
     if evidence.recipe.is_healthy:
         if [entry.cause for entry in diagnosis] == [HEALTHY]:
-            return full(*_FIRST_WRONG, "No value is wrong.")
-        return lost(*_FIRST_WRONG, "No value of this run is wrong.", f"Name the cause {HEALTHY}.")
-    # With two causes the first sign of either will do.
+            return full(*_FIRST_WRONG, "Nothing is broken, so no value is wrong.")
+        return lost(*_FIRST_WRONG, "Nothing is broken, so no value is wrong.", f"Name the cause {HEALTHY}.")
+    # With two causes the first sign of either one counts.
     signs = [entry.first_wrong for entry in diagnosis[: len(evidence.recipe.causes)]]
     judged = [_judge_sign(evidence, sign, accepted, remedy) for sign in signs]
     return max(judged, key=lambda check: 0.5 if check.points is None else check.points)
@@ -155,7 +155,7 @@ def _judge_sign(evidence: Evidence, sign: Sign, accepted: bool | None, remedy: s
     earliest = first_departure(broken, healthy)
     if earliest is not None:
         signal, start = earliest
-        remedy = f"The log first departs from a healthy run with {signal} at {place_of(signal)} {start}."
+        remedy = f"The log first differs from a healthy run in {signal} at {place_of(signal)} {start}."
     if sign.check:
         shown = earliest is not None and bool(evidence.recipe.symptoms)
         return _judge_first_check(evidence, sign, shown_by_log=shown, remedy=remedy)
@@ -173,26 +173,28 @@ def _judge_sign(evidence: Evidence, sign: Sign, accepted: bool | None, remedy: s
 
 def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, remedy: str) -> RubricItem:
     if shown_by_log:
-        reason = f"You cite the {sign}, but the log shows the fault: a check stands in only if no signal does."
+        reason = f"You cite the {sign}. A check counts here only if the log shows no sign, and this log shows one."
         return lost(*_FIRST_WRONG, reason, remedy)
     trips = trips_of(evidence.recipe)
     if trips.get(sign.check) == sign.outcome:
         return full(*_FIRST_WRONG, f"The {sign} finds {sign.outcome}, and no symptom shows the fault.")
-    unsound = f"The checks that find it unsound: {', '.join(trips) or 'none'}."
+    unsound = f"The checks that find this fault: {', '.join(trips) or 'none'}."
     return lost(*_FIRST_WRONG, f"The {sign} does not find {printable(sign.outcome)}.", unsound)
 
 
 def _judge_ruled_out(evidence: Evidence, report: Report) -> RubricItem:
     healthy = evidence.recipe.is_healthy
     needed, read = (AREAS, _AREAS_READ) if healthy else (RIVALS, _RIVALS_READ)
-    remedy = "Rule out two causes that could explain what you saw, each with a fact of the broken run that it cannot."
+    remedy = (
+        "Rule out two causes that could explain the symptom. For each, cite a fact of the broken run that does not fit."
+    )
     if healthy:
         remedy = (
-            f"Rule out causes of {AREAS} areas (harness causes names them), each with a fact that it would change;"
-            f" at least {BY_CHECKS} of these facts are outcomes of checks."
+            f"Rule out causes from {AREAS} areas (harness causes lists them), each with a fact that it would change."
+            f" At least {BY_CHECKS} of these facts must be outcomes of checks."
         )
     if not report.ruled_out:
-        return lost(*_RULED_OUT, "No other cause is ruled out.", remedy)
+        return lost(*_RULED_OUT, "The report rules out no other cause.", remedy)
     if (verdict := _not_compared(_RULED_OUT, evidence)) is not None:
         return verdict
     judged = list(_rivals(evidence, report.ruled_out[:read]))
@@ -208,7 +210,7 @@ def _judge_ruled_out(evidence: Evidence, report: Report) -> RubricItem:
 
 
 def _areas(accepted: Sequence[tuple[RuledOut, str]]) -> list[str]:
-    """Return the reasons that count for a healthy run: one for each area, and some of them by checks."""
+    """Return the reasons that count for a healthy run: at most one for each area, and enough of them from checks."""
     known = load_causes()
     checks = {known[entry.cause].area: reason for entry, reason in accepted if entry.check}
     values = {known[entry.cause].area: reason for entry, reason in accepted if known[entry.cause].area not in checks}
@@ -216,7 +218,7 @@ def _areas(accepted: Sequence[tuple[RuledOut, str]]) -> list[str]:
 
 
 def _rivals(evidence: Evidence, entries: Sequence[RuledOut]) -> Iterator[tuple[RuledOut, bool | None, str]]:
-    """Yield each cause that is ruled out, whether it is, and why; None if that cannot be judged."""
+    """Yield each entry, a reason, and whether the entry rules its cause out; None if that cannot be judged."""
     first: dict[str, RuledOut] = {}
     for entry in entries:
         first.setdefault(entry.cause, entry)
@@ -227,11 +229,11 @@ def _rivals(evidence: Evidence, entries: Sequence[RuledOut]) -> Iterator[tuple[R
 def _judge_rival(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     name = printable(entry.cause)
     if entry.cause not in load_causes() or entry.cause == HEALTHY:
-        return False, f"{name} is no cause that could be ruled out."
+        return False, f"{name} is not a cause that you can rule out."
     if entry.cause in evidence.recipe.causes:
         return False, f"{name} is the cause of this run."
     if not _is_suggested(evidence.recipe, entry.cause):
-        return False, f"Nothing in this run suggests {name}: it would show in another way."
+        return False, f"Nothing in this run suggests {name}: its symptoms are different."
     if not entry.check:
         return _by_value(evidence, entry)
     if untrue := _untrue_outcome(evidence, entry):
@@ -251,7 +253,7 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     if log.find(entry, within=OFF_BY) is None:
         return False, f"You cite {entry} of the broken run, but {log.untrue(entry)}"
     symptoms = load_causes()[entry.cause].on(evidence.settings.dataset)
-    # Where nothing is broken, any log contradicts most symptoms of other experiments: they say nothing about this one.
+    # Any healthy log contradicts most symptoms of other experiments, so these symptoms prove nothing about this one.
     foreign = evidence.recipe.is_healthy and load_recipe(entry.cause).experiment != evidence.recipe.experiment
     symptom = None if foreign else find_contradicted(entry, symptoms, evidence.broken.records(), log)
     if symptom is None:
@@ -260,9 +262,9 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
         if excluded:
             return excluded, why
         if foreign:
-            return False, f"How {entry.cause} shows in this experiment was not measured: cite the outcome of a check."
-        return False, f"{entry} is {entry.value}, which {entry.cause} allows."
-    return True, f"{entry} is {entry.value}, so it is not {entry.cause}: there {symptom.says}."
+            return False, f"We have not measured {entry.cause} in this experiment: cite the outcome of a check instead."
+        return False, f"{entry} is {entry.value}, which is also possible with {entry.cause}."
+    return True, f"{entry} is {entry.value}, so it is not {entry.cause}: with that cause, {symptom.says}."
 
 
 def _by_check(evidence: Evidence, cause: str, check: str) -> tuple[bool | None, str]:
@@ -271,15 +273,15 @@ def _by_check(evidence: Evidence, cause: str, check: str) -> tuple[bool | None, 
         theirs = rival_outcome(cause, check, found) if found else ""
     except UserError:
         found, theirs = None, ""
-    if found is None:  # never measured, or the seed decides
-        return None, f"What the check {printable(check)} finds is not recorded for both exercises."
+    if found is None:  # never measured, or the outcome depends on the seed
+        return None, f"The outcome of the check {printable(check)} is not recorded for both exercises."
     if not theirs:
-        return False, f"The check {check} finds {found}, which {cause} allows."
-    return True, f"The check {check} finds {found}, so it is not {cause}: there it finds {theirs}."
+        return False, f"The check {check} finds {found}, which is also possible with {cause}."
+    return True, f"The check {check} finds {found}, so it is not {cause}: with that cause it finds {theirs}."
 
 
 def _untrue_outcome(evidence: Evidence, entry: RuledOut) -> str:
-    """Return a sentence if a check is known to find something else than is cited, else ""."""
+    """Return a sentence if the recorded outcome of a check differs from the cited one, else ""."""
     try:
         found = outcomes_of(evidence.recipe).get(entry.check, entry.outcome)
     except UserError:
@@ -289,12 +291,12 @@ def _untrue_outcome(evidence: Evidence, entry: RuledOut) -> str:
 
 def _judge_form(body: Body) -> RubricItem:
     if not body.prose_words:
-        return lost(*_FORM, "The report has no text.", "Write what you found.")
+        return lost(*_FORM, "The report has no text.", "Describe what you found.")
     if body.cut:
         return lost(*_FORM, "The text is too long.", f"Of a report, {TOO_LONG}")
     if body.words > WORD_LIMIT:
         return lost(*_FORM, f"The text has {body.words} words.", f"At most {WORD_LIMIT} are allowed.")
     if body.filled_sections < len(PARTS):
-        reason = f"Headings with text under them: {body.filled_sections}."
-        return lost(*_FORM, reason, f"Write {', '.join(PARTS)}, each under a heading of its own.")
+        reason = f"The report has text in {body.filled_sections} of {len(PARTS)} sections."
+        return lost(*_FORM, reason, f"Write {', '.join(PARTS)}, each under its own heading.")
     return full(*_FORM, f"{body.words} words under {body.filled_sections} headings.")

@@ -1,18 +1,19 @@
-"""Judge the fix: is the cause gone or only the symptom, and is the edit small.
+"""Judge the fix: whether it removes the cause and not only the symptom, and whether the edit is small.
 
-A fix is correct if, wherever the break could act, the program does what the healthy one does: it behaves as the
-reference fix or as another right one (`grader.score.behaviour`), its log shows no symptom, and the trusted evaluator
-finds its weights healthy. If it also differs where nothing was broken, every check must be sound that is sound for the
-reference fix, and every feature of the healthy program must still act. A fix that differs where the break acts is
-never correct by itself: it is masked, or the instructor decides. Accuracy alone proves nothing: clipping or a smaller
-learning rate brings several broken runs to healthy accuracy.
+A fix is correct if three things hold. Wherever the break could act, the program behaves like the reference fix or like
+another correct fix (`grader.score.behaviour`). Its log shows no symptom. The trusted evaluator finds its weights
+healthy. If the program also differs in code that was not broken, two more things must hold: every check that passes for
+the reference fix passes for it too, and every feature of the healthy program still works. If the program differs from
+correct ones where the break acts, the fault is masked, or the instructor decides. Accuracy alone proves nothing:
+gradient clipping or a smaller learning rate brings several broken runs to healthy accuracy.
 
-A correct fix is minimal if it changes only the functions that the reference fix changes, and few syntax-tree nodes. If
-the reference fix has `r` nodes, an edit of up to `r + 16` or `2 r` nodes gets all points; above that the points fall as
-that limit over the size. Measured on 90 right fixes in different styles: the reference fixes have 1 to 13 nodes, nine
-in ten of the others have at most 12 more, a helper function that clears the gradients has 16 more, and the loss written
-out with `gather` has 18 more. An edit of one function or constant that the reference fix leaves alone keeps half of the
-points, of several a quarter; new helpers and constants are no such edit.
+A correct fix is minimal if it changes few nodes of the syntax tree, and only in functions that the reference fix
+changes. If the reference fix changes `r` nodes, an edit of up to `max(r + 16, 2 r)` nodes gets all points. For a larger
+edit the points are multiplied by that limit divided by the size. Measured on 90 correct fixes in different styles:
+reference fixes change 1 to 13 nodes. Nine in ten of the other fixes change at most 12 nodes more. A helper function
+that clears the gradients takes 16 more, and a loss written out with `gather` takes 18 more. An edit of one function or
+constant that the reference fix does not touch halves the points; several leave a quarter. New helpers and constants do
+not count here.
 """
 
 import ast
@@ -37,19 +38,20 @@ from harness.recipes.recipe import Recipe, Symptom
 CORRECT, MINIMAL = 12.0, 8.0
 MASKED = 4.0
 _CORRECT = ("correct", "The cause is gone, not only the symptom", CORRECT)
-_MINIMAL = ("minimal", "No more was changed than the cause takes", MINIMAL)
+_MINIMAL = ("minimal", "The edit is small and changes only the faulty code", MINIMAL)
 _MORE_NODES, _MORE_TIMES = 16, 2
 _ONE_PLACE, _MORE_PLACES = 0.5, 0.25
 _STEP = 0.5
 _OF_LOSS = frozenset({"loss", "val_loss"})
-_REMEDY = "Fix the cause and nothing else; make verify shows both runs side by side."
+_REMEDY = "Fix the cause and change nothing else. make verify shows both runs side by side."
 
 
 def judge_fix(evidence: Evidence) -> tuple[RubricItem, ...]:
-    """Return the two checks of the criterion; only a correct fix can be minimal."""
+    """Return the two rubric items of this criterion. Only a correct fix can get points for a small edit."""
     correct = _judge_correct(evidence.judged)
     if correct.outcome == "could not judge":
-        return correct, open_check(*_MINIMAL, "Only a correct fix gets these points, and that is not decided yet.")
+        reason = "Only a correct fix gets these points. Whether yours is correct is not decided yet."
+        return correct, open_check(*_MINIMAL, reason)
     if correct.outcome == "failed":
         return correct, lost(*_MINIMAL, "Only a correct fix gets these points.", "Fix the cause first.")
     recipe = evidence.recipe
@@ -59,23 +61,23 @@ def judge_fix(evidence: Evidence) -> tuple[RubricItem, ...]:
 
 
 def _judge_untouched(evidence: Evidence) -> RubricItem:
-    """Judge the edit of an experiment in which nothing was broken."""
+    """Judge the size of the edit of an experiment in which nothing was broken."""
     try:
         sizes = edit_sizes(evidence.recipe.broken_source(), evidence.source)
     except Unparsable as error:
-        return open_check(*_MINIMAL, f"Your experiment cannot be compared with ours: {error}.")
+        return open_check(*_MINIMAL, f"We could not compare your experiment with ours: {error}.")
     if not sizes:
-        return full(*_MINIMAL, "Nothing was broken, and you changed nothing that the training depends on.")
-    reason = f"Nothing was broken, and you changed {_describe_sizes(sizes, ' of the syntax tree')}."
+        return full(*_MINIMAL, "Nothing was broken, and you changed nothing that affects the training.")
+    reason = f"Nothing was broken, but you changed {_describe_sizes(sizes, ' of the syntax tree')}."
     return lost(*_MINIMAL, reason, "Leave a healthy experiment as it is.")
 
 
 def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Replay]) -> dict[Role, Request]:
-    """Return what else must be replayed to judge the fix, given these replays; nothing if they are enough.
+    """Return the further replays that are needed to judge the fix, given these; {} if they are enough.
 
-    Settings that a student chose are judged only if our own two runs differ clearly under them; otherwise the recipe's
-    own are. The behaviour of the fix is compared with that of the reference fix, then with other sound programs; checks
-    are made if that does not decide.
+    If a student chose other settings, and the broken run and the reference fix do not differ clearly under them, the
+    fix is judged under the recipe's settings. The behaviour of the fix is compared first with the reference fix, then
+    with other sound programs. If that does not decide, the checks are run.
     """
     recipe, dataset = requests["fixed"].recipe, requests["fixed"].settings.dataset
     broken, reference, fixed = (replays[role] for role in ("broken", "reference", "fixed"))
@@ -106,7 +108,7 @@ def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Re
 
 
 def checks_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
-    """Return the requests to make the checks of the fix and of the reference fix."""
+    """Return the requests to run the checks on the fix and on the reference fix."""
     return {"fixed checks": check_request(requests["fixed"]), "reference checks": check_request(requests["reference"])}
 
 
@@ -124,7 +126,10 @@ def _bad_symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) 
 
 
 def _symptom_left(bad: Sequence[Symptom], comparison: Comparison | None) -> Symptom | None:
-    """Return a symptom that counts. A loss that became another right one may have another floor."""
+    """Return the first symptom that counts against the fix, or None.
+
+    If the fix uses another correct loss, symptoms of the loss do not count, because its floor may differ.
+    """
     is_another = comparison is not None and comparison.other_loss and not comparison.left
     return next((symptom for symptom in bad if not (is_another and symptom.signal in _OF_LOSS)), None)
 
@@ -139,15 +144,15 @@ def _differ_clearly(recipe: Recipe, dataset: str, broken: Replay, reference: Rep
 def _judge_correct(evidence: Evidence) -> RubricItem:
     fixed, broken = evidence.fixed, evidence.broken
     if fixed.status == "XX":
-        return _open(f"Your experiment could not be replayed, through no fault of yours: {fixed.message}")
+        return _open(f"We could not replay your experiment, which is not your fault: {fixed.message}")
     if not has_reference(evidence):
-        return _open(f"The reference fix could not be run under your settings: {evidence.reference.message}")
+        return _open(f"The reference fix did not run under your settings: {evidence.reference.message}")
     if fixed.status != "OK":
         return _lost(f"Your experiment did not finish ({fixed.status}): {fixed.message}")
     if same_bytes(fixed, broken) and not evidence.recipe.is_healthy:
-        return _lost("Your run is the broken run, byte for byte: nothing was fixed.")
+        return _lost("Your run equals the broken run byte for byte, so nothing is fixed.")
     if program_digest(evidence.source) == program_digest(evidence.recipe.healthy_source()):
-        return full(*_CORRECT, "It is the program of the reference fix.")
+        return full(*_CORRECT, "Your program is the same as the reference fix.")
     comparison = evidence.comparison
     if comparison and 0 < len(comparison.left) < len(comparison.causes):
         return _judge_half(evidence, comparison)
@@ -155,13 +160,13 @@ def _judge_correct(evidence: Evidence) -> RubricItem:
     if symptom := _symptom_left(bad, comparison):
         return _lost(f"The symptom is still there: {symptom.says}.")
     if comparison is None:
-        return _open("The behaviour of the program could not be measured. The instructor decides.")
+        return _open("We could not measure the behaviour of the program. The instructor decides.")
     if comparison.is_right and same_as_reference(evidence) and not comparison.not_executed:
-        return full(*_CORRECT, "Log, checkpoint and the behaviour of each function equal the reference fix's.")
+        return full(*_CORRECT, "The log, the checkpoint and the behaviour of each function match the reference fix.")
     for made in evidence.checks or ():
         if made.status != "OK":
             return _open(
-                f"The checks of your experiment did not finish ({made.status}:"
+                f"The checks on your experiment did not finish ({made.status}:"
                 f" {made.message.rstrip('.')}). The instructor decides."
             )
     return _judge_without_symptom(evidence, _bad(checks(evidence)), _bad(evaluations(evidence)))
@@ -170,7 +175,7 @@ def _judge_correct(evidence: Evidence) -> RubricItem:
 def _judge_without_symptom(
     evidence: Evidence, bad_checks: Sequence[Measurement], bad_evaluations: Sequence[Measurement]
 ) -> RubricItem:
-    """Judge a run whose log shows no symptom, by what is not sound in it."""
+    """Judge a fix whose log shows no symptom, by its checks, its behaviour and its weights."""
     comparison = evidence.comparison
     assert comparison is not None
     if bad_checks:
@@ -182,24 +187,24 @@ def _judge_without_symptom(
         lost_ones = ", ".join(comparison.lost)
         return _masked_check(evidence, f"The fix disables features of the experiment: {lost_ones}.")
     if comparison.spoilt:
-        return _masked_check(evidence, f"The fix breaks something that was right: {comparison.spoilt[0]}.")
+        return _masked_check(evidence, f"The fix breaks something that was correct before: {comparison.spoilt[0]}.")
     if bad_evaluations:
         return _judge_unhealthy(evidence, comparison, bad_evaluations[0])
     if comparison.left:
         return _open(
-            "No symptom is left and every check is sound, but where the fault was, the program differs from a healthy"
-            f" one: {comparison.left[0].left}. The instructor decides."
+            "The log shows no symptom and every check passes. But where the fault was, the program differs from a"
+            f" healthy one: {comparison.left[0].left}. The instructor decides."
         )
     if comparison.conditional is not None:
         return _open(
-            "No symptom is left and every check is sound, but in some states of the training a step differs:"
-            f" {comparison.conditional}. The instructor decides."
+            "The log shows no symptom and every check passes. But in some states of the training a step differs from a"
+            f" healthy one: {comparison.conditional}. The instructor decides."
         )
     if why := doubt(evidence) or unmade(evidence) or _not_measured(comparison):
-        return _open(f"The metrics are those of a correct fix, but the instructor has to look: {why}.")
+        return _open(f"The metrics look like a correct fix, but the instructor has to look at the code: {why}.")
     if comparison.is_right:
-        return full(*_CORRECT, "Each function behaves as in a right program, and no symptom is left.")
-    return full(*_CORRECT, "Where the fault was, the program behaves as a healthy one, and every check is sound.")
+        return full(*_CORRECT, "Each function behaves as in a correct program, and the log shows no symptom.")
+    return full(*_CORRECT, "Where the fault was, the program behaves like a healthy one, and every check passes.")
 
 
 def _judge_unsound(
@@ -208,48 +213,51 @@ def _judge_unsound(
     bad_checks: Sequence[Measurement],
     bad_evaluations: Sequence[Measurement],
 ) -> RubricItem:
-    """Judge a run whose log shows no symptom, and in which a check finds something."""
+    """Judge a fix whose log shows no symptom, but in which a check finds a fault."""
     figure = _figure(bad_checks[0])
     if bad_evaluations:
         return _lost(
-            f"The symptom is gone, the cause is not ({figure}), and the network is not healthy"
+            f"The symptom is gone, but the cause is still there ({figure}), and the network is not healthy"
             f" ({_figure(bad_evaluations[0])})."
         )
     silent = not evidence.recipe.on(evidence.settings.dataset).symptoms
     if silent and any(cause.as_before for cause in comparison.left):
-        # There was nothing in the log to mask.
-        return _lost(f"The check that finds this fault finds it as before: {figure}.")
+        # Nothing is masked here, because this fault never showed in the log.
+        return _lost(f"The check that finds this fault still finds it: {figure}.")
     if _has_a_loss_of_its_own(evidence, comparison, bad_checks):
         return _open(
-            "The symptom is gone, and the loss differs from the reference fix's. A check of usual losses rejects it:"
-            f" {figure}. The instructor decides."
+            "The symptom is gone. Your loss differs from the loss of the reference fix, and a check for common losses"
+            f" rejects it: {figure}. The instructor decides."
         )
     return _masked_check(evidence, f"The symptom is gone, but something is still wrong: {figure}.")
 
 
 def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measurement) -> RubricItem:
-    """Judge a fix whose checks are sound, and whose weights are not healthy as the trusted evaluator sees them."""
+    """Judge a fix whose checks pass, but whose weights are not healthy according to the trusted evaluator."""
     if comparison.is_right and (comparison.other_data or comparison.other_network) and not doubt(evidence):
-        # The evaluator knows the reference fix's network and data alone.
-        return full(*_CORRECT, "Each function behaves as in a right program, with another network or other data.")
+        # The evaluator knows only the network and the data of the reference fix.
+        return full(*_CORRECT, "Each function behaves as in a correct program, with another network or other data.")
     learnt = has_learnt(evidence.fixed, evidence.settings.dataset)
     if comparison.is_right and comparison.other_loss and learnt and not doubt(evidence):
-        return full(*_CORRECT, "Each function behaves as in a right program, with another loss.")
+        return full(*_CORRECT, "Each function behaves as in a correct program, with another loss.")
     if _is_unknown_network(evidence):
         return _open(
-            "The symptom is gone and every check is sound, but build_model makes another network than the recipe's"
-            f" own, which the trusted evaluator cannot judge ({_figure(bad)}). The instructor decides."
+            "The symptom is gone and every check passes. But your build_model makes another network than the recipe's,"
+            f" so the trusted evaluator cannot judge it ({_figure(bad)}). The instructor decides."
         )
     if comparison.other_data and not _changes_a_number(evidence):
         return _open(
-            "The symptom is gone and every check is sound, but load_data prepares the data in another way than the"
+            "The symptom is gone and every check passes. But your load_data prepares the data in another way than the"
             f" reference fix, so the trusted evaluator cannot judge it ({_figure(bad)}). The instructor decides."
         )
     return _masked_check(evidence, f"The symptom is gone, but the network is not healthy: {_figure(bad)}.")
 
 
 def _has_a_loss_of_its_own(evidence: Evidence, comparison: Comparison, bad_checks: Sequence[Measurement]) -> bool:
-    """Return whether a fix replaces a broken loss by an unknown one, and no check finds what it finds of the fault."""
+    """Return whether a fix replaces a broken loss with one that we do not know.
+
+    False if a check finds the same fault as before, or if anything shows that the fault is masked.
+    """
     tripped = {f"check {name.replace('_', '-')}": found for name, found in mechanisms_of(evidence.recipe).items()}
     replaced = [cause for cause in comparison.left if cause.left is not None and cause.left.aspect == "loss"]
     return (
@@ -261,7 +269,7 @@ def _has_a_loss_of_its_own(evidence: Evidence, comparison: Comparison, bad_check
 
 
 def _reason_for_masking(evidence: Evidence, cause: BreakState) -> str:
-    """Return why a fix without an alarm leaves a cause, as the start of a sentence, or "" if nothing says so."""
+    """Return why the cause is still there although no check complains, as the start of a sentence; "" if unknown."""
     if cause.doubtful:
         return ""
     if cause.is_exact:
@@ -270,21 +278,21 @@ def _reason_for_masking(evidence: Evidence, cause: BreakState) -> str:
         return "The fault still acts"
     if cause.weaker:
         return "The fault is masked, not gone"
-    return "The edit only changes one number, to a wrong value" if _changes_a_number(evidence) else ""
+    return "The edit changes only one number, and to a wrong value" if _changes_a_number(evidence) else ""
 
 
 def _not_measured(comparison: Comparison) -> str:
-    """Return what of a fix could not be measured, or its first statement that no measurement executes, as a clause."""
+    """Return, as a clause, the first thing that could not be measured, or the first statement that never ran; or ""."""
     if comparison.unmeasured:
         return f"{comparison.unmeasured[0]} could not be measured"
     return f"no measurement executes `{comparison.not_executed[0][:80]}`" if comparison.not_executed else ""
 
 
 def _judge_half(evidence: Evidence, comparison: Comparison) -> RubricItem:
-    """Judge a fix of one of two causes."""
+    """Return the verdict on a fix that removes one of two causes: part of the points."""
     left = comparison.left[0]
     if why := doubt(evidence):
-        return _open(f"One cause seems to be fixed, but the instructor has to look: {why}.")
+        return _open(f"One cause seems to be fixed, but the instructor has to look at the code: {why}.")
     share = 1 - len(comparison.left) / len(comparison.causes)
     reason = f"One of two causes is fixed. The other is not: {left.left}."
     return lost(*_CORRECT, reason, _REMEDY, points=CORRECT * share)
@@ -312,14 +320,14 @@ def _changes_a_number(evidence: Evidence) -> bool:
 
 
 def _masked_check(evidence: Evidence, reason: str) -> RubricItem:
-    """Give the points of a masked cause, if the network has learnt, which the trusted evaluator says."""
+    """Return the verdict on a masked cause: part of the points, if the trusted evaluator finds that the net learnt."""
     if not has_learnt(evidence.fixed, evidence.settings.dataset):
-        return _lost(f"{reason} The network is not clearly better than a guess.")
+        return _lost(f"{reason} The network is not clearly better than guessing.")
     return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
 
 
 def _is_unknown_network(evidence: Evidence) -> bool:
-    """Return whether the experiment builds a network of its own, which the evaluator does not know."""
+    """Return whether the student changed the network, so that the evaluator cannot load its weights."""
     try:
         ours = (evidence.recipe.broken_source(), evidence.recipe.healthy_source())
         return all("model" in changed_areas(source, evidence.source) for source in ours)
@@ -346,17 +354,17 @@ def _figure(item: Measurement) -> str:
 
 @lru_cache(maxsize=256)
 def judge_minimality(broken: str, student: str, reference: str) -> RubricItem:
-    """Judge the size of a correct fix by the sources. Raises `Unparsable` if a source of ours does not parse."""
-    # A fix that only moves statements or arguments has no size, and belongs somewhere all the same.
+    """Judge the size of a correct fix by its source. Raises `Unparsable` if one of our own sources does not parse."""
+    # A fix that only moves statements or arguments has size 0, but we still need the names of its functions.
     needed = edit_sizes(broken, reference) or dict.fromkeys(functions_changed(broken, reference), 0)
-    # The reference may drop a helper of the broken experiment, and a student may fix it.
+    # The reference fix may delete a helper that a student repairs instead: that helper is not foreign code.
     ours = names_defined(broken) & names_defined(reference)
     try:
         sizes = edit_sizes(broken, student)
     except Unparsable as error:
-        return open_check(*_MINIMAL, f"Your experiment cannot be compared with ours: {error}.")
+        return open_check(*_MINIMAL, f"We could not compare your experiment with ours: {error}.")
     reason = (
-        f"Your edit changes {_describe_sizes(sizes, ' of the syntax tree')}; the reference edit changes"
+        f"Your edit changes {_describe_sizes(sizes, ' of the syntax tree')}. The reference fix changes"
         f" {_describe_sizes(needed)}."
     )
     size, limit = sum(sizes.values()), sum(needed.values())
@@ -364,13 +372,13 @@ def judge_minimality(broken: str, student: str, reference: str) -> RubricItem:
     share, remedies = 1.0, []
     if size > limit:
         share = limit / size
-        remedies.append(f"An edit of at most {limit} nodes of the syntax tree earns all points.")
+        remedies.append(f"An edit of at most {limit} nodes earns all points.")
     foreign = [_short(name) for name in sizes if name not in needed and (name in ours or not name)]
     if foreign:
         share *= _ONE_PLACE if len(foreign) == 1 else _MORE_PLACES
         places = _list_items(foreign)
-        reason += f" It touches {places}, which {'was' if len(foreign) == 1 else 'were'} not broken."
-        remedies.append(f"Fix {_list_items([_short(name) for name in needed])} and leave {places} alone.")
+        reason += f" It also changes {places}, which {'was' if len(foreign) == 1 else 'were'} not broken."
+        remedies.append(f"Fix {_list_items([_short(name) for name in needed])} and do not change {places}.")
     if share == 1.0:
         return full(*_MINIMAL, reason)
     points = math.floor(MINIMAL * share / _STEP) * _STEP
@@ -384,7 +392,7 @@ def _describe_sizes(sizes: Mapping[str, int], of: str = "") -> str:
     parts = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
     total = sum(sizes.values())
     if not total:
-        return f"an order in {_list_items([_short(name) for name in sizes])}"
+        return f"only the order of code in {_list_items([_short(name) for name in sizes])}"
     nodes = f"{total} node{'s' if total > 1 else ''}{of}"
     if len(parts) == 1:
         return f"{nodes} in {_short(parts[0][0])}"
@@ -393,7 +401,7 @@ def _describe_sizes(sizes: Mapping[str, int], of: str = "") -> str:
 
 
 def _short(name: str) -> str:
-    """Return the name of a part, which is the student's."""
+    """Return the name of a function or constant, cut to 40 characters: a student may have chosen it."""
     return (name if len(name) <= 40 else name[:37] + "...") or "statements at the top of the file"
 
 

@@ -1,7 +1,7 @@
-"""Whose submission it is: file name, manifest and platform must agree, and nobody takes another student's place.
+"""Decide whose submission each row is: the file name, the manifest and the platform must agree.
 
-Names are compared after Unicode normalization (NFC). All this looks at names alone, so it holds for rejected
-archives, too.
+This keeps a student from taking another student's place. Names are compared after Unicode normalization (NFC). Only
+names are read, so that this works for rejected archives, too.
 """
 
 import re
@@ -21,14 +21,14 @@ OTHER_NAME = "other name"
 STRANGER = "not on the roster"
 DECIDED_NAME = "decided name"
 ODD_NAME = "odd name"
-# Flags that depend on who else is in the class. They are for the instructor: no student's page shows them.
+# Flags that depend on other students in the class. Only the instructor sees them; students' pages leave them out.
 SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED = "same student", "look alike", "similar", "other seed"
 ABOUT_OTHERS = (SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED)
 
-# What a platform that `grader.intake.folder` does not know puts before a file's name ends with a character that few
-# logins have, or with a number of the platform's.
+# A platform that `grader.intake.folder` does not know may put a prefix before the file name. The prefix ends with a
+# character that is rare in logins, or with a number.
 _BEFORE = re.compile(r"(.*[^\w.@+-]|(.*[_-])?\d+_([a-z]+_)*)?", re.DOTALL)
-_LOST = str.maketrans("", "", "&'`")  # Moodle takes them out of a file's name
+_LOST = str.maketrans("", "", "&'`")  # Moodle removes these from file names
 _BEHIND = re.compile(r"([\W_].*)?", re.DOTALL)  # "-1", " (2)"
 # Letters of Cyrillic and Greek, a Turkish i, and digits that look like Latin letters, in lower case.
 _LOOKS = str.maketrans(
@@ -36,7 +36,7 @@ _LOOKS = str.maketrans(
     "\u043d\u03b1\u03bf\u03bd\u03c1\u03c4\u03c5\u03b9\u03ba\u03c7\u03b3\u03b7\u03b2\u03b5\u013101",
     "aeopcyxijsdhqwkmtbhaovptuikxynbeiol",
 )
-# Unicode calls these letters, marks and symbols; by their names they leave no ink. `str.isprintable` tells all others.
+# Invisible characters that Unicode classifies as letters, marks or symbols. `str.isprintable` finds all others.
 _NO_INK = re.compile(
     r"\b(FILLER|VARIATION SELECTOR[ -]\w+|GRAPHEME JOINER|VOWEL INHERENT \w+|PATTERN BLANK|NULL NOTEHEAD|FILL SPACE)$"
 )
@@ -46,17 +46,17 @@ _ALPHABETS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE")
 def identify(
     name: str, student: str | None, exercise: str | None, exercises: Iterable[str]
 ) -> tuple[str, str, tuple[Flag, ...]]:
-    """Return student and exercise of the submission `name`, and the flags of these names.
+    """Return the student and the exercise of the submission `name`, and flags about its names.
 
-    student, exercise: what the manifest says, or None if it cannot be read. exercises: all that may be handed in.
-    The file's name decides about the student if the manifest says something else.
+    student, exercise: from the manifest, or None if it cannot be read. exercises: all exercises of the class.
+    If the file name and the manifest name different students, the file name counts.
     """
     stem = platform_of(name).stem
     known = next((known for known in exercises if stem.endswith(f"_{known}")), "")
     named = stem.removesuffix(f"_{known}") if known else stem or name
     flags = []
     if student is not None and exercise is not None and not any(_agree(one, student, exercise) for one in (name, stem)):
-        message = f"Its manifest says {printable(student)} and {printable(exercise)}, and the file's name does not."
+        message = f"The manifest says {printable(student)} and {printable(exercise)}, but the file name does not."
         flags.append(Flag(id=OTHER_NAME, message=message))
         student = None
     odd = ((text, _oddity(text)) for text in (name, student or ""))
@@ -65,14 +65,14 @@ def identify(
 
 
 def name_student(row: SubmissionScore, exercises: Iterable[str]) -> SubmissionScore:
-    """Return a row whose student and exercise are those of the manifest, with `identify` applied to them."""
+    """Return the row after `identify`, which may correct the student and the exercise and adds flags."""
     student, exercise, flags = identify(row.submission, row.student or None, row.recipe or None, exercises)
     return replace(row, student=student, recipe=exercise, flags=(*row.flags, *flags))
 
 
 @dataclass(frozen=True)
 class Student:
-    """A line of the roster; all but the login may be empty. ids: further ones that a platform has for the student."""
+    """A line of the roster. All fields but the login may be empty. ids: the student's further ids on platforms."""
 
     login: str
     name: str = ""
@@ -82,7 +82,7 @@ class Student:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything that a platform may call the student."""
+        """All names under which a platform may know the student."""
         return (self.login, self.name, self.email, *self.ids)
 
 
@@ -90,12 +90,13 @@ _Senders = tuple[Sender, ...]
 
 
 def settle_students(rows: Sequence[SubmissionScore], roster: Iterable[Student] = ()) -> tuple[SubmissionScore, ...]:
-    """Return the rows, each with the student whom the platform names, too.
+    """Return the rows, each assigned to the student who sent it according to the platform.
 
-    The roster says who a sender is. Without it, a sender is who most of his files say, and if two senders are one
-    student so, the one whose name or address fits the login is. A row that names somebody else gets a flag and the
-    sender's name, so it takes no place of the student it names. Who sent a rejected archive is known from the platform
-    alone: its names are what somebody wrote on it. A sender's name inside an upload proves nothing, and is flagged.
+    The roster maps senders to students. Without a roster, a sender is the student whom most of the sender's files name.
+    If two senders then are the same student, the sender whose name or address fits the login wins. A row that names
+    another student gets a flag and the sender's name, so that it cannot replace that student's work. For a rejected
+    archive only the platform is trusted, because anybody can write any name into a file. A sender's name inside an
+    upload proves nothing, and gets a flag.
     """
     claims: dict[_Senders, Counter[str]] = defaultdict(Counter)
     for row in rows:
@@ -106,16 +107,18 @@ def settle_students(rows: Sequence[SubmissionScore], roster: Iterable[Student] =
 
 
 def _doubt_sender(row: SubmissionScore) -> SubmissionScore:
-    """Return a row without a sender, with a flag if a name in its path claims one."""
+    """Return a row that has no sender, with a flag if a name in its path looks like a platform's sender."""
     claimed = row.arrival and platform_of(row.arrival.file).sender
     if not claimed or any(flag.id == ODD_NAME for flag in row.flags):
         return row
-    message = f"A name inside an upload has the form of {claimed.platform}'s names: it does not say who sent the file."
+    message = (
+        f"A file name inside the upload looks like a name from {claimed.platform}. It does not prove who sent the file."
+    )
     return replace(row, flags=(*row.flags, Flag(id=ODD_NAME, message=message)))
 
 
 def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
-    """Return the row with the student whom its senders are; `own` are their logins."""
+    """Return the row assigned to its senders; `own` are their logins."""
     senders = _senders(row)
     if login(row.student) in own:
         return row
@@ -127,7 +130,7 @@ def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
         return replace(row, student=student)
     flags = row.flags
     if all(flag.id != OTHER_NAME for flag in flags):
-        message = f"{senders[0].platform} has it from {printable(sender)}, and its names say {printable(row.student)}."
+        message = f"{senders[0].platform} names {printable(sender)}, but the file names {printable(row.student)}."
         flags = (*flags, Flag(id=OTHER_NAME, message=message))
     return replace(row, student=student, flags=flags)
 
@@ -137,7 +140,7 @@ def _senders(row: SubmissionScore) -> _Senders:
 
 
 def _assign_logins(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Student]) -> dict[_Senders, set[str]]:
-    """Return whose logins each sender has; `claims` counts the logins that are on his files."""
+    """Return the logins of each sender; `claims` counts the logins that the sender's files name."""
     people: dict[str, set[str]] = defaultdict(set)
     for student in roster:
         for key in {letters_of(student.name), *map(login, (student.login, student.email, *student.ids))}:
@@ -157,7 +160,7 @@ def _assign_logins(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Stu
         for name in logins:
             claimants[name].append(senders)
     for name, rivals in claimants.items():
-        # A group and one of its members are no rivals. Moodle gives a student another id in each assignment.
+        # A group and one of its members do not compete. Moodle gives a student another id in each assignment.
         if set.intersection(*({(one.platform, one.name or one.id) for one in senders} for senders in rivals)):
             continue
         sure = [one for one in rivals if one in listed] or [one for one in rivals if fits(one, name)]
@@ -168,7 +171,7 @@ def _assign_logins(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Stu
 
 
 def fits(senders: _Senders, student: str) -> bool:
-    """Return whether a login looks like that of a sender: an address, an id, or a part of the name."""
+    """Return whether a login matches one of the senders: an address, an id, or a part of the name."""
     local = student.partition("@")[0]
     letters = letters_of(local)
     for one in senders:
@@ -181,15 +184,15 @@ def fits(senders: _Senders, student: str) -> bool:
 
 
 def letters_of(name: str) -> str:
-    """Return the letters of a name, sorted: platforms write its parts in any order, some without blanks."""
+    """Return the sorted letters of a name, because platforms write its parts in any order, some without spaces."""
     return "".join(sorted(filter(str.isalpha, login(name))))
 
 
 def compare_rows(rows: Sequence[SubmissionScore], choose: Choose | None = None) -> tuple[SubmissionScore, ...]:
-    """Return the rows of a class with what follows from each other: which attempt counts, names that look alike.
+    """Return the rows of a class with flags for repeated attempts and for names that look alike.
 
-    choose: which of a student's attempts counts, by default the one whose file is named just `student_exercise`; a
-    platform may have put its words before that name. The one that the instructor chose counts before all.
+    choose: picks the attempt of a student that counts. By default it is the one whose file name is `student_exercise`,
+    perhaps after a platform's prefix. An attempt that the instructor chose always counts.
     """
     found: dict[str, list[Flag]] = defaultdict(list)
     outside = {row.submission: flag.message for row in rows for flag in row.flags if flag.id == OTHER_NAME}
@@ -198,7 +201,7 @@ def compare_rows(rows: Sequence[SubmissionScore], choose: Choose | None = None) 
         if not counts:
             outside[name] = why
     for name, (student, others) in _look_alike(rows).items():
-        # In ASCII, because on the page they would look alike.
+        # In ASCII, because the names themselves would look the same on the page.
         message = f"The student {student!a} looks like {', '.join(map(ascii, others[:3]))}."
         found[name].append(Flag(id=_LOOK_ALIKE, message=message))
     return tuple(
@@ -208,32 +211,32 @@ def compare_rows(rows: Sequence[SubmissionScore], choose: Choose | None = None) 
 
 
 def own_flags(row: SubmissionScore) -> tuple[Flag, ...]:
-    """Return the flags of a row that do not depend on who else is in the class."""
+    """Return the flags of a row that do not depend on other students."""
     return tuple(flag for flag in row.flags if flag.id not in ABOUT_OTHERS)
 
 
 def find_left_out(rows: Iterable[SubmissionScore]) -> dict[str, str]:
-    """Return which submissions have no place in gradebook and exports until the instructor decides, and why.
+    """Return the submissions that gradebook and exports leave out until the instructor decides, with the reasons.
 
-    `compare_rows` has found that out.
+    `compare_rows` sets the reasons.
     """
     return {row.submission: row.not_counting for row in rows if row.not_counting}
 
 
 def decided_student(row: SubmissionScore, student: str, comment: str) -> SubmissionScore:
-    """Return the row as that of the student whom the instructor named: it counts before all others."""
-    flag = Flag(id=DECIDED_NAME, message=f"The instructor decided that it is {printable(student)}'s. {comment}")
+    """Return the row assigned to the student whom the instructor named, so that it counts before all others."""
+    flag = Flag(id=DECIDED_NAME, message=f"The instructor decided that {printable(student)} sent it. {comment}")
     flags = (flag, *(flag for flag in row.flags if flag.id != OTHER_NAME))
     return replace(row, student=student, flags=flags)
 
 
 def same_name(text: str) -> str:
-    """Return a name in the form in which names are compared."""
+    """Return a name in the normalized form (NFC) that comparisons use."""
     return unicodedata.normalize("NFC", text)
 
 
 def _agree(name: str, student: str, exercise: str) -> bool:
-    """Return whether a file's name holds `student_exercise`, with nothing but words of a platform around it."""
+    """Return whether a file name is `student_exercise`, perhaps with a platform's prefix and suffix."""
     wanted, name = (same_name(text).translate(_LOST) for text in (f"{student}_{exercise}", name))
     before, found, behind = name.rpartition(wanted)
     touches_mark = any(unicodedata.category(char)[0] == "M" for char in (before[-1:], behind[:1]) if char)
@@ -241,9 +244,9 @@ def _agree(name: str, student: str, exercise: str) -> bool:
 
 
 def _oddity(name: str) -> str:
-    """Return what is odd about a name, as the end of a sentence, or ""."""
+    """Return why a name looks suspicious, as the end of a sentence, or ""."""
     if any(map(is_unseen, name)):
-        return "has characters that cannot be seen"
+        return "has invisible characters"
     if "\\" in name:
         return "has a backslash, or bytes that are not UTF-8"
     if unicodedata.normalize("NFKC", name) != same_name(name):
@@ -256,21 +259,21 @@ def _oddity(name: str) -> str:
 
 
 def _spell_name(name: str) -> str:
-    """Return a name for a message, with codes for the characters that cannot be seen."""
+    """Return a name for a message, with codes in place of invisible characters."""
     return printable("".join(ascii(char)[1:-1] if is_unseen(char) else char for char in name[:80]))
 
 
 @lru_cache(maxsize=2**15)
 def is_unseen(char: str) -> bool:
-    """Return whether a character leaves no ink: a control, a joiner, a filler, an unusual blank; or has no meaning.
+    """Return whether a character is invisible or unassigned: a control, a joiner, a filler, or an unusual space.
 
-    These are the default-ignorable code points of Unicode, and blanks among letters and symbols.
+    These are the default-ignorable code points of Unicode, and invisible characters among letters and symbols.
     """
     return not char.isprintable() or _NO_INK.search(unicodedata.name(char, "")) is not None
 
 
 def _same_student(rows: Iterable[SubmissionScore], choose: Choose) -> dict[str, tuple[str, bool]]:
-    """Return each of several submissions of a student for one exercise, with a sentence, and whether it counts."""
+    """Return, for every student with several submissions of an exercise, a sentence on each and whether it counts."""
     groups = defaultdict(list)
     for row in rows:
         if row.recipe and all(flag.id != OTHER_NAME for flag in row.flags):
@@ -280,7 +283,7 @@ def _same_student(rows: Iterable[SubmissionScore], choose: Choose) -> dict[str, 
         decided = [row for row in group if any(flag.id == DECIDED_NAME for flag in row.flags)]
         chosen = decided[0] if len(decided) == 1 else None if decided else choose(group)
         for row in group if len(group) > 1 else ():
-            which = "it cannot be told which one counts, and none does."
+            which = "it is not clear which one counts, so none of them counts."
             if chosen is not None:
                 which = "this one counts." if row is chosen else f"{printable(chosen.submission)} counts."
             files = f"{printable(row.submission)} is one of {len(group)} files of {printable(student)}"
@@ -289,7 +292,7 @@ def _same_student(rows: Iterable[SubmissionScore], choose: Choose) -> dict[str, 
 
 
 def _best_named(group: Sequence[SubmissionScore]) -> SubmissionScore | None:
-    """Return the attempt whose file is named just `student_exercise`. What was rejected takes no place."""
+    """Return the attempt whose file name is `student_exercise`, or None if it is not clear. Skip rejected ones."""
     name = f"{same_name(group[0].student)}_{group[0].recipe}"
     whole = [row for row in group if row.status != "rejected"] or group
     exact = [row for row in whole if same_name(row.submission) == name]
@@ -298,7 +301,7 @@ def _best_named(group: Sequence[SubmissionScore]) -> SubmissionScore | None:
 
 
 def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[str]]]:
-    """Return, by submission, its student and the others whose names look like it."""
+    """Return, by submission, its student and the other students whose names look like this name."""
     students = sorted({same_name(row.student) for row in rows})
     others: dict[str, set[str]] = defaultdict(set)
     forms: tuple[Callable[[str], str], ...] = (login, look)
@@ -314,7 +317,7 @@ def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[st
 
 
 def look(student: str) -> str:
-    """Return what a name looks like: equal for names that differ in accents, alphabets, or what cannot be seen."""
+    """Return a key that is equal for names that differ only in accents, alphabets, or invisible characters."""
     parts = unicodedata.normalize("NFKD", student)
     shown = "".join(char for char in parts if unicodedata.category(char) not in ("Mn", "Zs") and not is_unseen(char))
     return shown.replace("I", "l").casefold().translate(_LOOKS)

@@ -1,7 +1,7 @@
-"""The figures that decide about a fix: symptoms in the log, checks, and what the trusted evaluator finds.
+"""The measurements that decide about a fix: symptoms in the log, checks, and the metrics of the trusted evaluator.
 
-Functions that take the evidence expect `Evidence.judged`. The healthy band says how far from the reference fix a sound
-fix may end on held-out data (`bands.toml`, measured).
+Functions that take evidence expect `Evidence.judged`. The healthy band says how much worse than the reference fix a
+sound fix may be on held-out data. `bands.toml` has the measured bands.
 """
 
 import math
@@ -23,17 +23,17 @@ from harness.recipes.recipe import Recipe
 from harness.run.metrics_log import epoch_records, to_strict
 from harness.run.symptoms import judge_symptom, reduce_values, signal_values
 
-# The log's last validation and the evaluator's, on the same examples, differ by rounding. A fix that standardizes by
-# other examples than the reference fix changes the answer to one of the 144 visits, which is 0.007.
+# The last validation in the log and that of the evaluator use the same examples, so they differ only by rounding. A fix
+# that standardizes with other examples than the reference fix changes the prediction for 1 of the 144 visits: 0.007.
 _ACCURACY_APART, _LOSS_APART = 0.01, 0.01
-# Of what lies between a guess and certainty, one that has learnt is right in at least a ninth: twice the chance of ten
-# classes.
+# A network has learnt if its accuracy is above chance by at least a ninth of the way to 1. For ten classes that is
+# twice the accuracy of guessing.
 _ABOVE_CHANCE = 1 / 9
 BANDS = Path(__file__).with_name("bands.toml")
 
 
 def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
-    """Return every figure that decides about the fix: evaluator, symptoms, checks. Empty without a replay."""
+    """Return all measurements of a fix: evaluator, symptoms, behaviour and checks. Empty without a replay."""
     evidence = evidence.judged
     if evidence.fixed.status != "OK" or not has_reference(evidence):
         return ()
@@ -48,22 +48,22 @@ def has_reference(evidence: Evidence) -> bool:
 
 
 def has_learnt(replay: Replay, dataset: str) -> bool:
-    """Return whether the trusted evaluator finds the weights clearly better than a guess."""
+    """Return whether the weights are clearly better than guessing, according to the trusted evaluator."""
     if replay.evaluation is None or replay.evaluation.heldout is None:
         return False
     accuracy, loss = replay.evaluation.heldout.accuracy, replay.evaluation.heldout.loss
-    if accuracy is None:  # the targets are no classes
+    if accuracy is None:  # a regression
         return isinstance(loss, int | float)
     chance = 1 / len(CLASS_NAMES[dataset])
     return isinstance(accuracy, int | float) and accuracy >= chance + _ABOVE_CHANCE * (1 - chance)
 
 
 def symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> list[Measurement]:
-    """Judge the symptoms in the log of a run."""
+    """Return a measurement of each symptom in the log of a run."""
     found = []
     for symptom in recipe.on(dataset).symptoms:
         result = judge_symptom(run.records(), symptom)
-        # With other epochs or batches than the recipe's the reference fix may show it too.
+        # With other epochs or another batch size than the recipe's, the reference fix may show the symptom, too.
         good = not result.present or judge_symptom(reference.records(), symptom).present
         bounds = {"above": symptom.above, "below": symptom.below}
         wanted = " and ".join(f"{side} {bound:g}" for side, bound in bounds.items() if bound is not None)
@@ -72,19 +72,17 @@ def symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> li
 
 
 def compare_behaviour(evidence: Evidence) -> list[Measurement]:
-    """Say whether the program does what a right one does where each break acts, and in which figures it differs."""
+    """Return measurements of the program's behaviour: first where each break acts, then elsewhere."""
     comparison, found = evidence.comparison, []
     for cause in comparison.causes if comparison else ():
         if cause.left is None:
-            found.append(
-                _make_measurement("behaviour where the fault was", "as in a right program", "that of a right one", True)
-            )
+            found.append(_make_measurement("behaviour where the fault was", "correct", "as in a correct program", True))
         else:
             found.append(_differs(cause.left, "behaviour where the fault was", good=False))
     for other in comparison.other if comparison else ():
         found.append(_differs(other, "behaviour elsewhere", good=True))
     for feature in comparison.lost if comparison else ():
-        found.append(_make_measurement(f"feature: {feature}", "does not act", "acts", False))
+        found.append(_make_measurement(f"feature: {feature}", "has no effect", "has an effect", False))
     return found
 
 
@@ -95,12 +93,11 @@ def _differs(difference: Difference, where: str, *, good: bool) -> Measurement:
 
 
 def checks(evidence: Evidence) -> list[Measurement]:
-    """Demand that every check is sound that is sound for the reference fix; those that the break trips come first.
+    """Return a measurement of every check that passes for the reference fix. The fix must pass it, too.
 
-    For them an outcome will not do that judges nothing, unless the reference fix has it, too: without mixed precision,
-    nothing underflows.
-    Empty if the bytes decided and no checks were made; a check that the experiment did not let us make is left out
-    (`unmade`).
+    Checks that find the break come first. For these, an outcome that judges nothing is not good, unless the reference
+    fix has it, too. Example: without mixed precision, nothing can underflow.
+    Empty if no checks were run, because the bytes decided. Checks that could not run are left out (`unmade`).
     """
     if evidence.checks is None:
         return []
@@ -117,7 +114,7 @@ def checks(evidence: Evidence) -> list[Measurement]:
             _make_measurement(f"check {name.replace('_', '-')}", outcome, " or ".join(wanted), outcome in wanted)
         )
         if name in tripped and (limit := check.outcome(tripped[name]).in_log) is not None:
-            # The check sees only the first steps.
+            # The check sees only the first steps, so look at the whole log.
             values = [item for _, item in signal_values(evidence.fixed.records(), limit.signal)]
             if values:
                 largest = reduce_values(values, "max")
@@ -127,17 +124,17 @@ def checks(evidence: Evidence) -> list[Measurement]:
 
 
 def unmade(evidence: Evidence) -> str:
-    """Return the check that the experiment did not let us make, with the reason, as a clause, or ""."""
+    """Return, as a clause, the first check that could not run on the experiment and why, or ""."""
     for result in evidence.checks[0].checks if evidence.checks else ():
         if result.problem:
-            return f"the check {result.check.replace('_', '-')} could not be made: {result.problem}"
+            return f"the check {result.check.replace('_', '-')} could not run: {result.problem}"
     return ""
 
 
 def evaluations(evidence: Evidence) -> list[Measurement]:
-    """Compare the evaluator's held-out figure with the band, and its validation figure with the log's.
+    """Return measurements of the weights: the held-out metric against the band, and the validation against the log.
 
-    Call it only if `has_reference`.
+    Call this only if `has_reference`.
     """
     band = load_band(evidence.recipe.experiment, evidence.settings.dataset)
     fixed, reference = evidence.fixed.evaluation, evidence.reference.evaluation
@@ -147,7 +144,7 @@ def evaluations(evidence: Evidence) -> list[Measurement]:
     name, wanted = f"held-out {what} by the trusted evaluator", band.describe(reference.heldout)
     if fixed is None or fixed.heldout is None:
         problem = fixed.problem if fixed is not None else "no weights"
-        name = f"the weights do not fit the recipe's own network ({problem}); {name}"
+        name = f"the weights do not fit the recipe's network ({problem}); {name}"
         return [_make_measurement(name, None, wanted, False)]
     healthy = band.holds(fixed.heldout, reference.heldout)
     figures = [_make_measurement(name, band.figure(fixed.heldout), wanted, healthy), *_compare_claims(evidence, fixed)]
@@ -155,18 +152,18 @@ def evaluations(evidence: Evidence) -> list[Measurement]:
 
 
 def _compare_served(evidence: Evidence, band: "Band") -> list[Measurement]:
-    """Compare what is served at the end of the run with what the reference fix serves, on the validation examples."""
+    """Return a measurement of the model that the run serves at its end, compared with the reference fix's."""
     logs = (evidence.fixed.records(), evidence.reference.records())
     own, reference = (epoch_records(log)[-1].get("val_accuracy_served") for log in logs)
     if reference is None or band.accuracy_below is None:
         return []
     least = reference - band.accuracy_below
     good = isinstance(own, int | float) and own >= least
-    return [_make_measurement("accuracy of what is served at the end", own, f"at least {least:.4g}", good)]
+    return [_make_measurement("accuracy of the served model at the end", own, f"at least {least:.4g}", good)]
 
 
 def _compare_claims(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:
-    """Compare the log's last validation with the evaluator's figure on the same examples."""
+    """Return a measurement of the last validation in the log, compared with the evaluator's on the same examples."""
     epochs, own = epoch_records(evidence.fixed.records()), evaluation.validation
     if not epochs or own is None:
         return []
@@ -185,9 +182,10 @@ def _make_measurement(name: str, value: Any, wanted: str, good: bool) -> Measure
 
 
 class Band(StrictModel):
-    """One healthy experiment on one data set: accuracy at most `accuracy_below`, or loss at most `loss_times`.
+    """The band of one experiment on one data set, as a distance from the reference fix.
 
-    `reference` is the lowest and the highest figure of the reference fix over seeds.
+    The accuracy may be lower by `accuracy_below`, or the loss higher by the factor `loss_times`. `reference` has the
+    lowest and the highest metric of the reference fix over several seeds.
     """
 
     experiment: str
@@ -197,11 +195,11 @@ class Band(StrictModel):
     reference: Annotated[tuple[float, float], Field(strict=False)]
 
     def holds(self, figures: SplitFigures, reference: SplitFigures) -> bool:
-        """Say whether figures lie within the band around the reference's; a non-finite one never does."""
+        """Return whether the metrics lie within the band around the reference's; False for a non-finite value."""
         return self._reaches(self.figure(figures), self._limit(self.figure(reference)))
 
     def is_plausible(self, reference: SplitFigures) -> bool:
-        """Say whether the reference fix itself ended where it does, whatever its seed."""
+        """Return whether the reference fix ended within the range that we measured over seeds."""
         worst = self.reference[0 if self.accuracy_below is not None else 1]
         return self._reaches(self.figure(reference), self._limit(worst))
 
@@ -211,7 +209,7 @@ class Band(StrictModel):
         return f"{side} {self._limit(self.figure(reference)):.4g}"
 
     def figure(self, figures: SplitFigures) -> JsonNumber:
-        """Return the figure that the band is about."""
+        """Return the metric that the band limits: accuracy or loss."""
         return figures.accuracy if self.accuracy_below is not None else figures.loss
 
     def _limit(self, reference: JsonNumber) -> float:
@@ -233,7 +231,7 @@ class _Bands(StrictModel):
 
 @cache
 def load_bands(path: Path = BANDS) -> tuple[Band, ...]:
-    """Return all bands that were measured."""
+    """Return all bands from `bands.toml`."""
     return read_record(path, _Bands).bands
 
 

@@ -1,7 +1,7 @@
-"""An oral card: questions about a student's own log and edit, with answers, for the instructor alone.
+"""Make an oral card: questions about a student's own log and edit, with answers that only the instructor sees.
 
-Whoever made the runs and the edit answers them in a few minutes, without preparation: every number is in the log, and
-the log is at hand.
+Students who did the work themselves can answer in a few minutes, without preparation. They may look at their log, which
+contains every number.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _SHOWN_PLACES = 4
 
 
 def oral_card(evidence: Evidence) -> tuple[Question, ...]:
-    """Return the questions about a submission, the same at each scoring; none if a run did not come to its end."""
+    """Return the questions about a submission, the same each time; () if a run did not finish."""
     if evidence.broken.status != "OK" or evidence.fixed.status != "OK":
         return ()
     return tuple(_questions(evidence))
@@ -49,12 +49,12 @@ def _questions(evidence: Evidence) -> Iterator[Question]:
         if edited & _holds(recipe):
             yield Question(
                 asks="If you put that line back, which signal of the log would show it first?",
-                answer="; ".join(symptom.says for symptom in recipe.symptoms) or "None: a check shows it, see below.",
+                answer="; ".join(symptom.says for symptom in recipe.symptoms) or "Only a check shows it, see below.",
             )
     else:
         yield Question(
-            asks="You changed nothing. Which value of your log would differ if something were broken?",
-            answer="Any value that rules a cause out; the report must name four.",
+            asks="You changed nothing. Which value of your log would be different if something were broken?",
+            answer="Any value that rules out a cause. The report must name four.",
         )
     if trips := _trips(evidence):
         listed = ", ".join(f"{name.replace('_', '-')} ({outcome})" for name, outcome in trips.items())
@@ -69,7 +69,7 @@ def _cause(evidence: Evidence) -> str:
 
 
 def _holds(recipe: Recipe) -> frozenset[str]:
-    """Return the functions that hold the causes; none if nothing is broken."""
+    """Return the functions that contain the causes; an empty set if nothing is broken."""
     return frozenset() if recipe.is_healthy else frozenset().union(*places_of_causes(recipe).values())
 
 
@@ -90,7 +90,7 @@ def _about_prediction(evidence: Evidence) -> Iterator[Question]:
     listed = ", ".join(f"{name.replace('_', '-')} ({outcome})" for name, outcome in _trips(evidence).items())
     words = "; ".join(f"{asks[:1].lower()}{asks[1:]} {answer}" for _, asks, answer in answers_of(said))
     yield Question(
-        asks=f'Before the run you said: {words}. Your reason: "{said.why}". Which of it was wrong, and why?',
+        asks=f'Before the run you predicted: {words}. Your reason: "{said.why}". What was wrong, and why?',
         answer=f"The loss is {happened}. Checks that find the fault: {listed or 'none'}.",
     )
 

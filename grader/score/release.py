@@ -1,4 +1,4 @@
-"""What a student may see of a score, and from when. Everything that a student gets goes through here."""
+"""Remove from a score what its student may not see yet. Every page and file for a student is made from the result."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -6,26 +6,26 @@ from datetime import datetime
 from grader.score.schedule import ReleaseLevel
 from grader.score.verdict import BY_RULE, Criterion, RubricItem, Scores, SubmissionScore
 
-# The checks whose sentences are about what was handed in alone. All others may tell the cause, the reference fix or a
-# value of the healthy run. So may a check that is not listed.
+# The sentences of these items are only about the submission. Those of all other items may reveal the cause, the
+# reference fix or a value of the healthy run, so they wait for the solution.
 _ABOUT_THE_WORK = {
     "reproducibility": ("archive", "broken_log", "broken_checkpoint", "fixed_log", "fixed_checkpoint"),
     "diagnostics": ("broken_complete", "fixed_complete", "broken_cited"),
     "explanation": ("form",),
 }
-_LATER = "Why is told with the solution."
+_LATER = "You will see the reason together with the solution."
 
 
 def level_of(scores: Scores, now: datetime, student: str | None = None) -> ReleaseLevel:
-    """Return what a student, or one without an extension, may see at an aware time.
+    """Return how much a student may see at `now`, an aware time; without `student`, one who has no extension.
 
-    That is everything, if no course says otherwise.
+    Without a course, it is everything.
     """
     return scores.schedule.level(now, student) if scores.schedule else "solution"
 
 
 def as_students_see(scores: Scores, now: datetime) -> Scores:
-    """Return the scores with what the student of each row may see at an aware time, and when there is more."""
+    """Return the scores with only the parts that the student of each row may see at `now`, and when more follows."""
     if (schedule := scores.schedule) is None:
         return scores
     rows = []
@@ -39,14 +39,14 @@ def as_students_see(scores: Scores, now: datetime) -> Scores:
 
 
 def seen_by_student(row: SubmissionScore, level: ReleaseLevel, more: str = "") -> SubmissionScore:
-    """Return a row without what its student may not see yet; its reason says when there is `more`.
+    """Return a row without the parts that its student may not see yet. Its reason ends with `more`.
 
-    score: the total, and what lateness costs. feedback: also the checks and flags, with every sentence that is about
-    what was handed in alone. What was rejected keeps its reason: it is about the archive.
+    score: the total and the deduction for lateness. feedback: also the items and flags, with the sentences that are
+    only about the submission. A rejected row keeps its reason, which is about the archive.
     """
     if level == "solution" or row.status == "rejected" or not row.is_there:
         return row
-    reason = "It waits for your instructor." if row.total is None else ""
+    reason = "Your instructor has to decide." if row.total is None else ""
     if level == "score":
         return replace(row, criteria={}, flags=(), limits=(), rule=None, reason=f"{reason} {more}".strip())
     if row.rule is not None:
@@ -64,6 +64,6 @@ def seen_by_student(row: SubmissionScore, level: ReleaseLevel, more: str = "") -
 def _without_answer(criterion: Criterion, check: RubricItem) -> RubricItem:
     if check.id in _ABOUT_THE_WORK.get(criterion, ()):
         return check
-    if check.rule is not None:  # then the reason is that the instructor decided
+    if check.rule is not None:  # the reason then says that the instructor decided
         return replace(check, remedy="", rule=replace(check.rule, reason=_LATER))
     return replace(check, reason=_LATER, remedy="")

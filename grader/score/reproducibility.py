@@ -1,4 +1,4 @@
-"""Judge reproducibility: the archive is whole, and both runs replay to what the submission claims."""
+"""Judge reproducibility: the archive is complete, and our replays of both runs give the files that were handed in."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,37 +18,38 @@ _POINTS: Mapping[tuple[Run, str], float] = {
 }
 _FILES = {"log": "metrics.log", "checkpoint": "checkpoint.pt"}
 FIX_FIRST = "Fix the cause, then run make verify."
-# Two machines differ by rounding, and training magnifies that step by step, until a run may be chaotic. So a figure may
-# differ from ours, as a share, by `_GROWTH` times as much as the figures before it. `_ROUNDING` is where that begins,
-# and each figure lets it grow at most `_PACE` times. A log of another program, seed or scale jumps. Above `_CHAOS` any
-# figure is possible: the first steps and the end decide. Measured against portable numerics: 106 recipes, broken and
-# fixed, native with one thread; 9 with two; huge_lr on an emulated Arm processor; and as an outer bound 30 in float64,
-# with the random numbers of float32 and without the three faults that are overflows.
+# Two machines differ by rounding errors. Training magnifies these step by step, until a run may be chaotic. So the
+# relative difference of a value from ours may be `_GROWTH` times the largest difference before it. This starts at
+# `_ROUNDING`, and each value may raise it at most by the factor `_PACE`. The log of another program, seed or scale
+# differs suddenly. Above `_CHAOS` every value is possible, so that only the first steps and the end decide.
+# Measured against portable numerics: 106 recipes, broken and fixed, native with one thread; 9 with two threads; huge_lr
+# on an emulated Arm processor. As an outer bound, 30 recipes in float64, with the random numbers of float32 and without
+# the three faults that are overflows.
 #
-# | figure                                      | machines | float64 | bound     |
+# | relative difference                         | machines | float64 | bound     |
 # | loss of the first 5 steps                   | 0.0001   | 0.0013  | 0.005     |
-# | a loss over the figures before              | 20 times | 21      | 100 times |
-# | a validation loss over the figures before   | 1.4      | 2.3     | 100       |
-# | a gradient norm over the figures before     | 250      | 37      | 1000      |
-# | accuracy before chaos                       | 0.0002   | 0       | 0.01      |
-# | last accuracy of a fixed run                | 0.005    | 0.0025  | 0.05      |
+# | a loss, over the differences before it      | 20 times | 21      | 100 times |
+# | a validation loss, over those before it     | 1.4      | 2.3     | 100       |
+# | a gradient norm, over those before it       | 250      | 37      | 1000      |
+# | accuracy before chaos (absolute)            | 0.0002   | 0       | 0.01      |
+# | last accuracy of a fixed run (absolute)     | 0.005    | 0.0025  | 0.05      |
 # | last validation loss of a fixed run         | 1.1 %    | 2 %     | 20 %      |
 _ROUNDING, _PACE, _CHAOS = 1e-5, 3.0, 1e-3
 _GROWTH = {"loss": 100.0, "val_loss": 100.0, "grad_norm": 1000.0}
-_SMALL = 1e-3  # a loss near 0 is rounded like the larger ones before it
+_SMALL = 1e-3  # a loss near 0 has rounding errors as large as those of the larger losses before it
 _FIRST_STEPS, _FIRST_BAND = 5, 5e-3
 _ACCURACIES = ("val_accuracy", "val_accuracy_eval_mode", "val_accuracy_served")
 _EARLY_ACCURACY, _LAST_ACCURACY, _LAST_LOSS = 0.01, 0.05, 0.2
 
 
 def judge_reproducibility(evidence: Evidence) -> tuple[RubricItem, ...]:
-    """Return the five checks of the criterion."""
+    """Return the five rubric items of this criterion."""
     return (_archive(evidence), *(_repeats(evidence, run, file) for run, file in _POINTS))
 
 
 def _archive(evidence: Evidence) -> RubricItem:
-    row = ("archive", "The archive is whole, and the commands are recorded", 3.0)
-    remedy = "Hand in what make submit packs, unchanged."
+    row = ("archive", "The archive is complete, and the commands are recorded", 3.0)
+    remedy = "Hand in the file that make submit writes, unchanged."
     if evidence.missing:
         return lost(*row, f"These files are missing: {', '.join(evidence.missing[:5])}.", remedy)
     if evidence.command_problem:
@@ -57,7 +58,7 @@ def _archive(evidence: Evidence) -> RubricItem:
 
 
 def _repeats(evidence: Evidence, run: Run, file: str) -> RubricItem:
-    """Judge whether a file of a run came out again, byte for byte."""
+    """Judge whether our replay of a run gives the same file as the student's, byte for byte."""
     row = (f"{run}_{file}", f"The {run} run repeats: {_FILES[file]}", _POINTS[run, file])
     claim, replay = evidence.claims[run], evidence.replay(run)
     is_log = file == "log"
@@ -66,32 +67,32 @@ def _repeats(evidence: Evidence, run: Run, file: str) -> RubricItem:
     if run == "fixed" and nothing_was_edited(evidence):
         return lost(*row, "The experiment is still the broken one, so there is no fixed run.", FIX_FIRST)
     if claimed is None:
-        return lost(*row, f"runs/{run}/{_FILES[file]} is missing.", "Hand in both runs whole.")
+        return lost(*row, f"runs/{run}/{_FILES[file]} is missing.", "Hand in all files of both runs.")
     if replay.status == "XX":
-        return open_check(*row, f"The replay failed, and that is not your fault: {replay.message}")
+        return open_check(*row, f"The replay failed, which is not your fault: {replay.message}")
     if replay.status != "OK":
-        ended = f"did not finish when we ran it again ({replay.status}): {replay.message}"
+        ended = f"did not finish when we replayed it ({replay.status}): {replay.message}"
         return lost(*row, f"The {run} run {ended}", "Hand in an experiment that runs to its end with make verify.")
     if claimed == ours:
-        lines = f"All {len(replay.records())} records are the same, byte for byte."
-        return full(*row, lines if is_log else f"SHA-256 {str(ours)[:16]} came out again.")
+        lines = f"All {len(replay.records())} records equal those of our replay, byte for byte."
+        return full(*row, lines if is_log else f"Our replay gave the same SHA-256, {str(ours)[:16]}.")
     if not evidence.same_class:
         return _across_classes(row, evidence, run)
     if isinstance(claimed, bytes):
         reason = f"metrics.log{log_difference(claimed, replay.log.encode())}."
     else:
-        reason = f"Your checkpoint has the SHA-256 {claimed[:16]}, and the replay's {str(ours)[:16]}."
+        reason = f"Your checkpoint has the SHA-256 {claimed[:16]}, but that of our replay has {str(ours)[:16]}."
     remedy = (
-        "Hand in the file as the run wrote it, and of the experiment.py that you hand in: make verify, then make"
-        " submit. Nothing in the experiment may depend on the clock or on a generator of its own."
+        "Hand in the unchanged file from a run of the same experiment.py that you hand in: use make verify, then make"
+        " submit. The experiment must not depend on the clock or on random numbers that the seed does not control."
     )
     return lost(*row, reason, remedy)
 
 
 def trusted_log(evidence: Evidence, run: Run) -> str:
-    """Return the log that citations of a run are held against: ours, or that of a student on another machine.
+    """Return the log with which cited values of a run are compared: ours or the student's.
 
-    A log of another platform class is the student's own if its figures are within the bands.
+    It is the student's only if the run was made on another platform class and its values are within the bands.
     """
     claimed = evidence.claims[run].log
     if evidence.same_class or claimed is None or evidence.replay(run).status != "OK" or _outside_bands(evidence, run):
@@ -100,32 +101,32 @@ def trusted_log(evidence: Evidence, run: Run) -> str:
 
 
 def _across_classes(row: ShownRow, evidence: Evidence, run: Run) -> RubricItem:
-    """Judge a run of another platform class: here it must repeat, and its figures must be near the claimed ones."""
+    """Judge a run of another platform class: two replays must be equal, and the claimed values close to ours."""
     replay, again = evidence.replay(run), evidence.again.get(run)
     if again is None or again.status == "XX":
-        return open_check(*row, "The second replay, which another platform needs, failed.")
+        return open_check(*row, "Your runs come from another platform, which needs a second replay, and that failed.")
     if not same_bytes(replay, again):
         remedy = "Make the experiment independent of the clock and of unseeded random numbers."
-        return lost(*row, "Two runs on one machine gave different results.", remedy)
+        return lost(*row, "Two replays on the same machine gave different results.", remedy)
     if problem := _outside_bands(evidence, run):
-        reason = f"Your machine need not give our bytes, but {problem}."
+        reason = f"On your machine the bytes may differ from ours, but not this much: {problem}."
         if "dropout" in evidence.recipe.broken_source().lower() and not _other_end(evidence, run):
             return open_check(*row, f"{reason} A GPU draws other random numbers for dropout: your instructor decides.")
-        return lost(*row, reason, "Hand in the log as the run wrote it.")
+        return lost(*row, reason, "Hand in the log unchanged, as the run wrote it.")
     reason = (
-        "Your machine is of another platform class, so your bytes need not be ours: the run repeats here, and your"
-        " figures are close to ours."
+        "Your machine belongs to another platform class, so your bytes may differ from ours. The run repeats here, and"
+        " your values are close to ours."
     )
     return full(*row, reason)
 
 
 def _outside_bands(evidence: Evidence, run: Run) -> str:
-    """Return which figure of a claimed log no other machine would give, as a clause, or ""."""
+    """Return, as a clause, the first difference of a claimed log that rounding cannot explain, or ""."""
     return _jump(evidence, run) or _other_end(evidence, run)
 
 
 def _claimed_records(evidence: Evidence, run: Run) -> Sequence[Record]:
-    """Return the records of a claimed log; none if it cannot be read."""
+    """Return the records of a claimed log; () if it cannot be read."""
     try:
         return parse_log((evidence.claims[run].log or b"").decode("utf-8"), "metrics.log")
     except (UserError, UnicodeDecodeError):
@@ -133,7 +134,7 @@ def _claimed_records(evidence: Evidence, run: Run) -> Sequence[Record]:
 
 
 def _jump(evidence: Evidence, run: Run) -> str:
-    """Return the first figure that differs from ours by more than rounding can have grown to by then, or ""."""
+    """Return, as a clause, the first value that differs from ours by more than grown rounding errors, or ""."""
     theirs, ours = _claimed_records(evidence, run), evidence.replay(run).records()
     if not theirs:
         return "the log cannot be read"
@@ -151,18 +152,18 @@ def _jump(evidence: Evidence, run: Run) -> str:
             within = difference <= grown * _GROWTH[signal] or (grown > _CHAOS and given.get(signal) is not None)
             is_first = signal == "loss" and step is not None and step < _FIRST_STEPS
             if not within or (is_first and difference > _FIRST_BAND):
-                return f"{signal} at {where} is {given.get(signal)}, and {own[signal]} here"
+                return f"{signal} at {where} is {given.get(signal)}, but {own[signal]} here"
             grown = max(grown, min(difference, grown * _PACE))
         for signal in (name for name in _ACCURACIES if own.get(name) is not None):
             if not _near(given.get(signal), own[signal], 1.0 if grown > _CHAOS else _EARLY_ACCURACY):
-                return f"{signal} at {where} is {given.get(signal)}, and {own[signal]} here"
+                return f"{signal} at {where} is {given.get(signal)}, but {own[signal]} here"
     return ""
 
 
 def _difference(theirs: float | None, own: float | None, least: float) -> float:
-    """Return how far two figures are apart, relative to ours or to `least`, if that is larger.
+    """Return the difference of two values, relative to ours or to `least`, whichever is larger.
 
-    0 for the same non-finite ones, infinity for different ones.
+    Two equal non-finite values give 0; if only one is non-finite, or they are unequal, the result is infinity.
     """
     if theirs is None or own is None:
         return 0.0 if theirs is own else math.inf
@@ -175,11 +176,14 @@ def _difference(theirs: float | None, own: float | None, least: float) -> float:
 
 
 def _other_end(evidence: Evidence, run: Run) -> str:
-    """Return where a claimed run comes to another end than ours, as a clause, or "": symptoms, or the last epoch."""
+    """Return, as a clause, how a claimed run ends differently from ours, or "".
+
+    A broken run is compared by its symptoms, a fixed run by its last epoch.
+    """
     theirs, ours = _claimed_records(evidence, run), evidence.replay(run).records()
     ends = [epoch_records(log)[-1:] for log in (theirs, ours)]
     if len(batch_records(theirs)) != len(batch_records(ours)) or not all(ends):
-        return "the log has another number of batches"
+        return "the log has a different number of batches"
     if run == "broken":
         for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms:
             if judge_symptom(theirs, symptom).present != judge_symptom(ours, symptom).present:
@@ -190,7 +194,7 @@ def _other_end(evidence: Evidence, run: Run) -> str:
         if (value := own.get(signal)) is not None:
             band = _LAST_ACCURACY if signal == "val_accuracy" else abs(value) * _LAST_LOSS
             if not _near(given.get(signal), value, band):
-                return f"the last {signal} is {given.get(signal)}, and {value} here"
+                return f"the last {signal} is {given.get(signal)}, but {value} here"
     return ""
 
 

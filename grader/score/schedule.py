@@ -1,4 +1,4 @@
-"""The dates of an assignment: until when students have time, what lateness costs, from when they see results."""
+"""The dates of an assignment: the deadline, the deduction for lateness, and when students see results."""
 
 import math
 from datetime import datetime, timedelta, tzinfo
@@ -16,15 +16,15 @@ _Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
 def local_time(moment: datetime, zone: tzinfo, *, seconds: bool = False) -> str:
-    """Return an aware time as pages show it: "2026-10-27 23:59 CET"."""
+    """Return an aware time in the format of the pages: "2026-10-27 23:59 CET"."""
     return f"{moment.astimezone(zone):{'%Y-%m-%d %H:%M:%S %Z' if seconds else '%Y-%m-%d %H:%M %Z'}}"
 
 
 class LatePolicy(StrictModel):
-    """What lateness costs: points of 100, or per cent of what was earned, for each day that has begun.
+    """The deduction for each day that has begun: points out of 100, or per cent of the earned points.
 
-    Within `grace_minutes` nothing is late. After `most_days` a submission gets no points. `extensions` gives single
-    students, by login, another due date: a local time of the course.
+    grace_minutes: within this time after the deadline, nothing is late. most_days: after this many days, a submission
+    gets no points. extensions: another due date for single students, by login, in the course's local time.
     """
 
     points_per_day: _Percent | None = None
@@ -45,16 +45,16 @@ class LatePolicy(StrictModel):
         return bool(self.points_per_day or self.percent_per_day) or self.most_days is not None
 
     def days_late(self, submitted_at: datetime | None, due: datetime) -> int:
-        """Return how many days late something is, a begun day as a whole one; 0 for an unknown time.
+        """Return how many days late a submission is; a day that has begun counts whole. 0 for an unknown time.
 
-        After the grace, days count from the due date, not from its end.
+        After the grace period, days count from the due date, not from the end of the grace period.
         """
         if submitted_at is None or submitted_at <= due + timedelta(minutes=self.grace_minutes):
             return 0
         return math.ceil((submitted_at - due) / _A_DAY)
 
     def deduction(self, total: float, days: int) -> float:
-        """Return how many of these points so many days cost: never more than all, rounded to hundredths."""
+        """Return the deduction from `total` for this number of days: at most `total`, rounded to hundredths."""
         if self.most_days is not None and days > self.most_days:
             return total
         cost = days * (self.points_per_day or 0) + days * (self.percent_per_day or 0) / 100 * total
@@ -62,10 +62,10 @@ class LatePolicy(StrictModel):
 
 
 class Schedule(StrictModel):
-    """The dates of an assignment, as local times of a zone.
+    """The dates of an assignment, as local times of a time zone.
 
-    feedback: from when students see what cost points, without anything that tells the cause. solution: from when they
-    see everything.
+    feedback: when students first see where they lost points, but nothing that reveals the cause. solution: when they
+    first see everything.
     """
 
     time_zone: str
@@ -80,22 +80,22 @@ class Schedule(StrictModel):
         return ZoneInfo(self.time_zone)
 
     def deadline(self, student: str) -> datetime:
-        """Return until when a student is in time, an aware time. Grace comes on top."""
+        """Return the deadline of a student, an aware time, without the grace period."""
         own = {login(name): date for name, date in self.late.extensions.items()}
         return own.get(login(student), self.due).replace(tzinfo=self.zone)
 
     def level(self, now: datetime, student: str | None = None) -> ReleaseLevel:
-        """Return what a student, or one without an extension, may see at an aware time."""
+        """Return how much a student may see at `now`, an aware time; without `student`, one without an extension."""
         if now >= self._begins("solution", student):
             return "solution"
         return "feedback" if now >= self._begins("feedback", student) else "score"
 
     def begins(self, level: Literal["feedback", "solution"], student: str | None = None) -> str:
-        """Return from when a student, or one without an extension, sees a level, as words."""
+        """Return the local time from which a student sees a level; without `student`, one without an extension."""
         return local_time(self._begins(level, student), self.zone)
 
     def _begins(self, level: Literal["feedback", "solution"], student: str | None) -> datetime:
-        """Return from when somebody sees a level: who has an extension sees nothing before it is over."""
+        """Return the time from which a student sees a level: never before the student's own extension ends."""
         date = (self.feedback if level == "feedback" else self.solution).replace(tzinfo=self.zone)
         own = {login(name) for name in self.late.extensions}
         if student is None or login(student) not in own:

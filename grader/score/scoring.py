@@ -34,7 +34,7 @@ from harness.run.files import METRICS_LOG
 from harness.workspace.progress import MOST_HINTS
 from harness.workspace.workspace import RUNS
 
-WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
+WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): it could have faked its results."
 _IGNORED_NAMES = 10
 
 ProvenanceFact = str | int | float | bool | None
@@ -42,7 +42,7 @@ ProvenanceFact = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Score:
-    """One row of `scores.json`, and what the page of the submission shows beside it."""
+    """One row of `scores.json`, and the attachments for the page of the submission."""
 
     row: SubmissionScore
     attachments: Attachments
@@ -51,7 +51,7 @@ class Score:
 def score_submission(
     submission: Submission, recipe: Recipe, replays: Mapping[Role, Replay], weights: Weights, *, sandboxed: bool = True
 ) -> Score:
-    """Score one submission of a recipe by its replays; if a check is open, the row waits for the instructor."""
+    """Score one submission of a recipe by its replays. If an item is open, the row waits for the instructor."""
     evidence = evidence_of(submission, recipe, replays)
     hints = submission.manifest.hints
     flags = [*flags_of(evidence), *ignored_flags(submission.ignored)]
@@ -64,11 +64,11 @@ def score_submission(
     }
     if hints:
         facts["hints"] = hints
-        message = f"The student's workspace counted {hints} of {MOST_HINTS} hints; they cost nothing."
+        message = f"The student used {hints} of {MOST_HINTS} hints, according to the workspace. Hints cost no points."
         flags.append(Flag(id="hints", message=message))
     if submission.manifest.revealed:
         facts["revealed"] = True
-        message = "The student's workspace says that the solution was shown before this was handed in."
+        message = "The student looked at the solution before handing this in, according to the workspace."
         flags.append(Flag(id="revealed", message=message))
     row = scored_row(
         submission.name, submission.student, submission.recipe, submission.sha256,
@@ -90,9 +90,9 @@ def scored_row(
     sandboxed: bool,
     limits: tuple[Gate, ...] = (),
 ) -> SubmissionScore:
-    """Return the row of a submission with these criteria; `facts` go into its provenance, `limits` bound its total.
+    """Return the row of a submission with these criteria.
 
-    student, exercise: what the manifest says.
+    student, exercise: from the manifest. facts: go into the provenance. limits: the gates that may limit the total.
     """
     row = score_as_unread(name, "", student=student, exercise=exercise).row
     warning = {} if sandboxed else {"warning": WITHOUT_SANDBOX}
@@ -103,7 +103,7 @@ def scored_row(
 
 
 def score_as_unjudged(read: Submission | Answer, reason: str, *flags: Flag) -> Score:
-    """Return the score of a submission that the grader has read and could not judge: no total."""
+    """Return the score, without a total, of a submission that the grader has read but could not judge."""
     score = score_as_unread(read.name, reason, student=read.student, exercise=read.recipe)
     row = replace(score.row, flags=(*flags, *score.row.flags), provenance={"tarball_sha256": read.sha256})
     return replace(score, row=row)
@@ -114,7 +114,7 @@ def score_as_unread(
 ) -> Score:
     """Return the score of a tarball that was rejected (total 0), or on which the grader failed (no total).
 
-    student, exercise: what the manifest says, if it could be read.
+    student, exercise: from the manifest, if it could be read.
     """
     row = SubmissionScore(
         submission=name,
@@ -131,15 +131,15 @@ def score_as_unread(
 
 
 def ignored_flags(ignored: Sequence[str]) -> tuple[Flag, ...]:
-    """Return a flag if files of a tarball were ignored."""
+    """Return a flag that lists the ignored files of a tarball; () if there are none."""
     names = ", ".join(ignored[:_IGNORED_NAMES])
     more = "" if len(ignored) <= _IGNORED_NAMES else f" and {len(ignored) - _IGNORED_NAMES} more"
-    message = f"Files that no submission has were ignored: {names}{more}."
+    message = f"The grader ignored files that do not belong to a submission: {names}{more}."
     return (Flag(id="ignored files", message=message),) if ignored else ()
 
 
 def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
-    """Return every criterion with its weighted checks, as far as the gates let them earn points."""
+    """Return the score of every criterion: its items with the rubric's weights, after the gates."""
     fix = judge_fix(evidence)
     accepted = None if fix[0].outcome == "could not judge" else fix[0].outcome == "passed"
     cited = _as_cited(evidence)
@@ -159,7 +159,7 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
 
 
 def _as_cited(evidence: Evidence) -> Evidence:
-    """Return the evidence with the logs that a report may cite: on another platform class, the student's own."""
+    """Return the evidence with the logs that a report may cite: on another platform class, the student's own logs."""
     if evidence.same_class:
         return evidence
     broken, fixed = (evidence.replay(run).model_copy(update={"log": trusted_log(evidence, run)}) for run in RUNS)
@@ -168,31 +168,31 @@ def _as_cited(evidence: Evidence) -> Evidence:
 
 def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
     """Return the flags for the instructor."""
-    told = "could not be checked by machine; your instructor looks at it."
+    told = "could not be checked automatically. Your instructor looks at it."
     flags = [
         Flag(id="not checked by machine", message=f"{one.message}. This {'line' if one.line else 'file'} {told}")
         for one in evidence.suspicions[:10]
     ]
     if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):
-        message = "The result has the same bytes as the reference fix, so the lines above cost nothing."
+        message = "The result has the same bytes as the reference fix, so the lines above cost no points."
         flags.append(Flag(id="not checked by machine", message=message))
     if not evidence.same_class:
-        message = "It says that its runs were made on another kind of machine. There the bytes of a run may differ."
+        message = "According to the submission, the runs are from another kind of machine. Their bytes may differ."
         flags.append(Flag(id="other platform", message=message))
     own = evidence.recipe
-    if evidence.settings.seed != own.seed and not own.personal_seeds:  # the roster tells whose seed it is
-        message = f"Seed {evidence.settings.seed} in place of the recipe's {own.seed}."
+    if evidence.settings.seed != own.seed and not own.personal_seeds:  # the roster says whose personal seed it is
+        message = f"The seed is {evidence.settings.seed}, not the recipe's {own.seed}."
         flags.append(Flag(id="other settings", message=message))
     for name in ("epochs", "batch_size"):
         value = getattr(evidence.settings, name)
         if value is not None:
-            message = f"{name.replace('_', ' ')} {value}, which the student chose for both runs."
+            message = f"The student chose {name.replace('_', ' ')} {value} for both runs."
             flags.append(Flag(id="other settings", message=message))
     return tuple(flags)
 
 
 def attachments_of(name: str, evidence: Evidence) -> Attachments:
-    """Return what the page shows beside the score."""
+    """Return the attachments for the page of a submission."""
     return Attachments(
         submission=name,
         broken_source=sys.intern(evidence.recipe.broken_source()),  # one string for a class

@@ -1,7 +1,7 @@
-"""Check a recipe before its submissions: the reference fix must score 100, the untouched break nothing for its fix.
+"""Test a recipe before scoring its submissions: the reference fix must get 100, and the broken program 0 for `fix`.
 
-If it does not, the grader does not grade this recipe right on this machine, and its submissions are not judged.
-`reference_report` writes the report that earns all points.
+If this test fails, the grader cannot grade the recipe correctly on this machine, and does not judge its submissions.
+`reference_report` writes a report that earns all points.
 """
 
 import json
@@ -38,9 +38,10 @@ _RUNS_OF_SELF_TEST = ("The broken run", "The reference run", "The repeated refer
 
 
 def self_test_requests(recipe: Recipe) -> tuple[Request, ...]:
-    """Return the broken run, the reference fix, the reference fix run as a student's experiment is, and its checks.
+    """Return the requests of a self-test, in this order.
 
-    Then come the behaviours of the reference fix and of each single break.
+    The broken run, the reference fix, the reference fix run like a student's experiment, the checks on the reference
+    fix, and the behaviours of the reference fix and of each single break.
     """
     broken, reference = trusted_requests(recipe)
     repeated = replace(reference, trusted=False, repetition=1)
@@ -48,16 +49,16 @@ def self_test_requests(recipe: Recipe) -> tuple[Request, ...]:
 
 
 def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weights) -> str:
-    """Return what went wrong with the self-tests of a recipe, as a sentence, or "".
+    """Return, as a sentence, what is wrong with the self-test of a recipe, or "".
 
-    replays: as `self_test_requests` orders them. The third repeats the reference fix as a student's experiment is
-    run, so that the score compares two runs.
+    replays: in the order of `self_test_requests`. The third one repeats the reference fix like a student's experiment,
+    so that the score compares two runs.
     """
     broken, reference, repeated, made, *behaviours = replays
     names = [*_RUNS_OF_SELF_TEST, *("A behaviour" for _ in behaviours)]
     for what, replay in zip(names, replays, strict=True):
         if replay.status != "OK":
-            return f"{what} of {recipe.id} failed here ({replay.message}); grader doctor may say why."
+            return f"{what} of {recipe.id} failed on this machine ({replay.message}). Run grader doctor to see why."
     solution = f"The reference solution of {recipe.id}"
     report = reference_report(recipe, broken.log, reference.log)
     perfect = own_evidence(recipe, recipe.healthy_source(), broken, reference, repeated, report)
@@ -71,20 +72,20 @@ def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weight
     for name in mechanisms_of(recipe):
         shown = name.replace("_", "-")
         if not (outcome := outcomes.get(name)):
-            return f"The check {shown} could not be made for {recipe.id} here."
+            return f"The check {shown} could not run on {recipe.id} on this machine."
         if not load_check(name).outcome(outcome).sound:
-            return f"{solution} trips the check {shown} here."
-    # Equal bytes alone earn the points of the fix, so they would not show a failing check.
+            return f"{solution} fails the check {shown} on this machine."
+    # Equal bytes alone earn the points of the fix, so the score above does not show a failed measurement.
     for item in measurements(perfect):
         if not item.good:
-            return f"{solution} has {item.name} {item.value} here, not {item.wanted}."
+            return f"{solution} has {item.name} {item.value} on this machine, not {item.wanted}."
     heldout = None if reference.evaluation is None else reference.evaluation.heldout
     band = load_band(recipe.experiment, recipe.dataset)
     if heldout is None or not band.is_plausible(heldout):
         found = None if heldout is None else band.figure(heldout)
         low, high = band.reference
-        measured = f"it was {low:g} to {high:g} when it was measured"
-        return f"{solution} has the held-out figure {found} here; {measured}."
+        measured = f"Our measurements gave {low:g} to {high:g}"
+        return f"{solution} has the held-out value {found} on this machine. {measured}."
     if problem := _behaviour_problem(recipe.id, [one.behaviour or {} for one in behaviours]):
         return problem
     if recipe.is_healthy:
@@ -95,12 +96,12 @@ def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weight
 
 
 def _behaviour_problem(recipe_id: str, behaviours: Sequence[Behaviour]) -> str:
-    """Return what is wrong with the behaviours of a reference fix and its single breaks, or ""."""
+    """Return, as a sentence, what is wrong with the behaviours of a reference fix and its single breaks, or ""."""
     reference, *broken = behaviours
     if failed := next((aspect for aspect, figures in reference.items() if "raises" in figures), ""):
-        return f"The {failed} of the reference solution of {recipe_id} cannot be measured here."
+        return f"The {failed} of the reference solution of {recipe_id} cannot be measured on this machine."
     if not all(aspects_of_break(one, reference) for one in broken):
-        return f"The break of {recipe_id} does not change what any function does here."
+        return f"The break of {recipe_id} does not change the behaviour of any function on this machine."
     return ""
 
 
@@ -126,10 +127,10 @@ def _claim(replay: Replay) -> Claim:
 
 
 def reference_report(recipe: Recipe, broken_log: str, fixed_log: str, solutions: Path = SOLUTIONS) -> str:
-    """Return a whole `report.md` about these two logs.
+    """Return a complete `report.md` about these two logs.
 
-    It earns full marks if the fixed run is the reference fix's. With another fixed run it is as true, but may not tell
-    the first sign of the fault from what this fix changes.
+    It earns all points if the fixed run is of the reference fix. With another fix it is still true, but it may take a
+    difference that comes from this fix for the first sign of the fault.
     """
     broken, fixed = log_values(broken_log), log_values(fixed_log)
     sign = first_departure(broken, fixed) or ("loss", 0)
@@ -147,7 +148,7 @@ def reference_report(recipe: Recipe, broken_log: str, fixed_log: str, solutions:
 
 
 def _diagnosis(recipe: Recipe, first_wrong: str, solutions: Path) -> tuple[str, str]:
-    """Return the entries of the diagnosis, and the place of the first; `first_wrong` is "" if no value is wrong."""
+    """Return the entries of the diagnosis and the function of the first; `first_wrong` is "" if no value is wrong."""
     if recipe.is_healthy:
         return f"  - cause: {HEALTHY}\n", "no function"
     if not first_wrong:
@@ -195,16 +196,16 @@ def _value(log: LogValues, signal: str, place: int) -> str:
 
 
 def _list_rivals(recipe: Recipe, solutions: Path) -> Iterator[str]:
-    """Yield a line for each other cause that the run suggests and the outcome of a check contradicts.
+    """Yield a line for each other cause that the run suggests and that the outcome of a check contradicts.
 
-    If nothing is broken, it is a line for each area.
+    If nothing is broken, yield one line for each area.
     """
     found, areas = outcomes_of(recipe, solutions), set[str]()
     for name, cause in sorted(load_causes().items()):
         if name in (*recipe.causes, HEALTHY) or (recipe.is_healthy and cause.area in areas):
             continue
         with suppress(UserError):  # a recipe that was never measured
-            # The outcome of a check that the rival trips, or that this recipe does.
+            # Use a check that finds the rival's fault, or one that finds this recipe's.
             for check in {**trips_of(name, solutions), **trips_of(recipe, solutions)}:
                 if check in found and rival_outcome(name, check, found[check]) and suggests(recipe, name):
                     areas.add(cause.area)
@@ -213,7 +214,7 @@ def _list_rivals(recipe: Recipe, solutions: Path) -> Iterator[str]:
 
 
 def _find_recovery(broken: LogValues, fixed: LogValues) -> SignalPlace | None:
-    """Return a signal and the last place at which the fixed run departs from the broken one."""
+    """Return a signal and the last step or epoch at which the fixed run differs from the broken one, or None."""
     for signal in (*_PREFERRED, *fixed.names()):
         if places := list(fixed.departures(signal, broken)):
             return signal, places[-1]

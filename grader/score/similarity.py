@@ -1,9 +1,10 @@
-"""Find students whose work for one exercise is alike, for an instructor to look at. Nothing here changes points.
+"""Find students whose work for one exercise is similar, for an instructor to look at. This never changes points.
 
-Texts are compared by all their runs of a few words, as in Schleimer, Wilkerson and Aiken, "Winnowing" (2003). Texts as
-short as these need no winnowing: an index holds every run. Words are the letters that a page shows. Left out is what
-students get from here: our own texts, the broken experiment, the reference fix. What many students share is not left
-out, because nothing tells a lecture from a ring of copies. The bounds are measured; docs/grading.md says on what.
+Texts are compared by all their runs of a few words, as in Schleimer, Wilkerson and Aiken, "Winnowing" (2003). These
+texts are short enough to index every run, without winnowing. Words consist of the letters that a page shows. Texts that
+we hand out do not count: our own pages, the broken experiment, the reference fix. Passages that many students share do
+count, because they may come from a lecture or from a ring of copies. The bounds are measured; docs/grading.md explains
+how.
 """
 
 import re
@@ -26,15 +27,15 @@ from harness.student.check_commands import documentation
 from harness.submission.document import count_words
 from harness.submission.report import body_of
 
-_SHOWN = 100  # pairs of an exercise whose texts are shown side by side
-_NAMED = 3  # others whom a flag names
-# A passage is listed if more than a tenth of the class hold it, but at least and at most so many. A run that more than
-# the latter hold makes no pair of each with each.
+_SHOWN = 100  # the most pairs of an exercise whose texts are shown side by side
+_NAMED = 3  # the most similar students that a flag names
+# A passage is listed if more than a tenth of the class have it: at least _FEW, at most _MANY students. If more than
+# _MANY students have a run, each is paired only with the first of them, not with every other.
 _FEW, _MANY = 5, 30
-_COMMON_WORDS, _MOST_COMMON = 12, 20  # the length of a passage of many students that is shown, and how many are
-_LIMIT = 4_000  # words of a text: the longest experiment has 1,729, and a report may have 500
-_CONTEXT, _LINES, _COLUMNS = 2, 200, 300  # of a program: lines around a marked one, and the most that is shown
-_CERTAIN = 2.0  # the strength of a reason that chance cannot give; that of others is a share
+_COMMON_WORDS, _MOST_COMMON = 12, 20  # common passages: the least number of words, and the most that are shown
+_LIMIT = 4_000  # compare at most this many words; the longest experiment has 1,729, and a report may have 500
+_CONTEXT, _LINES, _COLUMNS = 2, 200, 300  # shown of a program: lines around a marked one, most lines, most columns
+_CERTAIN = 2.0  # the strength of a reason that cannot be a coincidence; other reasons have a share, at most 1
 
 Piece = tuple[str, bool]  # some text, and whether the other work has it, too
 Side = tuple[str, tuple[Piece, ...], tuple[Piece, ...]]  # a title, and the text of either work
@@ -42,10 +43,10 @@ Side = tuple[str, tuple[Piece, ...], tuple[Piece, ...]]  # a title, and the text
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a student handed in for one exercise, as far as it is compared. All of it is untrusted.
+    """The parts of a submission that are compared. All of them are untrusted.
 
-    program: the experiment, or the Python file of a written exercise. answer: the file of a written exercise, which the
-    student wrote as a whole. logs: the SHA-256 of each run's log.
+    program: the experiment, or the Python file of a written exercise. answer: the file of a written exercise, written
+    completely by the student. logs: the SHA-256 of each run's log.
     """
 
     submission: str
@@ -60,7 +61,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class AlikePair:
-    """Two works that are alike, without their texts: how strongly, the reasons as sentences, and sides to compare."""
+    """Two similar works without their texts: the strength, the reasons as sentences, and sides to compare."""
 
     one: Work
     other: Work
@@ -71,7 +72,7 @@ class AlikePair:
 
 @dataclass(frozen=True)
 class Common:
-    """A passage that many students have: perhaps a common source, perhaps a ring of copies."""
+    """A passage that many students have, from a common source or from a ring of copies."""
 
     exercise: str
     text: str
@@ -80,7 +81,7 @@ class Common:
 
 @dataclass(frozen=True)
 class Likeness:
-    """What was found in a class: pairs, the most alike first, and passages that many have."""
+    """The result for a class: similar pairs, the most similar first, and passages that many students have."""
 
     pairs: tuple[AlikePair, ...] = ()
     common: tuple[Common, ...] = ()
@@ -91,9 +92,9 @@ NOTHING_ALIKE = Likeness()
 
 @dataclass(frozen=True)
 class AlikeGroup:
-    """Works of one exercise that are alike, directly or through others.
+    """Works of one exercise that are similar, directly or through others.
 
-    pairs: the strongest ones that connect all members, the most alike first. more: how many other pairs there are.
+    pairs: the strongest pairs that connect all members, the most similar first. more: the number of other pairs.
     """
 
     exercise: str
@@ -103,8 +104,8 @@ class AlikeGroup:
 
 
 def groups_of(pairs: Iterable[AlikePair]) -> list[AlikeGroup]:
-    """Return the groups that these pairs make, the most alike first. The pairs come in that order."""
-    # Kruskal's algorithm: a pair that connects nothing new is not needed to see how a group hangs together.
+    """Return the groups that these pairs form, the most similar first. The pairs must be in that order."""
+    # Kruskal's algorithm: skip pairs whose two works are already connected.
     groups: dict[tuple[str, str], AlikeGroup] = {}
     for pair in pairs:
         one, other = (
@@ -123,9 +124,10 @@ def groups_of(pairs: Iterable[AlikePair]) -> list[AlikeGroup]:
 
 @dataclass(frozen=True)
 class _TextKind:
-    """A text to compare by runs of `run` words.
+    """A kind of text, compared by runs of `run` words.
 
-    Two are alike if they share at least `least` words, and if these are `share` of the own words of one of them.
+    Two texts are similar if they share at least `least` words, and these are at least `share` of one student's own
+    words.
     """
 
     name: str
@@ -143,17 +145,17 @@ _CODE = _TextKind(
     5,
     64,
     0.95,
-    f"Beyond the broken and the reference program, both share {{count}} symbols, but for names: {_OF}.",
+    f"Both programs share {{count}} symbols that our programs do not have, apart from names: {_OF}.",
 )
 _KINDS = (_REPORT, _COMMENTS, _CODE)
-_LEAST_EQUAL = 12  # own words of a report that equals another
+_LEAST_EQUAL = 12  # the least number of own words for a report to count as equal to another
 
 
 def find_alike(works: Iterable[Work], given: Callable[[str], Collection[str]]) -> Likeness:
-    """Return the works of different students that are alike, exercise by exercise.
+    """Return the similar works of different students, exercise by exercise.
 
-    works: those of an exercise follow each other, so that only they are in memory together.
-    given: the programs of an exercise that nobody copies from a student, the broken one and the reference fix.
+    works: grouped by exercise, so that only one exercise is in memory at a time.
+    given: returns the programs of an exercise that students may have from us: the broken one and the reference fix.
     """
     printed = _our_prose()
     found = [
@@ -171,37 +173,37 @@ def _rank(pair: AlikePair) -> tuple[object, ...]:
 # --- Texts ---
 
 _WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Chinese and Japanese: each character is a word
-# In `_legible` text, where \0 stands for what a word's letters may have between them.
+# For `_legible` text, in which \0 replaces accents and invisible characters inside a word.
 _WORD = re.compile(
     rf"(?P<key>\"[\w.]+\": *(?=[-\d{{\"]|null))|\{{[^{{}}\n]*\}}|[{_WIDE}]"
     rf"|(?:(?![{_WIDE}\d_])\w)(?:(?![{_WIDE}\d_])[\w\0])*"
 )
-_SENTENCE = re.compile(r"(?:[^\W\d_]+[,;:]? ){5}[^\W\d_]")  # six words: no code, no record of a log
-_SPELLED = re.compile(r"<U\+([0-9A-F]{4,5})>")  # how a page shows a character that cannot be seen
+_SENTENCE = re.compile(r"(?:[^\W\d_]+[,;:]? ){5}[^\W\d_]")  # six words: neither code nor a record of a log
+_SPELLED = re.compile(r"<U\+([0-9A-F]{4,5})>")  # how a page shows an invisible character
 _TITLE_WORDS = 5  # a longer heading is a sentence
 _TOKEN = re.compile(r'(?P<comment>#[^\n]*|("""|\'\'\')(?s:.*?)\2)|\w+|[^\w\s]')
-_SEAM = re.compile(r'"\s*\n\s*f?"')  # where the source of a long sentence is broken into lines
+_SEAM = re.compile(r'"\s*\n\s*f?"')  # the place where source code breaks a long string into two literals
 
-_Token = tuple[str, int, int]  # a word as it is compared, and where it begins and ends
+_Token = tuple[str, int, int]  # a normalized word, and its start and end
 
 
 @lru_cache(maxsize=2**15)
 def _legible_char(char: str) -> str:
-    """Return the character, or \0 for an accent and for what takes no place on a page."""
+    """Return the character, \0 for an accent or an invisible character, or a space for a filler."""
     kind = unicodedata.category(char)
-    # Fillers count as letters or symbols, and take the place of a blank.
+    # Unicode counts fillers as letters or symbols, but on a page they look like a space.
     joins = kind[0] == "M" or (kind[0] == "C" and not char.isspace() and is_unseen(char))
     return "\0" if joins else " " if is_unseen(char) else char
 
 
 def _legible(text: str) -> str:
-    """Return a text of the same length in which a word is all letters and \0."""
+    """Return a text of the same length in which words contain only letters and \0."""
     text = _SPELLED.sub(lambda match: _legible_char(chr(int(match[1], 16))) * len(match[0]), text)
     return text if text.isascii() else "".join(map(_legible_char, text))
 
 
 def _words(text: str, start: int = 0, end: int | None = None) -> Iterator[_Token]:
-    """Yield the words of prose: its letters, whatever stands between them. Records of a log are none."""
+    """Yield the words of prose, without records of a log. Characters between the letters do not matter."""
     shown = _legible(text[start:end])
     places = [(0, len(shown))]
     while places:
@@ -223,11 +225,11 @@ def _comment_words(program: str) -> Iterator[_Token]:
 
 
 def _code_tokens(program: str) -> Iterator[_Token]:
-    """Yield the symbols of the code; all names but attributes are equal, because renaming is no work."""
+    """Yield the tokens of the code. All names except attributes become equal, because renaming takes no effort."""
     before = ""
     for match in _TOKEN.finditer(program):
         if not match["comment"]:
-            symbol = unicodedata.normalize("NFKC", match[0])  # as Python reads it
+            symbol = unicodedata.normalize("NFKC", match[0])  # as Python normalizes names
             is_name = symbol.isidentifier() and not iskeyword(symbol) and before != "."
             before = symbol
             yield "name" if is_name else before, match.start(), match.end()
@@ -242,7 +244,7 @@ _TOKENS: Mapping[_TextKind, Callable[[str], Iterator[_Token]]] = {
 
 
 class _Shingles:
-    """The first words of a text, as the hashes of the runs that begin at each of them."""
+    """The hashes of all runs of words in a text, up to a limit of words."""
 
     def __init__(self, kind: _TextKind, text: str, limit: int | None = _LIMIT) -> None:
         words = [word for word, _, _ in islice(_TOKENS[kind](text), limit)]
@@ -251,11 +253,11 @@ class _Shingles:
         self.runs = array("q", (hash(tuple(words[at : at + kind.run])) for at in range(len(words) - kind.run + 1)))
 
     def places(self) -> list[tuple[int, int]]:
-        """Return where each word begins and ends."""
+        """Return the start and the end of each word."""
         return [(start, end) for _, start, end in islice(_TOKENS[self.kind](self.text), _LIMIT)]
 
     def words_covered(self, holds: Callable[[int], bool]) -> list[int]:
-        """Return which words are in the runs for which this holds, by number."""
+        """Return the numbers of the words in those runs for which `holds` returns True."""
         found: list[int] = []
         end = 0
         for at, run in enumerate(self.runs):
@@ -266,9 +268,9 @@ class _Shingles:
 
 
 def _prose(report: str) -> str:
-    """Return the sentences of a report: its paragraphs, long headings, and lines of words in code and tables.
+    """Return the prose of a report: its paragraphs, long headings, and lines of prose in code blocks and tables.
 
-    Headings that follow each other are one.
+    Consecutive headings count as one.
     """
     pieces: list[str] = []
     heading: list[str] = []
@@ -290,7 +292,7 @@ def _sentences(heading: Sequence[str]) -> Sequence[str]:
 
 @cache
 def _our_prose() -> frozenset[int]:
-    """Return the runs of what students read here: documentation, tasks, hints, sentences that commands print."""
+    """Return the runs of all texts that students get from us: documentation, tasks, hints, output of commands."""
     paths = [path for name in ("*.py", "*.md") for path in suite_path("harness").rglob(name)]
     paths += [*(ROOT / "docs").glob("*.md"), *EXERCISES.glob("*/*.toml"), *EXERCISES.glob("*/*.md"), *ROOT.glob("*.md")]
     paths += SOLUTIONS.glob("*/notes.md")  # make reveal shows them
@@ -300,12 +302,12 @@ def _our_prose() -> frozenset[int]:
 
 # --- Compare ---
 
-_TwoStudents = tuple[int, int]  # by number, the smaller one first
+_TwoStudents = tuple[int, int]  # their numbers, the smaller one first
 
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """Why works `one` and `other`, by number, are alike."""
+    """A reason why the works with the numbers `one` and `other` are similar."""
 
     strength: float
     says: str
@@ -314,13 +316,13 @@ class _Reason:
 
 
 class _TextIndex:
-    """The texts of one kind in a class, and who holds each run that is not ours and that several students have.
+    """The texts of one kind in a class, and an index from shared runs to the students who have them.
 
-    Most runs are one student's own. The index leaves them out, so that it stays small.
+    The index leaves out runs from our own texts. It also leaves out runs of only one student, so that it stays small.
     """
 
     def __init__(self, kind: _TextKind, works: Sequence[Work], numbers: Sequence[int], ours: Set[int]) -> None:
-        import numpy as np  # pages, which show likeness, do without it
+        import numpy as np  # imported late: pages that only show the result do not need it
 
         self.kind = kind
         self._ours = ours
@@ -339,22 +341,22 @@ class _TextIndex:
         self._own = [len(text.words_covered(self.is_own)) for text in self.texts]
 
     def is_own(self, run: int) -> bool:
-        """Return whether a run is in nothing that students read here, and in no program that is handed out."""
+        """Return whether a run does not occur in texts or programs that students get from us."""
         return run not in self._ours
 
     def candidates(self) -> list[_TwoStudents]:
-        """Return the students who may share enough."""
+        """Return the pairs of students who may share enough runs to be similar."""
         shared = Counter(pair for held in self.holders.values() for pair in _pairs(held))
         return [pair for pair, runs in shared.items() if runs * self.kind.run >= self.kind.least]
 
     def runs_shared(self, one: int, other: int) -> Set[int]:
-        """Return the runs that two works share, without ours."""
+        """Return the runs that two works share, without runs from our own texts."""
         return {*filter(self.is_own, {*self.texts[one].runs}.intersection(self.texts[other].runs))}
 
     def alike(self, one: int, other: int) -> tuple[float, int, int]:
-        """Return which share of the own words of a work the other has, how many, and of which work.
+        """Return the larger share of shared words, the number of shared words, and the work that the share is of.
 
-        Zeros if it is not enough.
+        The share and the number are 0 if the works are not similar enough.
         """
         shared = self.runs_shared(one, other)
         if len(shared) * self.kind.run < self.kind.least:
@@ -365,7 +367,7 @@ class _TextIndex:
         return (share, min(counts), work) if enough else (0.0, 0, one)
 
     def common(self) -> Iterator[tuple[str, list[int]]]:
-        """Yield the long passages that many students hold, each with these students."""
+        """Yield the long passages that many students have, each with these students."""
         seen: set[int] = set()
         for text in self.texts:
             held = [len(self.holders.get(run, ())) > self._many for run in text.runs]
@@ -380,12 +382,12 @@ class _TextIndex:
 
 
 def _pairs(held: Sequence[int]) -> Iterable[_TwoStudents]:
-    """Return the pairs of these students; of many, each with the first."""
+    """Return all pairs of these students; if there are many, only the pairs with the first one."""
     return combinations(held, 2) if len(held) <= _MANY else ((held[0], other) for other in held[1:])
 
 
 def _compare(works: Sequence[Work], given: Collection[str], printed: frozenset[int]) -> Likeness:
-    """Compare the works for one exercise, sorted by student."""
+    """Return the similar works of one exercise; `works` must be sorted by student."""
     logins = [login(work.student) for work in works]
     order = {name: number for number, name in enumerate(dict.fromkeys(logins))}
     numbers = [order[name] for name in logins]
@@ -428,7 +430,7 @@ def _compare(works: Sequence[Work], given: Collection[str], printed: frozenset[i
 
 
 def _pair(works: Sequence[Work], reasons: Sequence[_Reason]) -> tuple[AlikePair, tuple[int, int]]:
-    """Return the pair of two students, and the numbers of the two works that are the most alike."""
+    """Return the pair of two students, and the numbers of their two most similar works."""
     ranked = sorted(reasons, key=lambda reason: (-reason.strength, reason.says))
     one, other = sorted((ranked[0].one, ranked[0].other))
     strength = sum(reason.strength for reason in ranked)
@@ -437,14 +439,14 @@ def _pair(works: Sequence[Work], reasons: Sequence[_Reason]) -> tuple[AlikePair,
 
 
 def _equal_texts(works: Sequence[Work], reports: _TextIndex, given: Collection[str]) -> Iterator[tuple[str, _Reason]]:
-    """Yield for each text that several students hand in its first work with each other one, however many they are."""
+    """Yield equal reports and equal answers: the first work of each group, paired with each of the others."""
     groups: dict[object, list[int]] = defaultdict(list)
     long = set()
     for number, (work, text) in enumerate(zip(works, reports.texts, strict=True)):
         if len(text.words_covered(reports.is_own)) >= _LEAST_EQUAL:
             long.add(number)
             groups[array("q", filter(reports.is_own, text.runs)).tobytes()].append(number)
-        # Other words of the same letters: somebody moved the blanks.
+        # The same letters in other words: somebody moved the spaces.
         groups[text.letters, _REPORT].append(number)
         if work.answer and work.answer not in given:
             groups[work.answer].append(number)
@@ -453,14 +455,14 @@ def _equal_texts(works: Sequence[Work], reports: _TextIndex, given: Collection[s
             continue
         for other in others:
             if isinstance(equal, str):
-                yield "answer", _Reason(_CERTAIN, "Their answer is the same file.", first, other)
+                yield "answer", _Reason(_CERTAIN, "Both handed in the same answer file.", first, other)
             else:
-                what = "is the same file" if works[first].report == works[other].report else "has the same prose"
-                yield _REPORT.name, _Reason(_CERTAIN, f"Their report {what}.", first, other)
+                what = "the same file" if works[first].report == works[other].report else "the same prose"
+                yield _REPORT.name, _Reason(_CERTAIN, f"Both reports are {what}.", first, other)
 
 
 def _equal_logs(works: Sequence[Work]) -> Iterator[tuple[str, _Reason]]:
-    """Yield equal logs of runs that claim different seeds."""
+    """Yield pairs of works whose logs are equal although their seeds differ."""
     logs: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, work in enumerate(works):
         for log in work.logs.items():
@@ -468,7 +470,7 @@ def _equal_logs(works: Sequence[Work]) -> Iterator[tuple[str, _Reason]]:
     for (run, _), (first, *others) in sorted(logs.items()):
         for other in others:
             if works[other].seed != works[first].seed:
-                says = f"The logs of both {run} runs have the same bytes, though their seeds differ."
+                says = f"The logs of both {run} runs have the same bytes, although their seeds differ."
                 yield f"{run} log", _Reason(_CERTAIN, says, first, other)
 
 
@@ -476,15 +478,15 @@ def _equal_logs(works: Sequence[Work]) -> Iterator[tuple[str, _Reason]]:
 
 
 def flag_alike(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[SubmissionScore, ...]:
-    """Return the rows, each with a flag if it is one of a pair."""
+    """Return the rows, with a flag on each row that is similar to another."""
     others: dict[str, list[str]] = defaultdict(list)
     for pair in likeness.pairs:
         for one, other in ((pair.one, pair.other), (pair.other, pair.one)):
-            others[one.submission].append(f"Like {printable(other.submission)}: {' '.join(pair.reasons)}")
+            others[one.submission].append(f"Similar to {printable(other.submission)}: {' '.join(pair.reasons)}")
 
     def with_flag(row: SubmissionScore) -> SubmissionScore:
         found = others.get(row.submission, [])
-        more = f" And like {len(found) - _NAMED} more." if len(found) > _NAMED else ""
+        more = f" And similar to {len(found) - _NAMED} more." if len(found) > _NAMED else ""
         flag = Flag(id=SIMILAR, message=" ".join(found[:_NAMED]) + more)
         return replace(row, flags=(*row.flags, flag)) if found else row
 
@@ -492,7 +494,7 @@ def flag_alike(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[Sub
 
 
 def _sides(indexes: Sequence[_TextIndex], one: int, other: int) -> tuple[Side, ...]:
-    """Return the texts of two works, with the words marked that they share; a program's without its other lines."""
+    """Return the texts of two works with their shared words marked. Of programs, only lines near a mark are kept."""
     prose, *programs = indexes
     sides = []
     for title, of_text in (("Report", [prose]), ("Program", programs)):
@@ -506,7 +508,7 @@ def _sides(indexes: Sequence[_TextIndex], one: int, other: int) -> tuple[Side, .
 
 
 def _marks(indexes: Sequence[_TextIndex], work: int, one: int, other: int) -> bytearray:
-    """Return for each character of a work's text whether a shared word, or the space between two, holds it."""
+    """Return, for each character of a work's text, whether it is in a shared word or between two of them."""
     marks = bytearray(len(indexes[0].texts[work].text))
     for index in indexes:
         text, before = index.texts[work], -2
@@ -521,7 +523,7 @@ def _marks(indexes: Sequence[_TextIndex], work: int, one: int, other: int) -> by
 
 
 def _pieces(text: str, marks: bytearray, context: int | None) -> tuple[Piece, ...]:
-    """Return a text in marked and other pieces: all of it, or the lines that lie within `context` of a marked one."""
+    """Return a text as marked and unmarked pieces: all of it, or only the lines within `context` of a marked line."""
     pieces: list[Piece] = []
     spans = list(pairwise(accumulate(map(len, text.splitlines(keepends=True)), initial=0)))
     hit = [any(marks[start:end]) for start, end in spans]

@@ -1,4 +1,4 @@
-"""Bound what one submission may cost the grader's own process, so that no text makes a class wait for ever."""
+"""Limit the time that the grader's own process spends on one submission, so that no text can block a whole class."""
 
 import signal
 import threading
@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-# Of the processor. Reading two logs at the limit of their size takes 6 s, every other step at most some seconds.
+# Processor time. Reading two logs of the largest allowed size takes 6 s, and every other step at most a few seconds.
 SECONDS = 60.0
-_AGAIN = 0.5  # seconds after which an exception that some code has caught is raised once more
+_AGAIN = 0.5  # raise the exception again after this many seconds, in case some code has caught it
 
 
 class WorkLimitError(Exception):
-    """The grader's own work on a submission took too long."""
+    """Raised if the grader's own work on a submission takes too long."""
 
     def __init__(self) -> None:
-        super().__init__("It takes the grader too long to compare by machine, so it waits for the instructor.")
+        super().__init__("The grader takes too long to compare this submission, so the instructor has to decide.")
 
 
 @contextmanager
 def work_limit(seconds: float = SECONDS) -> Iterator[None]:
-    """Raise `WorkLimitError` in the block once this thread has computed for so many seconds; waiting costs nothing.
+    """Raise `WorkLimitError` in the block after this thread has used `seconds` of processor time.
 
-    Only the main thread can be interrupted so; in any other the block has no bound.
+    Works only in the main thread. In other threads the block has no limit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,7 +1,7 @@
-"""Judge a decision tree: walk it with what the checks find of every recipe's broken run and of a healthy experiment.
+"""Judge a decision tree: follow it for every broken recipe and for a healthy experiment.
 
-`solutions/<id>/measured.toml` says which checks a break trips. Every other check has a sound outcome; if a check has
-several, the tree must handle each of them. So a new recipe needs no change here, and nothing runs.
+`solutions/<id>/measured.toml` lists the checks that find each break. Every other check has a sound outcome. If a check
+has several sound outcomes, the tree must handle all of them. Nothing runs, and a new recipe needs no change here.
 """
 
 import math
@@ -23,14 +23,17 @@ from harness.written.derivation_judge import AnswerCheck
 TripsOfOne = Mapping[str, str]
 TreeVerdict = Literal["right", "wrong", "a guess", "not concluded"]
 
-# A tree that takes this many times the minutes of the reference tree gets no points for its cost: it makes nearly every
-# check for every experiment.
+# A tree that takes this many times the minutes of the reference tree gets no points for its cost. Such a tree runs
+# nearly every check for every experiment.
 SLOWEST = 4.0
 
 
 @dataclass(frozen=True)
 class TreeEnd:
-    """Where an experiment ends. others: distinguishable experiments that end there by the same outcomes."""
+    """The end of one experiment's walks through the tree.
+
+    others: different experiments that reach the same end by the same outcomes.
+    """
 
     truth: str
     walks: tuple[Walk, ...]
@@ -44,9 +47,9 @@ class TreeEnd:
 
 
 def experiments() -> dict[str, TripsOfOne]:
-    """Return what each recipe's break trips, and {} for `healthy`; recipes that were not measured are left out.
+    """Return, for each measured recipe, the checks that find its break with their outcomes; {} for `healthy`.
 
-    Raises `UserError` if none was measured.
+    Raises `UserError` if no recipe was measured.
     """
     found: dict[str, TripsOfOne] = {}
     for recipe in CASES:
@@ -59,14 +62,14 @@ def experiments() -> dict[str, TripsOfOne]:
     return {**found, HEALTHY: {}}
 
 
-_LOOK = "The table below shows each walk, and what else ends there."
-_CHEAPER = "Begin with the check that tells most apart for its minutes, and leave out checks that change nothing."
-# By id of the check: its criterion, its title, and how to earn what is missing.
+_LOOK = "The table below shows each walk, and which other experiments end at the same conclusion."
+_CHEAPER = "Begin with checks that separate many experiments in few minutes. Remove checks that change no conclusion."
+# By id of the item: its criterion, its title, and its remedy.
 _CHECKS: Mapping[str, tuple[Criterion, str, str]] = {
     "tree": ("form", "The tree ends, and its conclusions depend on checks", ""),
-    "breaks": ("conclusions", "Broken experiments are concluded rightly, from evidence", _LOOK),
-    "healthy": ("conclusions", "A healthy experiment is concluded healthy, from evidence", _LOOK),
-    "minutes": ("cost", "The minutes of the checks, for right conclusions", _CHEAPER),
+    "breaks": ("conclusions", "The tree names the cause of each broken experiment, from evidence", _LOOK),
+    "healthy": ("conclusions", "The tree calls a healthy experiment healthy, from evidence", _LOOK),
+    "minutes": ("cost", "The checks on the way to correct conclusions take few minutes", _CHEAPER),
 }
 
 
@@ -76,19 +79,19 @@ def judge_tree(text: str, file: str, known: Mapping[str, TripsOfOne] | None = No
     found, reference = list[TreeEnd](), arrivals(reference_tree(known), known)
     try:
         tree = parse_tree(text, file)
-        nothing, remedy = tree.flaw(), "Let the conclusion depend on what a check finds."
+        nothing, remedy = tree.flaw(), "Let the conclusion depend on the outcome of a check."
         found = [] if nothing else arrivals(tree, known)
     except UserError as error:
-        nothing, remedy = str(error), "make check reads the tree as the grader does, and names the line."
+        nothing, remedy = str(error), "Run make check: it reads the tree as the grader does, and names the line."
     breaks = [one for one in found if one.truth != HEALTHY]
     if not nothing and not any(one.verdict == "right" for one in breaks):
-        nothing = "It concludes no broken experiment rightly from evidence."
-        remedy = "Make checks whose outcomes differ between the exercises; the table shows the walks."
+        nothing = "The tree does not name the cause of any broken experiment from evidence."
+        remedy = "Use checks whose outcomes differ between the exercises. The table shows the walks."
     if nothing:
         judged = dict.fromkeys(_CHECKS, (0.0, nothing))
     else:
         judged = {
-            "tree": (1.0, "It has no loop, and its conclusions depend on outcomes."),
+            "tree": (1.0, "The tree has no loop, and its conclusions depend on outcomes."),
             "breaks": _share(breaks),
             "healthy": _share([one for one in found if one.truth == HEALTHY]),
             "minutes": _cost(found, reference),
@@ -102,10 +105,10 @@ def judge_tree(text: str, file: str, known: Mapping[str, TripsOfOne] | None = No
 
 
 def arrivals(tree: Tree, known: Mapping[str, TripsOfOne]) -> list[TreeEnd]:
-    """Walk a tree without a loop with every experiment.
+    """Follow a tree without loops for every experiment, and return the end of each.
 
-    A conclusion is right if it names the experiment, or one that no check tells from it. It is a guess if another
-    experiment ends there too, by the same outcomes: then the checks did not tell the two apart.
+    A conclusion is right if it names the experiment, or one with the same outcomes of all checks. It is a guess if
+    another experiment reaches it by the same outcomes, because then the checks did not separate the two.
     """
     walks = {truth: _walks(tree, trips) for truth, trips in known.items()}
     found = []
@@ -124,7 +127,11 @@ def arrivals(tree: Tree, known: Mapping[str, TripsOfOne]) -> list[TreeEnd]:
 
 
 def _walks(tree: Tree, trips: TripsOfOne) -> tuple[Walk, ...]:
-    """Return the different walks over all combinations of sound outcomes of the checks that are not tripped."""
+    """Return the different walks of one experiment.
+
+    `trips` gives the outcomes of the checks that find the break. For all other checks, every combination of sound
+    outcomes is tried.
+    """
     names = sorted({node.check for node in tree.nodes.values()} - trips.keys())
     walks: dict[tuple[tuple[str, str, str], ...], Walk] = {}
     for choice in product(*map(sound_outcomes, names)):
@@ -139,14 +146,15 @@ def sound_outcomes(check: str) -> tuple[str, ...]:
 
 
 def reference_tree(known: Mapping[str, TripsOfOne]) -> Tree:
-    """Return a tree that tells everything apart that checks can: each node makes the most informative check per minute.
+    """Return a tree that separates all experiments that checks can separate.
 
-    That is the greedy choice of ID3 (Quinlan, "Induction of Decision Trees", 1986), with the gain divided by the cost.
+    Each node uses the check with the most information per minute: the greedy choice of ID3 (Quinlan, "Induction of
+    Decision Trees", 1986), with the gain divided by the cost.
     """
     nodes: dict[str, object] = {}
 
     def build(group: Sequence[str]) -> dict[str, str]:
-        """Add the nodes for these experiments; return the step that leads to them."""
+        """Add the nodes for these experiments, and return the step that leads to them."""
         if all(known[truth] == known[group[0]] for truth in group):
             return {"conclude": HEALTHY if HEALTHY in group else group[0]}
         check = max(check_names(), key=lambda name: _gain(group, known, name) / load_check(name).minutes)
@@ -172,7 +180,7 @@ def reference_text() -> str:
 
 
 def _parts(group: Sequence[str], known: Mapping[str, TripsOfOne], check: str) -> dict[str | None, list[str]]:
-    """Split experiments by the outcome of a check; None stands for all its sound outcomes."""
+    """Return the experiments grouped by the outcome of a check; None stands for all its sound outcomes."""
     parts: dict[str | None, list[str]] = {}
     for truth in group:
         parts.setdefault(known[truth].get(check), []).append(truth)
@@ -186,7 +194,7 @@ def _gain(group: Sequence[str], known: Mapping[str, TripsOfOne], check: str) -> 
 
 
 def _share(found: Sequence[TreeEnd]) -> tuple[float, str]:
-    """Return the share of right conclusions, and which are not."""
+    """Return the share of right conclusions, and a reason that lists the others."""
     right = sum(one.verdict == "right" for one in found)
     reason = f"Right: {right} of {len(found)}."
     for verdict, words in (("wrong", "Wrong"), ("a guess", "Guessed"), ("not concluded", "Not concluded")):
@@ -196,12 +204,12 @@ def _share(found: Sequence[TreeEnd]) -> tuple[float, str]:
 
 
 def _cost(found: Sequence[TreeEnd], reference: Sequence[TreeEnd]) -> tuple[float, str]:
-    """Return the share of the points for minutes, and the minutes of right conclusions."""
+    """Return the share of the points for few minutes, and a reason with the minutes of right conclusions."""
     pairs = [(mine, its) for mine, its in zip(found, reference, strict=True) if mine.verdict == "right"]
     minutes = sum(mine.minutes for mine, _ in pairs) / len(pairs)
     its_minutes = sum(its.minutes for _, its in pairs) / len(pairs)
     pace = min(1.0, max(0.0, (SLOWEST - minutes / its_minutes) / (SLOWEST - 1)))
-    reason = f"Right conclusions take {minutes:.3g} minutes on average; the reference tree takes {its_minutes:.3g}."
+    reason = f"Right conclusions take {minutes:.3g} minutes on average. The reference tree takes {its_minutes:.3g}."
     return pace * len(pairs) / len(found), reason
 
 
@@ -211,7 +219,7 @@ def _table(found: Sequence[TreeEnd], reference: Sequence[TreeEnd]) -> AnswerTabl
         for walked in mine.walks:
             verdict: str = mine.verdict
             if verdict == "a guess":
-                verdict = f"a guess: {', '.join(mine.others)} ends here too"
+                verdict = f"a guess: {', '.join(mine.others)} ends here, too"
             minutes = f"{walked.minutes:g}", f"{its.minutes:g}"
             rows.append((mine.truth, walked.path, *minutes, walked.conclusion, verdict))
     columns = ("Experiment", "Walk", "Minutes", "Reference", "Concludes", "Verdict")

@@ -1,6 +1,6 @@
-"""Judge a derivation: call it in the sandbox with inputs that its author cannot know, and judge what it returns.
+"""Judge a derivation: call it in the sandbox with inputs that its author cannot know, and judge its outputs.
 
-Only arrays come back from the sandbox. The right outputs and all comparisons are in this process.
+Only arrays come back from the sandbox. This process computes the correct outputs and compares them.
 """
 
 import ast
@@ -27,7 +27,7 @@ from harness.written.derivation_call import CallResult, CallResults
 from harness.written.derivation_judge import AnswerCheck, judge_answer
 from harness.written.exercise import Derivation
 
-# The reference takes 0.6 s of processor, and 32 MiB; it leaves 0.6 MB.
+# The reference solution takes 0.6 s of processor time and 32 MiB of memory, and writes 0.6 MB.
 LIMITS = Limits(
     seconds=30,
     wall_seconds=240,
@@ -41,7 +41,8 @@ LIMITS = Limits(
 )
 _SCRIPT = PACKAGES / "harness" / "written" / "derivation_call.py"
 _OUR_FAULT = 3  # the exit status of the program that calls answers
-# Ways to other modules, to the frame or class behind an object, to files; complex numbers, whose steps differentiate.
+# Names that give access to other modules, files, or the frame or class of an object. Also complex numbers: a complex
+# step would compute the derivative for the student.
 _UNUSUAL = re.compile(
     r"__(?!init__|name__)|(exec|eval|compile|getattr|setattr|globals|locals|vars|open|breakpoint|input|imag"
     r"|complex\w*|iscomplex|ctypes\w*|load\w*|save\w*|from(file|regex)|tofile|memmap|dumps?|SystemExit|testing)$"
@@ -50,25 +51,25 @@ _UNUSUAL = re.compile(
 
 
 def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgement:
-    """Judge the text of a derivation; whatever it does ends in a judgement. Raises `Stopped` if the sandbox was."""
+    """Judge the text of a derivation, whatever its code does. Raises `SandboxStopped` if the sandbox was stopped."""
     problem, unusual = PROBLEMS[exercise.problem], suspicions(text)
     cases = draw_cases(problem, text)
     job = {"problem": problem.name, "file": exercise.file, "text": text}
     done = run(SandboxCommand(_SCRIPT, _interpreter(), {"job.json": json.dumps(job).encode()}, LIMITS))
-    # A plain answer raises no signals, and cannot end the process with our status.
+    # An answer without suspicious code cannot raise a signal or exit with our status, so the fault is ours.
     ours = not unusual and (done.status == "SG" or done.exit_code == _OUR_FAULT)
     message = done.message or f"it ended with {done.status}"
     if done.status == "XX" or ours:
-        return Judgement(checks={}, fault=f"The grader could not call it ({done.status}): {message}")
+        return Judgement(checks={}, fault=f"The grader could not call the answer ({done.status}): {message}")
     status = done.status
     if status == "OK":
         try:
             results = read_results(done.files["report.json"], cases)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
-            # The process reported success and left something else: only an answer's own code does that.
+            # The process reported success but wrote no valid report: only the answer's own code can cause that.
             status, message = "RE", f"it left no complete result ({type(error).__name__})"
     if status != "OK":
-        results = CallResults(f"The process that called it did not end properly ({status}): {message}")
+        results = CallResults(f"The process that called your answer did not finish ({status}): {message}")
     return Judgement(
         checks=checks_of(with_imports_judged(judge_answer(problem, cases, results), text)),
         flags=tuple(map(_flag, unusual[:10])),
@@ -77,22 +78,22 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
 
 def _flag(clause: str) -> Flag:
     what = "line" if clause.startswith("line ") else "file"
-    told = f"{clause}. This {what} could not be checked by machine; your instructor looks at it."
+    told = f"{clause}. This {what} could not be checked automatically. Your instructor looks at it."
     return Flag(id="not checked by machine", message=told)
 
 
 def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCheck]:
-    """Return the findings on a text, with the imports judged; the instructor decides about anything unusual."""
+    """Return the findings with the imports judged as well. If the text does anything unusual, that item is open."""
     unusual, imports = suspicions(text), _imports(text)
 
     def decide(item: AnswerCheck) -> AnswerCheck:
         if item.id != "numpy" or not item.points:
             return item
         if imports:
-            remedy = "Import only numpy, and math if you need it."
+            remedy = "Import only numpy and, if you need it, math."
             return replace(item, reason=f"L{imports[0][1:]}.", remedy=remedy, points=0.0)
         if unusual:
-            reason = f"The file does something unusual for a derivation: {unusual[0]}. The instructor decides."
+            reason = f"The file contains code that is unusual for a derivation: {unusual[0]}. The instructor decides."
             return replace(item, reason=reason, points=None)
         return item
 
@@ -108,7 +109,7 @@ def _imports(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def suspicions(text: str) -> tuple[str, ...]:
-    """Return a clause for each thing that could differentiate for the student, or reach the program that calls it."""
+    """Return a clause for each expression that could do the student's work or interfere with the calling program."""
     try:
         tree = parse_experiment(text)
     except Unparsable as error:
@@ -134,9 +135,9 @@ class _AnswerReport(StrictModel):
 
 
 def read_results(data: bytes, cases: Iterable[str]) -> CallResults:
-    """Return the results in a report, which may hold anything.
+    """Return the results in an untrusted report.
 
-    Raises `ValueError`, `TypeError`, `KeyError` or `OverflowError` if it holds no results of these cases.
+    Raises `ValueError`, `TypeError`, `KeyError` or `OverflowError` if it has no valid results for these cases.
     """
     if len(data) > LIMITS.file_bytes:
         raise ValueError("a report that is too large")
@@ -157,7 +158,7 @@ def _packages() -> Path:
 
 @cache
 def _interpreter() -> Interpreter:
-    """Return the interpreter of answers. They see Python, NumPy with its libraries, and the harness."""
+    """Return the interpreter for answers, in which only Python, NumPy and the harness are visible."""
     numpy = [path for path in (_packages() / "numpy", _packages() / "numpy.libs") if path.exists()]
     return Interpreter(
         words=(str(base_python()), "-S", "-P"),

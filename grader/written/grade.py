@@ -1,4 +1,4 @@
-"""Grade the answers that are one file: self-tests first, then each distinct text once, several side by side."""
+"""Grade answers that are one file: first test each exercise, then judge each distinct text once, several at a time."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ from harness.written.exercise import DecisionTree, Derivation, FileExercise, stu
 
 
 def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Score:
-    """Return the row of an answer and what its page shows; the row is not judged if the grader failed on it."""
+    """Return the row of an answer and the attachments for its page. If the grader failed, the row is not judged."""
     attachments = Attachments(
         submission=answer.name, fixed_source=answer.text, answer_file=answer.exercise.file, findings=judgement.findings
     )
@@ -40,14 +40,14 @@ def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Sc
 
 
 def solution(exercise: FileExercise) -> str:
-    """Return the reference solution; a decision tree's is derived from the measured recipes."""
+    """Return the reference solution of an exercise. That of the decision tree is computed from the measured recipes."""
     if isinstance(exercise, DecisionTree):
         return reference_text()
     return (SOLUTIONS / exercise.id / exercise.file).read_text(encoding="utf-8")
 
 
 def judge(exercise: FileExercise, text: str, run: RunCommand) -> Judgement:
-    """Judge a text; `run` runs a command in the sandbox. Raises `SandboxStopped` if the sandbox was stopped."""
+    """Judge the text of an answer; `run` runs a command in the sandbox. Raises `SandboxStopped` if it was stopped."""
     match exercise:
         case Derivation():
             return judge_derivation(exercise, text, run)
@@ -57,7 +57,7 @@ def judge(exercise: FileExercise, text: str, run: RunCommand) -> Judgement:
 
 
 class AnswerGrader:
-    """Grades the answers of one class, `jobs` at a time; judgements are kept in the folder `cache`."""
+    """Grades the answers of one class, `jobs` at a time, and stores the judgements in the folder `cache`."""
 
     def __init__(self, replayer: Replayer, cache: Path, *, jobs: int, sandboxed: bool = True) -> None:
         self._replayer = replayer
@@ -88,7 +88,7 @@ class AnswerGrader:
                 judgement, alike = future.result(), futures[future]
                 scores += [grade_answer(item, judgement, sandboxed=self._sandboxed) for item in alike]
                 progress.done()
-        except BaseException:  # Ctrl-C or a full disk: do not wait for what still runs
+        except BaseException:  # Ctrl-C or a full disk: do not wait for the running jobs
             self._replayer.stop()
             raise
         finally:
@@ -96,8 +96,8 @@ class AnswerGrader:
         return scores
 
     def self_test_problem(self, exercise: FileExercise) -> str:
-        """Return why an exercise cannot be graded here, or "": the reference must earn 100, the stub nothing."""
-        wrong = f"{exercise.id} cannot be graded here"
+        """Return why an exercise cannot be graded, or "": the reference solution must get 100, the original file 0."""
+        wrong = f"{exercise.id} cannot be graded on this machine"
         try:
             texts = (("reference solution", solution(exercise), 100), ("original file", stub(exercise), 0))
         except UserError as error:
@@ -106,7 +106,7 @@ class AnswerGrader:
         for what, text, wanted in texts:
             judgement = self.judge(exercise, text)
             if judgement.fault:
-                return f"{wrong}: the {what} was not judged ({judgement.fault})."
+                return f"{wrong}: the grader could not judge the {what} ({judgement.fault})."
             criteria = with_points(judgement, exercise.id)
             if (total := total_of(criteria)) != wanted:
                 checks = (check for score in criteria.values() for check in score.checks)
@@ -115,7 +115,7 @@ class AnswerGrader:
         return ""
 
     def judge(self, exercise: FileExercise, text: str) -> Judgement:
-        """Return the kept or a new judgement of a text; a fault of ours is no judgement, and is not kept."""
+        """Return the judgement of a text, from the cache if it is there. A fault of ours is not cached."""
         # The hash covers `solutions/` too.
         determines = json.dumps([exercise.id, text, code_and_machine_hash()])
         key = hashlib.sha256(determines.encode()).hexdigest()
@@ -124,12 +124,12 @@ class AnswerGrader:
         try:
             judgement = judge(exercise, text, self._replayer.run)
             if not judgement.fault:
-                with_points(judgement, exercise.id)  # other checks than the rubric's are our fault too
+                with_points(judgement, exercise.id)  # it raises if the items differ from the rubric's: our fault, too
         except SandboxStopped:
             raise
         except Exception as error:
             traceback.print_exc()
-            return Judgement(checks={}, fault=f"The grader failed on it: {type(error).__name__}.")
+            return Judgement(checks={}, fault=f"The grader failed on this answer: {type(error).__name__}.")
         if not judgement.fault:
             self._cache.put(key, judgement)
         return judgement

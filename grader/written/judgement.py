@@ -1,4 +1,4 @@
-"""What the grader finds in an answer: the checks of its criteria, and the points that a rubric gives them."""
+"""The judgement of an answer that is one file: its rubric items, and the points that the rubric gives them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -22,16 +22,16 @@ from harness.formats.toml_file import StrictModel
 from harness.recipes.recipe import SOLUTIONS
 from harness.written.derivation_judge import AnswerCheck
 
-# Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
+# A function that runs a command in the sandbox, such as `grader.replay.replayer.Replayer.run`.
 RunCommand = Callable[[SandboxCommand], SandboxResult]
 Checks = Mapping[Criterion, tuple[RubricItem, ...]]
 
 
 class Judgement(StrictModel):
-    """The checks of one answer by criterion, each worth 1 point until a rubric weighs it.
+    """The rubric items of one answer by criterion, each out of 1 point until the rubric weighs it.
 
-    It depends only on the text, the exercise and our own programs. `fault` says what of ours failed, "" if nothing:
-    then there are no checks.
+    It depends only on the text, the exercise and our own programs. `fault` says which part of the grader failed, or is
+    "". With a fault there are no items.
     """
 
     checks: Checks
@@ -41,7 +41,7 @@ class Judgement(StrictModel):
 
 
 def checks_of(findings: Iterable[AnswerCheck]) -> Checks:
-    """Return findings as the checks of each criterion."""
+    """Return findings as rubric items, by criterion."""
     checks: dict[Criterion, tuple[RubricItem, ...]] = {}
     for item in findings:
         if item.points is None:
@@ -56,12 +56,12 @@ def checks_of(findings: Iterable[AnswerCheck]) -> Checks:
 
 @cache
 def load_points(exercise_id: str) -> Weights:
-    """Return the points of every check from `solutions/<id>/rubric.toml`. Raises `UserError` for a wrong file."""
+    """Return the points of every item from `solutions/<id>/rubric.toml`. Raises `UserError` for an invalid file."""
     return read_weights(SOLUTIONS / exercise_id / "rubric.toml")
 
 
 def with_points(judgement: Judgement, exercise_id: str) -> dict[Criterion, CriterionScore]:
-    """Return the criteria with the rubric's points. Raises `ValueError` if the rubric has other checks."""
+    """Return the criteria with the rubric's points. Raises `ValueError` if the rubric has other items."""
     scores = {}
     for criterion, worth in load_points(exercise_id).items():
         checks = {check.id: check for check in judgement.checks.get(criterion, ())}

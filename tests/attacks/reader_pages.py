@@ -152,7 +152,7 @@ ATTACKS = (
     Attack("error_html", "reader", "HTML, escapes and formulas in an error's message",
         Expected(("graded",), "did not finish"), _said),
     Attack("impostor", "reader", "another student's name in the manifest",
-        Expected(("graded",), "Its manifest says ada"),
+        Expected(("graded",), "The manifest says ada"),
         lambda base: with_members(base.untouched, {}, student="ada")),
     Attack("same_student", "reader", "a second tarball in the name of ada", Expected(("graded",), "ada_huge_lr counts"),
         lambda base: with_members(base.untouched, {}, student="ada"), file_name="x_1_ada_huge_lr.tar.gz"),
@@ -162,7 +162,7 @@ ATTACKS = (
     Attack("look_alike_rejected", "reader", "the same, and no archive",
         Expected(("rejected",), "looks like 'ada'"), lambda _: b"", file_name="\u0430da_huge_lr.tar.gz"),
     *(Attack(f"unseen_{what}", "reader", f"a line of the log in a report's {what}",
-        Expected(("graded",), "shows no plot and no line of a log", "reference"), _unseen(form))
+        Expected(("graded",), "contains neither a plot nor lines of a log", "reference"), _unseen(form))
         for what, form in _UNSEEN.items()),
     *(Attack(f"student_{what}", "reader", f"a student called {name}", _GRADED, _named(name))
         for what, name in _STUDENTS.items()),

@@ -100,7 +100,7 @@ ATTACKS = (
         for id, (says, build) in _REJECTED_LOGS.items()),
     *(Attack(id, "reader", says, Expected(("graded",), "log", gains_over="reference"), build)
         for id, (says, build) in _LOGS.items()),
-    Attack("empty_lines", "reader", "60,000 lines of nothing", Expected(("graded",), "nothing was fixed"),
+    Attack("empty_lines", "reader", "60,000 lines of nothing", Expected(("graded",), "nothing is fixed"),
         _program("", behind="\n" * 60_000)),
     Attack("many_lines", "reader", "100,000 lines", Expected(("rejected",), "shorten it"),
         _program("", behind="\n" * 100_000)),

@@ -1,4 +1,4 @@
-"""Scripts that run inside the sandbox, where they see nothing of the grader but themselves."""
+"""Scripts that run inside the sandbox. The rest of the grader is not visible there."""
 
 from pathlib import Path
 

@@ -1,12 +1,12 @@
-"""Inside the sandbox: make the checks of an experiment, or measure its behaviour.
+"""Inside the sandbox: run checks on an experiment, or measure its behaviour.
 
-`../input/job.json` says what to do: `settings`, `checks` (names), `behaviour` and `source`. Standard output gets one
-line of JSON: for each check an `outcome` with its `figures`, or a `problem`, the sentence for a check that the
-experiment does not let us make; under `behaviour` the figures of each aspect, or a `problem`.
+Input: `../input/job.json` with `settings`, `checks` (names), `behaviour` and `source`. Output: one line of JSON on
+standard output. It has, for each check, an `outcome` with its `figures`, or a `problem`, a sentence on why the check
+could not run. Under `behaviour` it has the `figures` of each aspect, or a `problem`.
 
-Each check has a process of its own, which loads the experiment anew and starts from the seed. It hands its outcome to
-this process, which runs no student code, and which alone writes to standard output. So a check finds nothing that an
-earlier one has left in memory or in a file, and cannot change what an earlier one has found.
+Each check runs in a separate process, which loads the experiment again and starts from the seed. It sends its outcome
+to this process, which runs no student code. Only this process writes to standard output. So a check cannot read
+anything that an earlier one has left in memory or in files, and cannot change an earlier outcome.
 """
 
 import contextlib
@@ -18,15 +18,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Resolved before an experiment can change the folder.
+# Resolved now, because an experiment may change the working folder later.
 INPUT = Path("../input").resolve()
 SCRATCH = Path.cwd()
-# What a run may write; without a sandbox, only the first folder is its own.
+# The folders that a run may write. Without a sandbox, it may write only the first.
 WRITABLE = (SCRATCH, Path("/tmp"), Path("/dev/shm")) if Path("/scratch") == SCRATCH else (SCRATCH,)  # noqa: S108
 
 
 def main() -> int:
-    """Make all checks; exit 3 for a fault of ours."""
+    """Run all checks, and print their results. Exit with 3 for a fault of ours."""
     from harness.behaviour.probes import measure_behaviour
     from harness.canonical_setup import apply_numerics
     from harness.checks import make_check
@@ -67,7 +67,10 @@ def main() -> int:
 
 
 def run_apart(measure: Callable[[str], dict[str, Any]], name: str) -> Any:
-    """Return what a function finds in a process of its own, or None for nothing readable; end as that process ends."""
+    """Run a function in a separate process, and return its result, or None if the result cannot be read.
+
+    If that process fails, this process ends in the same way.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -91,12 +94,12 @@ def run_apart(measure: Callable[[str], dict[str, Any]], name: str) -> Any:
         sys.exit(code)
     try:
         return json.loads(content)
-    except ValueError:  # only the experiment's own code ends its process so
+    except ValueError:  # only the experiment's own code can end the process like this
         return None
 
 
 def empty(folder: Path) -> None:
-    """Delete everything in a folder, but for libraries that the sandbox shows there: they are read-only."""
+    """Delete everything in a folder, except for read-only libraries that the sandbox has mounted there."""
     for path in folder.iterdir():
         with contextlib.suppress(OSError):
             if path.is_dir() and not path.is_symlink():

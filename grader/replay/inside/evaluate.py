@@ -1,8 +1,8 @@
-"""Inside a sandbox without any student code: evaluate weights with the recipe's own model on held-out data.
+"""Inside a sandbox without student code: evaluate weights with the recipe's own model on held-out data.
 
-Input: `job.json` names the data set; `experiment.py` is the healthy experiment; `heldout.npz` holds inputs and labels
-that no student has; `checkpoint.pt` holds the weights. Output: `out/evaluation.json` with loss and accuracy on the
-held-out and validation split, or `problem`, a sentence, if the weights do not fit the model.
+Input: `job.json` names the data set; `experiment.py` is the healthy experiment; `heldout.npz` has inputs and labels
+that no student has; `checkpoint.pt` has the weights. Output: `out/evaluation.json` with loss and accuracy on the
+held-out and on the validation split, or with `problem`, a sentence, if the weights do not fit the model.
 """
 
 import json
@@ -30,8 +30,8 @@ Tensors = dict[str, Tensor]
 def fitting_weights(model: nn.Module, weights: Tensors) -> Tensors:
     """Return the weights under the names of the model's own parameters and buffers.
 
-    The same network written as a class has other names for the same tensors, in the same order. Raises `ValueError` if
-    number or shapes differ.
+    If a student writes the same network as a class, the tensors have other names, but the same order. Raises
+    `ValueError` if the number or the shapes differ.
     """
     own = model.state_dict()
     if set(own) == set(weights):
@@ -39,23 +39,23 @@ def fitting_weights(model: nn.Module, weights: Tensors) -> Tensors:
     elif len(own) == len(weights):
         pairs = [(name, own[name], tensor) for name, tensor in zip(own, weights.values(), strict=True)]
     else:
-        raise ValueError(f"it has {len(weights)} tensors, and the recipe's own network {len(own)}")
+        raise ValueError(f"it has {len(weights)} tensors, but the recipe's network has {len(own)}")
     for name, expected, given in pairs:
         if not isinstance(given, Tensor) or given.shape != expected.shape:
-            shape = tuple(given.shape) if isinstance(given, Tensor) else "no tensor"
-            raise ValueError(f"{name} has the shape {shape}, and the recipe's own {tuple(expected.shape)}")
+            shape = f"has the shape {tuple(given.shape)}" if isinstance(given, Tensor) else "is not a tensor"
+            raise ValueError(f"{name} {shape}, but the recipe's network needs the shape {tuple(expected.shape)}")
     return {name: given for name, _, given in pairs}
 
 
 def read_weights(path: Path) -> Tensors:
-    """Return the network's tensors of a checkpoint. Raises `ValueError` for anything else."""
+    """Return the network's tensors in a checkpoint. Raises `ValueError` if it is not a valid checkpoint."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
         weights = state["model"]
     except Exception as error:
         raise ValueError(f"it cannot be read ({type(error).__name__})") from None
     if not isinstance(weights, dict):
-        raise ValueError("it holds no weights")
+        raise ValueError("it contains no weights")
     return weights
 
 
@@ -79,7 +79,7 @@ def evaluate(experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor,
 
 
 def main() -> int:
-    """Evaluate the weights."""
+    """Evaluate the weights, and write the result."""
     job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
     canonical_setup(0, numerics="portable")
     known = load_dataset(job["dataset"], cache=INPUT / "cache")

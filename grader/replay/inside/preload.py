@@ -1,4 +1,4 @@
-"""Import, read and compute what all runs of the other scripts need, in the process that forks for each of them."""
+"""Import modules and read data that all runs need. This runs once, in the process that forks for each run."""
 
 import importlib
 
@@ -23,7 +23,7 @@ from harness.checks import Training, assert_sound
 from harness.data import EMBEDDED
 from harness.run.provenance import platform_class
 
-# The checks that a replay may make.
+# Import the checks that a replay may run.
 for _name in harness.checks.check_names():
     importlib.import_module(f"harness.checks.{_name}")
 
@@ -31,7 +31,7 @@ for _name in EMBEDDED:
     harness.data.loading.load_dataset(_name)
 
 canonical_setup(0, numerics="portable")
-# A short training: what Python and torch do only once, a run need not do.
+# Train briefly, so that Python and torch do their one-time work here and not in each run.
 _model = nn.Linear(784, 10)
 _batches = DataLoader(TensorDataset(torch.rand(320, 784), torch.arange(320) % 10), batch_size=64)
 _optimizer = torch.optim.SGD(_model.parameters(), lr=0.1)

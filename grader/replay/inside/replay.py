@@ -1,7 +1,7 @@
 """Inside the sandbox: run an experiment.
 
-`../input/job.json` says what to do: `settings`, `source`, and `platform`, whether to say what platform class this is.
-All files go to `out/`. Exit 2 for a mistake in the experiment, with the sentence in `error.txt`; 3 for a fault of ours.
+Input: `../input/job.json` with `settings`, `source`, and `platform`, which asks for the platform class. All files go to
+`out/`. The exit status is 2 for a mistake in the experiment, with a sentence in `error.txt`, and 3 for a fault of ours.
 """
 
 import json
@@ -10,14 +10,14 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-# Resolved before an experiment can change the folder.
+# Resolved now, because an experiment may change the working folder later.
 JOB = Path("../input/job.json").resolve()
 OUT = Path("out").resolve()
 CACHE = Path("../input/cache").resolve()
 
 
 def make_run(job: dict[str, Any]) -> None:
-    """Train the experiment."""
+    """Train the experiment as the job says, and write its files to `out/`."""
     from harness.data.loading import load_dataset
     from harness.run.experiment import load_experiment, tensor_data
     from harness.run.settings import RunSettings
@@ -25,13 +25,13 @@ def make_run(job: dict[str, Any]) -> None:
 
     settings = RunSettings(**job["settings"])
     data = load_dataset(settings.dataset, cache=CACHE)
-    # A relative path: an error names the file as the student knows it.
+    # Use a relative path, so that errors name the file as the student knows it.
     train(load_experiment(Path("experiment.py"), job["source"]), tensor_data(data), settings, OUT)
     (OUT / BEST_CHECKPOINT).unlink()
 
 
 def main() -> int:
-    """Do the job; exit as the module says."""
+    """Run the job, and return the exit status."""
     from harness.canonical_setup import apply_numerics
     from harness.errors import UserError
 

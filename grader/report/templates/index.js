@@ -1,5 +1,5 @@
 "use strict";
-// Sorts and filters the table of submissions. The page is whole without it: the controls appear only here.
+// Sorts and filters the table of submissions. The page works without this script, which adds the controls.
 (() => {
   const table = document.getElementById("class");
   const body = table.tBodies[0];
@@ -10,7 +10,7 @@
   const [text, recipe, status, flagged] = controls;
   const compare = new Intl.Collator("en", { numeric: true, sensitivity: "base" }).compare;
   const fold = (words) => words.normalize("NFKC").toLowerCase();
-  // Laying out thousands of rows anew takes a browser a second: so many are shown until the reader asks for all.
+  // A browser takes a second to lay out thousands of rows, so show only the first ones until the reader asks for all.
   const first = 50;
   let limit = first;
   let order = "";
@@ -37,7 +37,7 @@
     more.textContent = `Show all ${count}`;
   }
 
-  // What has no number stays at the end in both directions; equal ones keep the order of the file.
+  // Rows without a number stay at the end in both directions. Equal rows keep their order.
   function sort(header, column) {
     const numeric = header.classList.contains("number");
     const before = header.getAttribute("aria-sort");
@@ -73,9 +73,9 @@
     const next = records.find(({ row }) => row.classList.contains("later"));
     limit = Infinity;
     filter();
-    next.row.querySelector("a").focus(); // the button is gone: go on reading where the list was cut
+    next.row.querySelector("a").focus(); // the button disappears, so move the focus to the first new row
   });
   document.getElementById("controls").hidden = false;
   filter();
-  window.addEventListener("pageshow", filter); // a browser that comes back here has kept what was typed
+  window.addEventListener("pageshow", filter); // after "back", the browser keeps the typed text but not the filter
 })();

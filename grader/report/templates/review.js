@@ -1,5 +1,5 @@
 "use strict";
-// Keys for the review. Every key presses a link, a button or a field that is there without it.
+// Keyboard shortcuts for the review. Every shortcut activates a link, a button or a field of the page.
 (() => {
   const keys = {
     a: "accept", r: "reject", u: "undo", p: "points", c: "comment", q: "queue",
@@ -15,7 +15,7 @@
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit(document.getElementById("save"));
       return;
     }
-    // A key that is held down must not decide what comes next, and a region that scrolls keeps its arrows.
+    // A key that is held down must not decide the next item, too. In a region that scrolls, arrows must still scroll.
     if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key.startsWith("Arrow") && event.target !== document.body) return;
     const target = document.getElementById(keys[event.key] || keys[event.key.toLowerCase()]);
@@ -30,7 +30,7 @@
     sent = true;
   });
   window.addEventListener("beforeunload", (event) => {
-    if (typed && !sent) event.preventDefault(); // the browser asks whether to lose what was typed
+    if (typed && !sent) event.preventDefault(); // the browser then asks before it discards the typed text
   });
   window.addEventListener("pageshow", () => { sent = false; });
 })();
