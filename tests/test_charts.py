@@ -52,7 +52,7 @@ def test_the_first_non_finite_step_of_each_line_is_marked_and_described() -> Non
     ys: list[float | None] = [2.0, 3.0, math.inf, math.nan]
     chart = chart_of(Series("a", values(ys)), Series("b", values(ys), 1, 1), Series("c", values([1.0, math.nan])))
     assert [mark.label for mark in chart.marks] == ["first NaN: step 1", "first Infinity: step 2"]
-    assert "b: 4 values, from 2 at step 0 to NaN at step 3; least 2 at step 0" in chart.description
+    assert "b: 4 values, from 2 at step 0 to NaN at step 3; minimum 2 at step 0" in chart.description
     assert "first Infinity: step 2" in chart.description
     texts = [text.text for text in drawn(chart).iter("text")]
     assert "first Infinity: step 2" in texts

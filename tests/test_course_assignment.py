@@ -171,7 +171,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     report.write_text(text)
     succeed("verify", own, **there)
     told_of = run_command("check", own, **there).stdout
-    assert "your course leaves it to you what the checks find" in " ".join(told_of.split())
+    assert "your course does not show the outcomes of checks" in " ".join(told_of.split())
     assert "it finds" not in told_of
     stranger = next(name for name in ("s1", "s2", "s3", "s4", "s5", "s6") if case.case_of(name) == other)
     assert f"{stranger} gets {other}" in mistake("submit", own, "--student", stranger, **there)
@@ -179,9 +179,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
 
 def test_an_assignment_without_checks_needs_faults_that_the_log_shows(tmp_path: Path) -> None:
     file = write_course(tmp_path, COURSE.replace("opens", 'triage = "off"\nopens', 1))
-    with pytest.raises(
-        UserError, match='a3 is healthy, so its evidence is the outcome of a check: write triage = "fig'
-    ):
+    with pytest.raises(UserError, match='a3 is healthy, so students need the checks: write triage = "fig'):
         check_course(file)
     text = COURSE.replace("opens", 'triage = "off"\nopens', 1).replace(
         '"orders_mlp"\n', '"orders_mlp"\nbreaks = ["x"]\n'
@@ -273,13 +271,13 @@ def test_submissions_of_an_assignment_are_scored(
     kit = ["kit", "--course", str(file), "--assignment", "week-1", "--out", str(tmp_path / "kit.tar.gz")]
     done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
     assert done.exit_code == 0, done.output
-    assert "nothing tells whether you have changed a case" in done.output
-    assert "week-1.lock.json notes the version" in CliRunner().invoke(cli, kit).output
+    assert "so the grader cannot see whether a case has changed" in done.output
+    assert "week-1.lock.json stores the version" in CliRunner().invoke(cli, kit).output
     lock = (tmp_path / "week-1.lock.json").read_bytes()
     assert "lock" not in CliRunner().invoke(cli, kit).output
     assert (tmp_path / "week-1.lock.json").read_bytes() == lock
     done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
-    assert "whether you have changed" not in done.output
+    assert "whether a case has changed" not in done.output
     assert "(2 graded, 1 rejected, 0 not judged), 7 missing" in done.output
     rows = {row["submission"]: row for row in json.loads((tmp_path / "reports/scores.json").read_text())["submissions"]}
     assert (rows["ada_a1"]["total"], rows["ada_a1"]["late"]) == (100, None)
@@ -287,11 +285,11 @@ def test_submissions_of_an_assignment_are_scored(
     assert "2 days late: 20 points less." in (tmp_path / "reports/bob_a1.html").read_text()
     assert [flag["id"] for flag in rows["ada_a1"]["flags"]] == ["similar"]
     assert [flag["id"] for flag in rows["bob_a1"]["flags"]] == ["other seed", "similar"]
-    assert "There is no exercise b1 here" in rows["cem_b1"]["reason"]
+    assert "The grader has no exercise b1" in rows["cem_b1"]["reason"]
     assert rows["cem_a1 (missing)"]["status"] == "missing"
     assert (tmp_path / "reports/index.html").read_text().count("missing") >= 7
     done = CliRunner().invoke(cli, words)
-    assert "Say which assignment: choose from week-1, week-2" in str(done.exception)
+    assert "Name an assignment: choose from week-1, week-2" in str(done.exception)
     # The case is edited after it was handed out: nobody's right fix is called wrong.
     text = file.read_text()
     file.write_text(text.replace('breaks = ["broadcast_loss"]', "breaks = []"))
@@ -317,7 +315,7 @@ def test_submissions_of_an_assignment_are_scored(
     file.write_text(text)
     (tmp_path / "week-1.lock.json").write_bytes(lock.replace(b'"suite": "', b'"suite": "0.0.'))
     done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
-    assert "is of version 0.0." in done.output
+    assert "Version 0.0." in done.output
     assert "ada_a1: not judged -> 100" in done.output
     (tmp_path / "week-1.lock.json").write_text("{}")
     assert "is damaged" in str(CliRunner().invoke(cli, [*words, "--assignment", "week-1"]).exception)
@@ -346,7 +344,7 @@ def test_each_assignment_has_reports_of_its_own(tmp_path: Path, monkeypatch: pyt
     assert "contains the scores of week-1 of ml, not of no assignment" in refused(
         "score", "submissions", "--out", "reports/week-1"
     )
-    assert "name one of reports/week-1, reports/week-2" in refused("export", "--format", "csv")
+    assert "give one of reports/week-1, reports/week-2" in refused("export", "--format", "csv")
     said = refused("export", "--format", "csv", "--assignment", "week-2", "--out", "reports/week-1")
     assert "reports/week-1 contains the scores of week-1, not of week-2" in said
     for newer, why in (('"grader": "99.0.0"', "version 99.0.0"), ('"grade": "x"', "cannot read")):
@@ -391,13 +389,13 @@ def test_written_exercises_are_part_of_an_assignment(tmp_path: Path, monkeypatch
     rows = {row["submission"]: row for row in json.loads(Path("reports/week-2/scores.json").read_text())["submissions"]}
     assert rows["ada_decision_tree"]["status"] == "graded"
     assert rows["bob_decision_tree (missing)"]["status"] == "missing"
-    assert rows["bob_layernorm"]["reason"] == "layernorm is not of this assignment."
+    assert rows["bob_layernorm"]["reason"] == "layernorm does not belong to this assignment."
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('written = ["decision_treee"]', "there is no written exercise 'decision_treee': did you mean decision_tree"),
+        ('written = ["decision_treee"]', "'decision_treee' is not a written exercise: did you mean decision_tree"),
         ("", "has no exercise: add an [[assignment.case]] or written"),
     ],
 )

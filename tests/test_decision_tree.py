@@ -75,7 +75,7 @@ def test_a_tree_is_what_its_text_says() -> None:
         ("stalls: {means: \"it cannot\", go: marks}", "stalls: marks", 7, "nodes.learns.outcomes.stalls: Input"),
         ("go: marks}\n      stalls", "go: mark}\n      stalls", 6, "there is no node 'mark': did you mean marks?"),
         ("conclude: huge_lr", "conclude: hugelr", 10, "there is no conclusion 'hugelr': did you mean huge_lr?"),
-        ("conclude: huge_lr", "conclude: huge_lr\n        go: marks", 8, "needs either go or conclude, and not both"),
+        ("conclude: huge_lr", "conclude: huge_lr\n        go: marks", 8, "needs either go or conclude, but not both"),
         ("means: \"it gets worse\"", "means: \"\"", 9, "means: String should have at least 3 characters."),
         ("conclude: unknown}", "conclude: unknown", 17, "the tree is not YAML"),
     ],

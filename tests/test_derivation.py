@@ -96,4 +96,4 @@ def test_one_exception_is_told_once_and_what_was_not_judged_is_open() -> None:
 def test_make_check_does_not_promise_what_only_grading_can_judge() -> None:
     items = check_derivation("mlp", Path("answer.py"), known_answers("backprop_mlp")["reference"]["source"])
     [form] = (item for item in items if item.id == "form: numpy")
-    assert "Grading asks the instructor about code that is unusual" in form.message
+    assert "The grader asks the instructor about code that is unusual" in form.message

@@ -93,7 +93,7 @@ def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) ->
     assert said.endswith(f"  4. make verify BREAK=huge_lr WORK='{work}'\n")
     said = mistake("verify", "huge_lr", "--seed", "7", "--work", work, cwd=tmp_path)
     assert said == (
-        f"{work}/huge_lr was made with seed 42 (asked for 7): keep these, name another folder with WORK=,"
+        f"{work}/huge_lr was made with seed 42 (asked for 7): keep these, use another folder with WORK=,"
         f" or start over with make clean-work BREAK=huge_lr WORK='{work}'."
     )
     # The seed that it has, without the epochs that it was made with, is no contradiction.

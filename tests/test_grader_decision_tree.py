@@ -62,9 +62,9 @@ def test_the_reference_earns_everything_whatever_was_measured(monkeypatch: pytes
         (
             "start: a\nnodes: {a: {check: repeat, outcomes: {same: {means: abc, conclude: healthy},"
             " differs: {means: abc, conclude: healthy}}}}",
-            "that is no evidence",
+            "the tree ignores their outcomes",
         ),
-        (TEXT.replace("huge_lr", "unknown").replace("forgotten_eval", "huge_lr"), "concludes no broken"),
+        (TEXT.replace("huge_lr", "unknown").replace("forgotten_eval", "huge_lr"), "does not name the cause of any"),
     ],
 )
 def test_a_tree_that_concludes_nothing_from_evidence_earns_nothing(text: str, said: str) -> None:

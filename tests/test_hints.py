@@ -41,7 +41,7 @@ def test_hints_lead_from_a_command_to_a_function_and_never_give_the_line_to_type
 def test_a_hint_comes_after_the_one_before_it_and_is_noted(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     assert progress_of(workspace.folder).hints == 0
-    with pytest.raises(UserError, match=r"Hint 2 comes after hint 1: make hint BREAK=huge_lr LEVEL=1"):
+    with pytest.raises(UserError, match=r"Hint 2 comes after hint 1: run make hint BREAK=huge_lr LEVEL=1"):
         give_hint(workspace, 2)
     assert progress_of(workspace.folder).hints == 0
     texts = load_recipe("huge_lr").hints
@@ -90,7 +90,7 @@ def test_the_instructor_sees_how_many_and_no_point_is_lost() -> None:
     without, with_two = rows
     assert with_two.criteria == without.criteria
     assert [flag.message for flag in with_two.flags if flag not in without.flags] == [
-        "The student's workspace counted 2 of 3 hints; they cost nothing."
+        "The student used 2 of 3 hints, according to the workspace. Hints cost no points."
     ]
     assert ("hints" in without.provenance, with_two.provenance["hints"]) == (False, 2)
 

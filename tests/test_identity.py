@@ -80,7 +80,7 @@ def test_names_are_compared_after_normalization() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("a\u200bda", "cannot be seen"), ("\u202eada", "cannot be seen"), ("\\xff", "not UTF-8"),
+        ("a\u200bda", "invisible characters"), ("\u202eada", "invisible characters"), ("\\xff", "not UTF-8"),
         ("\uff41da", "unusual forms"), ("\u0430da", "several alphabets"),
     ],
 )  # fmt: skip
@@ -111,7 +111,7 @@ def test_every_character_that_cannot_be_seen_is_flagged_on_the_row_and_on_the_on
 
 def test_the_message_about_an_unseen_letter_shows_its_code() -> None:
     [flag] = row_of("ad\u3164a_huge_lr").flags
-    assert flag.message == r"ad\u3164a_huge_lr has characters that cannot be seen."
+    assert flag.message == r"ad\u3164a_huge_lr has invisible characters."
 
 
 def test_an_honest_name_in_any_script_is_not_odd() -> None:

@@ -82,7 +82,7 @@ def test_other_names_are_no_mysteries(name: str) -> None:
 def test_a_kit_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     kit = KitRecipe.model_construct(id="huge_lr")
     monkeypatch.setattr(mysteries, "load_recipes", lambda: ((kit,), {}))
-    with pytest.raises(UserError, match="A student's kit has no mysteries"):
+    with pytest.raises(UserError, match="A course kit has no mysteries"):
         load_mystery("mystery-1-1")
 
 

@@ -77,7 +77,7 @@ def test_a_prediction_comes_before_the_run_and_stays(tmp_path: Path) -> None:
     seal(workspace, SAID)
     kept = progress_of(workspace.folder).prediction
     assert kept == Prediction(loss="falls", half_rate="lower", check="learning_rate", why="It is too large.")
-    with pytest.raises(UserError, match="stays as it is"):
+    with pytest.raises(UserError, match="You cannot change a prediction"):
         seal(workspace, SAID)
     finished = make_workspace(tmp_path / "done")
     with pytest.raises(UserError, match="already exists: you can only predict before it"):
@@ -89,7 +89,7 @@ def test_a_prediction_comes_before_the_run_and_stays(tmp_path: Path) -> None:
 
 def test_the_commands_ask_first_and_tell_after_the_run(tmp_path: Path) -> None:
     there = {"cwd": tmp_path}
-    assert "give --half-rate, --check, --why" in mistake("predict", "broadcast_loss", *WORDS[:2], **there)
+    assert "add --half-rate, --check, --why" in mistake("predict", "broadcast_loss", *WORDS[:2], **there)
     assert "You predicted" in succeed("predict", "broadcast_loss", *WORDS, **there)
     shown = succeed("exercise", "broadcast_loss", **there)
     assert "✗ Compared with the first loss, the mean" in shown or "✓ Compared with the first loss" in shown

@@ -72,7 +72,7 @@ def test_the_same_files_give_the_same_bytes_without_a_heavy_import(healthy: Path
 def test_the_first_non_finite_step_is_marked_and_said(exploded: Path) -> None:
     words = page_of(exploded).words
     assert "first NaN: step 12" in words
-    assert "at step 12 it was first not finite" in words
+    assert "it was not finite for the first time at step 12" in words
     assert "error, step 12 the loss is not finite" in words
 
 
@@ -93,7 +93,7 @@ def test_both_runs_are_drawn_together(healthy: Path, exploded: Path) -> None:
     descriptions = [text for text in page.text if "values, from" in text or "not recorded" in text]
     assert len(descriptions) == len(page.all("figure"))
     assert all("broken" in text and "your run" in text for text in descriptions)
-    assert "Figure broken your run" in page.words
+    assert "Metric broken your run" in page.words
 
 
 def test_images_carry_the_labels_that_the_model_saw_and_equal_sheets_are_shown_once(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_regression_has_no_accuracy(tmp_path: Path, exploded: Path) -> None:
     folder = make_run(tmp_path / "run", run="fixed", regression=True)
     page = page_of(folder)
     assert "ccuracy" not in page.words
-    assert "the targets are not classes" in page.words
+    assert "The targets are not classes." in page.words
     assert [a["alt"] for a in page.all("img")][:2] == ["Input 1", "Input 2"]
     assert "Validation accuracy, by evaluate() in its own mode 0.1 —" in page_of(folder, compare_with=exploded).words
 
@@ -157,7 +157,7 @@ def test_rows_of_a_table_are_shown_with_their_targets(healthy: Path) -> None:
 
 def test_a_broken_run_that_somebody_edited_is_a_sentence(healthy: Path, exploded: Path) -> None:
     write_json(exploded / "result.json", {"confusion": 3})
-    with pytest.raises(UserError, match=r"broken holds what no run writes .*: make that run again"):
+    with pytest.raises(UserError, match=r"broken contains data that no run writes .*: make that run again"):
         page_of(healthy, compare_with=exploded)
     (exploded / "result.json").unlink()
     with pytest.raises(UserError, match=r"result.json is missing: run the experiment again"):

@@ -128,7 +128,7 @@ def test_a_broken_archive_is_refused_and_nothing_written(
     ],
 )
 def test_names_that_cannot_be_part_of_a_file_name_are_refused(student: str) -> None:
-    with pytest.raises(UserError, match=r"dot or a blank in front\.$"):
+    with pytest.raises(UserError, match=r"dot or a space at its start\.$"):
         student_name(student)
 
 

@@ -1,6 +1,6 @@
-"""The data sets by name: their form and classes, known before anything is loaded or NumPy imported.
+"""The form and the classes of each data set. This module loads no data and does not import NumPy.
 
-Those that `grader new-experiment` adds have a file `embedded/<name>.toml` each, which says as much.
+A data set that `grader new-experiment` adds has a file `embedded/<name>.toml` with its form and classes.
 """
 
 import tomllib
@@ -12,10 +12,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class DataForm:
-    """What an example of a data set is: it says whether the data set fits an experiment.
+    """The form of the examples in a data set. An experiment can use every data set with the form of its own.
 
-    `shape` is that of one example: (C, H, W) of an image, (F,) of a row of a table, (T,) of a text of T symbols.
-    `columns` names the columns of a table; its last name is the target's.
+    `shape` is the shape of one example: an image (C, H, W), a row of a table (F,), or a text of T symbols (T,).
+    `columns` names the columns of a table; the last name is the target.
     """
 
     kind: Literal["images", "table", "tokens"]
@@ -57,13 +57,13 @@ DATASETS: Mapping[str, DataForm] = {
     **{name: DataForm(told["kind"], tuple(told["shape"]), tuple(told["columns"])) for name, told in _ADDED.items()},
 }
 
-# The repository carries these; the others are downloaded.
+# These are in the repository; the others are downloaded.
 EMBEDDED = tuple(name for name in DATASETS if name not in ("mnist", "cifar10"))
 
 _NUMERALS = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 _FIGURES = ("disc", "ring", "square", "triangle", "star", "cross", "crescent", "heart", "arrow", "hourglass")
 _OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-# What the numbers of a class target mean; none for a target that is a measurement.
+# The names of the classes by class index; empty if the target is a measurement.
 CLASS_NAMES: Mapping[str, tuple[str, ...]] = {
     "digits": _NUMERALS,
     "shapes": _FIGURES,

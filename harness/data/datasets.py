@@ -1,6 +1,6 @@
-"""The record that every data set comes in, the archives that the repository carries, and balanced subsets.
+"""The records of a data set and its splits, the archives in the repository, and class-balanced subsets.
 
-Nothing here imports torch.
+This module does not import torch.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ def digest_of_splits(*splits: Split) -> str:
     digest = hashlib.sha256()
     for split in splits:
         for array in (split.inputs, split.labels):
-            # Little-endian on every machine: the digest is of the values.
+            # Little-endian on every machine, so that the digest depends only on the values.
             plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
             digest.update(f"{plain.dtype.str}{plain.shape}".encode())
             digest.update(plain.data)
@@ -63,7 +63,7 @@ def digest_of_splits(*splits: Split) -> str:
 
 
 def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLDER) -> list[Split]:
-    """Return these splits of an archive that the repository carries.
+    """Return these splits of an archive in the repository.
 
     splits: "train" and "validation", or "heldout" in the folder that only the grader has.
     Raises `UserError` as `read_archive` does.
@@ -76,8 +76,8 @@ def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLD
 def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray[Any]]:
     """Return the arrays of `folder`/`name`.npz, after comparing the file with its SHA-256.
 
-    That stands in SHA256SUMS beside it; of data that somebody added, in `name`.sha256. Raises `UserError` if a file is
-    missing or its SHA-256 is not the listed one.
+    The SHA-256 is in SHA256SUMS in the same folder or, for added data, in `name`.sha256. Raises `UserError` if a file
+    is missing or its SHA-256 is not the listed one.
     """
     archive, sums = folder / f"{name}.npz", folder / f"{name}.sha256"
     if not sums.is_file():
@@ -87,7 +87,7 @@ def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray
         content = archive.read_bytes()
         lines = sums.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{archive} or {sums.name} beside it cannot be read ({error}): {remedy}") from error
+        raise UserError(f"{archive} or {sums.name} next to it cannot be read ({error}): {remedy}") from error
     if f"{hashlib.sha256(content).hexdigest()}  {archive.name}" not in lines:
         raise UserError(f"{archive} was altered, its SHA-256 is not the one in {sums.name}: {remedy}")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
@@ -97,14 +97,14 @@ def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray
 def draw_subset(
     images: NDArray[Any], labels: NDArray[np.int64], size: int, seed: int, *, from_end: bool = False
 ) -> Split:
-    """Return `size` examples in shuffled order, equally many of each class.
+    """Return `size` examples in shuffled order, with the same number from each class.
 
-    Each class is shuffled once by `seed` and read from its front, so a smaller subset lies within a larger one
-    of the same seed. With `from_end` it is read from its back: held-out and validation images of one seed are
-    disjoint as long as both fit in.
+    Each class is shuffled once with `seed` and read from its start, so a smaller subset is part of a larger one with
+    the same seed. With `from_end` each class is read from its end. So held-out and validation images with the same
+    seed are disjoint if there are enough images for both.
 
     images: (N, ...); labels: (N,) with values below 10; size: a multiple of 10.
-    Raises `UserError` if the size is not a multiple of 10 or more than there is.
+    Raises `UserError` if the size is not a multiple of 10, or is too large.
     """
     each, rest = divmod(size, CLASSES)
     smallest = int(np.bincount(labels, minlength=CLASSES).min())
@@ -113,10 +113,10 @@ def draw_subset(
             f"A class-balanced subset of {size} images cannot be drawn: "
             f"choose a multiple of {CLASSES} from {CLASSES} to {CLASSES * smallest}."
         )
-    # The stream of RandomState is frozen; that of default_rng may change with a release of NumPy.
+    # The numbers of RandomState are frozen. Those of default_rng may change with a release of NumPy.
     random = np.random.RandomState(seed)
     shuffled = [random.permutation(np.flatnonzero(labels == label)) for label in range(CLASSES)]
     chosen = np.concatenate([members[::-1][:each] if from_end else members[:each] for members in shuffled])
-    # A stream of its own: the order of one subset does not depend on the one drawn before it.
+    # A new generator, so that the order of a subset does not depend on an earlier draw.
     order = np.random.RandomState(seed).permutation(chosen)
     return Split(np.ascontiguousarray(images[order]), labels[order])

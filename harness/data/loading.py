@@ -1,6 +1,6 @@
-"""Loads a data set by name: two are downloaded, the repository carries the others.
+"""Load a data set by name: two are downloaded, the others are in the repository.
 
-The first use of MNIST or CIFAR-10 draws a subset and keeps it in one file, which later uses read.
+The first use of MNIST or CIFAR-10 draws a subset and stores it in one file, which later uses read.
 """
 
 import functools
@@ -25,7 +25,7 @@ from harness.data.datasets import Dataset, Split, draw_subset, read_embedded
 from harness.errors import UserError
 from harness.files import cache_folder, scratch_path, write_whole
 
-# Part of the name of every cached subset: raise it when the drawing changes.
+# Part of the name of every cached subset: increase it when the drawing changes.
 _DRAWING_VERSION = 1
 _TRAIN_SIZE, _VALIDATION_SIZE, _SEED = 2000, 500, 0
 _SPLITS = ("train", "validation")
@@ -60,7 +60,7 @@ def default_cache() -> Path:
 
 
 def subset_file(name: str, cache: Path) -> Path:
-    """Return the path at which the drawn subset of a large data set is kept."""
+    """Return the path at which the drawn subset of a large data set is stored."""
     return cache / "subsets" / f"{name}-{_TRAIN_SIZE}-{_VALIDATION_SIZE}-seed{_SEED}.v{_DRAWING_VERSION}.npz"
 
 
@@ -87,7 +87,7 @@ def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
 
 @functools.cache
 def _load_embedded(name: str) -> Dataset:
-    """Return a data set of the repository, read once: a sandbox reads it for all its runs. The arrays are read-only."""
+    """Return a data set of the repository. It is cached for all runs of a sandbox, so its arrays are read-only."""
     dataset = Dataset.of(name, *read_embedded(name, _SPLITS))
     for split in (dataset.train, dataset.validation):
         for array in (split.inputs, split.labels):
@@ -96,9 +96,9 @@ def _load_embedded(name: str) -> Dataset:
 
 
 def fetch_dataset(name: str, cache: Path | None = None) -> Dataset:
-    """Like `load_dataset`, but download missing files first, with a progress bar on stderr.
+    """Return a data set as `load_dataset` does, but download missing files first, with a progress bar on stderr.
 
-    Raises `UserError` without a network too; the message says which files to put where.
+    Raises `UserError` without a network, too. The message says which files to put where.
     """
     root = default_cache() if cache is None else cache
     try:
@@ -109,7 +109,7 @@ def fetch_dataset(name: str, cache: Path | None = None) -> Dataset:
 
 
 def read_subset(path: Path, name: str) -> Dataset | None:
-    """Return the data set stored at `path`, or None if there is none or its digest is wrong."""
+    """Return the data set stored at `path`, or None if it is missing or its digest is wrong."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             splits = [Split(arrays[f"{split}_images"], arrays[f"{split}_labels"]) for split in _SPLITS]
@@ -121,9 +121,9 @@ def read_subset(path: Path, name: str) -> Dataset | None:
 
 
 def write_subset(path: Path, dataset: Dataset) -> None:
-    """Store `dataset` at `path`, whole or not at all.
+    """Store `dataset` at `path` atomically.
 
-    A cache that cannot be written (read-only, full) is no error: the next run draws the subset again.
+    If the cache cannot be written (read-only, full), this does nothing, and the next run draws the subset again.
     """
     buffer, arrays = io.BytesIO(), dict[str, np.ndarray[Any, Any]]()
     for name, split in zip(_SPLITS, (dataset.train, dataset.validation), strict=True):
@@ -135,7 +135,7 @@ def write_subset(path: Path, dataset: Dataset) -> None:
 
 
 class IncompleteFilesError(UserError):
-    """Files are missing or cut short; a download would bring them."""
+    """Files are missing or cut short, and a download would restore them."""
 
 
 def download(name: str, root: Path) -> None:
@@ -165,7 +165,7 @@ def download(name: str, root: Path) -> None:
 
 
 def _fetch(url: str, path: Path) -> None:
-    """Download a file, which appears whole or not at all."""
+    """Download a file atomically: it appears whole or not at all."""
     from rich.console import Console
     from rich.progress import Progress
 

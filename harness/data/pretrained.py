@@ -1,4 +1,4 @@
-"""Weights of networks that were trained before: what fine-tuning, distillation and compression begin with."""
+"""Pretrained weights, with which fine-tuning, distillation and compression start."""
 
 import torch
 from torch import Tensor
@@ -10,8 +10,8 @@ def pretrained_weights(name: str) -> dict[str, Tensor]:
     """Return the `state_dict` of a trained network, a new copy with each call.
 
     "base" has two linear layers, 784 to 64 to 10 with a ReLU between, and reads digits in [0, 1]. "trunk" is a chain of
-    two convolutions with batch norm and ReLU, digits in [0, 1] to 512 features; it was trained on the digits 0 to 4
-    alone. Raises `UserError` for a damaged file, and `KeyError` for an unknown name.
+    two convolutions with batch norm and ReLU, digits in [0, 1] to 512 features. It was trained only on the digits 0 to
+    4. Raises `UserError` for a damaged file, and `KeyError` for an unknown name.
     """
     arrays = {key: array for key, array in read_archive("pretrained").items() if key.startswith(f"{name}.")}
     if not arrays:

@@ -1,1 +1,1 @@
-"""Is this machine in the portable class? Golden digests of the operations that runs use."""
+"""Find out from golden digests whether this machine is in the portable class."""

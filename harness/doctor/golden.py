@@ -1,11 +1,12 @@
-"""The golden table: the digest that each operation must give in portable numerics on every machine.
+"""Write the golden table, and compare a process with it.
 
-`golden.json` holds one SHA-256 for each operation, and null for operations that are known to differ between
-processors. After a change of an operation, or of the pinned torch, make the table again with
+With portable numerics every machine must compute the digests in the table. `golden.json` holds one SHA-256 for each
+operation, and null for operations that are known to differ between processors. After you change an operation or the
+pinned torch, write the table again with
 
     python -m harness.doctor.golden --write
 
-and run `make test-portable`, which shows whether other processors agree, before you commit it.
+Before you commit it, run `make test-portable`, which shows whether other processors agree.
 """
 
 import hashlib
@@ -25,9 +26,9 @@ TABLE = Path(__file__).with_name("golden.json")
 
 
 def compute_goldens(names: Iterable[str] = tuple(OPERATIONS)) -> dict[str, str]:
-    """Return the SHA-256 (hex) of what each named operation gives in this process, in about 0.2 s for all.
+    """Return {name: SHA-256 (hex) of the operation's results in this process}. All together take about 0.2 s.
 
-    The caller's state does not change, random numbers included. Call `canonical_setup` first.
+    The state of the caller, including random numbers, does not change. Call `canonical_setup` first.
     """
     with torch.random.fork_rng(devices=[]), torch.enable_grad(), torch.autocast("cpu", enabled=False):
         return {name: _digest(name) for name in names}
@@ -55,7 +56,7 @@ def judge(digests: Mapping[str, str]) -> dict[str, str]:
 
 
 def main() -> int:
-    """Print what this process computes and how it compares with the table, or write the table again."""
+    """Print how this process compares with the table or, with `--write`, write the table again."""
     if not in_portable_environment():
         words = [sys.executable, "-m", "harness.doctor.golden", *sys.argv[1:]]
         return subprocess.run(words, env=run_environment("portable"), check=False).returncode

@@ -1,7 +1,7 @@
-"""The operations of the golden table: one small, fixed computation each, with the bytes that it must give.
+"""The operations of the golden table: small, fixed computations whose bytes must be equal on every machine.
 
-An operation returns its value and then the gradients of its inputs and weights. The inputs come from whole numbers
-by exact steps, without random numbers and rounding, so a digest that differs convicts the operation itself.
+An operation returns its value and then the gradients of its inputs and weights. The inputs are computed exactly from
+whole numbers, without random numbers and rounding. So if a digest differs, the operation itself differs.
 """
 
 import math
@@ -34,7 +34,7 @@ def classes(count: int, number: int) -> Tensor:
 
 
 def _both_ways(function: Callable[..., Tensor], *inputs: Tensor, weights: Iterable[Tensor] = ()) -> list[Tensor]:
-    """Return `function(*inputs)` and the gradients of inputs and weights, for an uneven gradient from above."""
+    """Return `function(*inputs)` and the gradients of inputs and weights, for a fixed gradient of the output."""
     leaves = [value.clone().requires_grad_() for value in inputs]
     output = function(*leaves)
     output.backward(numbers(*output.shape, salt=99, dtype=output.dtype))
@@ -44,7 +44,7 @@ def _both_ways(function: Callable[..., Tensor], *inputs: Tensor, weights: Iterab
 def _computes(
     function: Callable[..., Tensor], *shapes: tuple[int, ...], low: float = -1.0, dtype: torch.dtype = torch.float32
 ) -> Operation:
-    """Apply the function to inputs of these shapes, by default one of 64 x 65."""
+    """Return an operation that applies the function to inputs of these shapes, by default one of 64 x 65."""
     return lambda: _both_ways(
         function,
         *(numbers(*shape, salt=salt, low=low, dtype=dtype) for salt, shape in enumerate(shapes or ((64, 65),))),
@@ -52,10 +52,10 @@ def _computes(
 
 
 def _reduces(function: Callable[..., Tensor]) -> Operation:
-    """Reduce 64 x 65 numbers over the first, the second and both dimensions."""
+    """Return an operation that reduces 64 x 65 numbers over the first, the second and both dimensions."""
 
     def reduce(x: Tensor) -> Tensor:
-        cubes = x * x * x  # plain numbers of this size add up exactly, in any order
+        cubes = x * x * x  # without the cube, the sums would be exact in any order
         return torch.cat([function(cubes, dim=0), function(cubes, dim=1), function(cubes, dim=(0, 1))[None]])
 
     return _computes(reduce)
@@ -88,13 +88,13 @@ def _lstm() -> list[Tensor]:
 
 
 def _seed(draw: Callable[[torch.Generator], Tensor]) -> Operation:
-    """Draw from a generator with seed 42."""
+    """Return an operation that draws from a generator with seed 42."""
     return lambda: [draw(torch.Generator().manual_seed(42))]
 
 
 def _dropout() -> list[Tensor]:
     """Drop single numbers and whole channels."""
-    torch.manual_seed(42)  # dropout takes no generator of its own; compute_goldens restores the state
+    torch.manual_seed(42)  # dropout takes no generator; compute_goldens restores the state
     return _both_ways(lambda x: F.dropout(x, 0.3) + F.dropout2d(x, 0.3), numbers(4, 8, 9, 9))
 
 
@@ -152,7 +152,7 @@ def _train(network: nn.Module, loss: Callable[[int], Tensor]) -> list[Tensor]:
 
 
 def _transformer() -> list[Tensor]:
-    """Train a causal attention block on 6 texts of 12 letters; the embedding is the last layer, too."""
+    """Train a causal attention block on 6 texts of 12 letters; the embedding is also the last layer."""
     letters, norm, mix, out = nn.Embedding(8, 16), nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16)
     network = _fill(nn.ModuleList([letters, norm, mix, out]).float())
     text = classes(78, 8).reshape(6, 13)
@@ -169,7 +169,7 @@ def _transformer() -> list[Tensor]:
 
 
 def _recurrent() -> list[Tensor]:
-    """Train a GRU, and a cell that rests behind the end of a text, on 6 texts of 9 symbols of four classes."""
+    """Train a GRU, and a cell that stops at the end of a text, on 6 texts of 9 symbols in four classes."""
     symbols, layer = nn.Embedding(13, 12, padding_idx=0), nn.GRU(12, 20, batch_first=True)
     cell, head = nn.GRUCell(20, 20), nn.Linear(20, 4)
     network = _fill(nn.ModuleList([symbols, layer, cell, head]).float())
@@ -199,7 +199,7 @@ def _table() -> list[Tensor]:
 
 
 def _python_math() -> list[Tensor]:
-    """Return what Python's `math` gives on 2000 points, and a cosine schedule."""
+    """Return the results of Python's `math` on 2000 points, and a cosine schedule."""
     # A schedule calls these on step counts and fractions of them.
     points = [(k * 2654435761 % 2**20) / 2**17 + 2**-10 for k in range(2000)]
     names = ("exp", "log", "sin", "cos", "tan", "tanh", "erf", "sqrt", "expm1", "log1p")
@@ -223,13 +223,13 @@ def _numpy_random() -> list[Tensor]:
     return [torch.from_numpy(values) for values in drawn]
 
 
-# These differ between processors even in portable numerics: MKL's vector library starts them from the processor's
-# approximate reciprocal square root, and optimizers that are not fused call that square root.
+# These differ between processors even with portable numerics. MKL's vector library computes them from the processor's
+# approximate reciprocal square root, and optimizers that are not fused call MKL's square root.
 DIFFERS = frozenset((
     "sqrt", "asin", "acos", "atan", "optimizer adam", "optimizer adamw", "optimizer rmsprop", "optimizer adagrad",
 ))  # fmt: skip
 
-# At least one for each setting of portable numerics: it notices when that setting is missing.
+# For each setting of portable numerics, at least one of these gives other bytes without the setting.
 SENTINELS = (
     "linear", "conv2d", "conv2d nnpack", "exp", "softmax", "gelu", "sum", "softmax float64", "python math",
     "numpy exp", "numpy matmul",
@@ -293,7 +293,7 @@ OPERATIONS: dict[str, Operation] = {
     "python math": _python_math,
     "numpy exp": _numpy(np.exp),
     "numpy matmul": _numpy(lambda x: x @ x),
-    # What the recorder makes of a gradient for the log.
+    # The sums of a gradient that the recorder writes into the log.
     "numpy sums": _numpy(
         lambda x: np.array([np.add.reduce(np.abs(x.reshape(-1))), np.dot(x.reshape(-1), x.reshape(-1))])
     ),

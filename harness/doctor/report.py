@@ -1,4 +1,4 @@
-"""`harness doctor`: what this machine is, and whether its runs have the same bytes as elsewhere."""
+"""`harness doctor`: describe this machine, and say whether its runs have the same bytes as on other machines."""
 
 import json
 import platform
@@ -28,7 +28,7 @@ def examine_machine() -> dict[str, Any]:
     measured, problem = _measure()
     installed, needed = measured.get("torch"), measured.get("golden_torch")
     if problem is None and installed != needed:
-        problem = f"The golden table is for torch {needed}, and {installed} is installed"
+        problem = f"The golden table is for torch {needed}, but {installed} is installed"
         problem += f": run `{sys.executable} -m pip install torch=={needed}`."
     operations = {} if problem else measured["operations"]
     return {
@@ -76,12 +76,12 @@ def _as_text(found: dict[str, Any]) -> str:
     lines += [f"  not the golden bytes: {name}" for name in wrong]
     if wrong:
         lines += [
-            "This machine is NOT in the portable class: its hashes hold only on machines",
-            "like it. The grader still grades such a run: it replays it twice, and compares",
-            "metrics instead of the hash.",
+            "This machine is NOT in the portable class: its hashes are right only for similar",
+            "machines. The grader still grades its runs: it replays each run twice, and",
+            "compares metrics instead of hashes.",
         ]
     else:
-        lines.append("This machine is in the portable class: its runs have the same bytes as elsewhere.")
+        lines.append("This machine is in the portable class: its runs have the same bytes as on other machines.")
     optimizers = [name.removeprefix("optimizer ") for name in differs if name.startswith("optimizer ")]
     functions = [name for name in differs if not name.startswith("optimizer ")]
     lines += [

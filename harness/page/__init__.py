@@ -1,1 +1,1 @@
-"""The page of a run: its data, its charts and its templates; `run_page` is the way in."""
+"""The page of a run: its data, charts and templates. `run_page` is the entry point."""

@@ -1,7 +1,7 @@
-"""Line charts as static SVG: geometry and words here, markup in `templates/shared.html.j2`, looks in `run.css`.
+"""Lay out line charts as static SVG. The markup is in `templates/shared.html.j2`, the style in `run.css`.
 
-A chart needs no script; `live_charts` adds one. Lines differ by colour and by dash pattern. A value that is not finite
-is a gap, with a mark at the first one. The description for screen readers says what the drawing shows.
+A chart needs no script; `live_charts` adds one. Lines differ in colour and dash pattern. A value that is not finite is
+a gap, and the first one has a mark. A text describes the chart to screen readers.
 """
 
 import math
@@ -16,7 +16,7 @@ Scale = Literal["linear", "log", "auto"]
 Point = tuple[float, float | None]  # a y of None, NaN or infinity is a gap
 Position = tuple[float, float] | None  # in user units of the drawing; None lifts the pen
 Tick = tuple[float, str]  # a place and a label
-Extent = tuple[float, float | None, float]  # the least, the smallest positive if there is one, and the greatest value
+Extent = tuple[float, float | None, float]  # minimum, smallest positive value if any, maximum
 
 DASHES = ("", "5 4", "1.5 3", "9 3 1.5 3", "3 2", "12 4", "9 3 1.5 3 1.5 3", "1 5")
 TONES = 8  # --tone-0 .. --tone-7 in run.css
@@ -24,9 +24,9 @@ TONES = 8  # --tone-0 .. --tone-7 in run.css
 # Sizes in user units. A chart is about as wide on the screen, in pixels: its text keeps a readable size.
 WIDE, COMPACT = 440, 340
 _HEIGHT, _LEFT, _TOP, _BOTTOM, _MARGIN = 240, 58, 26, 198, 10
-_WIDTH, _DOT_WIDTH = 1.6, 6.0  # of a line and of a dot that nothing hides
+_WIDTH, _DOT_WIDTH = 1.6, 6.0  # of a line and of a dot that no other line hides
 _DOTS_UP_TO = 40  # points of a line; more are drawn without dots
-_COINCIDE = 0.5  # of the points of a line, hidden by another: then the lower line must be thicker to be seen
+_COINCIDE = 0.5  # if another line hides this share of a line's points, draw the lower line thicker
 
 _HUGE = 1e300  # beyond it the ends of an axis could overflow
 _TINY = 1e-290  # below it a step between ticks could underflow
@@ -42,14 +42,14 @@ class Axis:
     log: bool = False
 
     def position(self, value: float) -> float:
-        """Return the place of a finite value; a value outside of the range lies on its border."""
+        """Return the position of a finite value in [0, 1]. A value outside the axis gets the position of its end."""
         if self.log:
             value = math.log10(value) if value > 0 else -math.inf
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
 
 def make_axis(values: Iterable[float], scale: Scale = "linear") -> Axis:
-    """Return an axis that shows all of `values` (finite numbers; without any, 0 to 1).
+    """Return an axis that shows all of `values` (finite numbers), or 0 to 1 if there are none.
 
     A log axis without a positive value becomes linear. "auto" is log if a linear axis would flatten most values.
     """
@@ -64,7 +64,7 @@ def make_axis(values: Iterable[float], scale: Scale = "linear") -> Axis:
 
 
 def extent_of(values: Iterable[float]) -> Extent | None:
-    """Return the extent of finite values, which is all that a linear or a log axis depends on; None without any."""
+    """Return the extent of finite values, which determines a linear or log axis, or None if there are no values."""
     numbers = list(values)
     return (min(numbers), min((y for y in numbers if y > 0), default=None), max(numbers)) if numbers else None
 
@@ -78,7 +78,7 @@ def count_axis(low: int, high: int) -> Axis:
 
 
 def _linear_axis(low: float, high: float) -> Axis:
-    if high - low <= max(1e-9 * max(abs(low), abs(high)), _TINY):  # in effect one value: give it room
+    if high - low <= max(1e-9 * max(abs(low), abs(high)), _TINY):  # practically one value: add a margin
         margin = abs(high) / 2 if abs(high) > _TINY else 1.0
         low, high = low - margin, high + margin
     step = _nice_step((high - low) / 4.5)
@@ -89,7 +89,7 @@ def _linear_axis(low: float, high: float) -> Axis:
 
 
 def _log_axis(smallest: float, largest: float, least: float) -> Axis:
-    """Return a log axis over positive values; `least` <= 0 lies at its low end, apart from the smallest of them."""
+    """Return a log axis over positive values. If `least` <= 0, its low end stands for zero and negative values."""
     low, high = math.log10(smallest), math.log10(largest)
     margin = max(0.04 * (high - low), 0.2)
     low, high = low - margin, high + margin
@@ -123,8 +123,8 @@ def _nice_step(rough: float) -> float:
 class Series:
     """One line: points sorted by x. Without a label it has no legend.
 
-    tone, dash: pick colour and pattern; lines with a higher `dash` lie above the others.
-    run, signal: what a report cites for a value of the line; "" if it cannot cite one.
+    tone, dash: numbers of the colour and the pattern. Lines with a higher `dash` are drawn above the others.
+    run, signal: the names with which a report cites a value of the line, or "" if it cannot cite one.
     """
 
     label: str
@@ -137,7 +137,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Mark:
-    """A vertical line at an x, of the drawing or of the series, with words beside it."""
+    """A vertical line with a label, at an x in units of the drawing or of the series."""
 
     x: float
     label: str
@@ -146,33 +146,33 @@ class Mark:
 
 @dataclass(frozen=True)
 class DrawnLine:
-    """What the template draws for a series: path data of the line and of its dots, and their looks."""
+    """A series as the template draws it: path data of its line and dots, and their style."""
 
     label: str
     tone: int
     dash: str
-    layer: int  # lines of a higher layer lie above
-    below: int  # how many lines that coincide with it lie above
+    layer: int  # lines of a higher layer are drawn above
+    below: int  # number of lines above it that coincide with it
     path: str
     dots: str
-    dots_below: int  # how many lines that hide one of its points lie above
+    dots_below: int  # number of lines above it that hide one of its points
 
     @property
     def width(self) -> float:
-        """The width of the line: it is seen below the lines that coincide with it."""
+        """The width of the line, which must be visible below the lines that coincide with it."""
         return _WIDTH * (1 + 1.5 * min(self.below, 2))
 
     @property
     def dot_width(self) -> float:
-        """The diameter of a dot, which is seen below those that hide its middle."""
+        """The diameter of a dot, which must be visible below the dots that hide its middle."""
         return _DOT_WIDTH * (1 + 0.7 * min(self.dots_below, 2))
 
 
 @dataclass(frozen=True)
 class LineChart:
-    """A chart ready to be drawn; all coordinates, the ticks' and marks' too, are user units of the drawing.
+    """A chart that is ready to draw. All coordinates, also of ticks and marks, are in user units of the drawing.
 
-    `source` is what it was made of, for a reader that draws it again.
+    `source` holds the original values, for the script that draws the chart again.
     """
 
     identifier: str
@@ -201,7 +201,7 @@ class LineChart:
 
 @dataclass(frozen=True)
 class ChartSource:
-    """The values of a chart. `marks` are at an x of the series; `extent` is that of the y axis."""
+    """The values of a chart. `marks` are in units of the series; `extent` is the extent of the y axis."""
 
     series: Sequence[Series]
     marks: tuple[Mark, ...]
@@ -222,10 +222,10 @@ def line_chart(
     include: Iterable[float] = (),
     width: int = WIDE,
 ) -> LineChart | None:
-    """Lay out a chart of `series` over whole-numbered x; None if no series has a recorded value.
+    """Lay out a chart of `series` over whole-numbered x. Return None if no series has a recorded value.
 
     identifier: unique in its page, of letters, digits and hyphens; ids in the markup start with it.
-    signal: the name of the quantity in metrics.log, shown beside the title.
+    signal: the name of the quantity in metrics.log, shown next to the title.
     include: finite values that the y axis must show as well.
     """
     recorded = [y for one in series for _, y in one.points if y is not None]
@@ -273,13 +273,13 @@ def line_chart(
 
 
 def _hidden(places: Mapping[float, Position], above: Mapping[float, Position], distance: float) -> float:
-    """Return which share of a line's points lies within a distance of another line's point at the same x."""
+    """Return the share of a line's points that are within a distance of another line's point at the same x."""
     at = [(place, above.get(x)) for x, place in places.items() if place]
     return sum(there is not None and abs(place[1] - there[1]) <= distance for place, there in at) / max(len(at), 1)
 
 
 def _draw_line(one: Series, places: Mapping[float, Position], above: Sequence[Mapping[float, Position]]) -> DrawnLine:
-    """Return a line as the template draws it; `above` has the places of the lines that lie above it."""
+    """Return a line as the template draws it. `above` holds the points of the lines that are drawn above it."""
     few = len(places) <= _DOTS_UP_TO
     return DrawnLine(
         one.label,
@@ -294,9 +294,9 @@ def _draw_line(one: Series, places: Mapping[float, Position], above: Sequence[Ma
 
 
 def thin(places: Sequence[Position], parts: int = 350) -> list[Position]:
-    """Return the first, last, highest and lowest point and one gap of each of `parts` equal parts of a line.
+    """Return the first, last, highest and lowest point, and one gap, of each of `parts` equal parts of a line.
 
-    So no spike is lost, and a drawing of any run is small. A short line comes back whole.
+    This keeps every spike and limits the size of the drawing. A short line is returned unchanged.
     """
     size = math.ceil(len(places) / parts)
     if size <= 5:
@@ -328,7 +328,7 @@ def _non_finite_marks(one: Series, x_label: str) -> list[Mark]:
 
 
 def _describe(one: Series, label: str, x_label: str) -> str:
-    """Say in words what a line shows: its ends, its extremes, and where it is not finite."""
+    """Describe a line in words: its ends, its extremes, and its first non-finite value."""
 
     def at(point: tuple[float, float]) -> str:
         return f"{number_text(point[1])} at {x_label} {number_text(point[0])}"
@@ -340,5 +340,5 @@ def _describe(one: Series, label: str, x_label: str) -> str:
     words = [f"{label}: {len(recorded)} values, from {at(recorded[0])} to {at(recorded[-1])}"]
     if finite:
         low, high = (pick(finite, key=lambda point: point[1]) for pick in (min, max))
-        words.append(f"least {at(low)}, greatest {at(high)}")
+        words.append(f"minimum {at(low)}, maximum {at(high)}")
     return "; ".join([*words, *(mark.label for mark in _non_finite_marks(one, x_label))]) + "."

@@ -1,4 +1,4 @@
-"""`history.html`: the attempts at an exercise over each other, each with its edit and what it lacks."""
+"""`history.html`: a page that draws the attempts at an exercise together, and shows result and edit of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from harness.page.live_charts import charts_data
 from harness.page.run_data import read_run
 from harness.page.run_page import chart_sections, render
 
-MOST_DRAWN = 7  # attempts beside the broken run: more lines in one chart cannot be told apart
+MOST_DRAWN = 7  # attempts, drawn with the broken run: nobody could distinguish more lines in one chart
 _SECTIONS = ("loss", "gradients")
 
 
@@ -25,9 +25,9 @@ class AttemptView:
 def write_history_page(
     path: Path, title: str, broken: Path, columns: Sequence[str], attempts: Sequence[AttemptView]
 ) -> None:
-    """Write the page. `columns` are the headings of the cells; the last attempts are drawn beside the broken run.
+    """Write the page. `columns` are the headings of the cells. The last attempts are drawn with the broken run.
 
-    Raises `UserError` for a file that no run writes.
+    Raises `UserError` if a file of a run is invalid.
     """
     drawn = attempts[-MOST_DRAWN:]
     runs = [read_run(broken), *(replace(read_run(one.folder), name=f"attempt {one.number}") for one in drawn)]

@@ -1,7 +1,7 @@
-"""Makes the charts of a run's page live: the data, the script and the style that the page carries for it.
+"""Make the charts of a page interactive: the page contains data, a script and a style for them.
 
 `templates/live_charts.js` draws each chart again with uPlot over the static picture, which stays for readers without
-script and for paper. The package `youplot` is installed for the file of uPlot that it holds, and is never imported.
+script and for paper. The package `youplot` provides the files of uPlot, and is never imported.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,15 +15,15 @@ from harness.page.charts import DrawnLine, LineChart, Series
 from harness.run.signals import evidence_line, number_text
 
 TEMPLATES = Path(__file__).parent / "templates"
-# The minified file names only its address, and the licence must go with every copy.
+# The licence must be in every copy, and the minified file contains only its address.
 _LICENCE = "uplot_licence.txt"
 
 
 def charts_data(charts: Iterable[LineChart]) -> dict[str, Any]:
-    """Return what the script draws the charts from, as JSON may hold it: no number in it is NaN or infinite.
+    """Return the data from which the script draws the charts. It fits into JSON: no number is NaN or infinite.
 
-    The values of a line are one text, six digits each, with a space between two: as a report cites them, NaN and
-    Infinity by name, and nothing where nothing was recorded.
+    The values of a line are one text, separated by spaces. Each has six digits, as a report cites it. NaN and Infinity
+    are names, and a value that was not recorded is empty.
     """
     return {
         "evidence": evidence_line("%run%", "%signal%", "%kind%", "%place%", "%value%"),
@@ -62,7 +62,7 @@ def _line_data(one: Series, line: DrawnLine, xs: Sequence[int]) -> Mapping[str, 
 
 
 def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return increasing whole numbers as pairs: the first of a row without a gap, and how many it has."""
+    """Return increasing whole numbers as ranges without gaps, each as (first number, count)."""
     rows = groupby(enumerate(numbers), key=lambda item: item[1] - item[0])
     return [(row[0][1], len(row)) for row in (list(items) for _, items in rows)]
 
@@ -77,7 +77,7 @@ def live_script() -> str:
 
 
 def live_style() -> str:
-    """Return the style of the live charts: that of uPlot, then our own. Raises as `live_script`."""
+    """Return the style of the live charts: uPlot's style, then our own. Raises as `live_script` does."""
     return f"{_uplot('uplot.min.css')}\n{_own('live_charts.css')}"
 
 
@@ -88,5 +88,5 @@ def _own(name: str) -> str:
 def _uplot(name: str) -> str:
     spec = find_spec("youplot")
     if spec is None or spec.origin is None:
-        raise UserError("The package youplot is missing, which holds uPlot: pip install -e . installs it.")
+        raise UserError("The package youplot, which contains uPlot, is missing: pip install -e . installs it.")
     return (Path(spec.origin).parent / "vendor" / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Reads the files of a finished run for its page."""
+"""Read the files of a finished run for its page."""
 
 import base64
 import struct
@@ -28,7 +28,7 @@ class InputImage:
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The content of one run's folder. Its inputs are `images` or `rows` of words, the label last, or neither."""
+    """The content of one run's folder. Its inputs are `images`, or `rows` of words with the label last, or neither."""
 
     name: str
     batches: Sequence[PageRecord]
@@ -40,17 +40,17 @@ class RunFiles:
 
     @property
     def label(self) -> str:
-        """What a page calls the run: a student's run may be fixed or not, so it is theirs."""
+        """The name of the run on a page. A student's run may not be fixed, so its name is "your run"."""
         return "your run" if self.name == "fixed" else self.name
 
 
 def read_run(run_dir: Path) -> RunFiles:
-    """Read the folder of a finished run. Raises `UserError` for a file that no run writes."""
+    """Read the folder of a finished run. Raises `UserError` if a file is invalid."""
     try:
         records = read_metrics_log(run_dir / METRICS_LOG)
         result, provenance, sheet = (read_object(run_dir / name) for name in (RESULT, META, INPUT_SHEET))
     except UserError as error:
-        raise UserError(f"{error}: run the experiment again to write it anew.") from None
+        raise UserError(f"{error}: run the experiment again to write a new one.") from None
     batches, epochs = batch_records(records), epoch_records(records)
     rows = [
         (str(index), *row, label)
@@ -69,7 +69,7 @@ def number(value: object) -> float | None:
 
 
 def read_images(sheet: PageRecord) -> list[InputImage]:
-    """Return the images of an input sheet, as `harness.run.setup` makes it."""
+    """Return the images of an input sheet, which `harness.run.setup` makes."""
     if not sheet["pixels"]:
         return []
     count, channels, height, width = sheet["shape"]
@@ -84,12 +84,12 @@ def read_images(sheet: PageRecord) -> list[InputImage]:
 
 
 def encode_png(planes: bytes, channels: int, height: int, width: int) -> bytes:
-    """Return channel planes (1 or 3, height, width), one byte a pixel, as a PNG whose bytes never change."""
+    """Encode channel planes (1 or 3, height, width), one byte a pixel, as a PNG. Equal pixels give equal bytes."""
     area, stride = height * width, channels * width
     pixels = bytearray(channels * area)
     for channel in range(channels):
         pixels[channel::channels] = planes[channel * area : (channel + 1) * area]
-    # Filter 0 in front of every row: the bytes as they are.
+    # Every row starts with filter 0, which leaves its bytes unchanged.
     rows = b"".join(b"\0" + pixels[start : start + stride] for start in range(0, len(pixels), stride))
     header = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", stored_zlib(rows)), (b"IEND", b""))

@@ -1,7 +1,7 @@
-"""`run.html`: one self-contained page that shows a run, or a run beside the broken one that it repairs.
+"""`run.html`: one self-contained page that shows a run, alone or together with the broken run.
 
-The page depends only on the run's files: no network, no times, the same bytes for the same files. It shows evidence
-and draws no conclusion. Its script only adds to it. Jinja's autoescape escapes all text, whatever the files hold.
+The page depends only on the run's files: it uses no network and no times, and equal files give equal bytes. It shows
+evidence and draws no conclusion. It also works without its script. Jinja's autoescape escapes all text of the files.
 """
 
 import base64
@@ -35,7 +35,7 @@ def write_run_page(run_dir: Path, *, title: str, compare_with: Path | None = Non
     """Write `run.html` into the run's folder and return its path.
 
     title: the page's heading. compare_with: the folder of the broken run, to draw together with this one.
-    Raises `UserError` for a file of a run that does not hold what it should.
+    Raises `UserError` if a file of a run is invalid.
     """
     page = render_run_page(run_dir, title=title, compare_with=compare_with)
     path = run_dir / RUN_PAGE
@@ -51,7 +51,7 @@ def render_run_page(run_dir: Path, *, title: str, compare_with: Path | None = No
     except (KeyError, IndexError, TypeError, ValueError) as error:
         if compare_with is None:
             raise
-        raise UserError(f"{compare_with} holds what no run writes ({error!r}): make that run again.") from None
+        raise UserError(f"{compare_with} contains data that no run writes ({error!r}): make that run again.") from None
 
 
 def _render_runs(runs: Sequence[RunFiles], title: str) -> str:
@@ -72,7 +72,7 @@ def _render_runs(runs: Sequence[RunFiles], title: str) -> str:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a page made of a template, our style sheet and script, and these values, which it escapes."""
+    """Return a page from a template, with our style sheet and script. The values are escaped."""
     style, script, policy = _fixed_parts()
     return page_environment(TEMPLATES).get_template(template).render(values, policy=policy, style=style, script=script)
 
@@ -85,10 +85,10 @@ def _fixed_parts() -> tuple[Markup, Markup, str]:
 
 
 def content_policy(style: str, script: str = "", *, pictures: bool = False, forms: bool = False) -> str:
-    """Return the content security policy of a page that holds this style sheet and this script, and loads nothing.
+    """Return the content security policy of a page that contains this style sheet and script, and loads nothing.
 
-    It allows both by their SHA-256, so nothing else could act if it got in. pictures: allow those whose bytes stand
-    in the page itself. forms: allow forms that are sent to where the page is from.
+    It allows both by their SHA-256, so injected code could not run. pictures: allow pictures whose data is in the page.
+    forms: allow forms that are sent to the server of the page.
     """
     target = "'self'" if forms else "'none'"
     policy = f"default-src 'none'; base-uri 'none'; form-action {target}; style-src {_hash_of(style)}"
@@ -104,7 +104,7 @@ def _hash_of(source: str) -> str:
 
 @cache
 def page_environment(*folders: Path, finalize: Callable[[object], object] | None = None) -> Environment:
-    """Return the environment of templates: it escapes everything, and refuses unknown names.
+    """Return a Jinja environment for these folders that escapes everything and refuses unknown names.
 
     finalize: changes each value before it is escaped.
     """
@@ -119,12 +119,12 @@ def page_environment(*folders: Path, finalize: Callable[[object], object] | None
     )
 
 
-# --- what each run has on its own
+# --- the parts of the page about one run
 
 
 @dataclass(frozen=True)
 class RunView:
-    """One run: its name, its outcome in a sentence, and what its guardrails said."""
+    """One run: its name, a sentence about its outcome, and the messages of its guardrails."""
 
     name: str
     outcome: str
@@ -132,11 +132,11 @@ class RunView:
 
 
 def _outcome(run: RunFiles) -> str:
-    """Return one sentence on the course of the loss, without a verdict."""
+    """Return one sentence about the loss of a run, without a verdict."""
     first, last = (_text(run.batches[index]["loss"]) for index in (0, -1))
     words = f"The training loss went from {first} to {last} in {len(run.batches)} steps"
     step = run.result["first_non_finite_step"]
-    return f"{words}." if step is None else f"{words}; at step {step} it was first not finite."
+    return f"{words}." if step is None else f"{words}; it was not finite for the first time at step {step}."
 
 
 def _head_of(run: RunFiles) -> tuple[object, object]:
@@ -186,12 +186,12 @@ _HEADLINE: list[tuple[str, Read]] = [
     ("Validation accuracy, by predict() as served", _last("val_accuracy_served")),
     ("Steps", lambda run: str(len(run.batches))),
     ("Epochs", lambda run: str(len(run.epochs))),
-    ("First step without a finite loss", _first_non_finite),
+    ("First step with a non-finite loss", _first_non_finite),
 ]
 
 
 def _provenance(runs: Sequence[RunFiles]) -> list[PageFact]:
-    """Return where the runs come from, nested names joined by dots."""
+    """Return the rows of the provenance table. Dots join nested names."""
     digests = [{"checkpoint_sha256": run.result["checkpoint_sha256"]} for run in runs]
     flat = [_flatten(run.provenance) | digest for run, digest in zip(runs, digests, strict=True)]
     names = dict.fromkeys(name for one in flat for name in one)
@@ -220,14 +220,14 @@ class ChartSection:
 
 
 def chart_sections(runs: Sequence[RunFiles]) -> list[ChartSection]:
-    """Return the charts of the page in groups; a signal that no run has recorded has no chart.
+    """Return the charts of the page in sections. A signal that no run recorded has no chart.
 
-    runs: up to 8, which differ in their names; each has a colour, and the last looks as it does alone.
+    runs: up to 8, with different names. Each has a colour, and the last one looks the same as when it is drawn alone.
     """
     wide = partial(_signal_chart, runs)
     small = partial(_signal_chart, runs, width=COMPACT)
     epochs = partial(_signal_chart, runs, x_label="epoch")
-    # The learning rate stands beside the training loss: both run over steps, the others over epochs.
+    # The learning rate is next to the training loss, because both have steps on the x axis and the others epochs.
     loss = [
         wide("loss", "Training loss", "loss of the batch", scale="log"),
         wide("lr", "Learning rate", "learning rate", scale="auto"),
@@ -251,15 +251,15 @@ def chart_sections(runs: Sequence[RunFiles]) -> list[ChartSection]:
         for key, word in (("mean", "mean"), ("var", "variance"))
     ]
     by_layer = (
-        "grad_norm_by_parameter in the log, the 2-norm of each gradient; all panels share one axis."
-        " A parameter that no panel names gets no gradient."
+        "The 2-norm of each gradient, grad_norm_by_parameter in the log. All panels share one axis."
+        " A parameter that no panel names has no gradient."
     )
-    layers = "Outputs of the first layer that has parameters, and of the last, while training."
+    layers = "The outputs of the first layer that has parameters, and of the last layer, during training."
     return [
         ChartSection(identifier, heading, note, grid, [chart for chart in charts if chart])
         for identifier, heading, note, grid, charts in (
             ("loss", "Loss and learning rate", "", "grid-2", loss),
-            ("gradients", "Gradients", "As the optimizer used them.", "grid-3", gradients),
+            ("gradients", "Gradients", "The gradients that the optimizer used.", "grid-3", gradients),
             ("layers", "Gradient norm by layer", by_layer, "grid-3", _layer_charts(runs)),
             ("activations", "Activations", layers, "grid-2", activations),
         )
@@ -275,7 +275,7 @@ def _signal_chart(
 
 
 def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
-    """Return one panel a layer with the gradient norms of its parameters; all panels share the y axis."""
+    """Return one chart for each layer with the gradient norms of its parameters. All charts share the y axis."""
     names: dict[str, None] = {}
     for run in runs:
         for record in (*run.batches[:1], *run.batches[-1:]):
@@ -308,9 +308,9 @@ def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
 
 
 def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "step") -> list[Series]:
-    """Return a line for each quantity of each run: colours tell runs apart, or else quantities.
+    """Return a line for each quantity of each run. Colours distinguish the runs, or the quantities of a single run.
 
-    Dash patterns tell all lines apart if there are enough of them, or else the lines of a colour.
+    Dash patterns distinguish all lines if there are enough patterns, otherwise the lines of one colour.
     """
     series = []
     stride = len(runs) if len(runs) * len(quantities) <= len(DASHES) else 1
@@ -319,7 +319,7 @@ def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "ste
             records = run.batches if x == "step" else run.epochs
             name = ", ".join(word for word in (run.label if len(runs) > 1 else "", label) if word)
             points = [(record[x], _number(record, keys)) for record in records]
-            look = len(runs) - 1 - r  # the last run looks as it does alone
+            look = len(runs) - 1 - r  # the last run looks the same as when it is drawn alone
             tone = look if len(runs) > 1 else q
             signal = ".".join(keys)
             series.append(

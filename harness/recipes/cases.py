@@ -1,7 +1,7 @@
-"""Cases: an experiment with no break, one or two, under a neutral name.
+"""Cases: experiments with zero, one or two breaks under a neutral name.
 
-`solutions/cases.toml` lists pairs of breaks that fit into one experiment, and decoys, which are healthy and look ill.
-The self-check proves all of them.
+`solutions/cases.toml` lists pairs of breaks that fit into one experiment, and decoys: healthy experiments that look
+broken. The self-check verifies all of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,28 +29,28 @@ from harness.recipes.recipe import (
 )
 
 CASES = "cases.toml"
-MYSTERY = "mystery"  # how the name of a mystery begins (`harness.recipes.mysteries`)
+MYSTERY = "mystery"  # the prefix of the names of mysteries (`harness.recipes.mysteries`)
 TITLE = "What is wrong with this run, if anything?"
 _TwoIds = Annotated[tuple[str, str], Field(strict=False)]
 Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(strict=False)]
-# The self-check makes every check of broken, healthy and decoy experiments with these seeds.
+# The self-check runs every check on broken, healthy and decoy experiments with these seeds.
 SEEDS = (42, 7, 1001)
 _HEALTHY_HINTS = (
-    "`harness triage` makes every check. Which of them are unsound, and what would the log show if each were right?",
+    "`harness triage` runs the checks. Which of them are unsound, and what would the log show if each were right?",
     "Read the experiment from load_data to evaluate. For each line that surprises you, write down what it would break.",
-    "A run may look ill and be sound. What would have to differ in the log if the line that you suspect were wrong?",
+    "A run may look broken and be healthy. If the line that you suspect were wrong, how would the log differ?",
 )
 
 
 class Twins(StrictModel):
-    """Two exercises; `alike` is what both look like at first."""
+    """Two exercises that look alike at first. `alike` says how they look."""
 
     exercises: _TwoIds
     alike: str
 
 
 class Decoy(StrictModel):
-    """A healthy experiment, maybe edited; `looks` is true of its log, and `why` says that nothing is wrong."""
+    """A healthy experiment, perhaps edited, that looks broken. Its log has `looks`; `why` says why it is healthy."""
 
     id: str
     experiment: str
@@ -60,7 +60,7 @@ class Decoy(StrictModel):
     why: str
 
     def sound(self) -> "Sound":
-        """Return the experiment that it makes."""
+        """Return the decoy as a sound experiment."""
         return Sound(self.id, self.experiment, self.dataset, self.edits, self.why)
 
     def source(self) -> str:
@@ -69,7 +69,7 @@ class Decoy(StrictModel):
 
 
 class Cases(StrictModel):
-    """The whole file.
+    """The content of `cases.toml`.
 
     `together` lists pairs of exercises whose breaks fit into one experiment.
     """
@@ -81,14 +81,14 @@ class Cases(StrictModel):
 
 
 def load_cases(solutions: Path = SOLUTIONS) -> Cases:
-    """Return the cases. Raises `UserError` for a wrong file."""
+    """Load `cases.toml`. Raises `UserError` if it is invalid."""
     return read_record(solutions / CASES, Cases)
 
 
 class Case(Recipe):
-    """An experiment with the breaks of none, one or two recipes (`parts`).
+    """An experiment with the breaks of zero, one or two recipes (`parts`).
 
-    `sound` names the healthy experiment or the decoy, `decoy` holds the edits that make it look ill.
+    `sound` names the healthy experiment or the decoy. `decoy` holds the edits that make it look broken.
     """
 
     area: Any = None
@@ -102,22 +102,22 @@ class Case(Recipe):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """The ids of the recipes whose breaks are in it, or that of no cause."""
+        """The ids of the recipes whose breaks it contains, or `healthy`."""
         return self.parts or (HEALTHY,)
 
     @property
     def is_case(self) -> bool:
-        """True."""
+        """Always True."""
         return True
 
     @property
     def content(self) -> tuple[str, ...]:
-        """What it holds: two mysteries of equal content differ by their seeds alone."""
+        """Its causes and its healthy experiment. Two mysteries with equal content differ only in their seeds."""
         return (*self.causes, self.sound)
 
     @property
     def table(self) -> "CaseTable":
-        """What a course file says of it."""
+        """The table that describes it in a course file."""
         decoy = None if self.sound == self.experiment else self.sound
         return CaseTable(id=self.id, experiment=self.experiment, breaks=self.parts, decoy=decoy)
 
@@ -127,7 +127,7 @@ class Case(Recipe):
 
 
 def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> Case:
-    """Return a case with the breaks of one recipe, or of two.
+    """Return a case with the breaks of one or two recipes.
 
     Raises `ValueError` if they do not fit into one experiment.
     """
@@ -161,9 +161,9 @@ def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> C
 
 
 class CaseTable(StrictModel):
-    """A case of a course, as its `[[assignment.case]]` says: the experiment with these breaks, or maybe a decoy.
+    """A table `[[assignment.case]]` of a course file: an experiment with these breaks, or a decoy.
 
-    pool: cases of an assignment with the same word here are a pool: each student gets one of them.
+    pool: the name of a pool. Each student gets one of the cases with the same pool in an assignment.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
@@ -173,19 +173,19 @@ class CaseTable(StrictModel):
     pool: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")] | None = None
 
     def case(self, course: str | None = None, **options: Any) -> Case:
-        """Return the case, as a course hands it out with these options: `personal_seeds`, `triage` and `pool`.
+        """Return the case with the options of a course: `personal_seeds`, `triage` and `pool`.
 
         Raises `UserError` if its names are unknown or do not fit together.
         """
         if (EXERCISES / self.id).exists() or self.id in (HEALTHY, "none") or self.id.startswith(MYSTERY):
-            raise UserError(f"the id {self.id} tells what is wrong, or is a word of the harness: choose a neutral one.")
+            raise UserError(f"the id {self.id} tells what is wrong, or is a reserved word: choose a neutral one.")
         case = self._broken() if self.breaks else self._sound()
         return case.model_copy(update={"course": course, **options})
 
     def _broken(self) -> Case:
         recipes = [read_recipe(name) for name in self.breaks]
         if self.decoy is not None:
-            raise UserError(f"a decoy is healthy: leave out decoy, or {' and '.join(self.breaks)}.")
+            raise UserError(f"a decoy is healthy: remove decoy, or {' and '.join(self.breaks)}.")
         for recipe in recipes:
             if recipe.experiment != self.experiment:
                 raise UserError(
@@ -194,7 +194,7 @@ class CaseTable(StrictModel):
         try:
             return case_of(self.id, recipes)
         except ValueError as error:
-            raise UserError(f"these two breaks do not fit into one experiment ({error}): leave one out.") from None
+            raise UserError(f"these two breaks do not fit into one experiment ({error}): remove one.") from None
 
     def _sound(self) -> Case:
         every = _every_sound()
@@ -214,15 +214,15 @@ def _every_sound() -> "dict[str, Sound]":
 
 
 def _hint(parts: Sequence[str]) -> str:
-    """Return the hint of a case. That of two breaks says so of its figures: they were measured of each alone."""
+    """Return the hint of a case. With two breaks it says that the numbers were measured with each bug alone."""
     if len(parts) == 1:
         return parts[0]
-    each = zip(("Of one fault, with figures as if it were alone", "Of the other"), parts, strict=True)
+    each = zip(("About one bug, with numbers as if it were alone", "About the other"), parts, strict=True)
     return "\n".join(f"{which}: {part}" for which, part in each)
 
 
 class Sound(NamedTuple):
-    """A decoy, or a healthy experiment as it is; `name` is that of either, `why` says why a decoy is healthy."""
+    """A decoy or an unchanged healthy experiment. `name` is its name, and `why` says why a decoy is healthy."""
 
     name: str
     experiment: str
@@ -245,7 +245,7 @@ def sound_experiments(decoys: Sequence[Decoy], recipes: Iterable[Recipe]) -> lis
 
 def healthy_case(name: str, drawn: Sound, recipes: Iterable[Recipe], seed: int) -> Case:
     """Return a case in which nothing is broken: a healthy experiment or a decoy."""
-    # An edit is judged as in a mystery that is broken, by the validation of healthy runs.
+    # Judge edits as in a broken mystery: by the validation metrics of healthy runs.
     goals = (one.goal for one in recipes if (one.experiment, one.dataset) == (drawn.experiment, drawn.dataset))
     goal = next((goal.model_copy(update={"checks": ()}) for goal in goals if goal is not None), None)
     return Case(

@@ -10,14 +10,14 @@ from harness.recipes.recipe import EXERCISES, Recipe, listed_ids, read_recipe
 
 
 def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
-    """Return a recipe, or the mystery of this name. Raises `UserError` as `read_recipe` and `load_mystery` do."""
+    """Return the recipe or mystery of this name. Raises `UserError` as `read_recipe` and `load_mystery` do."""
     if recipe_id.startswith(f"{MYSTERY}-") and recipe_id not in listed_ids(exercises):
         return load_mystery(recipe_id)
     return read_recipe(recipe_id, exercises)
 
 
 def is_case(name: str) -> bool:
-    """Return whether perhaps nothing is wrong with the exercise of this name: a mystery, or a case of a course."""
+    """Return whether this is the name of a mystery or a case of a course, in which perhaps nothing is wrong."""
     return is_mystery(name) or (name in listed_ids() and load_recipe(name).is_case)
 
 
@@ -28,7 +28,7 @@ class Catalogue:
         self._cases = {case.id: case for case in cases}
 
     def ids(self) -> list[str]:
-        """Return the ids of the cases of the course, else of all recipes; nobody lists mysteries."""
+        """Return the ids of the cases of the course, else of all recipes. Mysteries are not listed."""
         return list(self._cases) or listed_ids()
 
     def holds(self, name: str) -> bool:
@@ -36,7 +36,7 @@ class Catalogue:
         return name in self.ids() or (not self._cases and is_mystery(name))
 
     def find(self, name: str) -> Recipe:
-        """Return a case of the course, else a recipe or mystery, loaded once. Raises as `load_recipe` does."""
+        """Return a case of the course, else a recipe or mystery, which is cached. Raises as `load_recipe` does."""
         return self._cases.get(name) or _loaded(name)
 
 

@@ -1,9 +1,8 @@
 """Read the known edits that `solutions/` holds, with their verdicts.
 
-`<experiment>.edits.toml` holds edits of the *healthy* experiment that all its recipes share, `<id>/variants.toml` edits
-of the *broken* experiment that are special to a recipe. Both have one table per verdict with entries
-`id = [[find, replace], ...]`; both are optional. A recipe whose break is a number has a table `[range.<name>]`, which
-says which numbers are right.
+`<experiment>.edits.toml` holds edits of the *healthy* experiment that all its recipes share. `<id>/variants.toml` holds
+edits of the *broken* experiment of one recipe. Both files are optional, and have one table per verdict with entries
+`id = [[find, replace], ...]`. If the break is a number, a table `[range.<name>]` says which numbers are right.
 """
 
 from collections.abc import Mapping
@@ -16,9 +15,9 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.recipe import SOLUTIONS, Edit, Recipe, apply_edits, edit_of
 
-# full: the fix and its equals. alternative: right in another way. masking: the symptom goes, the cause stays.
-# overreach: right, and changes what was sound. wrong: fixes nothing. sound: a change of a sound experiment. half: fixes
-# one of two causes.
+# full: the reference fix or an equal one. alternative: another right fix. masking: the symptom disappears, but the
+# cause stays. overreach: a right fix that also changes sound code. wrong: fixes nothing. sound: a change of a sound
+# experiment. half: fixes one of two causes.
 Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound", "half"]
 
 
@@ -40,7 +39,7 @@ class KnownEdit(StrictModel):
 
 @dataclass(frozen=True)
 class KnownFix:
-    """An experiment as a student of a recipe may hand it in, and the verdict that it must get."""
+    """An experiment that a student may hand in, and the verdict that it must get."""
 
     recipe: Recipe
     id: str
@@ -57,20 +56,20 @@ class _EditsFile(StrictModel):
 
 
 def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdit, ...]:
-    """Return the edits special to a recipe; none if it has no file. Raises `UserError` for a wrong file."""
+    """Return the edits of one recipe, or () if it has no file. Raises `UserError` for an invalid file."""
     return _load(solutions / recipe_id / "variants.toml")
 
 
 def load_shared_edits(experiment: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdit, ...]:
-    """Return the edits that all recipes of an experiment share. Raises `UserError` for a wrong file."""
+    """Return the edits that all recipes of an experiment share. Raises `UserError` for an invalid file."""
     return _load(solutions / f"{experiment}.edits.toml")
 
 
 class Range(StrictModel):
-    """A number in an edit of the broken experiment that may be any between two ends, `right`.
+    """Edits of the broken experiment with a number that may have any value between the two ends in `right`.
 
-    In each `replace` of the edits, `{}` stands for the number. `outside` holds the nearest numbers below and above that
-    are wrong, "" if there is none on that side. Between right and wrong the instructor decides.
+    In each `replace` of the edits, `{}` stands for the number. `outside` holds the nearest wrong numbers below and
+    above, or "". The instructor decides about numbers between right and wrong ones.
     """
 
     edits: _SomeEdits
@@ -84,16 +83,16 @@ class Range(StrictModel):
 
 
 def load_ranges(recipe_id: str, solutions: Path = SOLUTIONS) -> Mapping[str, Range]:
-    """Return the ranges of right numbers of a recipe. Raises `UserError` for a wrong file."""
+    """Return {name: range of right numbers} of a recipe. Raises `UserError` for an invalid file."""
     path = solutions / recipe_id / "variants.toml"
     return read_record(path, _EditsFile).range if path.is_file() else {}
 
 
 def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[KnownFix], list[str]]:
-    """Return the known fixes of a recipe, the reference first, and the ids of the edits that were left out.
+    """Return the known fixes of a recipe, reference first, and the ids of the edits that were left out.
 
-    A masking edit of the experiment is left out if the break has changed its place. Raises `ValueError` for an edit
-    that does not fit its own source.
+    A masking or wrong edit of the experiment is left out if the break has changed the lines that it edits. Raises
+    `ValueError` for an edit that does not fit its own source.
     """
     broken, healthy = recipe.broken_source(), recipe.healthy_source()
     found = [KnownFix(recipe, "reference", "full", healthy)]

@@ -1,6 +1,7 @@
-"""Mysteries: cases that are drawn from the whole suite, and follow from their names, `mystery-<level>-<number>`.
+"""Mysteries: cases that are drawn from the whole suite by their names, `mystery-<level>-<number>`.
 
-Each candidate has a rank under that name, and the highest is drawn: a new recipe seldom changes what an old name means.
+A hash of the name and the candidate ranks all candidates, and the highest is drawn. So a new recipe seldom changes the
+mystery of an old name.
 """
 
 import hashlib
@@ -14,12 +15,12 @@ from harness.recipes.recipe import LEVELS, KitRecipe, load_recipes
 
 _NAME = re.compile(rf"{MYSTERY}-([1-{LEVELS}])-([1-9][0-9]{{0,5}})")
 
-# One mystery in eight is healthy; of the others on the two highest levels one in four and one in two has two breaks.
+# One mystery in eight is healthy. Of the others, one in four on level 4, and one in two on level 5, has two breaks.
 _HEALTHY_SHARE = 1 / 8
 
 _PAIR_SHARE = {4: 1 / 4, 5: 1 / 2}
 
-_MOST = 1000  # mysteries of a level that are tried for one that is new
+_MOST = 1000  # at most this many mysteries of a level are tried to find a new one
 
 
 def is_mystery(name: str) -> bool:
@@ -33,9 +34,9 @@ def mystery_name(level: int, number: int) -> str:
 
 
 def draw_mystery(seen: Set[str], level: int | None, number: int | None) -> str:
-    """Return the name of a mystery; by default of level 1, and the first that differs from all those in `seen`.
+    """Return the name of a mystery: by default of level 1, and the first that differs from all in `seen`.
 
-    seen: names of exercises that the student has. Raises `UserError` as `load_mystery` does.
+    seen: the names of the student's exercises. Raises `UserError` as `load_mystery` does.
     """
     level = level or 1
     if number is not None:
@@ -47,24 +48,24 @@ def draw_mystery(seen: Set[str], level: int | None, number: int | None) -> str:
 
 
 def load_mystery(name: str) -> Case:
-    """Return the case that a name of the form `mystery-<level>-<number>` stands for.
+    """Return the case with a name of the form `mystery-<level>-<number>`.
 
-    Raises `UserError` for another name, and in a student's kit, which holds no healthy experiment.
+    Raises `UserError` for another name, and in a student's kit, which has no healthy experiments.
     """
     return _Drawer().draw(name)
 
 
 class _Drawer:
-    """What mysteries are drawn from. Raises `UserError` in a student's kit."""
+    """Draws mysteries from all recipes and decoys. Raises `UserError` in a student's kit."""
 
     def __init__(self) -> None:
         self.recipes = {recipe.id: recipe for recipe in load_recipes()[0] if not isinstance(recipe, KitRecipe)}
         if not self.recipes:
-            raise UserError("A student's kit has no mysteries: they are drawn from the healthy experiments.")
+            raise UserError("A course kit has no mysteries, because it does not contain the healthy experiments.")
         self.cases = load_cases()
 
     def draw(self, name: str) -> Case:
-        """Return the case of a name. Raises `UserError` if it is no mystery's."""
+        """Return the case of a name. Raises `UserError` if it is not the name of a mystery."""
         match = _NAME.fullmatch(name)
         if match is None:
             raise UserError(f"There is no exercise {name!r}: a mystery has a level and a number, as in {MYSTERY}-1-17.")
@@ -78,13 +79,13 @@ class _Drawer:
         return case_of(name, [self.recipes[id] for id in drawn], seed=_highest(name, SEEDS))
 
     def _pairs(self, *, hard: bool) -> list[tuple[str, str]]:
-        """Return the pairs with a break of one of the three highest levels, or the others."""
+        """Return the hard pairs, which have a break of one of the three highest levels, or else the other pairs."""
         known = [pair for pair in self.cases.together if set(pair) <= self.recipes.keys()]
         levels = {pair: [goal.level for goal in (self.recipes[id].goal for id in pair) if goal] for pair in known}
         return [pair for pair, both in levels.items() if (max(both, default=1) >= LEVELS - 2) == hard]
 
     def _on(self, level: int) -> list[str]:
-        """Return the recipes of a level; the highest level, which has few, takes those of the level before it, too."""
+        """Return the recipes of a level. The highest level has few, so it includes the level below it."""
         levels = {level, LEVELS - 1} if level == LEVELS else {level}
         return [one.id for one in self.recipes.values() if one.goal is not None and one.goal.level in levels]
 
@@ -95,7 +96,7 @@ def _highest(name: str, candidates: Any) -> Any:
 
 
 def _share(name: str, what: str) -> float:
-    """Return a number from 0 to 1 that follows from the name."""
+    """Return a number from 0 to 1 that depends only on the arguments."""
     return int.from_bytes(_digest(name, what)[:8], "big") / 2**64
 
 

@@ -1,4 +1,4 @@
-"""What differs between students: the seed of a run, so that nobody else's log repeats, and the case of a pool."""
+"""Derive the seed and the case of each student from the login, so that students get different logs."""
 
 import hashlib
 import unicodedata
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def login(student: str) -> str:
-    """Return a name as platforms compare logins: without surrounding blanks, case and full-width forms.
+    """Normalize a login as platforms compare it: ignore surrounding spaces, case and full-width forms.
 
     Otherwise "Ada " could take the grade of "ada".
     """
@@ -14,14 +14,14 @@ def login(student: str) -> str:
 
 
 def personal_seed(course: str, student: str, case: str) -> int:
-    """Return the seed of a student's runs of a case, 0 to 2**32 - 1; logins that platforms take for one have one."""
+    """Return the seed of a student's runs of a case, 0 to 2**32 - 1. Logins that platforms treat as equal share it."""
     return _number(course, login(student), case)
 
 
 def personal_draw(course: str, student: str, cases: Sequence[str]) -> str:
     """Return the case of a pool that a student gets: the one with the highest number for this student.
 
-    So a case that is added or removed changes the draw of as few students as possible.
+    So adding or removing a case changes the draw of as few students as possible.
     """
     return max(cases, key=lambda case: (_number(course, login(student), "pool", case), case))
 

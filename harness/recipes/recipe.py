@@ -25,7 +25,7 @@ GOAL = "goal.toml"
 BEHAVIOUR = "behaviour.txt"  # of the sound programs of an exercise
 LEVELS = 5
 HEALTHY = "healthy"  # the cause of a run that is not broken
-NO_HINTS = ("", "", "")  # of a case whose course gives none
+NO_HINTS = ("", "", "")  # the hints of a case whose course gives none
 
 Area = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
 Signal = Literal[
@@ -46,7 +46,7 @@ Triage = Literal["outcomes", "figures", "off"]
 Reducer = Literal["first", "last", "min", "max", "mean", "median"]
 
 
-# What `grader new-recipe` writes where its author must still write something.
+# `grader new-recipe` writes this where the author must fill in a text.
 PLACEHOLDER = "..."
 
 
@@ -84,7 +84,7 @@ def edit_of(pair: Any) -> Any:
 
 
 class Symptom(StrictModel):
-    """A statement about the log of a run: true of every broken run and, for a symptom, of no healthy one.
+    """A statement about the log of a run that is true for every broken run. A symptom is false for every healthy run.
 
     `reduce` turns the values of `signal` in the half-open range `steps` (batches, or epochs for a validation signal)
     into one number. The symptom is present if that number is greater than `above` and less than `below`.
@@ -107,9 +107,9 @@ class Symptom(StrictModel):
 
 
 class Goal(StrictModel):
-    """What counts as fixed, and how hard that is, from 1 to 5: one `goal.toml`, which the self-check writes.
+    """The criteria of a fixed run, and the difficulty from 1 to 5: one `goal.toml`, which the self-check writes.
 
-    `checks` must be sound. The last validation must reach the figure of a healthy experiment.
+    All `checks` must be sound. The last validation must reach a bound that was measured on healthy experiments.
     """
 
     format_version: Literal[1]
@@ -120,7 +120,7 @@ class Goal(StrictModel):
 
 
 class Recipe(StrictModel):
-    """One `recipe.toml`; `id` is the name of its folder, `goal` its `goal.toml`, None if it was never measured."""
+    """One `recipe.toml`. `id` is the name of its folder; `goal` is its `goal.toml`, None if it was never measured."""
 
     id: str
     goal: Goal | None = None
@@ -135,16 +135,16 @@ class Recipe(StrictModel):
     breaks: Annotated[tuple[Edit, ...], Field(alias="break", min_length=1, strict=False)]
     # Empty if no signal of the log shows the break; then a check must trip (`solutions/<id>/measured.toml`).
     symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", strict=False)] = ()
-    # True of broken and healthy runs alike: an observation rules another cause out.
+    # True for both broken and healthy runs. An observation can rule out another cause.
     observations: Annotated[tuple[Symptom, ...], Field(alias="observation", strict=False)] = ()
-    # The id of the course that hands it out as a case, and whether each student's runs have a seed of their own.
+    # The id of the course that hands it out as a case, and whether each student gets a different seed.
     course: str | None = None
     personal_seeds: bool = False
-    # What the commands of the checks show of it.
+    # How much the commands of the checks show.
     triage: Triage = "outcomes"
     # Whether the student predicts the broken run before it is made.
     predict: bool = False
-    # The ids of the cases of which each student gets one, this one among them; () if all students get this one.
+    # The ids of the pool of this case. Each student gets one case of the pool. () if all students get this case.
     pool: Annotated[tuple[str, ...], _LIST] = ()
 
     def seed_of(self, student: str) -> int:
@@ -152,7 +152,7 @@ class Recipe(StrictModel):
         return personal_seed(self.course or "", student, self.id) if self.personal_seeds else self.seed
 
     def case_of(self, student: str) -> str:
-        """Return the id of the case that this student gets in place of any other of the pool."""
+        """Return the id of the case in the pool that this student gets."""
         return personal_draw(self.course or "", student, self.pool) if self.pool else self.id
 
     @property
@@ -162,7 +162,7 @@ class Recipe(StrictModel):
 
     @property
     def is_case(self) -> bool:
-        """Whether perhaps nothing is wrong with it, and its name does not tell."""
+        """Whether it has a neutral name, and perhaps nothing is wrong with it."""
         return self.course is not None
 
     @property
@@ -187,8 +187,8 @@ class Recipe(StrictModel):
         return apply_edits(self.healthy_source(), self.breaks, where=f"recipe {self.id}")
 
     def for_kit(self, *, with_hints: bool = True) -> str:
-        """Return the `recipe.toml` of a student's kit: no cause, no break, and the hints in base64."""
-        # Encoded, nobody reads a hint by accident. A string or number of JSON is one of TOML, too.
+        """Return the `recipe.toml` of a student's kit: without cause and break, and with the hints in base64."""
+        # The hints are encoded so that nobody reads one by accident. Strings and numbers of JSON are valid TOML, too.
         hints = [base64.b64encode(hint.encode()).decode() for hint in self.hints]
         keys = ("format_version", "title", "experiment", "dataset", "seed")
         table: dict[str, Any] = {key: getattr(self, key) for key in keys}
@@ -202,7 +202,7 @@ class Recipe(StrictModel):
 
 
 class KitRecipe(Recipe):
-    """A recipe as a student's kit holds it: with the broken experiment, without what would give the answer."""
+    """A recipe in a student's kit: with the broken experiment, but without anything that reveals the answer."""
 
     hints: Annotated[tuple[Sentence, Sentence, Sentence], BeforeValidator(_decode), _LIST] = NO_HINTS
     area: Any = None
@@ -213,11 +213,11 @@ class KitRecipe(Recipe):
     source: str
 
     def healthy_source(self) -> str:
-        """Raise `UserError`: the healthy source is the answer."""
+        """Raise `UserError`, because the healthy source would be the answer."""
         raise UserError(_not_in_a_kit(self.experiment))
 
     def broken_source(self) -> str:
-        """Return the broken experiment that lies beside `recipe.toml`."""
+        """Return the broken experiment, which is next to `recipe.toml`."""
         return self.source
 
 
@@ -249,8 +249,8 @@ def experiment_source(name: str) -> str:
 
 def _not_in_a_kit(experiment: str) -> str:
     return (
-        f"The healthy {experiment} is not in a student's kit: say which exercise to run (--break huge_lr),"
-        " and which file to run instead of its experiment (--script experiment.py)."
+        f"A course kit does not contain the healthy {experiment}: name an exercise (--break huge_lr), and the file"
+        " to run instead of its experiment (--script experiment.py)."
     )
 
 
@@ -260,9 +260,9 @@ def listed_ids(exercises: Path = EXERCISES) -> list[str]:
 
 
 def load_recipes(exercises: Path = EXERCISES) -> tuple[tuple[Recipe, ...], Mapping[str, str]]:
-    """Return all usable recipes, sorted by id, and for each unusable one what is wrong with it.
+    """Return all usable recipes, sorted by id, and {id: problem} of the others.
 
-    Every folder with a `recipe.toml` is a recipe. One that is broken or incomplete never hides another.
+    Every folder with a `recipe.toml` is a recipe. An invalid recipe does not affect the others.
     """
     good: list[Recipe] = []
     problems: dict[str, str] = {}
@@ -280,7 +280,7 @@ def recipe_ids(exercises: Path = EXERCISES) -> list[str]:
 
 
 def read_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
-    """Read the folder of a recipe; in a student's kit, where `experiment.py` lies in it, the recipe is a `KitRecipe`.
+    """Read the folder of a recipe. In a student's kit it contains `experiment.py`, and the result is a `KitRecipe`.
 
     Raises `UserError` for an unknown name, and for a recipe that cannot be used: an unknown key, a wrong value, no
     `PROMPT.md`, or a break that does not fit its experiment.
@@ -294,7 +294,7 @@ def read_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
         return read_record(path, KitRecipe, id=recipe_id, goal=goal, source=broken.read_text(encoding="utf-8"))
     recipe = read_record(path, Recipe, id=recipe_id, goal=goal)
     if not path.with_name("PROMPT.md").is_file():
-        raise UserError(f"{path.parent} has no PROMPT.md: write what the student is asked.")
+        raise UserError(f"{path.parent} has no PROMPT.md: write the task of the student.")
     try:
         recipe.broken_source()
     except (UserError, ValueError) as error:
@@ -305,9 +305,9 @@ def read_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
 def _unknown(name: str, exercises: Path) -> UserError:
     others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
     if name in others:
-        return UserError(f"{name} trains nothing, so it has no run: make check judges what you wrote.")
+        return UserError(f"{name} trains nothing, so it has no run: make check checks your answer.")
     if not name:
-        return UserError("Say which exercise, as in BREAK=huge_lr: make exercises lists them.")
+        return UserError("Name an exercise, as in BREAK=huge_lr: make exercises lists them.")
     close = difflib.get_close_matches(name, [*recipe_ids(exercises), *others], n=1)
     remedy = f"did you mean {close[0]}?" if close else "make exercises lists them."
     return UserError(f"There is no exercise {name!r}: {remedy}")

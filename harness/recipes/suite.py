@@ -1,4 +1,4 @@
-"""Where the suite lies, and what follows from it: in a clone, in a student's kit, or in an installed wheel."""
+"""Find the files of the suite in a clone, in a student's kit, or in an installed wheel."""
 
 import re
 import shlex
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from harness.errors import UserError
 
-# The folder that holds the packages: harness and, but for a kit, grader.
+# The folder that holds the packages: harness and, except in a kit, grader.
 PACKAGES = Path(__file__).resolve().parents[2]
-# A wheel has here what a clone and a kit have beside the packages. `setup.py` copies it.
+# In a wheel this folder holds the files that a clone or a kit has next to the packages. `setup.py` copies them.
 _OF_WHEEL = PACKAGES / "trainwreck_suite"
 IS_WHEEL = (_OF_WHEEL / "exercises").is_dir()
 # The folder of exercises, solutions and docs.
@@ -25,20 +25,20 @@ _ARGUMENT = re.compile(rf"([A-Z]+)=({_VALUE})")
 
 
 def suite_path(name: str) -> Path:
-    """Return where a file or folder of the suite lies, by its path in a clone, such as `docs/checks.md`."""
+    """Return the path of a file or folder of the suite, given its path in a clone, such as `docs/checks.md`."""
     return (PACKAGES if name.partition("/")[0] in ("grader", "harness") else ROOT) / name
 
 
 def as_typed(text: str) -> str:
-    """Return a text with its commands as a person types them here: a wheel brings no Makefile.
+    """Return a text with the commands that work here. In a wheel, which has no Makefile, replace those of `make`.
 
-    There, `make verify BREAK=huge_lr WORK=mine` becomes `harness verify huge_lr --work mine`.
+    For example, `make verify BREAK=huge_lr WORK=mine` becomes `harness verify huge_lr --work mine`.
     """
     return without_make(text) if IS_WHEEL else text
 
 
 def without_make(text: str) -> str:
-    """Return a text with the commands of `harness` in place of those of `make`."""
+    """Return a text with the commands of `make` replaced by commands of `harness`."""
     text = text.replace(".venv/bin/harness", "harness").replace("`docs/", f"`{ROOT / 'docs'}/")
     return _MAKE.sub(lambda found: _command(found[1], dict(_ARGUMENT.findall(found[2]))), text)
 

@@ -1,1 +1,1 @@
-"""Handing in: the student's report, what is checked beforehand, and the tarball."""
+"""The submission: the student's report, the checks before handing in, and the tarball."""

@@ -1,6 +1,6 @@
-"""The tarball of a submission: its members and manifest, and `make submit`, which packs it and hands it in.
+"""Build the tarball of a submission: its members, its manifest and its bytes.
 
-Equal content has equal bytes.
+Equal content gives equal bytes.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ MANIFEST = "manifest.json"
 # Every member of a submission of two runs.
 FILES = (MANIFEST, EXPERIMENT, REPORT, COMMANDS, *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES))
 
-# What no file name may hold somewhere. Platforms and Windows replace these characters, and a shell reads a dash.
+# File names must not match this: platforms and Windows replace these characters, and shells take a dash for an option.
 _NO_FILE_NAME = re.compile(r"""^[-.\s]|[/\\:*?"<>|]|\s\s|\s$""")
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -53,15 +53,15 @@ class FileManifest(BaseModel):
     @classmethod
     def _is_visible(cls, student: str) -> str:
         if not student.isprintable() or not student.strip():
-            raise ValueError("has characters that cannot be seen")
+            raise ValueError("has invisible characters")
         return student
 
 
 class Manifest(FileManifest):
     """The `manifest.json` of two runs.
 
-    `hints` is how many hints the student's workspace counted, `revealed` whether the solution was shown, `prediction`
-    what the student said before the broken run, or None.
+    `hints` is the number of hints that were shown, `revealed` says whether the solution was shown, and `prediction` is
+    the student's prediction of the broken run, or None.
     """
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
@@ -80,7 +80,7 @@ def with_manifest(members: Mapping[str, bytes], facts: Mapping[str, object]) -> 
 
 
 def deterministic_tar_gz(members: Mapping[str, bytes]) -> bytes:
-    """Return a gzipped tarball whose bytes depend on the members alone.
+    """Return a gzipped tarball whose bytes depend only on the members.
 
     Names are sorted; mode is 0644, owner 0, time 0. A name that the ustar format cannot hold goes into a pax header.
     Nothing is compressed (`harness.files` says why). Raises `ValueError` for a name that would unpack
@@ -98,23 +98,23 @@ def deterministic_tar_gz(members: Mapping[str, bytes]) -> bytes:
 
 
 def pack_folder(folder: Path, path: Path) -> None:
-    """Pack the files of a folder as `path`, below the folder's name, and write `<path>.sha256`."""
+    """Pack the files of a folder into the tarball `path`, under the folder's name, and write `<path>.sha256`."""
     members = {f"{folder.name}/{file.name}": file.read_bytes() for file in folder.iterdir() if file.is_file()}
     write_with_sha256(path, deterministic_tar_gz(members))
 
 
 def student_name(student: str) -> str:
-    """Return a login or an e-mail address, in any script, normalized (NFC) for the manifest and the file's name.
+    """Return a login or e-mail address, normalized (NFC) for the manifest and the file name.
 
-    Raises `UserError` for one that cannot be part of a file name on every system.
+    It may use any script. Raises `UserError` if it cannot be part of a file name on every system.
     """
     name = unicodedata.normalize("NFC", student)
     too_long = len(name) > STUDENT_CHARACTERS or len(name.encode("utf-8", "replace")) > STUDENT_BYTES
     if not name or too_long or not name.isprintable() or _NO_FILE_NAME.search(name):
         raise UserError(
             f"The login {student!a} cannot be part of a file name: use a login or an e-mail address of up to"
-            f' {STUDENT_CHARACTERS} characters, without / \\ : * ? " < > | and without a dash, a dot or a blank in'
-            " front."
+            f' {STUDENT_CHARACTERS} characters, without / \\ : * ? " < > | and without a dash, a dot or a space at'
+            " its start."
         )
     return name
 
@@ -122,7 +122,7 @@ def student_name(student: str) -> str:
 def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
     """Return the members of the tarball by name: runs, experiment, report, commands, and a manifest.
 
-    Other files of the workspace are left out. All of these files must be there: `check_workspace` looks.
+    Other files of the workspace are left out. All of these files must exist, which `check_workspace` verifies.
     """
     sources = {EXPERIMENT: workspace.experiment, REPORT: workspace.report}
     for run in RUNS:

@@ -1,4 +1,4 @@
-"""`make check`: everything that can be judged of a workspace before it is handed in, without knowing the answer."""
+"""`make check`: check a workspace before it is handed in, without knowing the answer."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -43,7 +43,7 @@ from harness.submission.report import (
 )
 from harness.workspace.workspace import RUNS, Run, Workspace
 
-# Makes the named checks of the broken experiment, and returns their outcomes.
+# Runs the named checks on the broken experiment, and returns their outcomes.
 FindOutcomes = Callable[[Sequence[str]], Mapping[str, str]]
 
 _STYLES: dict[ItemOutcome, str] = {"passed": "green", "failed": "bold red", "could not judge": "yellow"}
@@ -52,11 +52,11 @@ _STYLES: dict[ItemOutcome, str] = {"passed": "green", "failed": "bold red", "cou
 def check_workspace(
     workspace: Workspace, rerun: Rerun | None = None, outcomes: FindOutcomes | None = None
 ) -> list[CheckItem]:
-    """Judge both runs, the experiment and the report.
+    """Judge both runs, the experiment and the report, and return the items.
 
-    `rerun` makes the named run again and returns its folder; without it no run is made again. If a run cannot be made
-    again (`UserError`), its item is open; any other exception of `rerun` is our fault, and is raised. `outcomes` makes
-    the checks that the report cites; without it their items stay open.
+    rerun: makes the named run again and returns its folder. If None, no run is made again. If it raises `UserError`,
+    the item of that run is open; other exceptions are raised. outcomes: runs the checks that the report cites. If None,
+    the items of these checks are open.
     """
     return [
         *check_run(workspace, "broken"),
@@ -75,16 +75,16 @@ def _finds_nothing_wrong(workspace: Workspace) -> bool:
 
 
 def render_checks(items: Sequence[CheckItem], width: int | None = None) -> Text:
-    """Return a line for each item, and under them the number of items by outcome; print it with `soft_wrap`.
+    """Return one line for each item, then the number of items by outcome. Print it with `soft_wrap`.
 
-    width: the columns of the terminal, if it goes to one; a longer message goes on below its beginning.
+    width: the columns of the terminal, or None. A longer message is wrapped and indented.
     """
     column = max((len(item.id) for item in items), default=0)
     text = Text()
     for item in items:
         word = "open" if item.outcome == "could not judge" else item.outcome
         start = f"{word:<6}  {item.id:<{column}}  "
-        # An error of several lines has a line of the student's program, which stays as it is.
+        # Wrap only the first line of an error: the others quote the student's program.
         first, *more = item.message.split("\n")
         lines = [fold(start + first, width, hang=len(start)), *more]
         text.append(lines[0][:6], style=_STYLES[item.outcome]).append("\n".join(lines)[6:] + "\n")
@@ -93,7 +93,7 @@ def render_checks(items: Sequence[CheckItem], width: int | None = None) -> Text:
 
 
 def check_report(workspace: Workspace, outcomes: FindOutcomes | None) -> list[CheckItem]:
-    """Judge the report: diagnosis, ruled out causes and evidence against the logs, then the text."""
+    """Judge the report: compare diagnosis, ruled-out causes and evidence with the logs, then judge the text."""
     try:
         report = read_report(workspace.report)
     except UserError as error:
@@ -103,14 +103,14 @@ def check_report(workspace: Workspace, outcomes: FindOutcomes | None) -> list[Ch
 
 
 class _Open(Exception):
-    """Something cannot be judged; the message says why."""
+    """An item cannot be judged. The message says why."""
 
 
 class _ReportJudge:
     """Compares one report with the logs of its workspace.
 
-    A method for one item returns the sentence of an item that passed. It raises `UserError` with what the student has
-    to fix, and `_Open` if it cannot judge.
+    The method for an item returns a sentence if the item passed. It raises `UserError` if the student has to fix
+    something, and `_Open` if it cannot judge.
     """
 
     def __init__(self, workspace: Workspace, report: Report, outcomes: FindOutcomes | None) -> None:
@@ -119,7 +119,7 @@ class _ReportJudge:
         self.outcomes = outcomes
         self.records: dict[str, Sequence[Record]] = {}
         for run in RUNS:
-            with suppress(UserError):  # the checks of that run say what is wrong with its log
+            with suppress(UserError):  # the items of that run say what is wrong with its log
                 self.records[run] = read_metrics_log(workspace.run_folder(run) / METRICS_LOG)
         self.logs = {run: LogValues(records) for run, records in self.records.items()}
 
@@ -155,14 +155,14 @@ class _ReportJudge:
         return {entry.cause for entry in self.report.diagnosis}
 
     def _diagnosis(self, entry: Diagnosis) -> str:
-        """Judge a diagnosis: a known cause, a function of the experiment, a first wrong value that is one."""
+        """Judge a diagnosis: its cause must be known, its function must exist, and its value must be the first sign."""
         sign, places = entry.first_wrong, self._places()
         _require_cause(entry.cause)
         if entry.cause == HEALTHY:
             if self.workspace.is_edited():
                 raise _Open(
-                    f"{HEALTHY} says that nothing is wrong, and {self.workspace.experiment} is not as it was: comments"
-                    " and prints cost nothing there, and any other edit costs points."
+                    f"{HEALTHY} says that nothing is wrong, but you edited {self.workspace.experiment}: comments and"
+                    " prints cost nothing, but any other edit costs points."
                 )
             return "nothing is wrong, and the experiment is as it was handed out."
         if places and place_named(entry.where, places) not in places:
@@ -170,22 +170,22 @@ class _ReportJudge:
             raise UserError(f"experiment.py has no function or class {printable(entry.where)}: {known}")
         self._fact("broken", sign)
         broken, fixed = self.logs["broken"], self.logs.get("fixed")
-        # If the fix is right, the fixed run is the healthy one.
+        # If the fix is right, the fixed run is healthy.
         comparable = fixed is not None and not sign.check and broken.beside(sign.signal, sign.index, fixed) is not None
         if comparable and fixed and (problem := no_first_sign(sign.signal, sign.index, broken, fixed)):
-            message = f"{sign} is {sign.value}, and {problem}".replace("a healthy run", "your run")
-            raise UserError(f"{message}: cite the first value that the fault changes.")
+            message = f"{sign} is {sign.value}, but {problem}".replace("a healthy run", "your fixed run")
+            raise UserError(f"{message}: cite the first value that the bug changes.")
         return f"{sign} is {sign.value or sign.outcome} in the broken run."
 
     def _too_few_rivals(self) -> str:
-        """Return what is missing under `ruled_out`, as a clause, or ""."""
+        """Return a clause about causes that are missing under `ruled_out`, or ""."""
         others = [entry for entry in self.report.ruled_out if entry.cause not in self._named]
         if self._named != {HEALTHY}:
             return "" if len({entry.cause for entry in others}) >= RIVALS else "must rule out two other causes"
         known = load_causes()
         areas = {known[entry.cause].area for entry in others if entry.cause in known}
         if len(areas) < AREAS:
-            return f"must rule out causes of {AREAS} areas, and names {len(areas)}; harness causes prints the areas"
+            return f"must rule out causes of {AREAS} areas, but names {len(areas)}; harness causes prints the areas"
         checks = {known[entry.cause].area for entry in others if entry.check and entry.cause in known}
         return "" if len(checks) >= BY_CHECKS else f"must rule out {BY_CHECKS} areas by the outcome of a check"
 
@@ -196,32 +196,32 @@ class _ReportJudge:
             return {}
 
     def _judge_rival(self, entry: RuledOut) -> str:
-        """Judge a cause that is ruled out: another known cause, and a fact that contradicts it."""
+        """Judge a ruled-out cause: it must be another known cause, and the cited fact must contradict it."""
         cause = entry.cause
         _require_cause(cause)
         if cause == HEALTHY:
-            raise UserError(f"{cause} is no other cause: rule out one that could have broken the run.")
+            raise UserError(f"{cause} is not another cause: rule out a cause that could have broken the run.")
         if cause in self._named:
-            raise UserError(f"{cause} is your diagnosis, too: rule out a cause that you do not name.")
+            raise UserError(f"{cause} is also your diagnosis: rule out a cause that you do not diagnose.")
         self._fact("broken", entry)
         symptoms = load_causes()[cause].on(self.workspace.settings.dataset)
         if not entry.check:
             symptom = find_contradicted(entry, symptoms, self.records["broken"], self.logs["broken"])
             if symptom is not None:
-                return f"{entry} is {entry.value}, and with {cause} {symptom.says}."
+                return f"{entry} is {entry.value}, but with {cause} {symptom.says}."
         check = entry.check or check_of_value(entry.signal, entry.step)
         if check and self._hides_outcomes:
-            raise _Open("your course leaves it to you what the checks find; grading judges it.")
+            raise _Open("your course does not show the outcomes of checks; grading judges this.")
         if check and self.outcomes is not None:
             try:
                 theirs = rival_outcome(cause, check, self._outcomes[check])
                 recorded = outcomes_of(self.workspace.exercise)
-            except UserError:  # a student's kit does not know what the checks find of other causes
-                raise _Open("it is true; grading judges whether it contradicts the cause.") from None
+            except UserError:  # a student's kit does not contain the outcomes of checks for other causes
+                raise _Open("this is true; grading judges whether it contradicts the cause.") from None
             if theirs and check not in recorded:
-                raise _Open(f"what {check} finds of this experiment depends on the seed: cite another check.")
+                raise _Open(f"the outcome of {check} on this experiment depends on the seed: cite another check.")
             if theirs:
-                return f"the check {check} finds {self._outcomes[check]}, and with {cause} {theirs}."
+                return f"the check {check} finds {self._outcomes[check]}, but with {cause} {theirs}."
         fact = f"the {entry} finds {entry.outcome}" if entry.check else f"{entry} is {entry.value}"
         judged = [judge_symptom(self.records["broken"], one) for one in symptoms]
         lacking = [one.symptom.signal for one in judged if one.value is not None and not one.present]
@@ -230,7 +230,7 @@ class _ReportJudge:
         raise UserError(f"{fact}, which does not rule out {cause}: {remedy}")
 
     def _fact(self, run: Run, sign: Sign) -> str:
-        """Judge a fact about a run."""
+        """Judge a fact about a run; return a sentence if it is true."""
         if sign.check:
             return self._outcome(sign)
         log = self.logs.get(run)
@@ -240,34 +240,34 @@ class _ReportJudge:
             return f"{sign} is {sign.value}."
         message = f"{self.workspace.report} cites {sign} of the {run} run, but {log.untrue(sign)}"
         if log.find(sign, within=OFF_BY) is not None:
-            message += " Your value is at the place before or after: steps and epochs count from 0."
+            message += " The place before or after has your value: steps and epochs count from 0."
         raise UserError(message)
 
     def _outcome(self, sign: Sign) -> str:
         if self._hides_outcomes:
-            raise _Open("your course leaves it to you what the checks find; grading judges it.")
+            raise _Open("your course does not show the outcomes of checks; grading judges this.")
         if self.outcomes is None:
-            raise _Open(f"not measured here: {self.workspace.command('check')} does that.")
+            raise _Open(f"not measured here: {self.workspace.command('check')} measures it.")
         if sign.check not in check_names():
             known = suggestion(sign.check, check_names())
             raise UserError(f"there is no check {printable(sign.check)!r}: {known}")
         try:
             found = self._outcomes[sign.check]
         except UserError as error:
-            raise _Open(f"the checks that you cite cannot be made: {error}") from None
+            raise _Open(f"the checks that you cite cannot run: {error}") from None
         if found == sign.outcome:
             return f"the {sign} finds {found}."
         said = f"{self.workspace.report} says that the {sign} finds {printable(sign.outcome)}"
-        raise UserError(f"{said}, and it finds {found}: write what the check prints.")
+        raise UserError(f"{said}, but it finds {found}: write the outcome that the check prints.")
 
     @cached_property
     def _hides_outcomes(self) -> bool:
-        """Whether the course shows no outcomes: to say whether a cited one is true would show them."""
+        """Whether the course hides outcomes. Then judging a cited outcome would reveal it."""
         return self.workspace.exercise.triage != "outcomes"
 
     @cached_property
     def _outcomes(self) -> Mapping[str, str]:
-        """The outcomes of all checks that the report cites: they share one process."""
+        """The outcomes of all checks that the report cites, measured in one process."""
         assert self.outcomes is not None
         signs = [entry.first_wrong for entry in self.report.diagnosis]
         cited = {sign.check or check_of_value(sign.signal, sign.step) for sign in (*signs, *self.report.ruled_out)}
@@ -278,11 +278,11 @@ class _ReportJudge:
         if self.report.body.cut:
             raise UserError(f"{self.workspace.report} is too long: {TOO_LONG}")
         if words > WORD_LIMIT:
-            excess = f"{words} words, and {WORD_LIMIT} are allowed: leave out {words - WORD_LIMIT}"
+            excess = f"{words} words, but {WORD_LIMIT} are allowed: remove {words - WORD_LIMIT}"
             counted = "front matter, code blocks and tables do not count"
             raise UserError(f"{self.workspace.report} has {excess} ({counted}).")
         if not self.report.body.prose_words:
-            raise UserError(f"{self.workspace.report} has no text yet: write what you found under its headings.")
+            raise UserError(f"{self.workspace.report} has no text yet: write your findings under its headings.")
         return f"{words} words of {WORD_LIMIT}."
 
     def _parts(self) -> str:
@@ -297,8 +297,8 @@ class _ReportJudge:
         lost = [address for address in body.pictures if not EMBEDDED.fullmatch(address)]
         if lost:
             raise UserError(
-                f"{report} has the picture {printable(lost[0])}, which your instructor will not see: put a PNG,"
-                " JPEG, GIF or WebP into the text as a data: address, or paste lines of the log into a code block."
+                f"{report} has the picture {printable(lost[0])}, but your instructor will not see it: embed a PNG,"
+                " JPEG, GIF or WebP in the text as a data: address, or paste lines of the log into a code block."
             )
         if not body.shows_picture and not body.value_lines:
             message = (

@@ -1,4 +1,4 @@
-"""What `make check` judges of the two runs: their files agree, the experiment is theirs, and they repeat."""
+"""Judge the two runs for `make check`: their files agree, they ran the experiment, and they repeat."""
 
 import ast
 import re
@@ -24,10 +24,10 @@ ItemOutcome = Literal["passed", "failed", "could not judge"]
 
 @dataclass(frozen=True)
 class CheckItem:
-    """What was checked, the outcome, and a sentence that says what is wrong, where, and what to do.
+    """One checked item: its id, its outcome, and a sentence that says what is wrong, where, and what to do.
 
-    `blocks`: `make submit` refuses, because the tarball would be broken or contradict itself. It only warns of other
-    failures.
+    If `blocks`, `make submit` refuses, because the tarball would be broken or contradict itself. For other failures it
+    only warns.
     """
 
     id: str
@@ -51,7 +51,7 @@ def could_not_judge(item: str, message: str) -> CheckItem:
     return CheckItem(item, "could not judge", message)
 
 
-# If one of these differs, other bytes say nothing about the student's files.
+# If one of these differs, different bytes do not mean that the student changed a file.
 _ENVIRONMENT = ("platform_class", "versions", "harness_sha256", "dataset_digest")
 
 
@@ -68,7 +68,7 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
     folder, again = workspace.run_folder(run), remedy(workspace, run)
 
     def item(name: str, find: Callable[[], str], good: str, cure: str = again, *, blocks: bool = True) -> CheckItem:
-        """Return the item for the fault that `find` returns or raises, or "" for none."""
+        """Return the item for the problem that `find` returns or raises; "" means that there is no problem."""
         try:
             fault = find()
         except UserError as error:
@@ -93,7 +93,7 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
         passed_item(f"{run}: size", "no file is too large to be read."),
         item("checksum", lambda: _checksum_fault(folder), "checkpoint.pt has the recorded SHA-256."),
         item("provenance", lambda: _provenance_fault(workspace, run), "it is a run of this exercise."),
-        item("log", lambda: shape_fault(log, read_metrics_log(log)), "metrics.log holds whole epochs."),
+        item("log", lambda: shape_fault(log, read_metrics_log(log)), "metrics.log holds complete epochs."),
     ]
     if items[-1].outcome == "passed":
         good = "every batch has its loss, gradients and activations."
@@ -118,7 +118,7 @@ def _run_excess(folder: Path, run: str) -> tuple[Path, Excess] | None:
 def _checksum_fault(folder: Path) -> str:
     if (folder / CHECKSUM).read_bytes() == sha256_line((folder / CHECKPOINT).read_bytes(), CHECKPOINT).encode():
         return ""
-    return f"{folder / CHECKSUM} is not the SHA-256 of {CHECKPOINT}, so one was changed after the run"
+    return f"{folder / CHECKSUM} is not the SHA-256 of {CHECKPOINT}, so one of them was changed after the run"
 
 
 def _provenance_fault(workspace: Workspace, run: str) -> str:
@@ -133,7 +133,7 @@ def _provenance_fault(workspace: Workspace, run: str) -> str:
     }
     for key, value in expected.items():
         if meta.get(key) != value:
-            return f"{folder / META} says {key} {meta.get(key)!r}, and this exercise's is {value!r}"
+            return f"{folder / META} says {key} {meta.get(key)!r}, but this exercise has {value!r}"
     if not isinstance(meta.get("command"), str):
         return f"{folder / META} has no command"
     if not re.fullmatch("[0-9a-f]{64}", str(meta.get("dataset_digest"))):
@@ -142,9 +142,9 @@ def _provenance_fault(workspace: Workspace, run: str) -> str:
 
 
 def check_archive(workspace: Workspace) -> list[CheckItem]:
-    """Check what is packed beside the runs: all files together, and the commands by which the grader makes them again.
+    """Check the total size of all files, and the commands with which the grader makes the runs again.
 
-    Empty if a run is missing, which `check_run` says.
+    Return an empty list if a run is missing, because `check_run` reports that.
     """
     folders = {run: workspace.run_folder(run) for run in RUNS}
     files = [folder / name for folder in folders.values() for name in RUN_FILES]
@@ -160,7 +160,7 @@ def check_archive(workspace: Workspace) -> list[CheckItem]:
     try:
         text = commands_text({run: read_object(folder / META).get("command") for run, folder in folders.items()})
     except UserError:
-        return items  # the provenance of that run says so
+        return items  # the provenance item of that run reports it
     settings = workspace.settings
     _, problem = read_commands(text, workspace.recipe, settings.seed, settings.dataset)
     if problem:
@@ -170,14 +170,14 @@ def check_archive(workspace: Workspace) -> list[CheckItem]:
 
 
 def shape_fault(log: Path | str, records: Sequence[Record]) -> str:
-    """Return the first place where a step or epoch has no loss, or does not follow the one before to a whole end."""
+    """Return the first problem in the steps and epochs of a log: one is out of order, incomplete, or has no loss."""
     step = epoch = batches = 0
     for number, record in enumerate(records, start=1):
         where, is_batch = f"{log}, line {number}", "step" in record
         if is_batch and record["step"] != step:
-            return f"{where}: step {record['step']} where step {step} belongs"
+            return f"{where}: step {record['step']} instead of step {step}"
         if record.get("epoch") != epoch:
-            return f"{where}: epoch {record.get('epoch')} where epoch {epoch} belongs"
+            return f"{where}: epoch {record.get('epoch')} instead of epoch {epoch}"
         if ("loss" if is_batch else "val_loss") not in record:
             return f"{where}: no loss"
         if not is_batch and not batches:
@@ -198,7 +198,7 @@ def diagnostic_fault(log: Path | str, records: Sequence[Record]) -> str:
         if record.get("loss") is None:
             return f"{where}: no loss"
         if not means or means.keys() != names:
-            return f"{where}: no gradient mean of every parameter"
+            return f"{where}: the gradient mean of a parameter is missing"
         for place in ("first", "last"):
             table = (record.get("activations") or {}).get(place)
             if not (isinstance(table, dict) and {type(table.get("mean")), type(table.get("var"))} <= {int, float}):
@@ -210,7 +210,7 @@ def diagnostic_fault(log: Path | str, records: Sequence[Record]) -> str:
 
 
 def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list[CheckItem]:
-    """Judge whether the fixed run used the experiment as it is now, and whether the student changed it.
+    """Judge whether the fixed run used the current experiment, and whether the student changed it.
 
     expects_edit: False if the report says that nothing is wrong.
     """
@@ -228,14 +228,14 @@ def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list
     elif read_source(ran) != source:
         items = [failed_item(verified, f"{path} was edited after the fixed run: {again}.", blocks=True)]
     else:
-        items = [passed_item(verified, "the fixed run used the experiment as it is now.")]
+        items = [passed_item(verified, "the fixed run used the current experiment.")]
     try:
         parse_experiment(source)
     except Unparsable as error:
         message = f"{path} cannot be compared with the broken experiment, because {error}: shorten or simplify it."
         items.append(failed_item("experiment: program", message))
     if line := _debugger_line(source):
-        message = f"{path}, line {line} opens the debugger, and grading has no terminal: take it out, then verify."
+        message = f"{path}, line {line} opens the debugger, but grading has no terminal: remove the call, then verify."
         items.append(failed_item("experiment: debugger", message))
     if not handed_out.is_file():
         return [*items, could_not_judge(edited, "there is no broken run to compare with.")]
@@ -250,7 +250,7 @@ def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list
 
 
 def _debugger_line(source: str) -> int | None:
-    """Return the line of a call of the debugger, or None if there is none, or if Python cannot read the source."""
+    """Return the line that calls the debugger, or None if no line does or the source is not Python."""
     try:
         nodes = ast.walk(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -260,7 +260,7 @@ def _debugger_line(source: str) -> int | None:
 
 
 def _tree(source: str) -> str:
-    """Return the syntax tree of a source, or the source itself if Python cannot read it."""
+    """Return the syntax tree of a source as text, or the source itself if it is not Python."""
     try:
         return ast.dump(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -279,7 +279,7 @@ def check_repeats(workspace: Workspace, run: Run, rerun: Rerun) -> CheckItem:
         if (old := log.read_bytes()) != (new := (again / METRICS_LOG).read_bytes()):
             difference = f"{log}{log_difference(old, new)}"
         elif checkpoint.read_bytes() != (again / CHECKPOINT).read_bytes():
-            difference = f"{checkpoint} has other bytes when the run is made again, but the log is the same"
+            difference = f"{checkpoint} differs when the run is made again, although the log is the same"
         else:
             return passed_item(item, f"made again, {METRICS_LOG} and {CHECKPOINT} have the same bytes.")
         was, now = read_object(folder / META), read_object(again / META)
@@ -290,6 +290,6 @@ def check_repeats(workspace: Workspace, run: Run, rerun: Rerun) -> CheckItem:
         return could_not_judge(item, f"{difference}; but the run was made with another {changed}: {cure}.")
     return failed_item(
         item,
-        f"{difference}; if you edited {folder} after the run, {cure}; if not, the"
-        " experiment uses something that the seed does not decide (the clock, a generator of its own).",
+        f"{difference}; if you edited {folder} after the run, {cure}; otherwise the"
+        " experiment depends on something besides the seed (such as the clock, or its own random generator).",
     )

@@ -1,4 +1,4 @@
-"""`command.txt`: the commands of both runs, which say how the grader makes them again."""
+"""Write and read `command.txt`: the commands with which the grader makes both runs again."""
 
 import re
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ _MOST = {"epochs": MOST_EPOCHS, "batch": MOST_BATCH_SIZE}
 
 
 def commands_text(commands: Mapping[Run, object]) -> str:
-    """Return the content of the file."""
+    """Return the content of `command.txt`."""
     return "\n".join(f"# runs/{run}\n{' '.join(str(commands[run]).split())}\n" for run in RUNS)
 
 
 def read_commands(text: str, recipe: str, seed: int, dataset: str) -> tuple[RunSettings, str]:
-    """Return the settings to make both runs again with, on the processor, and what is wrong with the text, or ""."""
+    """Return the settings with which to repeat both runs on the CPU, and a sentence about a problem, or ""."""
     settings = RunSettings(seed=seed, dataset=dataset)
     found = _FORM.fullmatch(text.replace("\r\n", "\n"))
     if found is None:
@@ -28,18 +28,18 @@ def read_commands(text: str, recipe: str, seed: int, dataset: str) -> tuple[RunS
     settings = replace(settings, epochs=epochs, batch_size=batch_size)
     scripts: dict[Run, str | None] = {"broken": None, "fixed": EXPERIMENT}
     for run, script in scripts.items():
-        # A run on a GPU is of another platform class, and is replayed on the processor.
+        # The grader replays a run of a GPU on the CPU, and does not expect equal bytes.
         devices = (replace(settings, device=device) for device in ("cpu", "cuda"))
         if found[run] not in [item.command(recipe, script) for item in devices]:
             problem = f"The command of the {run} run in {COMMANDS} is not one that the harness writes"
             allowed = (
                 f"equal settings of both runs, at most {MOST_EPOCHS} epochs and {MOST_BATCH_SIZE} examples in a batch"
             )
-            return settings, f"{problem} for this seed and data set, and {allowed}."
+            return settings, f"{problem} for this seed and data set, with {allowed}."
     return settings, ""
 
 
 def _option(name: str, command: str) -> int | None:
-    """Return the value of an option that counts something, or None: not given, or not one that we replay."""
+    """Return the number that a command gives for an option, or None if it is missing or too large to replay."""
     found = re.search(rf" --{name} ([1-9][0-9]{{0,4}})(?= |$)", command)
     return int(found[1]) if found and int(found[1]) <= _MOST[name] else None

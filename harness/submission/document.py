@@ -1,7 +1,7 @@
-"""The text of a report: its Markdown, parsed once. The page shows these tokens, and the grader reads nothing else.
+"""Parse the Markdown text of a report. The page shows these tokens, and the grader reads nothing else.
 
-Targets and titles of links, reference definitions and descriptions of pictures are not shown, and not read. HTML is
-text: the page shows it as it was written. Hidden characters are spelled out.
+Neither uses targets and titles of links, reference definitions, or descriptions of pictures. HTML is shown as plain
+text. Hidden characters are spelled out.
 """
 
 import re
@@ -15,43 +15,43 @@ from markdown_it.token import Token
 
 BlockKind = Literal["prose", "heading", "code", "quotation"]
 
-# Characters, without the bytes of pictures: 500 words are about 4,000, and snippets come on top. The parser's time
-# grows with the square of some texts: the worst that we know takes a second at this length.
+# Characters, without the data of pictures: 500 words have about 4,000, and snippets have some more. For some texts the
+# parser takes quadratic time: the worst one that we know takes a second at this length.
 LIMIT = 20_000
 TOO_LONG = f"only its first {LIMIT:,} characters are read and shown: shorten the code blocks and tables."
-# The parser completes short rows, so a line of two characters may stand for a thousand cells.
+# The parser fills short rows with empty cells, so a line of two characters may become a thousand cells.
 _CELLS = 5_000
 
-# Formats that hold pixels and nothing else (an SVG is a program), and how their bytes begin.
+# Formats that hold only pixels (an SVG may hold a program), with the first bytes of each.
 EMBEDDED = re.compile(
     "data:image/(?:png;base64,iVBORw0KGgo|jpeg;base64,/9j/|gif;base64,R0lGOD|webp;base64,UklGR)[A-Za-z0-9+/]{64,}={0,2}"
 )
 _VALUE = re.compile(r"[0-9]|\b(?:nan|inf|infinity)\b", re.IGNORECASE)
 _COPIED = re.compile(r"\{[^{}\n]{0,200}:[^{}\n]{0,200}?[0-9]|[│┃][^│┃\n]*[0-9]")
-# The fix is shown as a program, and shows no symptom: a definition, an import, or a call of something in something.
+# Program code shows a fix, not a symptom: a definition, an import, or a call of a method.
 _PROGRAM = re.compile(r"^\W*(?:def \w|class [A-Za-z_]\w*[(:]|import \w|from \S+ import )|\w\.[A-Za-z_]\w*\(")
 _PLACE = re.compile(r"embedded-picture-([0-9]{1,4})")
 _BOLD_LIMIT = 80  # characters of a bold line that is a heading
-# In Chinese and Japanese, which put no spaces between words, each character counts.
+# Chinese and Japanese have no spaces between words, so each character counts as a word.
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
-# Characters without a picture of their own: control characters except tab and line feed, marks that turn the
-# direction of writing, invisible separators and tags, lone surrogates. The joiners U+200C and U+200D stay:
-# Persian, Indic scripts and emoji need them.
+# Hidden characters: control characters except tab and line feed, marks that change the direction of writing, invisible
+# separators and tags, lone surrogates. The joiners U+200C and U+200D are not hidden, because Persian, Indic scripts and
+# emoji need them.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-# More than four accents on one letter are there to cover the lines around it.
+# More than four accents on one letter would cover the lines around it.
 _MARKS = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _PILE = re.compile(f"({_MARKS}{{4}}){_MARKS}+")
 
 
 def visible(text: str) -> str:
-    """Return a text in which every control, format or direction character is spelled out.
+    """Return the text with every hidden character spelled out: escape becomes "<U+001B>".
 
-    Line feeds and tabs stay, "\r\n" is a line feed; escape becomes "<U+001B>".
+    Line feeds and tabs stay, and "\r\n" becomes a line feed.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -60,9 +60,9 @@ def visible(text: str) -> str:
 
 
 def count_words(text: str) -> int:
-    """Return the number of words: runs of characters between spaces that hold a letter or a digit.
+    """Return the number of words: characters between spaces, with at least one letter or digit.
 
-    `wc -w` counts the same, and lone punctuation, too; each Chinese or Japanese character is a word of its own.
+    Unlike `wc -w`, this does not count lone punctuation, and counts each Chinese or Japanese character.
     """
     spaced = _WIDE.sub(" x ", text)
     return sum(any(character.isalnum() for character in word) for word in spaced.split())
@@ -72,7 +72,7 @@ def count_words(text: str) -> int:
 class Block:
     """A paragraph, a heading, a quoted paragraph, or code: a fence, an indented block, or a table.
 
-    `text` is what a reader sees, with back ticks around code in a line and bars between the cells of a table.
+    `text` is the visible text, with back ticks around inline code and bars between the cells of a table.
     """
 
     kind: BlockKind
@@ -83,7 +83,7 @@ class Block:
 class Body:
     """The text under the front matter.
 
-    `pictures` are the addresses of all pictures; `cut` is how many characters are left out at the end.
+    `pictures` holds the addresses of all pictures. `cut` is the number of characters that are cut off at the end.
     """
 
     tokens: Sequence[Token]
@@ -93,18 +93,18 @@ class Body:
 
     @cached_property
     def words(self) -> int:
-        """How many words prose and headings have; code blocks and tables do not count."""
+        """The number of words in prose and headings. Code blocks and tables do not count."""
         return sum(count_words(block.text) for block in self.blocks if block.kind != "code")
 
     @cached_property
     def prose_words(self) -> int:
-        """How many words the prose has, without headings."""
+        """The number of words in prose, without headings."""
         prose = (block for block in self.blocks if block.kind in ("prose", "quotation"))
         return sum(count_words(block.text) for block in prose)
 
     @cached_property
     def filled_sections(self) -> int:
-        """How many headings have something under them, in whatever language."""
+        """The number of headings with text under them, in any language."""
         filled = previous = 0
         for block in self.blocks:
             if block.kind == "heading":
@@ -120,10 +120,10 @@ class Body:
 
     @cached_property
     def value_lines(self) -> Sequence[str]:
-        """The lines that the page shows with values as they were printed.
+        """The lines that show printed values.
 
-        These are lines with a number (or NaN) of code, a table or a quotation that are no program; and in prose
-        records in braces and rows of a table with box characters, as the commands print them.
+        In code, tables and quotations these are the lines with a number (or NaN), except program code. In prose they
+        are records in braces, and rows of tables with box characters, as the commands print them.
         """
         return [line for block in self.blocks for line in _value_lines(block)]
 
@@ -139,7 +139,7 @@ def _value_lines(block: Block) -> Iterator[str]:
 
 @lru_cache(maxsize=8)  # several checks read one report
 def read_body(text: str) -> Body:
-    """Return a report's text as tokens and blocks, whatever it holds."""
+    """Parse the text of a report into tokens and blocks. Any text is accepted."""
     embedded: list[str] = []
 
     def set_aside(match: re.Match[str]) -> str:
@@ -233,7 +233,7 @@ class _Reader:
 
 
 def _bold_line(children: Sequence[Token]) -> int:
-    """Return how many tokens of a paragraph are a first line in bold, which many write as a heading; else 0."""
+    """Return the number of tokens in a bold first line of a paragraph, which many use as a heading, else 0."""
     shown = [token for token in children if token.content or token.type != "text"]
     end = next((at for at, token in enumerate(shown) if token.type.endswith("break")), len(shown))
     line = shown[:end]

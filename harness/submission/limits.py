@@ -1,7 +1,7 @@
-"""The limits of a submission, in one place: the grader refuses what exceeds one, and `make check` says so before.
+"""The limits of a submission. The grader refuses files that exceed them, and `make check` reports such files first.
 
-A report has further limits, beside the functions with which both sides read it: words (`harness.submission.report`),
-characters (`harness.submission.document`), and those of front matter and trees (`harness.formats.plain_yaml`).
+Other limits of a report are next to the functions that read it: words (`harness.submission.report`), characters
+(`harness.submission.document`), front matter and decision trees (`harness.formats.plain_yaml`).
 """
 
 from collections.abc import Iterable
@@ -14,41 +14,41 @@ MANIFEST_BYTES = 64 * KIB
 EXPERIMENT_BYTES = 64 * KIB
 COMMANDS_BYTES = 64 * KIB
 META_BYTES = 64 * KIB
-# 500 words are a few KiB, but a picture may be written into a report.
+# 500 words are a few KiB, but a report may contain pictures.
 REPORT_BYTES = 256 * KIB
 # The longest log of an unchanged recipe has 0.1 MiB. Parsing one at the limit takes 3 s and 260 MB.
 LOG_BYTES = 8 * MIB
 # A batch record nests 5 deep; a few hundred levels crash recursive readers.
 LINE_BRACKETS = 100
-# The reference tree, which tells all recipes apart, has 80 KiB.
+# The reference tree, which distinguishes all recipes, has 80 KiB.
 ANSWER_BYTES = 128 * KIB
-# Any one file, and all of them. A submission of an MLP takes 2 MiB.
+# The limit of any one file, and of all files together. A submission of an MLP takes 2 MiB.
 FILE_BYTES = 32 * MIB
 FILES_BYTES = 63 * MIB
-# What is handed in, before and after unpacking: `make submit` compresses nothing, so both mean the same bytes. The
-# headers of 20 members, the manifest and the commands fit into the rest.
+# The limit of a tarball, before and after unpacking, because `make submit` compresses nothing. The additional MiB is
+# enough for the headers of 20 members, the manifest and the commands.
 TARBALL_BYTES = FILES_BYTES + MIB
 # A submission has 20 members; the headers of folders and of long names count, too. `make submit` chooses all names.
 MEMBERS = 200
 NAME_BYTES = 255  # a file system allows no more in one part of a path
-# A long name, or the times that some tar programs write, takes a header of its own.
+# A long name, or the times that some tar programs write, need an additional header.
 EXTENSION_BYTES = 4096
-# With the exercise's name and `.tar.gz.sha256` behind it, the name of a file has at most 255 bytes.
+# Together with the exercise's name and `.tar.gz.sha256`, a file name has at most 255 bytes.
 STUDENT_CHARACTERS, STUDENT_BYTES = 64, 128
 # The program of an experiment (`harness.submission.program`). The longest healthy one has 500 nodes and a depth of 12.
-# The slowest text of this size that we know takes CPython 3.11 0.9 s (an f-string of 60,000 nodes). The parser counts
-# its own stack, so that text that nests too deep raises an ordinary exception.
+# The slowest known text of this size takes CPython 3.11 0.9 s (an f-string of 60,000 nodes). The parser limits its own
+# depth, so text that is nested too deeply raises an ordinary exception.
 NODES = 8_000
 DEPTH = 100
 INTEGER_BITS = 4096  # Python refuses to print longer integers (its limit is 4,300 digits)
 DOTS = 100
 
-_AGAIN = "make the run again, and leave its files as they are"
+_AGAIN = "make the run again, and do not edit its files"
 _SMALLER = "keep the network and the files of the run smaller"
-_PACKED = "make submit writes a whole archive"
+_PACKED = "make submit writes a complete archive"
 _LOG = (LOG_BYTES, "log too large", "train for fewer epochs, or with larger batches")
 _META = (META_BYTES, "meta too large", _AGAIN)
-# For each file of a submission: the limit, the code of the refusal, and what to do.
+# For each file of a submission: the limit, the code of the refusal, and the remedy.
 _SIZES = {
     "manifest.json": (MANIFEST_BYTES, "manifest", _PACKED),
     "experiment.py": (EXPERIMENT_BYTES, "text too large", "shorten it"),
@@ -62,7 +62,7 @@ _ANY = (FILE_BYTES, "file too large", _SMALLER)
 
 @dataclass(frozen=True)
 class Excess:
-    """A limit that is exceeded: a code for machines, a clause about the file that says so, and what to do."""
+    """An exceeded limit: a code for programs, a clause about the file, and the remedy."""
 
     code: str
     says: str
@@ -70,7 +70,7 @@ class Excess:
 
 
 def size_excess(name: str, size: int) -> Excess | None:
-    """Return the limit that a file of so many bytes exceeds, or None.
+    """Return the limit that a file of `size` bytes exceeds, or None.
 
     name: its path in the submission; "" for the limit that holds for every file.
     """

@@ -1,4 +1,4 @@
-"""The values of a log by signal and place: what agrees with them, and which cause they contradict."""
+"""Look up the values of a log by signal and place, and compare them with cited values, other logs and symptoms."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,29 +17,29 @@ from harness.submission.report import Sign, agrees
 
 # Only a student's kit has this file; the suite itself has the recipes.
 CAUSES = Path(__file__).with_name("causes.json")
-# People count steps from 1, too: a step that is off by one is a slip of the place, not of the finding.
+# Some people count steps from 1, so a cited step may be off by one.
 OFF_BY = 1
 
 
-# Two runs from one seed see the same batches, so they differ by what the break does. The loss of a batch swings within
-# a healthy run, and half of the larger value is beyond that; a validation is a mean over hundreds of images.
+# Two runs with the same seed see the same batches, so they differ only because of the break. Within a healthy run the
+# loss of a batch varies, but by less than half of the larger value. Validation averages over hundreds of images.
 _STEP_SHARE, _EPOCH_SHARE = 0.5, 0.05
-# The first sign of a fault may be small: a value that differs by more than rounding is one. Nobody can see a
-# difference of less than three hundredths in a chart, so the signal also begins to differ where that is exceeded.
+# The first sign of a bug may be small, so a difference of 1 % counts, which is more than rounding. Nobody can see less
+# than 3 % in a chart, so the place where the difference first exceeds 3 % counts, too.
 _FIRST_SHARES = (0.01, 0.03)
-# The first sign lasts until the difference is ten times as large as at its beginning, or clear.
+# The first sign lasts until the difference is ten times as large as at its start, or clear.
 _GROWTH = 10
-# Accuracies are read as float32: a smaller gain is rounding.
+# Accuracies are float32 numbers, so a smaller gain is only rounding.
 _ROUNDING = {"eval_mode_gain": 1e-6}
 
 
 class LogValues:
-    """Every number of a log: `of(signal)[place]`, nested signals by their dotted path."""
+    """All numbers of a log: `of(signal)[place]` is the value of a signal. Nested signals have dotted names."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._series: dict[str, dict[int, float]] = {}
         self._epochs: dict[int, int] = {}  # of each step
-        # Most of a log are figures of each parameter, and few are asked for.
+        # Most values of a log belong to single parameters, and few of them are needed: read these on demand.
         self._unread: dict[str, list[tuple[int, Record]]] = {}
         for record in records:
             place = record.get("step", record.get("epoch"))
@@ -61,7 +61,7 @@ class LogValues:
         return [name for name in self._series if "." not in name]
 
     def of(self, signal: str) -> Mapping[int, float]:
-        """Return the values of a signal by step or epoch; none if the log does not have it."""
+        """Return the values of a signal by step or epoch; empty if the log does not have it."""
         top = signal.split(".", 1)[0]
         for place, table in self._unread.pop(top, ()):
             for name, value in numbers_of({top: table}):
@@ -72,7 +72,7 @@ class LogValues:
     def value(self, signal: str, step: int | None, epoch: int | None) -> float:
         """Return the value of a signal at a step, or at an epoch.
 
-        Raises `UserError`, a sentence without the name of the file, for a signal or place that the log does not have.
+        Raises `UserError` if the log does not have the signal or the place. The message does not name the file.
         """
         place, top = place_of(signal), signal.split(".", 1)[0]
         if place is None:
@@ -92,14 +92,14 @@ class LogValues:
         return values[index]
 
     def find(self, sign: Sign, *, within: int = 0) -> int | None:
-        """Return the place that holds a cited value: the cited one, or else the nearest at most `within` off."""
+        """Return the place that has a cited value: the nearest one to the cited place, at most `within` away."""
         kind = "step" if sign.step is not None else "epoch"
         nearest = sorted(range(-within, within + 1), key=abs)
         places = [sign.index + by for by in nearest] if place_of(sign.signal) == kind else []
         return next((place for place in places if self.agrees(sign.value, sign.signal, place)), None)
 
     def untrue(self, sign: Sign) -> str:
-        """Return what is wrong with a cited value that the log does not hold at its place, as a clause."""
+        """Return a clause that says why a cited value is not true."""
         try:
             value = self.value(sign.signal, sign.step, sign.epoch)
         except UserError as error:
@@ -107,15 +107,15 @@ class LogValues:
         return f"the log has {value:.6g} there, not {sign.value}."
 
     def agrees(self, written: str, signal: str, place: int) -> bool:
-        """Return whether a number as written is the value of a signal at a place."""
+        """Return whether a written number agrees with the value of a signal at a place."""
         values = self.of(signal)
         return place in values and agrees(written, values[place], fraction=is_fraction(signal))
 
     def evidence(self, run: str, step: int | None, epoch: int | None, signals: Sequence[str] = ()) -> Iterator[str]:
-        """Yield a line of evidence for each signal at a step or at an epoch, or for these signals only.
+        """Yield an evidence line for each signal at a step or an epoch, or only for the given signals.
 
-        Without names, nested signals are left out: there is one for each parameter. Raises `UserError`, a sentence
-        without the name of the file, for a signal or a place that the log does not have.
+        By default, nested signals are left out, because there is one for each parameter. Raises `UserError` if the log
+        does not have a signal or the place. The message does not name the file.
         """
         kind, place = ("step", step) if step is not None else ("epoch", epoch)
         known = [name for name in self.names() if place_of(name) == kind]
@@ -126,14 +126,14 @@ class LogValues:
             yield evidence_line(run, name, kind, place, number_text(self.value(name, step, epoch)))
 
     def departs(self, signal: str, place: int, other: "LogValues", share: float | None = None) -> bool:
-        """Return whether a signal departs from another log's at the same place, by more than a share; see `beside`."""
+        """Return whether the values of two logs at a place differ by more than a share; see `beside`."""
         theirs = self.beside(signal, place, other)
         return theirs is not None and _departs(signal, self.of(signal)[place], theirs, share)
 
     def beside(self, signal: str, place: int, other: "LogValues") -> float | None:
-        """Return the value of another log that stands for that of this one at a place; None if there is none.
+        """Return the value of another log to compare with the value of this one at a place, or None.
 
-        A signal that both logs have once, at their ends, is compared wherever they end.
+        If both logs have a signal only once, at their ends, the two values are compared even if the places differ.
         """
         own, theirs = self.of(signal), other.of(signal)
         if place in own and len(own) == len(theirs) == 1:
@@ -141,7 +141,7 @@ class LogValues:
         return theirs.get(place) if place in own else None
 
     def departures(self, signal: str, healthy: "LogValues", share: float | None = None) -> Iterator[int]:
-        """Yield, in order, the places at which a signal lies outside what the healthy run shows there."""
+        """Yield, in order, the places at which a signal differs from the healthy run by more than a share."""
         return (place for place in self.of(signal) if self.departs(signal, place, healthy, share))
 
     def differences(self, signal: str, healthy: "LogValues") -> Iterator[int]:
@@ -149,11 +149,10 @@ class LogValues:
         return self.departures(signal, healthy, _FIRST_SHARES[0])
 
     def beginnings(self, signal: str, healthy: "LogValues") -> Iterator[range]:
-        """Yield the places at which a signal begins to differ from the healthy run's, where it does.
+        """Yield the ranges of places at which a signal begins to differ from the healthy run's.
 
-        They begin where it first differs by a hundredth, and by three. They end, in the same epoch, where the
-        difference has grown to ten times as much, or is clear, and one place later. The place of the first clear
-        difference begins, too.
+        A range starts where the difference first exceeds 1 %, 3 %, or a clear share. It ends one place after the
+        difference is ten times as large, or clear, but within the same epoch.
         """
         clear, values = _clear_share(signal), self.of(signal)
         epochs = self._epochs if place_of(signal) == "step" else {}
@@ -168,15 +167,15 @@ class LogValues:
 
 
 def no_first_sign(signal: str, place: int, run: LogValues, healthy: LogValues) -> str:
-    """Return why a value of a run is no first sign of its fault, as a clause, or "".
+    """Return a clause that says why a value is not the first sign of a bug, or "".
 
-    It must differ from the healthy run's, and stand where its signal begins to differ.
+    It must differ from the healthy run's value, at a place where its signal begins to differ.
     """
     value, theirs = run.of(signal)[place], run.beside(signal, place, healthy)
     if theirs is None:
         return "a healthy run has no value there"
     if not run.departs(signal, place, healthy, _FIRST_SHARES[0]):
-        return f"a healthy run has {theirs:.4g} there, much the same as {value:.4g}"
+        return f"a healthy run has {theirs:.4g} there, nearly the same as {value:.4g}"
     beginnings = list(run.beginnings(signal, healthy))
     if any(place in places for places in beginnings):
         return ""
@@ -187,7 +186,7 @@ def no_first_sign(signal: str, place: int, run: LogValues, healthy: LogValues) -
 def first_departure(run: LogValues, healthy: LogValues) -> tuple[str, int] | None:
     """Return the signal and place at which a run first departs from a healthy one, steps before epochs.
 
-    Nested signals are left out: a mean over a layer is near zero, where any difference is a large share.
+    Nested signals are left out, because means over a layer are near zero, where any relative difference is large.
     """
     first = ((name, next(run.departures(name, healthy), None)) for name in run.names())
     found = [(name, place) for name, place in first if place is not None]
@@ -196,12 +195,12 @@ def first_departure(run: LogValues, healthy: LogValues) -> tuple[str, int] | Non
 
 @lru_cache(maxsize=8)  # each holds its log's records
 def log_values(log: str) -> LogValues:
-    """Return the values of a log, read once for many reports. Raises `UserError` for a log that cannot be read."""
+    """Return the values of a log, cached for many reports. Raises `UserError` for a log that cannot be read."""
     return LogValues(parse_log(log, "metrics.log"))
 
 
 def _departs(signal: str, value: float, healthy: float, share: float | None = None) -> bool:
-    """Return whether a value lies outside what a healthy run under the same seed shows at the same place.
+    """Return whether a value departs from the value of a healthy run with the same seed at the same place.
 
     It does if they differ by more than a share of the larger one: half, or a twentieth for a signal of epochs.
     """
@@ -215,14 +214,14 @@ def _clear_share(signal: str) -> float:
 
 
 def _relative_distance(value: float, other: float) -> float:
-    """Return by which share of the larger one two values differ; infinity for a non-finite one and another."""
+    """Return the difference of two values relative to the larger one; infinity if just one of them is not finite."""
     if not (math.isfinite(value) and math.isfinite(other)):
         return 0.0 if value == other or (math.isnan(value) and math.isnan(other)) else math.inf
     return abs(value - other) / (max(abs(value), abs(other)) or 1.0)
 
 
 class Cause(BaseModel):
-    """A cause: one sentence, and what every run that has it shows in its log; healthy runs show an observation, too.
+    """A cause: one sentence, and the symptoms in the log of every run that has it. Healthy runs share observations.
 
     area: the kind of the cause; "" for `healthy`.
     """
@@ -235,11 +234,11 @@ class Cause(BaseModel):
     observation: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
 
     def symptoms(self, dataset: str) -> tuple[Symptom, ...]:
-        """Return what its runs show on a data set, and no healthy run does."""
+        """Return the symptoms on a data set, which no healthy run shows."""
         return tuple(item for item in self.symptom if item.dataset in (None, dataset))
 
     def on(self, dataset: str) -> tuple[Symptom, ...]:
-        """Return what its runs show on a data set."""
+        """Return the symptoms and the observations on a data set."""
         return (*self.symptoms(dataset), *(item for item in self.observation if item.dataset in (None, dataset)))
 
 
@@ -248,7 +247,7 @@ _CAUSES = TypeAdapter(dict[str, Cause])
 
 @cache
 def load_causes() -> Mapping[str, Cause]:
-    """Return every cause that a report may name by its id, `healthy` last."""
+    """Return {id: cause} for every cause that a report may name, `healthy` last."""
     if CAUSES.is_file():
         return _CAUSES.validate_json(CAUSES.read_bytes())
     found = {
@@ -266,10 +265,10 @@ def causes_file() -> bytes:
 def find_contradicted(
     sign: Sign, symptoms: Sequence[Symptom], records: Sequence[Record], log: LogValues
 ) -> Symptom | None:
-    """Return the first of a rival's symptoms that a cited value of this run contradicts, or None.
+    """Return the first symptom of another cause that a cited value of this run contradicts, or None.
 
-    The run must not show the symptom, and the value must lie beyond its bounds, in the part of the run that it is
-    about. For `reduce = "first"` and `"last"` that part is one record. `log` holds the values of `records`.
+    The run must not show the symptom, and the value must be outside its bounds, in the steps that the symptom covers.
+    For `reduce = "first"` and `"last"` this is one record. `log` holds the values of `records`.
     """
     for symptom in symptoms:
         if symptom.signal != sign.signal or judge_symptom(records, symptom).present:

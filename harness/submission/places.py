@@ -1,4 +1,4 @@
-"""The names by which a report may say where a cause is: functions, classes and methods of an experiment."""
+"""Find the functions, classes and methods of an experiment that a report may name as the place of a bug."""
 
 import ast
 import re
@@ -8,10 +8,10 @@ from functools import lru_cache
 
 @lru_cache(maxsize=64)  # the grader asks for each report about the same few programs
 def places_of(source: str) -> Mapping[str, str]:
-    """Return for every name of a place the function or class at the top of the file that holds it.
+    """Return {name of a place: name of the top-level function or class that contains it}.
 
-    A method has two names, `Network.forward` and, if no other class has it, `forward`. Empty for a text that is not
-    Python.
+    A method has two names, `Network.forward` and, if no other class has it, `forward`. The result is empty for a text
+    that is not Python.
     """
     try:
         tree = ast.parse(source)
@@ -29,7 +29,7 @@ def places_of(source: str) -> Mapping[str, str]:
 
 
 def place_named(where: str, places: Mapping[str, str]) -> str:
-    """Return the place that a text means, one of `places_of`, or the text itself if it names none or more than one.
+    """Return the place that a text names, or the text itself if it names none or more than one.
 
     `load_data()`, `experiment.py, load_data`, `line 12 in load_data` and `model.py:load_data` mean `load_data`.
     """

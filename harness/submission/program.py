@@ -1,4 +1,4 @@
-"""Parse the text of an experiment within bounds, whatever it holds."""
+"""Parse the untrusted text of an experiment within limits."""
 
 import ast
 import re
@@ -11,14 +11,14 @@ _LONG_NAME = re.compile(rf"(?<![\w.])(?:[^\W\d]\w*+[\s\\]*+\.[\s\\]*+){{{DOTS}}}
 
 
 class Unparsable(Exception):
-    """The text is no experiment; the message says why, as the end of a sentence about the text."""
+    """The text is not an experiment. The message is a clause that says why."""
 
 
 def parse_experiment(source: str) -> ast.Module:
     """Return the syntax tree of an experiment, at most `NODES` nodes and `DEPTH` deep.
 
-    Runs and imports nothing. Recursion over the returned tree is safe. Raises `Unparsable` for any other text, even
-    one made to harm the parser.
+    This runs and imports nothing, and recursion over the returned tree is safe. Raises `Unparsable` for any other text,
+    even one that is made to harm the parser.
     """
     try:
         size = len(source.encode("utf-8"))
@@ -30,7 +30,7 @@ def parse_experiment(source: str) -> ast.Module:
         raise Unparsable(f"it contains a name with more than {DOTS} dots")
     try:
         with warnings.catch_warnings():
-            # "\d" gives a warning, which the caller may have made an error.
+            # "\d" in a string gives a warning, which the caller may have turned into an error.
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except SyntaxError as error:

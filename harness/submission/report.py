@@ -1,6 +1,6 @@
-"""A student's report: front matter that holds the diagnosis as data, and a text for people under it.
+"""Read a student's report: front matter with the diagnosis as data, and a text for people under it.
 
-The front matter is YAML. Its values are kept as they were written: the digits of a number say how precise it is.
+The front matter is YAML. Its values stay as they were written, because the digits of a number tell its precision.
 """
 
 import decimal
@@ -24,21 +24,21 @@ from harness.workspace.workspace import Run, make_command
 
 WORD_LIMIT = 500
 PARTS = ("symptom", "root cause", "fix", "verification")
-# How many other causes a report rules out: two, or, if it finds nothing broken, one of each of four areas, and two of
-# these by a check: the log shows only a part of what may be wrong.
+# A report must rule out two other causes. If it finds nothing wrong, it must rule out one cause in each of four areas,
+# and two of them by a check, because the log shows only some bugs.
 RIVALS, AREAS, BY_CHECKS = 2, 4, 2
 FENCE = "---"
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
 _CheckName = Annotated[_Word, AfterValidator(lambda name: name.replace("-", "_"))]
-# `Huge-LR` and `huge lr` are `huge_lr`: people write names as they read them.
+# `Huge-LR` and `huge lr` also mean `huge_lr`.
 _CauseName = Annotated[_Word, AfterValidator(lambda name: re.sub(r"[\s_-]+", "_", name.strip("`'\" ")).lower())]
-# In braces a comma ends a text. `where: experiment.py, load_data` and `value: 1,234.5` are read as if they had quotes.
+# In braces a comma ends a text. Read `where: experiment.py, load_data` and `value: 1,234.5` as if they had quotes.
 _PIECE = r"[^\"'{}\[\],\n:]{1,80}"
 _WITH_COMMAS = (
     re.compile(rf"(\bwhere: {{0,9}})({_PIECE},{_PIECE})(?=\}}|,[ a-z_]{{1,20}}:)"),
     re.compile(r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"),
 )
-# What to write for each key.
+# The advice for each key.
 _REMEDIES = {
     "diagnosis": "name the cause that you found; harness causes lists them",
     "ruled_out": "name two other causes, each with a fact that contradicts it",
@@ -47,8 +47,8 @@ _REMEDIES = {
     "where": "name the function of experiment.py that holds the cause",
     "first_wrong": "cite the first wrong value of runs/broken/metrics.log",
     "signal": "name a quantity of metrics.log, such as loss or val_accuracy",
-    "step": "write the step whose value you cite, counted from 0, or take it out",
-    "epoch": "write the epoch whose value you cite, counted from 0, or take it out",
+    "step": "write the step whose value you cite, counted from 0, or remove it",
+    "epoch": "write the epoch whose value you cite, counted from 0, or remove it",
     "value": "write the number that metrics.log holds there",
     "check": "name a check, such as first-loss; harness --help lists them",
     "outcome": "write the outcome that the check prints",
@@ -61,7 +61,7 @@ _NUMBER = re.compile(
     r"(?:[eE](?P<power>[+-]?\d{1,3}))?(?P<percent> ?%)?",
     re.ASCII,
 )
-# A float64 has at most 767 significant digits and exponents down to -324: nothing here is ever rounded.
+# A float64 has at most 767 significant digits and exponents down to -324, so nothing is rounded here.
 _EXACT = decimal.Context(prec=2000, Emax=10**6, Emin=-(10**6))
 
 
@@ -86,7 +86,7 @@ _ListIndex = Annotated[int, BeforeValidator(_index)]
 class Sign(BaseModel):
     """A fact about a run: the value of a signal at a step or an epoch, or the outcome of a check.
 
-    What a fact does not have is "" or None.
+    Fields that a fact does not have are "" or None.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -113,7 +113,7 @@ class Sign(BaseModel):
         return (self.step if self.step is not None else self.epoch) or 0
 
     def __str__(self) -> str:
-        """Return where a value stands, or which check it is, for messages."""
+        """Return the signal and its place, or the name of the check, for messages."""
         if self.check:
             return f"check {printable(self.check).replace('_', '-')}"
         place = f"step {self.step}" if self.step is not None else f"epoch {self.epoch}"
@@ -154,7 +154,7 @@ class CitedValue(Sign):
     @model_validator(mode="after")
     def _is_a_value(self) -> "CitedValue":
         if self.check:
-            raise ValueError("it cites a check: evidence is a value of a log; a check belongs to `ruled_out`")
+            raise ValueError("it cites a check, but evidence is a value of a log; a check belongs under `ruled_out`")
         return self
 
 
@@ -180,8 +180,8 @@ class Report(BaseModel):
 def parse_report(text: str, source: str = "report.md") -> Report:
     """Return the report in a text; `source` names it in messages.
 
-    Raises `UserError` for a front matter that is missing, is not YAML, is not filled in, or has an unknown key or a
-    wrong value.
+    Raises `UserError` if the front matter is missing, is not YAML, is not filled in, or has an unknown key or a wrong
+    value.
     """
     matter, body = split_report(text, source)
     for text_with_comma in _WITH_COMMAS:
@@ -219,13 +219,13 @@ def split_report(text: str, source: str) -> tuple[str, str]:
         raise UserError(f"{source}: the front matter does not end; {advice}.")
     matter = "\n".join(lines[1:end])
     if len(matter) > LIMIT:
-        size = f"{len(matter)} characters, and may have {LIMIT}"
+        size = f"{len(matter)} characters, but may have only {LIMIT}"
         raise UserError(f"{source}, line {end + 1}: the front matter has {size}: cite fewer values.")
     return matter, "\n".join(lines[end + 1 :])
 
 
 def body_of(text: str) -> Body:
-    """Return the text of a report, whatever its front matter holds; the whole report if it has none."""
+    """Return the parsed text under the front matter of a report, or the whole report if it has no front matter."""
     try:
         return read_body(split_report(text, "report.md")[1])
     except UserError:
@@ -253,7 +253,7 @@ def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a number: its value, and the unit of the last digit that was written."""
+    """One way to read a number: its value, and the unit of its last written digit."""
 
     value: decimal.Decimal
     unit: decimal.Decimal
@@ -261,10 +261,10 @@ class Reading:
 
 @lru_cache(maxsize=4096)
 def read_number(text: str) -> tuple[Reading, ...] | float:
-    """Return every way to read a number, or the float that NaN or an infinity names.
+    """Return every way to read a written number, or a float for NaN and the infinities.
 
-    `0.93`, `31,84`, `1,234.5`, `3.2e-7` and `93.1 %` are numbers; `1,234` is one thousand or a bit more than one. A per
-    cent sign divides by 100. Raises `ValueError` if the text is not one number.
+    `0.93`, `31,84`, `1,234.5`, `3.2e-7` and `93.1 %` are numbers; `1,234` is either 1234 or 1.234. A percent sign
+    divides by 100. Raises `ValueError` if the text is not one number.
     """
     if len(text) > _LIMIT:
         raise ValueError(f"a number of more than {_LIMIT} characters")
@@ -290,7 +290,7 @@ def _readings(match: re.Match[str]) -> tuple[Reading, ...]:
         mantissa = decimal.Decimal(written)
         last = int(mantissa.as_tuple().exponent)
         if last == 0 and not power:
-            # 18000 may be 18,234 rounded to two digits; a single digit and zeros is exact.
+            # 18000 may be 18,234 rounded to two digits, but a single digit with zeros, such as 2000, is exact.
             significant = written.strip("+-").rstrip("0")
             last = len(written.strip("+-")) - len(significant) if len(significant) >= 2 else 0
         value = mantissa.scaleb(shift, _EXACT)
@@ -300,7 +300,7 @@ def _readings(match: re.Match[str]) -> tuple[Reading, ...]:
 
 
 def agrees(written: str | float, true: float, *, fraction: bool = False) -> bool:
-    """Return whether a number as written is the true one, rounded or truncated to the digits that were written.
+    """Return whether a written number is the true one, rounded or truncated to the written digits.
 
     `0.93` agrees with 0.9312 and with 0.9388, `0.930` with neither. NaN agrees with NaN, an infinity with the same
     one. With `fraction`, `93.1` may also stand for 0.931. A text that is not a number agrees with nothing.
@@ -313,7 +313,7 @@ def agrees(written: str | float, true: float, *, fraction: bool = False) -> bool
         return number == true or (math.isnan(number) and math.isnan(true))
     if not math.isfinite(true):
         return False
-    # People round what the log prints, programs round the number itself: they differ in the 16th digit.
+    # People round the printed number and programs the number itself. The two differ in the 16th digit: accept both.
     values = (decimal.Decimal(repr(float(true))), decimal.Decimal(float(true)))
     shares = [reading for reading in number if fraction and reading.value > 1]
     hundredth = decimal.Decimal("0.01")

@@ -1,7 +1,7 @@
-"""The lines of a log in the text of a report: do they hold values in which a run differs from a healthy one?
+"""Judge whether the log lines in the text of a report show values that differ from a healthy run.
 
-People paste records, lines of `harness show`, tables of a command, or tables of their own in any language. So a line
-counts by its numbers: one of them is a value of the run, at the step or the epoch that the line names, if it names one.
+People paste records, lines of `harness show`, tables of a command, or their own tables in any language. So a line
+counts if one of its numbers is a value of the run, at the step or epoch that the line names, if it names one.
 """
 
 import math
@@ -18,7 +18,7 @@ from harness.submission.report import agrees, read_number
 _NUMBER = re.compile(r"[+\-−]?(?:\d[\d.,]{0,60}(?:[eE][+-]?\d{1,3})?(?: ?%)?|\b(?:nan|inf(?:inity)?)\b)", re.IGNORECASE)
 _PLACE = re.compile(r"\b(step|epoch)\b\W{0,4}(\d{1,9})", re.IGNORECASE)
 _NESTED = re.compile(r"\b(?:grad_mean|grad_norm_by_parameter|activations)\.\w[\w.]{0,100}")
-_MOST = 2000  # numbers of a report that are looked at
+_MOST = 2000  # only this many numbers of a report are compared
 
 
 class _Value(NamedTuple):
@@ -28,7 +28,7 @@ class _Value(NamedTuple):
 
 
 def shows_departures(lines: Sequence[str], run: LogValues, healthy: Sequence[LogValues]) -> bool:
-    """Return whether lines hold a value of a run at a place where it differs from one of these healthy runs."""
+    """Return whether the lines show a value of a run at a place where it differs from one of the healthy runs."""
     known, left = _values(run, tuple(healthy)), _MOST
     for line in lines:
         named = [(kind.lower(), int(place)) for kind, place in _PLACE.findall(line)]
@@ -46,10 +46,10 @@ def shows_departures(lines: Sequence[str], run: LogValues, healthy: Sequence[Log
 
 
 def _meant(near: Sequence[_Value], text: str, line: str, named: Sequence[tuple[str, int]]) -> Iterator[_Value]:
-    """Yield the values that a line may be about: at the places that it names, if it names some.
+    """Yield the values that a number in a line may stand for, only at the steps and epochs that the line names, if any.
 
-    A number of one digit agrees with too much: it is about a value only beside the name of its signal. The record of a
-    step names its epoch, too.
+    A number of one digit agrees with too many values, so its line must also name the signal. The record of a step also
+    names its epoch.
     """
     is_long = len(re.sub(r"\D", "", text).strip("0")) > 1 or not re.search(r"\d", text)
     places: dict[str, set[int]] = {"step": set(), "epoch": set()}
@@ -62,7 +62,7 @@ def _meant(near: Sequence[_Value], text: str, line: str, named: Sequence[tuple[s
 
 
 def _near(text: str, known: "_Known") -> Sequence[_Value]:
-    """Return the values that a number may stand for."""
+    """Return the known values that a written number may stand for."""
     try:
         number = read_number(text)
     except ValueError:
@@ -71,7 +71,7 @@ def _near(text: str, known: "_Known") -> Sequence[_Value]:
         return known.others
     found: list[_Value] = []
     for reading in number:
-        for unit in (1.0, 0.01):  # a share may be written in per cent
+        for unit in (1.0, 0.01):  # a fraction may be written as a percentage
             middle, width = float(reading.value) * unit, float(reading.unit) * unit
             ends = bisect_left(known.keys, middle - width), bisect_right(known.keys, middle + width)
             found += known.finite[slice(*ends)]
@@ -79,13 +79,13 @@ def _near(text: str, known: "_Known") -> Sequence[_Value]:
 
 
 def _of(signal: str, run: LogValues, healthy: Sequence[LogValues]) -> Iterator[_Value]:
-    """Yield the values of a signal that differ from a healthy run's."""
+    """Yield the values of a signal that differ from a healthy run."""
     places = dict.fromkeys(place for other in healthy for place in run.differences(signal, other))
     return (_Value(run.of(signal)[place], signal, place) for place in places)
 
 
 class _Known(NamedTuple):
-    """Values of a run: the finite ones in order, these numbers alone, and the others."""
+    """Values of a run: the finite ones in order, their plain numbers, and the non-finite ones."""
 
     finite: Sequence[_Value]
     keys: Sequence[float]
@@ -100,5 +100,5 @@ def _known_values(signals: Iterable[str], run: LogValues, healthy: Sequence[LogV
 
 @lru_cache(maxsize=4)  # a class hands in many reports about a few runs
 def _values(run: LogValues, healthy: tuple[LogValues, ...]) -> _Known:
-    """Return the values of all signals that are not nested."""
+    """Return the known values of all signals that are not nested."""
     return _known_values(run.names(), run, healthy)

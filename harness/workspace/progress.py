@@ -1,7 +1,7 @@
-"""How far a student is with an exercise: `work/.progress/<id>.json`, beside the workspaces, so that it outlives them.
+"""Store a student's progress in `work/.progress/<id>.json`, outside the workspaces, so that it outlives them.
 
-Hints and the solution are counted, and the manifest of a submission says so: a note for student and instructor, not a
-proof.
+It counts the hints that were shown, and records whether the solution was shown. The manifest of a submission holds
+both, as information for student and instructor, not as a proof.
 """
 
 from pathlib import Path
@@ -22,9 +22,9 @@ _STUDENT = ".student"
 
 
 class Prediction(StrictModel):
-    """What a student expects of the broken run: answers of `harness.student.prediction`, and the reason in a few words.
+    """A student's prediction of the broken run: answers as in `harness.student.prediction`, and a short reason.
 
-    check: the name of the check that will be unsound, or `NO_CHECK`.
+    check: the name of the check that will find the bug, or `NO_CHECK`.
     """
 
     loss: Annotated[str, Field(pattern=_WORD)]
@@ -34,7 +34,7 @@ class Prediction(StrictModel):
 
 
 class Progress(StrictModel):
-    """`handed_in` is the name of the tarball, `score` the points at home, of 100; both None if there is none yet."""
+    """Progress in one exercise. `handed_in` is the name of the tarball, `score` the points at home of 100, or None."""
 
     format_version: Literal[1] = 1
     hints: Annotated[int, Field(ge=0, le=MOST_HINTS)] = 0
@@ -45,7 +45,7 @@ class Progress(StrictModel):
 
 
 def progress_of(folder: Path) -> Progress:
-    """Return the progress of the exercise whose workspace is this folder; none if there is no readable note."""
+    """Return the progress of the exercise with this workspace folder; empty if there is no readable note."""
     try:
         return Progress.model_validate_json(_note(folder).read_bytes())
     except (OSError, ValidationError):
@@ -53,7 +53,7 @@ def progress_of(folder: Path) -> Progress:
 
 
 def note_progress(folder: Path, **facts: object) -> None:
-    """Note these facts of the exercise whose workspace is this folder. Raises `OSError` if it cannot be written."""
+    """Store these facts about the exercise with this workspace folder. Raises `OSError` if they cannot be written."""
     note = _note(folder)
     changed = Progress.model_validate({**progress_of(folder).model_dump(), **facts})
     with name_place(note):
@@ -62,12 +62,12 @@ def note_progress(folder: Path, **facts: object) -> None:
 
 
 def note_student(work: Path, student: str) -> None:
-    """Note the login of the student whose folder of workspaces this is."""
+    """Store the login of the student who owns this folder of workspaces."""
     write_whole({work / _STUDENT: f"{student}\n".encode()}, durable=False)
 
 
 def noted_student(work: Path) -> str | None:
-    """Return the login that was noted in a folder of workspaces, or None."""
+    """Return the login that is stored in a folder of workspaces, or None."""
     try:
         return (work / _STUDENT).read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
@@ -75,7 +75,7 @@ def noted_student(work: Path) -> str | None:
 
 
 def begun_exercises(work: Path) -> set[str]:
-    """Return the names of all workspaces in a folder, and of the exercises with a note in it."""
+    """Return the names of all workspaces in a folder, and of all exercises with progress in it."""
     return {path.name for path in work.glob("*")} | {path.stem for path in (work / _FOLDER).glob("*.json")}
 
 

@@ -1,4 +1,4 @@
-"""A student's folder for one exercise: its files, its settings, and how far the student is."""
+"""A student's folder for one exercise: its files, its settings, and its state."""
 
 import dataclasses
 import json
@@ -28,27 +28,27 @@ SETTINGS = "workspace.json"
 PROMPT = "PROMPT.md"
 WORK = Path("work")  # the usual folder of workspaces
 HISTORY_PAGE = "history.html"
-CHECKED = "checked.json"  # what make check has found
+CHECKED = "checked.json"  # cached results of make check
 SCORE = "score"  # the pages of a score at home
 Run = Literal["broken", "fixed"]
 RUNS: tuple[Run, ...] = ("broken", "fixed")
 # The files of each run in a submission; `best.pt` stays at home.
 RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, INPUT_SHEET, EXPERIMENT, RUN_PAGE)
-# The harness makes these in a workspace, and clean-work deletes them; all else is the student's.
+# The harness makes these in a workspace, and clean-work deletes them. All other files are the student's.
 _MADE_BY_HARNESS = ("runs", SCORE, CHECKED, HISTORY_PAGE, SETTINGS, PROMPT)
 State = Literal["not started", "begun", "verified", "handed in"]
 
 
 _TEMPLATES = Path(__file__).parent / "templates"
-# In the steps: what a course that gives no hints leaves out.
+# The step that is left out if the course gives no hints.
 _HINT_STEP = re.compile(r"^ *Stuck\? .*\n", re.MULTILINE)
 
 
 _TRIAGE_STEP = {
-    "outcomes": "`make triage BREAK={exercise}{work}` makes cheap checks and says where to look."
+    "outcomes": "`make triage BREAK={exercise}{work}` runs cheap checks and says where to look."
     " `.venv/bin/harness checks` lists them, `.venv/bin/harness overfit --help` explains one.",
-    "figures": "`make triage BREAK={exercise}{work}` shows what cheap checks measure. You decide what that"
-    " means; `.venv/bin/harness checks` lists them, `.venv/bin/harness overfit --help` explains one.",
+    "figures": "`make triage BREAK={exercise}{work}` shows the measurements of cheap checks. You decide what they"
+    " mean. `.venv/bin/harness checks` lists the checks, `.venv/bin/harness overfit --help` explains one.",
     "off": "Your course gives no checks for this case. Print values of the log:"
     " `.venv/bin/harness show {exercise} --step 2{option}`.",
 }
@@ -60,7 +60,7 @@ def report_template() -> str:
 
 
 def prompt_text(exercise: str, file: str = "", work: Path | None = None) -> str:
-    """Return the task: the exercise's own story, then the steps that all exercises of its kind share.
+    """Return the text of PROMPT.md: the exercise's own story, then the steps that all exercises of its kind share.
 
     file: the name of the file to write, for an exercise without runs. work: the folder of workspaces, by default
     `work`.
@@ -117,15 +117,15 @@ class Workspace:
         return self.folder / "runs" / run
 
     def command(self, verb: str, more: str = "") -> str:
-        """Return the `make` command of a verb for this workspace, wherever it lies."""
+        """Return the `make` command of a verb for this workspace, including its folder if that is unusual."""
         return make_command(verb, self.folder, more)
 
     def restore(self) -> list[str]:
-        """Write again what is missing of the student's files and the task; return the names of what was missing."""
+        """Restore missing files: the experiment, the report and the task. Return their names."""
         return write_missing(self.folder, _handout_files(self.folder, self.broken_source()))
 
     def has_run(self, run: str) -> bool:
-        """Return whether that run is finished."""
+        """Return whether this run is finished."""
         return (self.run_folder(run) / RESULT).is_file()
 
     def require(self, asked: RunSettings) -> None:
@@ -138,7 +138,7 @@ class Workspace:
         ]
         if differences:
             raise UserError(
-                f"{self.folder} was made with {', '.join(differences)}: keep these, name another folder with WORK=, "
+                f"{self.folder} was made with {', '.join(differences)}: keep these, use another folder with WORK=, "
                 f"or start over with {self.command('clean-work')}."
             )
 
@@ -151,7 +151,7 @@ class Workspace:
         return read_source(self.experiment) != self.broken_source()
 
     def fixed_run_is_current(self) -> bool:
-        """Return whether there is a fixed run of the experiment as it is now."""
+        """Return whether there is a fixed run of the current experiment."""
         if not self.has_run("fixed"):
             return False
         try:
@@ -160,10 +160,10 @@ class Workspace:
             return False
 
     def state(self) -> State:
-        """Return how far the student is.
+        """Return the state of the exercise.
 
-        After an edit, an older fixed run does not count. What was handed in stays so, whatever happens to the
-        workspace later.
+        After an edit, an older fixed run does not count. "handed in" is final: later changes of the workspace do not
+        change it.
         """
         if progress_of(self.folder).handed_in is not None:
             return "handed in"
@@ -173,7 +173,7 @@ class Workspace:
 
 
 def find_work() -> Path:
-    """Return the folder of workspaces that the current folder is or lies in, else `work` in it."""
+    """Return the folder of workspaces that is or contains the current folder, else `work` in the current folder."""
     here = Path.cwd()
     if any(here.glob(f"*/{SETTINGS}")):
         return Path()
@@ -182,13 +182,13 @@ def find_work() -> Path:
 
 
 def make_command(verb: str, folder: Path, more: str = "") -> str:
-    """Return the command of a verb for a workspace, wherever that and the current folder lie."""
+    """Return the command of a verb for a workspace, to be typed in the current folder."""
     project, place = _place(folder.parent)
     return as_typed(f"make{project} {verb} BREAK={folder.name}{more}{place}")
 
 
 def _place(work: Path) -> tuple[str, str]:
-    """Return the arguments of `make` that name the project's folder and the folder of workspaces, "" for the usual."""
+    """Return the arguments of `make` that name the project's folder and the folder of workspaces, or "" if usual."""
     if work == WORK:
         return "", ""
     whole = work.resolve()
@@ -212,10 +212,7 @@ def make_folder(folder: Path) -> None:
 
 
 def write_where_missing(path: Path, text: str) -> bool:
-    """Write a file, whole or not at all, unless there is something of that name, even a broken link.
-
-    Return whether it was missing.
-    """
+    """Write a file atomically unless its name exists, even as a broken link. Return whether it was missing."""
     if os.path.lexists(path):
         return False
     write_whole({path: text.encode()}, durable=False)
@@ -274,29 +271,29 @@ def open_workspace(work: Path, recipe: str, catalogue: Catalogue = SUITE) -> Wor
 def remove_workspace(work: Path, recipe: str) -> Path:
     """Move the student's own files into `work/.removed/<recipe>-<n>/`, delete the rest, return that folder.
 
-    Only what the harness made is deleted: the runs and its own notes.
+    Only files that the harness made are deleted: the runs and its own notes.
     """
     folder = work / recipe
     if not folder.is_dir():
-        raise UserError(f"There is no workspace {folder}: nothing to remove.")
+        raise UserError(f"There is no workspace {folder}, so there is nothing to remove.")
     kept = work / ".removed"
     number = 1
     while (kept / f"{recipe}-{number}").exists():
         number += 1
     target = kept / f"{recipe}-{number}"
     target.mkdir(parents=True)
-    # A rename within `work`, so that nothing is copied and nothing can be half there.
+    # Rename within `work`, so that nothing is copied and no file can be incomplete.
     for path in sorted(folder.iterdir()):
         if path.name not in _MADE_BY_HARNESS:
             path.rename(target / path.name)
     if folder.is_symlink():
-        raise UserError(f"{folder} is a link: your files are in {target}; remove the link and what it points to.")
+        raise UserError(f"{folder} is a link. Your files are in {target}: remove the link and its target.")
     shutil.rmtree(folder)
     return target
 
 
 def read_source(path: Path) -> str:
-    """Return the text of an experiment. Raises `UserError` if there is none, or if it is not text."""
+    """Return the text of an experiment. Raises `UserError` if the file is missing or is not text."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

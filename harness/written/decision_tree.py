@@ -1,4 +1,4 @@
-"""A decision tree as a student writes it in YAML: how to read it, and how to walk it.
+"""Read a decision tree that a student wrote in YAML, and walk it.
 
     start: can_it_learn
     nodes:
@@ -12,7 +12,7 @@
         check: loss_form
         ...
 
-`start` names the first node. A node makes one check (a name of `harness.checks`) and lists every outcome of it. An
+`start` names the first node. A node runs one check (a name of `harness.checks`) and lists all outcomes of the check. An
 outcome has `means`, in the student's words, and either `go`, the name of another node, or `conclude`: the name of an
 exercise, `healthy`, or `unknown`. Several outcomes may go to one node. A walk must never return to a node.
 """
@@ -30,7 +30,7 @@ from harness.errors import UserError, printable, suggestion
 from harness.formats.plain_yaml import Location, read_plain_yaml
 from harness.formats.toml_file import StrictModel
 
-# A tree for the whole catalogue has a thousand lines; these exercises ask for every kind of check.
+# A tree for the whole catalogue would have a thousand lines. These exercises need every kind of check.
 CASES = (
     "adam_with_sgd_lr", "amp_no_scaling", "augmented_validation", "dataset_mispaired", "double_softmax",
     "excess_weight_decay", "forgotten_eval", "frozen_layer", "grad_cleared_before_step", "huge_lr", "ignore_index_zero",
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 
 class Step(StrictModel):
-    """What an outcome means, and what follows: another node (`go`) or a conclusion."""
+    """The meaning of an outcome, and the next step: another node (`go`) or a conclusion."""
 
     means: Annotated[str, Field(min_length=3, max_length=200)]
     go: str | None = None
@@ -60,13 +60,13 @@ class Node(StrictModel):
 
 
 class Tree(StrictModel):
-    """A tree whose names all exist; `flaw` says whether it also ends and depends on outcomes."""
+    """A tree in which all names exist. `flaw` says whether it has a loop or ignores the outcomes."""
 
     start: str
     nodes: Mapping[str, Node]
 
     def flaw(self) -> str:
-        """Return why the tree earns nothing whatever it concludes, as a sentence, or ""."""
+        """Return a sentence that says why the whole tree earns no points, or ""."""
         steps = {name: node.outcomes.values() for name, node in self.nodes.items()}
         following = {name: [step.go for step in of if step.go is not None] for name, of in steps.items()}
         try:
@@ -76,7 +76,7 @@ class Tree(StrictModel):
             return f"The tree loops: {path}. A check gives the same outcome again, so it never ends."
         ends = {step.conclude for of in steps.values() for step in of} - {None}
         if len(ends) == 1:
-            return f"Every path ends in `{ends.pop()}`, whatever the checks find: that is no evidence."
+            return f"Every path ends in `{ends.pop()}`, whatever the checks find: the tree ignores their outcomes."
         return ""
 
 
@@ -86,7 +86,7 @@ def conclusions() -> list[str]:
 
 
 def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
-    """Return the tree in a text, which may be anything; its readers limit it to 128 KiB.
+    """Return the tree in an untrusted text, which callers limit to 128 KiB.
 
     Raises `UserError` with the line of each problem, up to five: not plain YAML, an unknown key, a wrong type, an
     unknown check or conclusion, a missing outcome, a missing node.
@@ -112,14 +112,14 @@ def _path(location: Location) -> str:
 
 
 def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
-    """Yield each name that does not exist or is missing, with its place."""
+    """Yield (place, message) for each name that is unknown or missing."""
     ends, checks = conclusions(), check_outcomes()
     if tree.start not in tree.nodes:
         yield ("start",), _unknown("node", tree.start, tree.nodes)
     for name, node in tree.nodes.items():
         at: Location = ("nodes", name)
         if not _NAME.fullmatch(name):
-            yield at, f"{printable(name)!r} cannot name a node: use up to 40 small letters, digits, _ and -."
+            yield at, f"{printable(name)!r} cannot name a node: use up to 40 lower-case letters, digits, _ and -."
         if node.check not in checks:
             yield (*at, "check"), _unknown("check", node.check, checks)
         outcomes = checks.get(node.check, tuple(node.outcomes))
@@ -130,7 +130,7 @@ def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
             if outcome not in outcomes:
                 yield place, _unknown(f"outcome of {node.check}", outcome, outcomes)
             if (step.go is None) == (step.conclude is None):
-                yield place, f"`{printable(outcome)}` needs either go or conclude, and not both."
+                yield place, f"`{printable(outcome)}` needs either go or conclude, but not both."
             elif step.go is not None and step.go not in tree.nodes:
                 yield (*place, "go"), _unknown("node", step.go, tree.nodes)
             elif step.conclude is not None and step.conclude not in ends:
@@ -148,9 +148,9 @@ def check_outcomes() -> Mapping[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Walk:
-    """The path of one experiment. minutes: what its checks cost a person, each counted once.
+    """The path of one experiment through a tree.
 
-    steps: the node, its check and the outcome of each step.
+    steps: the node, its check and the outcome of each step. minutes: a person's time for all checks, each counted once.
     """
 
     steps: tuple[tuple[str, str, str], ...]
@@ -164,7 +164,7 @@ class Walk:
 
 
 def walk(tree: Tree, outcome_of: Callable[[str], str]) -> Walk:
-    """Walk a tree without a loop; `outcome_of` makes a check, and is called at most once for each."""
+    """Walk a tree that has no loop. `outcome_of` runs a check, and is called at most once for each check."""
     known: dict[str, str] = {}
     steps = []
     name, conclusion = tree.start, None

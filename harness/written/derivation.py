@@ -1,7 +1,7 @@
-"""The problems of the derivation exercises: what an answer's functions take and return, and inputs to call them with.
+"""The problems of the derivation exercises: how to call the functions of an answer, and the inputs to call them with.
 
-An answer is a Python file with the functions of its problem, a forward and a backward pass in NumPy. Right outputs come
-from automatic differentiation in torch, which an answer may not use: nothing here shows how to derive them.
+An answer is a Python file with a forward and a backward pass in NumPy. The right outputs come from automatic
+differentiation in torch, which an answer may not use. So nothing here shows how to derive them.
 """
 
 import ast
@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Inputs = Mapping[str, Array]
-# Calls one function of an answer with the inputs and with what earlier stages stored; returns outputs by name.
+# Calls one function of an answer with the inputs and the state of earlier stages. Returns outputs by name.
 Stage = Callable[[ModuleType, Inputs, dict[str, Any]], dict[str, Any]]
 
-# Modules that do not differentiate anything themselves.
+# The modules that an answer may import, because they cannot differentiate.
 ALLOWED_IMPORTS = ("numpy", "math", "typing", "__future__")
-# Inputs of a ReLU stay this far from 0, so that rounding does not decide on which side they are.
+# Inputs of a ReLU stay this far from 0, so that rounding cannot change their sign.
 _KINK = 1e-3
 
-# Titles complete "with ...".
+# Each description completes "with ...".
 CASES = {
     "small": "a small batch",
     "square": "sizes that are all equal",
@@ -35,16 +35,16 @@ CASES = {
     "far": "samples around a million",
     "again": "the small batch a second time",
 }
-# Outputs must be right in all of these. In "square", every matrix fits everywhere, transposed or not.
+# Outputs must be right in all of these. In "square" all sizes are equal, so a missing transpose raises no error.
 ORDINARY = ("small", "square", "single")
 
 
 class WrongForm(Exception):
-    """A function returned something of the wrong form; the message says what and what is expected."""
+    """A function returned a value of the wrong form. The message describes the value and the expected form."""
 
 
 class Special(NamedTuple):
-    """A check of one special case: its criterion, its id in the rubric, and the outputs that must be right there."""
+    """A check of one special case: its criterion and id in the rubric, and the outputs that must be right there."""
 
     criterion: str
     id: str
@@ -55,12 +55,12 @@ class Special(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """What an answer must do.
+    """One derivation problem.
 
     forward: the outputs of the forward pass. gradients: the other outputs, each the derivative by one input.
-    stages: function name to how it is called, in order; the others need what the first one returns.
-    in_torch: the forward pass on tensors; it returns its outputs and the number that is differentiated.
-    draw: random inputs of given sizes. special: inputs on which usual mistakes show, by a key of `CASES`.
+    stages: how to call each function, in order; later functions need the result of the first one.
+    in_torch: the forward pass on tensors; it returns its outputs, and the number to differentiate.
+    draw: random inputs of given sizes. special: inputs that reveal common mistakes, by a key of `CASES`.
     """
 
     name: str
@@ -81,11 +81,11 @@ class Problem:
 def draw_cases(problem: Problem, text: str) -> Mapping[str, Inputs]:
     """Return the inputs of each case for the text of an answer.
 
-    The seed is the SHA-256 of the text: an answer cannot know its inputs, since writing them down changes them.
+    The seed is the SHA-256 of the text. So an answer cannot contain its inputs: any change of the text changes them.
     """
     seed = hashlib.sha256(f"{problem.name}\0{text}".encode()).digest()
     rng = np.random.default_rng(np.frombuffer(seed, dtype=np.uint32))
-    # All sizes differ, so that a product in the wrong order does not fit.
+    # All sizes differ, so that a matrix product in the wrong order raises an error.
     sizes = dict(zip("BDHC", map(int, rng.permutation([4, 5, 6, 7, 8, 9])[:4]), strict=True))
     small = problem.draw(rng, sizes)
     return {
@@ -127,7 +127,7 @@ def foreign_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def relative_error(found: Array, right: Array) -> float:
     """Return the largest difference over the largest entry; infinity for another shape or a non-finite entry.
 
-    Entries are not divided one by one: next to zero, rounding alone gives any quotient.
+    Entries are not compared one by one, because near zero rounding alone makes relative errors large.
     """
     if found.shape != right.shape or not (np.isfinite(found).all() and np.isfinite(right).all()):
         return float("inf")
@@ -142,7 +142,7 @@ def _pair(returned: object, first: str) -> tuple[Any, Any]:
 
 
 def _gradients(returned: object, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the gradients of a dictionary under the names of the outputs."""
+    """Return the gradients of a returned dictionary, with the names of the problem's outputs."""
     expected = "a dictionary with the keys " + ", ".join(f'"{name}"' for name in names.values())
     if not isinstance(returned, dict):
         raise WrongForm(f"backward returns {_describe(returned)} instead of {expected}")
@@ -195,7 +195,7 @@ def _mlp_draw(rng: np.random.Generator, sizes: Mapping[str, int]) -> dict[str, A
 
 def _mlp_special(rng: np.random.Generator, sizes: Mapping[str, int]) -> dict[str, dict[str, Array]]:
     zeros, huge = (_mlp_draw(rng, {**sizes, "B": 12}) for _ in range(2))
-    # Whole numbers make the sums exact in any order: unit j has the input 0 for sample j.
+    # With whole numbers the sums are exact in any order, so the input of unit j is exactly 0 for sample j.
     for name in ("x", "W1"):
         zeros[name] = rng.integers(-3, 4, size=zeros[name].shape).astype(np.float64)
     units = np.arange(len(zeros["b1"]))
@@ -216,7 +216,7 @@ def _mlp_in_torch(given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
 
 
 _STABLE = "Subtract the largest logit before exp, and write log softmax as z - max - log(sum(exp(z - max)))."
-_ZERO = "Mask the gradient where z1, the input of the ReLU, is above 0, and only there."
+_ZERO = "Keep the gradient only where z1, the input of the ReLU, is above 0."
 MLP = Problem(
     name="mlp",
     forward=("logits", "loss"),
@@ -255,7 +255,7 @@ def _layernorm_draw(rng: np.random.Generator, sizes: Mapping[str, int]) -> dict[
         "x": rng.normal(size=(batch, features)) * spread + mean,
         "gamma": rng.uniform(0.5, 2.0, size=features) * rng.choice([-1.0, 1.0], size=features),
         "beta": rng.normal(size=features),
-        # Large enough to show beside a variance of about 1, wherever an answer adds it.
+        # Large enough to matter next to a variance of about 1, wherever an answer adds it.
         "eps": np.array(1e-3),
         "dout": rng.normal(size=(batch, features)),
     }
@@ -265,7 +265,7 @@ def _layernorm_special(rng: np.random.Generator, sizes: Mapping[str, int]) -> di
     flat, far = (_layernorm_draw(rng, sizes) for _ in range(2))
     values = rng.integers(-9, 10, size=(sizes["B"], 1)).astype(np.float64)
     flat["x"] = np.broadcast_to(values, flat["x"].shape).copy()
-    # The mean of the squares minus the square of the mean would keep 4 digits.
+    # The mean of the squares minus the square of the mean would keep only 4 digits.
     far["x"] = 1e6 + rng.normal(size=far["x"].shape)
     return {"flat": flat, "far": far}
 
@@ -287,9 +287,9 @@ LAYERNORM = Problem(
     special=_layernorm_special,
     special_checks=(
         Special("forward", "far", "far", ("out",), "Subtract the mean first, then square."),
-        Special("gradients", "flat", "flat", ("dx",), "Add eps to the variance, under the root."),
+        Special("gradients", "flat", "flat", ("dx",), "Add eps to the variance, under the square root."),
     ),
 )
 
-# By the `problem` of `exercise.toml`.
+# The keys are the `problem` of `exercise.toml`.
 PROBLEMS: Mapping[str, Problem] = {"mlp": MLP, "layernorm": LAYERNORM}

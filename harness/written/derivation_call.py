@@ -1,7 +1,8 @@
 """Call the functions of an answer.
 
-The grader runs this module as a program in its sandbox: `../input/job.json` holds the problem, the file and its text;
-`out/report.json` gets the results. The right outputs are not in there. Exit 3 is our fault.
+The grader runs this module as a program in its sandbox. It reads the problem, the file and its text from
+`../input/job.json`, and writes the results to `out/report.json`. The sandbox does not contain the right outputs. Exit
+status 3 means a bug in trainwreck.
 """
 
 import json
@@ -20,9 +21,9 @@ from harness.written.derivation import PROBLEMS, Array, Inputs, Problem, WrongFo
 
 @dataclass
 class CallResult:
-    """What one call of every stage gave: float64 arrays by output, and messages by stage.
+    """The results of calling every stage once: float64 arrays by output, and messages by stage.
 
-    changed: the inputs that the answer wrote into.
+    changed: the inputs that the answer changed.
     """
 
     outputs: dict[str, Array] = field(default_factory=dict)
@@ -32,7 +33,7 @@ class CallResult:
 
 @dataclass(frozen=True)
 class CallResults:
-    """What an answer gave in each case; `problem` says why nothing could be called."""
+    """The results of an answer in each case. `problem` says why nothing could be called, or is ""."""
 
     problem: str = ""
     cases: Mapping[str, CallResult] = field(default_factory=dict)
@@ -96,7 +97,7 @@ def _describe_error(error: BaseException, file: str) -> str:
     lines = [
         line
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename == file and not isinstance(error, SyntaxError)  # its text has the line
+        if frame.f_code.co_filename == file and not isinstance(error, SyntaxError)  # its message names the line
     ]
     where = f" ({file}, line {lines[-1]})" if lines else ""
     words = " ".join(str(error).split())[:300]
@@ -104,7 +105,7 @@ def _describe_error(error: BaseException, file: str) -> str:
 
 
 def main() -> int:
-    """Call the answer with every case of the job."""
+    """Call the answer with every case of the job, write the report, and return the exit status."""
     out = Path("out").resolve()  # before an answer can change the folder
     job = json.loads(Path("../input/job.json").read_text(encoding="utf-8"))
     problem, text = PROBLEMS[job["problem"]], job["text"]

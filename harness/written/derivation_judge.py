@@ -1,4 +1,4 @@
-"""Judges a derivation by what it returned: for `make check`, and for the grader, which calls it in its sandbox."""
+"""Judge a derivation by its outputs: for `make check`, and for the grader, which calls the answer in its sandbox."""
 
 import ast
 import contextlib
@@ -24,17 +24,17 @@ from harness.written.derivation import (
 from harness.written.derivation_call import CallResult, CallResults, call_cases
 
 TOLERANCE = 1e-6  # as the exercises say
-# Errors of right answers in float64 stay below 4e-15, forward and backward; those of central differences, at the best
-# step, are above 8e-12. A gradient that is much less exact than the forward pass was not derived.
+# In float64 right answers have errors below 4e-15, forward and backward. Central differences have errors above 8e-12,
+# even with the best step. So a gradient that is much less exact than the forward pass was not derived.
 EXACT, DERIVED = 1e-13, 1e-12
 _NOTHING_RIGHT = "No output is right yet, so this does not count."
 _NOT_ORDINARY = "This counts only if its outputs are right in the ordinary cases."
-_ALSO_GRADED = "Grading asks the instructor about code that is unusual for a derivation."
+_ALSO_GRADED = "The grader asks the instructor about code that is unusual for a derivation."
 
 
 @dataclass(frozen=True)
 class AnswerCheck:
-    """One check of an answer, with its reason and how to earn what is missing.
+    """One check of an answer, with its reason, and a remedy that earns the missing points.
 
     points: from 0 to 1, or None if only the instructor can decide.
     """
@@ -48,7 +48,7 @@ class AnswerCheck:
 
 
 def check_derivation(problem_name: str, answer: Path, text: str) -> list[CheckItem]:
-    """Call an answer in this process, and return what `make check` says of it."""
+    """Call an answer in this process, and return the items of `make check`."""
     problem = PROBLEMS[problem_name]
     if foreign := import_item(answer, text):
         return [foreign]
@@ -73,7 +73,7 @@ def check_derivation(problem_name: str, answer: Path, text: str) -> list[CheckIt
 
 
 def import_item(answer: Path, text: str) -> CheckItem | None:
-    """Return a failed item if an answer that parses imports what it may not, else None."""
+    """Return a failed item if an answer, which must be valid Python, imports a forbidden module, else None."""
     foreign = next(foreign_imports(ast.parse(text)), None)
     if foreign is None:
         return None
@@ -117,9 +117,10 @@ class _AnswerJudge:
         return float("inf") if found is None else relative_error(found, self.right[case][output])
 
     def form(self) -> list[AnswerCheck]:
-        """Return the checks of imports and of a second call; they count only if some output is right.
+        """Return the checks of imports and of a second call, which count only if some output is right.
 
-        What is called here imports only NumPy: `make check` refuses other imports, and the grader judges them itself.
+        Answers that are called here import only NumPy: `make check` refuses other imports, and the grader judges them
+        itself.
         """
         numpy = AnswerCheck("form", "numpy", "It uses only NumPy", "It imports nothing else.")
         checks = [numpy, self._repeats()]
@@ -135,12 +136,12 @@ class _AnswerJudge:
             if output not in again or not np.array_equal(array, again[output], equal_nan=True):
                 reason = f"A second call with the same inputs returns another value of {output[:80]}."
         if changed := sorted({name for called in self.called.values() for name in called.changed}):
-            reason = f"It writes into {changed[0][:80]}."
-        title = "A second call returns the same, and inputs do not change"
+            reason = f"It changes its input {changed[0][:80]}."
+        title = "A second call returns the same values, and inputs do not change"
         return _make_finding("form", "repeats", title, "A second call returns the same bytes.", reason, remedy)
 
     def values(self, criterion: str) -> Iterator[AnswerCheck]:
-        """Yield the checks of the values of the forward pass or of the gradients, and those of special cases."""
+        """Yield the checks of the forward pass or of the gradients, then the checks of special cases."""
         if criterion == "forward":
             outputs = self.problem.forward
             wrong = dict.fromkeys(filter(None, map(self.wrong.get, outputs)))
@@ -158,11 +159,11 @@ class _AnswerJudge:
                 if not any(self.wrong[output] for output in special.outputs):
                     bad = (one for one in special.outputs if self.error(one, special.case) >= TOLERANCE)
                     reason = next((self._why_in(output, special.case) for output in bad), "")
-                title, right = f"Right with {CASES[special.case]}", "All its outputs are right there too."
+                title, right = f"Right with {CASES[special.case]}", "All its outputs are right there, too."
                 yield _make_finding(criterion, special.id, title, right, reason, special.remedy)
 
     def _why(self, output: str) -> str:
-        """Return why an output is wrong in the first ordinary case in which it is, or ""."""
+        """Return why an output is wrong, in the first ordinary case where it is wrong, or ""."""
         wrong = (case for case in ORDINARY if self.error(output, case) >= self.bounds[output])
         return next((self._why_in(output, case) for case in wrong), "")
 
@@ -175,14 +176,14 @@ class _AnswerJudge:
         where = f"With {CASES[case]}, {output if name is None else f'the gradient of {name}'}"
         found = called.outputs[output]
         if found.shape != right.shape:
-            return f"{where} has the shape {found.shape} and not {right.shape}."
+            return f"{where} has the shape {found.shape} instead of {right.shape}."
         place = np.unravel_index(np.argmax(np.abs(np.nan_to_num(found - right, nan=np.inf))), right.shape)
         entry = "".join(f"[{index}]" for index in place)
-        reason = f"{where}{entry} is {found[place]:.6g} and should be {right[place]:.6g}."
+        reason = f"{where}{entry} is {found[place]:.6g} but should be {right[place]:.6g}."
         error = relative_error(found, right)
         if error < TOLERANCE:
-            return f"{reason} It is right to {error:.1e}, as differences are: a derived formula is right to 1e-15."
+            return f"{reason} Its error is {error:.1e}, as with finite differences: a derived formula has about 1e-15."
         factor = float((found * right).sum() / max(float((right * right).sum()), 1e-300))
         if factor and relative_error(found, factor * right) < 1e-9:
-            return f"{reason} It is {factor:.6g} times what is right (is the mean over the batch taken once?)."
+            return f"{reason} It is {factor:.6g} times the right value (do you take the mean over the batch once?)."
         return reason

@@ -17,7 +17,7 @@ from harness.recipes.recipe import EXERCISES, FILE_EXERCISE, Recipe, recipe_ids
 
 
 class FileExercise(StrictModel):
-    """What every kind has. id: the name of the folder. file: the name of the file to write."""
+    """The fields of every kind. id: the name of the folder. file: the name of the file to write."""
 
     id: str
     format_version: Literal[1]
@@ -53,7 +53,7 @@ def exercise_ids(exercises: Path = EXERCISES) -> list[str]:
 
 
 def load_exercise(exercise_id: str, exercises: Path = EXERCISES) -> Recipe | FileExercise:
-    """Return an exercise of any kind. Raises `UserError` for an unknown name and for a wrong file."""
+    """Return an exercise of any kind. Raises `UserError` for an unknown name and for an invalid file."""
     if exercise_id not in file_exercise_ids(exercises):
         return load_recipe(exercise_id, exercises)
     path = exercises / exercise_id / FILE_EXERCISE
@@ -73,5 +73,5 @@ def find_file_exercise(exercise_id: str, exercises: Path = EXERCISES) -> FileExe
 
 
 def stub(exercise: FileExercise, exercises: Path = EXERCISES) -> str:
-    """Return the text that a student starts from."""
+    """Return the original text of the file that the student edits."""
     return (exercises / exercise.id / exercise.file).read_text(encoding="utf-8")

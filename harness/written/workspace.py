@@ -1,4 +1,4 @@
-"""A student's folder for an exercise whose answer is one file: `work/<id>/`, and what `make check` says of it."""
+"""A student's folder `work/<id>/` for an exercise whose answer is one file, and the items of `make check`."""
 
 import json
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class FileWorkspace:
         return make_command(verb, self.folder, more)
 
     def restore(self) -> list[str]:
-        """Write again what is missing of the student's file and the task; return the names of what was missing."""
+        """Restore the student's file and the task if they are missing. Return the names of the restored files."""
         task = prompt_text(self.exercise.id, self.exercise.file, self.folder.parent)
         return write_missing(self.folder, {self.exercise.file: stub(self.exercise), PROMPT: task})
 
@@ -49,7 +49,7 @@ class FileWorkspace:
         return (self.folder / SETTINGS).is_file()
 
     def state(self) -> State:
-        """Return how far the student is; what was handed in stays so."""
+        """Return the state of the exercise. "handed in" is final."""
         if progress_of(self.folder).handed_in is not None:
             return "handed in"
         return "begun" if self.exists() else "not started"
@@ -58,9 +58,8 @@ class FileWorkspace:
 def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspace, bool]:
     """Make or complete `work/<id>/`; return it and whether it is new. Raises `OSError` if it cannot be written.
 
-    In a workspace that is whole, nothing changes: `FileWorkspace.restore` writes what is missing since.
-
-    The settings file comes last: an interrupted start is completed the next time.
+    A complete workspace does not change: `FileWorkspace.restore` restores files that are missing later. The settings
+    file is written last, so that the next call completes an interrupted one.
     """
     workspace = FileWorkspace(work / exercise.id, exercise)
     made = not workspace.exists()
@@ -89,7 +88,7 @@ def read_answer(path: Path) -> str:
 
 
 def file_items(workspace: FileWorkspace) -> list[CheckItem]:
-    """Judge the file without running it: it is there, changed, can be parsed, and imports what it may.
+    """Judge the file without running it: it exists, was changed, can be parsed, and imports only allowed modules.
 
     `make submit` refuses a file that nobody can read, and warns of other failures.
     """
@@ -114,7 +113,7 @@ def file_items(workspace: FileWorkspace) -> list[CheckItem]:
 
 
 def check_file(workspace: FileWorkspace) -> list[CheckItem]:
-    """Return everything that `make check` can judge of an answer before it is handed in."""
+    """Return the items of `make check` for an answer."""
     items = file_items(workspace)
     if any(item.outcome == "failed" for item in items):
         return items

@@ -4,7 +4,7 @@
 (() => {
   const page = JSON.parse(document.getElementById("charts").textContent);
   const HUGE = 1e300, TINY = 1e-290; // beyond these, the ends of an axis could overflow
-  const NEAR = 30; // pixels between the mouse and the point that it means
+  const NEAR = 30; // the mouse picks a point within this many pixels
   const STEADY = 5; // pixels that the mouse may move in a click
   const FEW = 40; // points of a line; more are drawn without dots
 
@@ -43,7 +43,7 @@
     return { low: first * step, high: last * step, ticks, labels: ticks.map((tick) => numberText(tick, digits)) };
   }
 
-  // Over base-10 logarithms. `zero` is the label of what lies at the low end because it has no logarithm.
+  // An axis over base-10 logarithms. `zero` is the label at the low end for values that have no logarithm.
   function logAxis(smallest, largest, zero) {
     let low = Math.log10(smallest), high = Math.log10(largest);
     const margin = Math.max(0.04 * (high - low), 0.2);
@@ -125,7 +125,7 @@
     tip.setAttribute("aria-live", "polite");
     let log = chart.log, plot, axis, drawn, picked, copied;
 
-    // Return the extent of the values in view; of the whole run it is the static picture's.
+    // Return the extent of the values in view. For the whole run it is the same as in the static picture.
     function extentOf([first, last]) {
       const whole = [least, smallest, greatest];
       if (first === 0 && last === xs.length - 1) return whole;
@@ -156,7 +156,7 @@
       return last - first < FEW;
     }
 
-    // The points between two gaps, which would be no line.
+    // The points between two gaps, which no line would show.
     function alone(u, number, show) {
       if (show) return null;
       const line = u.data[number];
@@ -199,7 +199,7 @@
       ctx.restore();
     }
 
-    // --- one point is picked: by the mouse the nearest one, by the keyboard any
+    // --- picking a point: the mouse picks the nearest one, the keyboard any
 
     // A value that is not finite has no height: it counts as a point at the upper edge.
     function nearest() {
@@ -312,7 +312,7 @@
           {
             ...both, grid: { stroke: () => colour("--grid"), width: 1 }, ticks: { show: false }, size: 54,
             splits: () => axis.ticks, values: () => axis.labels,
-            incrs: (_u, _side, low, high) => [Math.max(high - low, 5)], space: 0, // any: the ticks are ours
+            incrs: (_u, _side, low, high) => [Math.max(high - low, 5)], space: 0, // any value, because we set the ticks
           },
         ],
         series: [{}, ...layers.map((number) => {
