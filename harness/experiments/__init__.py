@@ -1,1 +1,1 @@
-"""Healthy experiments, one readable file each; recipes break copies of them."""
+"""Healthy experiments, one readable file each. Recipes break copies of them."""

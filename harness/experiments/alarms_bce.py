@@ -1,4 +1,4 @@
-"""A small network tells from ten sensors whether a reading is an alarm; one reading in eleven is."""
+"""A small network predicts from ten sensors whether a reading is an alarm. One reading in eleven is an alarm."""
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ SENSORS = ("s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10")
 def load_data(data):
     """Return both splits as (sensors (N, 10), targets (N, 1)); every fifth reading is for validation.
 
-    A target is 1.0 for an alarm, else 0.0. The sensors are calibrated: their mean is near 0, their deviation near 1.
+    A target is 1.0 for an alarm, else 0.0. The sensors are calibrated: their mean is near 0 and their deviation near 1.
     """
     sensors = torch.stack([data.table[name] for name in SENSORS], dim=1)
     alarm = data.table["alarm"].float().unsqueeze(1)
@@ -72,7 +72,7 @@ def evaluate(model, inputs, targets):
 
 
 def predict(model, raw):
-    """Return 1 for each row (B, 11) of the table whose probability of an alarm is above one half, else 0: (B,)."""
+    """Return 1 for each row (B, 11) of the table with an alarm probability above one half, else 0: (B,)."""
     model.eval()
     probability = torch.sigmoid(model(raw[:, 1:])).squeeze(1)
     return (probability > 0.5).long()

@@ -47,7 +47,7 @@ def compute_loss(outputs, labels):
 
 
 def train_step(model, optimizer, inputs, labels):
-    """Make one step of the optimizer on one batch, whose parts add up their gradients; return the loss."""
+    """Add up the gradients of all parts of one batch, make one step of the optimizer, and return the loss."""
     optimizer.zero_grad()
     total = 0.0
     for some, their_labels in zip(inputs.chunk(PARTS), labels.chunk(PARTS), strict=True):

@@ -1,4 +1,4 @@
-"""A network learns digits from few, partly wrong labels; the weights of its best epoch are kept, and served."""
+"""A network learns digits from few, partly wrong labels. It predicts with the stored weights of its best epoch."""
 
 import copy
 
@@ -14,7 +14,7 @@ FROZEN = ("best.",)
 
 
 def load_data(data):
-    """Return both splits as (images in [0, 1], labels): few to train on, and every fourth of their labels is wrong."""
+    """Return both splits as (images in [0, 1], labels). Training has few images, and every fourth label is wrong."""
     labels = data.train.labels[:EXAMPLES]
     wrong = torch.arange(EXAMPLES) % 4 == 0
     train = (data.train.images[:EXAMPLES].float() / 255, torch.where(wrong, (labels + 3) % 10, labels))
@@ -23,7 +23,7 @@ def load_data(data):
 
 
 class Kept(nn.Module):
-    """The network that is trained, and beside it the weights of its best epoch, with their validation loss."""
+    """The network in training, together with the weights and the validation loss of its best epoch."""
 
     def __init__(self, network):
         super().__init__()
@@ -33,7 +33,7 @@ class Kept(nn.Module):
         self.register_buffer("bad_epochs", torch.tensor(0))
 
     def forward(self, images):
-        """Return the logits (B, 10) of the network as it is now."""
+        """Return the logits (B, 10) of the network in training."""
         return self.network(images)
 
 
@@ -50,7 +50,7 @@ def build_model():
 
 
 def build_optimizer(model):
-    """Return the optimizer over the network that is trained."""
+    """Return the optimizer over the network in training."""
     return torch.optim.Adam(model.network.parameters(), lr=0.005, fused=True)
 
 
@@ -88,7 +88,7 @@ def evaluate(model, inputs, labels):
 
 
 def end_epoch(model, metrics):
-    """Keep the weights if no epoch was better; return whether the last epochs brought nothing."""
+    """Store the weights if this epoch is the best. Return whether the last PATIENCE epochs brought no improvement."""
     if metrics["val_loss"] < model.best_loss:
         model.best.load_state_dict(model.network.state_dict())
         model.best_loss.fill_(metrics["val_loss"])
@@ -100,5 +100,5 @@ def end_epoch(model, metrics):
 
 @torch.no_grad()
 def predict(model, images):
-    """Return the digits (B,) that the best weights read in grey images, uint8 (B, 1, 28, 28)."""
+    """Return the digits (B,) that the best weights predict for grey images, uint8 (B, 1, 28, 28)."""
     return model.best.eval()(images.float() / 255).argmax(dim=1)

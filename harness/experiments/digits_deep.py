@@ -22,7 +22,7 @@ def load_data(data):
 def build_model():
     """Return the network: images (B, 1, 28, 28) to logits (B, 10).
 
-    He et al. (arXiv:1502.01852): weights of variance 2 / inputs keep the scale of the signal from one ReLU to the next.
+    Weights of variance 2 / inputs keep the scale of the signal from one ReLU to the next (He et al., arXiv:1502.01852).
     """
     layers = [nn.Flatten()]
     for inputs in [784] + [WIDTH] * (DEPTH - 1):

@@ -1,4 +1,4 @@
-"""A trunk that was trained on the digits 0 to 4 is kept as it is; a new head learns to read all ten."""
+"""A new head learns to read all ten digits. The trunk below it was trained on the digits 0 to 4 and stays frozen."""
 
 import torch
 import torch.nn.functional as F
@@ -71,7 +71,7 @@ def compute_loss(outputs, labels):
 
 
 def train_step(model, optimizer, inputs, labels):
-    """Make one step of the optimizer on one batch and return the loss; the trunk keeps its statistics."""
+    """Make one step of the optimizer on one batch and return the loss. The trunk's batch norms stay unchanged."""
     model.trunk.eval()
     optimizer.zero_grad()
     loss = compute_loss(model(inputs), labels)

@@ -1,4 +1,4 @@
-"""A trained layer is adapted to mirrored digits by a low-rank update beside its frozen weights, and served merged."""
+"""A low-rank update adapts a frozen, trained layer to mirrored digits. Predictions use the merged weights."""
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,7 @@ def load_data(data):
 
 
 class Adapted(nn.Module):
-    """A frozen linear layer W, and beside it an update B A of rank RANK, times ALPHA / RANK; B begins at zero."""
+    """A frozen linear layer W plus an update B A of rank RANK, times ALPHA / RANK; B begins at zero."""
 
     def __init__(self, linear):
         super().__init__()
@@ -86,7 +86,7 @@ def evaluate(model, inputs, labels):
 
 @torch.no_grad()
 def predict(model, images):
-    """Return the digits (B,) that the merged network reads in mirrored grey images, uint8 (B, 1, 28, 28)."""
+    """Mirror grey images, uint8 (B, 1, 28, 28), and return the digits (B,) that the merged network predicts."""
     x = images.flip(3).float().flatten(1) / 255
     hidden = F.linear(x, model[0].merged_weight(), model[0].linear.bias).relu()
     return model[2](hidden).argmax(dim=1)

@@ -1,4 +1,4 @@
-"""Nine tenths of a trained network's weights are pruned; the others are trained on, and served alone."""
+"""Nine tenths of a trained network's weights are pruned. Only the others are trained further, and used to predict."""
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +19,7 @@ def load_data(data):
 
 
 class Pruned(nn.Linear):
-    """A linear layer of which a mask keeps the largest weights; the others are zero."""
+    """A linear layer with a mask that keeps the largest weights. The others are zero."""
 
     def __init__(self, weight, bias):
         super().__init__(weight.shape[1], weight.shape[0])
@@ -56,7 +56,7 @@ def build_optimizer(model):
 
 
 def build_scheduler(optimizer, total_steps):
-    """Return a schedule, stepped once a batch, that lowers the rate to zero along a half cosine."""
+    """Return a schedule, stepped once a batch, that lowers the learning rate to zero along a half cosine."""
     return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=total_steps)
 
 
@@ -90,7 +90,7 @@ def evaluate(model, inputs, labels):
 
 @torch.no_grad()
 def predict(model, images):
-    """Return the digits (B,) that the stored weights read in grey images, uint8 (B, 1, 28, 28)."""
+    """Return the digits (B,) that the stored weights predict for grey images, uint8 (B, 1, 28, 28)."""
     x = images.float().flatten(1) / 255
     for layer in (model[1], model[3]):
         x = F.linear(x, layer.stored_weight(), layer.bias)

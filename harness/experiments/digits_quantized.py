@@ -1,4 +1,4 @@
-"""A network learns to read digits, and is served in few bits: its weights, and the activations of its hidden layer."""
+"""A network learns to read digits. To predict, it quantizes its weights and its hidden activations to few bits."""
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ DEVIATION = 0.32
 
 
 def prepared(images):
-    """Return standardized images, float (N, 1, 28, 28), of grey ones, uint8."""
+    """Return grey images, uint8, as standardized images, float (N, 1, 28, 28)."""
     return (images.float() / 255 - MEAN) / DEVIATION
 
 
@@ -22,7 +22,7 @@ def load_data(data):
 
 
 class Observed(nn.Module):
-    """A network of one hidden layer, which notes its largest hidden activation: the scale of its bits follows."""
+    """A network with one hidden layer. It tracks its largest hidden activation, which sets the quantization scale."""
 
     def __init__(self):
         super().__init__()
@@ -89,14 +89,14 @@ def evaluate(model, inputs, labels):
 
 
 def quantized(values, largest):
-    """Return values rounded to LEVELS steps up to `largest` in size, and cut off there."""
+    """Return the values clipped to [-largest, largest] and rounded to multiples of largest / LEVELS."""
     step = largest / LEVELS
     return (values / step).round().clamp(-LEVELS, LEVELS) * step
 
 
 @torch.no_grad()
 def predict(model, images):
-    """Return the digits (B,) that the quantized network reads in grey images, uint8 (B, 1, 28, 28)."""
+    """Return the digits (B,) that the quantized network predicts for grey images, uint8 (B, 1, 28, 28)."""
     first, last = (quantized(layer.weight, layer.weight.abs().max()) for layer in (model.first, model.last))
     hidden = F.linear(prepared(images).flatten(1), first, model.first.bias).relu()
     return F.linear(quantized(hidden, model.largest), last, model.last.bias).argmax(dim=1)

@@ -19,7 +19,7 @@ def load_data(data):
 
 
 class Replicas(nn.Module):
-    """Equal copies of a network. Each is stepped with the mean of all their gradients, so they stay equal."""
+    """Equal copies of a network. Each one gets the mean of all their gradients, so they stay equal."""
 
     def __init__(self, network):
         super().__init__()

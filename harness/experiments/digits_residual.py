@@ -1,10 +1,10 @@
 """A residual convolutional network with gates reads 28x28 grey digits that are moved and partly erased in training.
 
-1. `load_data` standardizes the images by the figures of the training split.
-2. `prepare_batch` moves each image by some pixels and erases a patch of some: other ones in each epoch.
-3. `DigitNetwork` halves the image twice early on. Its blocks add to a shortcut, and gates weigh their channels.
-4. Training smooths the labels. Validation reports the plain cross-entropy, so that its loss can be compared with
-   that of other runs.
+1. `load_data` standardizes the images by mean and standard deviation of the training split.
+2. `prepare_batch` moves each image by a few pixels and erases a patch of some images, at random in each epoch.
+3. `DigitNetwork` halves the image twice early on. Its blocks are residual, and gates weight their channels.
+4. Training smooths the labels. Validation reports the plain cross-entropy, so that you can compare its loss with
+   other runs.
 """
 
 import torch
@@ -17,15 +17,15 @@ EPOCHS = 6
 BATCH_SIZE = 64
 
 CLASSES = 10
-SIDE = 28  # pixels of a row and of a column
+SIDE = 28  # width and height of an image in pixels
 
-FARTHEST = 2  # pixels by which an image moves at most, in each direction
-PATCH = 7  # pixels of a row and of a column of an erased patch
+FARTHEST = 2  # an image moves by at most this many pixels in each direction
+PATCH = 7  # width and height of an erased patch in pixels
 ERASED = 0.5  # share of the images that lose a patch
 
 WIDTH = 16  # channels of the first block; the second one has twice as many
-SQUEEZED = 4  # how many times fewer channels a gate has inside
-KEPT = 0.9  # share of batch norm's running statistics that a batch leaves as it is
+SQUEEZED = 4  # factor by which a gate reduces the number of channels inside
+KEPT = 0.9  # share of batch norm's running statistics that is kept after a batch
 DROPOUT = 0.2
 
 PEAK_RATE = 0.1
@@ -47,10 +47,10 @@ def in_unit_range(images):
 
 
 def load_data(data):
-    """Return both splits as (images (N, 1, 28, 28), labels (N,)), standardized by the training images' figures."""
+    """Return both splits as (images (N, 1, 28, 28), labels (N,)), standardized by the training images."""
     training = in_unit_range(data.train.images)
     validation = in_unit_range(data.validation.images)
-    # One mean and one deviation for all pixels: those near the border have no deviation of their own.
+    # One mean and one deviation for all pixels, because pixels near the border are always black.
     mean, deviation = training.mean(), training.std()
     return (
         ((training - mean) / deviation, data.train.labels),
@@ -64,18 +64,18 @@ def load_data(data):
 def moved(images, down, right):
     """Return images (B, 1, H, W), each moved down and to the right by its own number of pixels (B,).
 
-    What comes in from outside repeats the pixels of the border.
+    New pixels at the edge repeat the pixels of the border.
     """
     place = torch.arange(SIDE, device=images.device)
     rows = (place - down[:, None]).clamp(0, SIDE - 1)
     columns = (place - right[:, None]).clamp(0, SIDE - 1)
     number = torch.arange(len(images), device=images.device)
-    # The channel is the dimension that this indexing leaves out.
+    # This indexing leaves out the channel dimension.
     return images[:, 0][number[:, None, None], rows[:, :, None], columns[:, None, :]].unsqueeze(1)
 
 
 def within_patch(top, left):
-    """Return which pixels lie in a square whose upper left corner is at these places (B,): bool (B, 1, H, W)."""
+    """Return a mask, bool (B, 1, H, W), of the pixels in a patch with its upper left corner at (top, left), (B,)."""
     place = torch.arange(SIDE, device=top.device)
     rows = (place >= top[:, None]) & (place < top[:, None] + PATCH)
     columns = (place >= left[:, None]) & (place < left[:, None] + PATCH)
@@ -83,7 +83,7 @@ def within_patch(top, left):
 
 
 def erased(images, top, left, chosen):
-    """Return the images; those chosen (B,) have the mean of the training images, 0, in their patch."""
+    """Return the images. In the chosen ones (B,) the patch is filled with 0, the mean of the training images."""
     hidden = within_patch(top, left) & chosen[:, None, None, None]
     return images.masked_fill(hidden, 0.0)
 
@@ -101,17 +101,17 @@ def prepare_batch(inputs, labels, rng):
 
 
 def convolution(channels_in, channels_out, size=3, stride=1):
-    """Return a convolution without bias (the norm behind it has one) that keeps the size of the image, or halves it."""
+    """Return a convolution that keeps or halves the image size. It has no bias, because the norm after it has one."""
     return nn.Conv2d(channels_in, channels_out, size, stride, padding=size // 2, bias=False)
 
 
 def normalization(channels):
-    """Return a batch norm. PyTorch's momentum is the share of the new batch, not of what was there."""
+    """Return a batch norm. PyTorch's momentum is the share of the new batch, not of the old statistics."""
     return nn.BatchNorm2d(channels, momentum=1 - KEPT)
 
 
 class Gate(nn.Module):
-    """Weighs the channels of an image by what the whole image shows (Hu et al., arXiv:1709.01507)."""
+    """Weights the channels of an image by their means over the whole image (Hu et al., arXiv:1709.01507)."""
 
     def __init__(self, channels):
         super().__init__()
@@ -126,7 +126,7 @@ class Gate(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Halves the image, and adds to it what two convolutions and a gate make of it."""
+    """Halves the image: adds the output of two convolutions and a gate to a shortcut."""
 
     def __init__(self, channels_in, channels_out):
         super().__init__()
@@ -159,9 +159,9 @@ class DigitNetwork(nn.Module):
         self.head = nn.Linear(2 * WIDTH * 2 * 2, CLASSES)
 
     def features(self, images):
-        """Return what the head reads: (B, F)."""
+        """Return the features that the head reads: (B, F)."""
         x = F.relu(self.stem_norm(self.stem(images)))
-        # Four quarters: where a stroke is says something about the digit.
+        # Keep four quarters of the image, because the place of a stroke depends on the digit.
         return F.avg_pool2d(self.blocks(x), 2).flatten(1)
 
     def forward(self, images):
@@ -171,7 +171,7 @@ class DigitNetwork(nn.Module):
 
 
 def initialize(model):
-    """Draw the weights: convolutions as He et al. (arXiv:1502.01852) say, zero for the biases."""
+    """Draw the weights of convolutions as in He et al. (arXiv:1502.01852), and set the biases to zero."""
     for module in model.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -190,7 +190,7 @@ def build_model():
 
 
 def parameter_groups(model):
-    """Return the optimizer's groups: kernels and matrices decay; biases and the scales of norms do not."""
+    """Return the optimizer's groups: weight decay for kernels and matrices, none for biases and norms."""
     kernels = [parameter for name, parameter in model.named_parameters() if parameter.dim() > 1]
     others = [parameter for name, parameter in model.named_parameters() if parameter.dim() == 1]
     return [
@@ -200,7 +200,7 @@ def parameter_groups(model):
 
 
 def build_optimizer(model):
-    """Return the optimizer over all parameters of the model: SGD with Nesterov's momentum."""
+    """Return the optimizer over all parameters of the model: SGD with Nesterov momentum."""
     return torch.optim.SGD(parameter_groups(model), lr=PEAK_RATE, momentum=MOMENTUM, nesterov=True)
 
 
@@ -210,7 +210,7 @@ def build_scheduler(optimizer, total_steps):
 
 
 def compute_loss(outputs, labels):
-    """Return the loss of training, a scalar: cross-entropy of logits (B, 10) against smoothed labels (B,)."""
+    """Return the training loss, a scalar: cross-entropy of logits (B, 10) against smoothed labels (B,)."""
     return F.cross_entropy(outputs, labels, label_smoothing=SMOOTHING)
 
 
@@ -228,18 +228,18 @@ def train_step(model, optimizer, inputs, labels):
 
 
 def confusion(predicted, labels):
-    """Return how often each class (rows) is called each class (columns): (10, 10)."""
+    """Return the confusion table (10, 10): true classes are rows, predicted classes are columns."""
     pairs = labels * CLASSES + predicted
     return torch.bincount(pairs, minlength=CLASSES * CLASSES).view(CLASSES, CLASSES)
 
 
 def shares_found(table):
-    """Return for each class the share of its images that are found, from a confusion table."""
+    """Return the recall of each class, given a confusion table."""
     return table.diagonal() / table.sum(dim=1).clamp(min=1)
 
 
 def likeliest_mistake(table):
-    """Return how many images the most frequent confusion of one class with another one costs."""
+    """Return the number of images in the most frequent confusion of one class with another."""
     mistakes = table - table.diagonal().diag()
     return mistakes.max()
 
@@ -248,7 +248,7 @@ def likeliest_mistake(table):
 def evaluate(model, inputs, labels):
     """Return loss and accuracy on the whole validation split, the worst class, and the most frequent confusion.
 
-    The network sees some images at a time. Sums over examples weigh a last, smaller batch as it should be.
+    The images go through the network in batches. Sums over examples give a smaller last batch its proper weight.
     """
     model.eval()
     total = 0.0

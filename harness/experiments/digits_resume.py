@@ -1,4 +1,4 @@
-"""A network learns to read digits in a run that is interrupted half-way, and goes on from what it saved."""
+"""A network learns to read digits in a run that is interrupted half-way and continues from a checkpoint."""
 
 import torch
 import torch.nn.functional as F
@@ -40,7 +40,7 @@ def build_scheduler(optimizer, total_steps):
 
 
 def save_checkpoint(model, optimizer, scheduler):
-    """Return all that the run needs to go on in another process."""
+    """Return the state that the run needs to continue in another process."""
     return {
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
@@ -50,7 +50,7 @@ def save_checkpoint(model, optimizer, scheduler):
 
 
 def load_checkpoint(state, model, optimizer, scheduler):
-    """Put back what `save_checkpoint` returned."""
+    """Restore the state that `save_checkpoint` returned."""
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
     scheduler.load_state_dict(state["scheduler"])

@@ -1,4 +1,4 @@
-"""A multilayer perceptron learns to read 28x28 grey digits; clipping copes with the scans of a broken sensor."""
+"""A multilayer perceptron learns to read 28x28 grey digits. Gradient clipping limits the effect of faulty scans."""
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +11,7 @@ BATCH_SIZE = 64
 def load_data(data):
     """Return the training and the validation split, each as (images, labels).
 
-    Images lie in [0, 1], but for one scan in 256, of a sensor with a wrong gain and sign.
+    Images are in [0, 1], except for one scan in 256, from a sensor with a wrong gain and sign.
     """
     train = (data.train.images.float() / 255, data.train.labels)
     validation = (data.validation.images.float() / 255, data.validation.labels)
@@ -51,7 +51,7 @@ def compute_loss(outputs, labels):
 
 
 def train_step(model, optimizer, inputs, labels):
-    """Make one step of the optimizer on one batch, with a gradient of length 1 at most, and return the loss."""
+    """Make one step of the optimizer on one batch, with the gradient norm clipped to 1, and return the loss."""
     optimizer.zero_grad()
     loss = compute_loss(model(inputs), labels)
     loss.backward()

@@ -9,7 +9,7 @@ BATCH_SIZE = 64
 
 
 def standardized(images):
-    """Return images (N, 1, 28, 28), each with mean 0 and deviation 1 of its own: ink and paper no longer matter."""
+    """Return images (N, 1, 28, 28), each standardized by itself, so that brightness and contrast do not matter."""
     pixels = images.float().flatten(1)
     mean = pixels.mean(dim=1, keepdim=True)
     deviation = pixels.std(dim=1, keepdim=True).clamp(min=1.0)

@@ -1,4 +1,4 @@
-"""A small student learns to read digits from few labels, and from what a trained teacher answers."""
+"""A small student network learns to read digits from few labels and from the logits of a trained teacher."""
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +14,7 @@ ALPHA = 0.9
 
 
 class Teacher(nn.Module):
-    """The trained network that answers; dropout is active in training mode only."""
+    """The trained network. Its dropout is active only in training mode."""
 
     def __init__(self):
         super().__init__()
@@ -34,7 +34,7 @@ def taught(teacher, images, labels):
 
 
 def load_data(data):
-    """Return both splits as (images in [0, 1], targets (N, 11)); few to train on."""
+    """Return both splits as (images in [0, 1], targets (N, 11)). The training split is small."""
     teacher = Teacher().eval()
     train = data.train.images[:EXAMPLES].float() / 255
     validation = data.validation.images.float() / 255
@@ -70,7 +70,7 @@ def prepare_batch(inputs, targets, rng):
 
 
 def compute_loss(outputs, targets):
-    """Return 1 - ALPHA of the labels' loss plus ALPHA of T squared times the divergence from the teacher at T."""
+    """Return (1 - ALPHA) times the loss against labels plus ALPHA T^2 times the divergence from the teacher at T."""
     by_label = F.cross_entropy(outputs, targets[:, 0].long())
     by_teacher = F.kl_div(
         F.log_softmax(outputs / TEMPERATURE, dim=1),

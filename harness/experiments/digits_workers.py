@@ -1,4 +1,4 @@
-"""A network learns to read digits that are moved by chance; two loader workers draw how far."""
+"""A network learns to read digits that are moved at random. Two loader workers draw the distances."""
 
 import numpy as np
 import torch

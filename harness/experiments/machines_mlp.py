@@ -1,4 +1,4 @@
-"""A small network predicts from the readings of a machine whether it will fail; it is to work for new machines."""
+"""A small network predicts from the readings of a machine whether it will fail. It must work for new machines."""
 
 import torch
 import torch.nn.functional as F

@@ -1,6 +1,6 @@
-"""A recurrent cell reads a text symbol by symbol, and names the direction that one of its first three symbols tells.
+"""A recurrent cell reads a text symbol by symbol and predicts its class, which one of the first three symbols tells.
 
-Texts have 4 to 24 symbols and are filled up with 0. Behind the end of a text its state rests.
+Texts have 4 to 24 symbols and are padded with 0. After the end of a text the state does not change.
 """
 
 import torch
@@ -25,7 +25,7 @@ def load_data(data):
 
 
 class Reader(nn.Module):
-    """Symbols (B, T), filled up with PAD, to logits (B, CLASSES)."""
+    """Classify texts: symbols (B, T), padded with PAD, to logits (B, CLASSES)."""
 
     def __init__(self):
         super().__init__()

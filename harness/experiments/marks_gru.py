@@ -1,6 +1,6 @@
-"""A recurrent network names the direction that a text is marked with: one of four marks among its first three symbols.
+"""A recurrent network classifies texts. One of the first three symbols of a text is one of four marks: its class.
 
-Texts have 4 to 24 symbols and are filled up with 0.
+Texts have 4 to 24 symbols and are padded with 0.
 """
 
 import torch
@@ -12,7 +12,7 @@ BATCH_SIZE = 64
 
 SYMBOLS = 13  # the padding, eight letters and four marks
 CLASSES = 4
-PAD = 0  # the rank of the padding: no other symbol is as frequent
+PAD = 0  # the rank of the padding, which is the most frequent symbol
 
 WIDTH = 32
 RATE = 0.01
@@ -34,7 +34,7 @@ def frequency_ranks(texts):
 
 
 class Reader(nn.Module):
-    """Symbols (B, T), filled up with PAD, to logits (B, CLASSES)."""
+    """Classify texts: symbols (B, T), padded with PAD, to logits (B, CLASSES)."""
 
     def __init__(self):
         super().__init__()

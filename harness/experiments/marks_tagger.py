@@ -1,8 +1,8 @@
 """A bidirectional recurrent network tags each symbol of a text.
 
 Texts have 4 to 24 symbols: letters, and one mark among the first three. There are four marks, and each stands for a
-code. The tag of a letter follows from the letter and from the code of its text, so the network has to carry the mark
-forwards to the letters behind it, and backwards to those before it.
+code. The tag of a letter depends on the letter and on the code of its text. So the network must carry the mark
+forwards to the letters after it, and backwards to the letters before it.
 
 1. `tags_of` derives the tag of each symbol; padding has none.
 2. `Vocabulary` numbers the symbols of the training texts.
@@ -20,7 +20,7 @@ from harness.run.schedules import warmup_cosine
 EPOCHS = 4
 BATCH_SIZE = 64
 
-# The symbols of the data set: 0 fills a text up, 1 to 8 are letters, 9 to 12 are marks.
+# The symbols of the data set: 0 is padding, 1 to 8 are letters, 9 to 12 are marks.
 SYMBOLS = 13
 FILLER = 0
 FIRST_MARK = 9
@@ -29,13 +29,13 @@ MARKS = 4
 # The tags: the four codes, and one for letters that no code changes.
 PLAIN = 4
 TAGS = 5
-NO_TAG = -100  # what stands behind the end of a text counts in no loss and no accuracy
+NO_TAG = -100  # after the end of a text; loss and accuracy ignore it
 
-# The numbers that the network reads: padding, symbols that training has not seen often enough, and all others.
+# The numbers that the network reads: padding, symbols that are too rare in training, and all other symbols.
 PAD = 0
 UNKNOWN = 1
 FIRST_NUMBER = 2
-LEAST_COUNT = 5  # symbols that training has seen less often get no number of their own
+LEAST_COUNT = 5  # symbols that are rarer in training are UNKNOWN
 
 WIDTH = 24
 HIDDEN = 32  # for each direction
@@ -53,13 +53,13 @@ EVALUATION_BATCH = 128
 
 
 def codes_of(symbols):
-    """Return the code (N,) of each text (N, T), from 0 to MARKS - 1: that of its mark."""
+    """Return the code (N,) of each text (N, T), from 0 to MARKS - 1, which its mark determines."""
     marks = symbols.amax(dim=1)  # a mark is greater than any letter
     return (marks - FIRST_MARK).clamp(0, MARKS - 1)
 
 
 def tags_of(symbols):
-    """Return the tag (N, T) of each symbol of texts (N, T), and NO_TAG behind the end of a text.
+    """Return the tag (N, T) of each symbol of texts (N, T), and NO_TAG after the end of a text.
 
     Letters with an odd number and the mark are tagged with the code of their text, the other letters with PLAIN.
     """
@@ -69,7 +69,7 @@ def tags_of(symbols):
 
 
 class Vocabulary:
-    """Numbers symbols by how often they occur in some texts, the most frequent one first."""
+    """Numbers symbols by their frequency in some texts, the most frequent one first."""
 
     def __init__(self, symbols):
         """Count the symbols of texts (N, T)."""
@@ -81,12 +81,12 @@ class Vocabulary:
         self.numbers[known] = torch.arange(len(known)) + FIRST_NUMBER
 
     def encode(self, symbols):
-        """Return the numbers (N, T) of the symbols of texts (N, T), and PAD behind the end of a text."""
+        """Return the numbers (N, T) of the symbols of texts (N, T), and PAD after the end of a text."""
         return torch.where(symbols == FILLER, PAD, self.numbers[symbols])
 
 
 def load_data(data):
-    """Return both splits as (numbers (N, T), tags (N, T)), both int64: one vocabulary, that of the training texts."""
+    """Return both splits as (numbers (N, T), tags (N, T)), both int64, with the vocabulary of the training texts."""
     vocabulary = Vocabulary(data.train.symbols)
     training = vocabulary.encode(data.train.symbols), tags_of(data.train.symbols)
     validation = vocabulary.encode(data.validation.symbols), tags_of(data.validation.symbols)
@@ -97,7 +97,7 @@ def load_data(data):
 
 
 class Encoder(nn.Module):
-    """Reads texts in both directions, each from its own first symbol to its own last one."""
+    """Reads each text in both directions, between its first and its last symbol, without the padding."""
 
     def __init__(self, width, hidden):
         super().__init__()
@@ -116,7 +116,7 @@ class Encoder(nn.Module):
 
 
 class Tagger(nn.Module):
-    """Numbers (B, T), filled up with PAD, to logits (B, T, TAGS)."""
+    """Tag each symbol: numbers (B, T), padded with PAD, to logits (B, T, TAGS)."""
 
     def __init__(self, size):
         super().__init__()
@@ -136,7 +136,7 @@ class Tagger(nn.Module):
 
 
 def initialize(model):
-    """Draw the embedding from a normal distribution, and let each tag begin as likely as any other."""
+    """Draw the embedding from a normal distribution, and set the biases of the head to zero: no tag is preferred."""
     nn.init.normal_(model.symbols.weight, std=INITIAL_DEVIATION)
     nn.init.zeros_(model.head.bias)
 
@@ -152,7 +152,7 @@ def build_model():
 
 
 def build_optimizer(model):
-    """Return AdamW in two groups: matrices decay; biases, norms and the table of symbols do not."""
+    """Return AdamW with two groups: weight decay for matrices, none for biases, norms and the embedding."""
     rest = {id(parameter) for parameter in model.parameters() if parameter.dim() < 2} | {id(model.symbols.weight)}
     groups = [
         {"params": [p for p in model.parameters() if id(p) not in rest], "weight_decay": WEIGHT_DECAY},
@@ -173,7 +173,7 @@ def prepare_batch(inputs, labels, rng):
 
 
 def compute_loss(outputs, labels):
-    """Return the cross-entropy of logits (B, T, TAGS) against tags (B, T), in the mean over all symbols with a tag."""
+    """Return the mean cross-entropy of logits (B, T, TAGS) against tags (B, T), over all symbols with a tag."""
     return F.cross_entropy(outputs.flatten(0, 1), labels.flatten(), ignore_index=NO_TAG)
 
 
@@ -191,7 +191,7 @@ def train_step(model, optimizer, inputs, labels):
 
 
 class Tally:
-    """Sums over batches: the loss, and the right answers to all symbols and to those with a code."""
+    """Sums over batches: the loss, and the right answers for all symbols and for symbols with a code."""
 
     def __init__(self):
         self.total = 0.0
@@ -213,7 +213,7 @@ class Tally:
         self.coded += int(coded.sum())
 
     def figures(self):
-        """Return the means over all symbols that were counted, and the accuracy where the code counts."""
+        """Return mean loss and accuracy over all counted symbols, and the accuracy over symbols with a code."""
         return {
             "val_loss": self.total / self.counted,
             "val_accuracy": self.right / self.counted,
@@ -223,7 +223,7 @@ class Tally:
 
 @torch.no_grad()
 def evaluate(model, inputs, labels):
-    """Return the loss and the accuracy over all symbols of the validation split, and the accuracy of coded ones."""
+    """Return the loss and the accuracy over all symbols of the validation split, and the accuracy of coded symbols."""
     model.eval()
     tally = Tally()
     batches = zip(inputs.split(EVALUATION_BATCH), labels.split(EVALUATION_BATCH), strict=True)

@@ -1,4 +1,4 @@
-"""A small network predicts whether an order will be late; it is to work for the orders of next week."""
+"""A small network predicts whether an order will be late. It must work for the orders of next week."""
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ RHYTHMS = (1, 2, 4)
 
 
 def time_of_year(week):
-    """Return sine and cosine of the week, in so many turns per 100 weeks: (N, 6)."""
+    """Return sine and cosine of the week for each rhythm, in turns per 100 weeks: (N, 6)."""
     turns = [2 * torch.pi * rhythm * week / 100 for rhythm in RHYTHMS]
     return torch.stack([wave(turn) for turn in turns for wave in (torch.sin, torch.cos)], dim=1)
 

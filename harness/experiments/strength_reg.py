@@ -1,4 +1,4 @@
-"""A small network predicts the strength of concrete from what is in it and how old it is."""
+"""A small network predicts the strength of concrete from its ingredients and its age."""
 
 import torch
 import torch.nn.functional as F

@@ -1,8 +1,8 @@
 """A small causal transformer continues texts of a made-up language of eight letters.
 
-The language has a known entropy: two letters tell the next one with a probability of 0.8, and a second one with 0.2.
-From the third letter of a text on, no honest model gets below 0.500 nats a letter; the second letter alone costs ln 8.
-Over the 16 letters that are predicted, the least loss is (ln 8 + 15 * 0.500) / 16 = 0.599, and the best accuracy 0.76.
+The language has a known entropy: after two letters, one letter has a probability of 0.8 and another one of 0.2. From
+the third letter of a text on, no honest model gets below 0.500 nats a letter. The second letter costs ln 8. So over the
+16 predicted letters, the lowest loss is (ln 8 + 15 * 0.500) / 16 = 0.599, and the best accuracy is 0.76.
 """
 
 import math
@@ -42,7 +42,7 @@ def load_data(data):
 
 
 def next_letters(texts):
-    """Cut texts (N, LENGTH + 1) into what is read and what is to be predicted: two tensors (N, LENGTH)."""
+    """Return inputs and targets of texts (N, LENGTH + 1): two tensors (N, LENGTH), shifted by one letter."""
     return texts.narrow(1, 0, LENGTH), texts.narrow(1, 1, LENGTH)
 
 
@@ -50,7 +50,7 @@ def next_letters(texts):
 
 
 class CausalSelfAttention(nn.Module):
-    """Lets each position gather from itself and from the positions before it, once for every head."""
+    """Each position attends to itself and to the positions before it, in every head."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -67,7 +67,7 @@ class CausalSelfAttention(nn.Module):
         return x.view(batch, length, self.heads, self.size).transpose(1, 2)
 
     def forward(self, x):
-        """Return what each position gathers, (B, T, width) to (B, T, width)."""
+        """Return the attention output of each position, (B, T, width) to (B, T, width)."""
         query, key, value = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
         scores = query @ key.transpose(-2, -1) / math.sqrt(self.size)
         scores = scores.masked_fill(future(x), float("-inf"))
@@ -83,7 +83,7 @@ def future(x):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers, applied to each position by itself."""
+    """Two linear layers, applied to each position separately."""
 
     def __init__(self, width):
         super().__init__()
@@ -113,9 +113,9 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Letters (B, T) to logits (B, T, LETTERS) of the letter that follows each.
+    """Predict the next letter at each position: letters (B, T) to logits (B, T, LETTERS).
 
-    One table is both the embedding of the letters and the last layer (Press and Wolf, arXiv:1608.05859).
+    The embedding of the letters is also the weight of the last layer (Press and Wolf, arXiv:1608.05859).
     """
 
     def __init__(self):
@@ -135,10 +135,10 @@ class Transformer(nn.Module):
 
 
 def initialize(model):
-    """Draw the weights: a normal distribution for tables and matrices, zero for biases.
+    """Draw embeddings and matrices from a normal distribution, and set the biases to zero.
 
-    What a block adds to the stream begins smaller, so that the stream's variance does not grow with the depth (Radford
-    et al., Language Models are Unsupervised Multitask Learners, 2019, section 2.3).
+    The last layers of a block get smaller weights, so that the variance of the stream does not grow with the depth
+    (Radford et al., Language Models are Unsupervised Multitask Learners, 2019, section 2.3).
     """
     for module in model.modules():
         if isinstance(module, nn.Embedding):
@@ -162,7 +162,7 @@ def build_model():
 
 
 def build_optimizer(model):
-    """Return AdamW in two groups: matrices decay; biases, norms and both tables do not."""
+    """Return AdamW with two groups: weight decay for matrices, none for biases, norms and both embeddings."""
     matrices = [p for name, p in model.named_parameters() if name.startswith("blocks") and p.dim() > 1]
     others = [p for name, p in model.named_parameters() if not name.startswith("blocks") or p.dim() < 2]
     groups = [
@@ -203,7 +203,7 @@ def train_step(model, optimizer, inputs, labels):
 
 @torch.no_grad()
 def evaluate(model, inputs, labels):
-    """Return the loss and the share of letters that are predicted right, over the whole validation split."""
+    """Return the loss and the share of correctly predicted letters on the whole validation split."""
     model.eval()
     outputs = model(inputs)
     accuracy = (outputs.argmax(dim=-1) == labels).float().mean()
@@ -212,9 +212,9 @@ def evaluate(model, inputs, labels):
 
 @torch.no_grad()
 def continue_text(model, text, letters):
-    """Return texts (B, T) with so many letters more, each the likeliest after what stands before it.
+    """Return texts (B, T) continued by `letters` letters, each the likeliest after the letters before it.
 
-    A run does not call it: it is for a look at what the network writes.
+    A run does not call it. Use it to look at the output of the network.
     """
     model.eval()
     for _ in range(letters):

@@ -1,13 +1,13 @@
 """A residual network predicts from the visits of patients whether a patient will return.
 
-The table has one row for each visit. The model is to be used for patients that it has not seen, so patients are
-divided between training and validation, and not visits.
+The table has one row for each visit. The model must work for patients that it has not seen. So patients are divided
+between training and validation, not visits.
 
 1. `raw_columns` takes the columns that are known on the day of the visit.
-2. `cleaned` repairs entries that cannot be, and brings skewed columns to a logarithmic scale.
-3. `Scaler` cuts off outliers and standardizes; it learns its figures from training rows.
-4. `with_interactions` adds products of columns, `with_season` the part of the period that the visit falls in.
-5. `VisitNetwork` embeds that part, and passes everything through residual blocks.
+2. `cleaned` repairs impossible entries, and takes the logarithm of skewed columns.
+3. `Scaler` clips outliers and standardizes. It learns its limits, means and deviations from training rows.
+4. `with_interactions` adds products of columns, `with_season` the season of the visit.
+5. `VisitNetwork` embeds the season, and passes all features through residual blocks.
 """
 
 import torch
@@ -26,10 +26,10 @@ SEASON_WIDTH = 4
 
 # Every fifth patient is for validation.
 FOLDS = 5
-# Visits from this day on count twice in training: they are more like the next ones.
+# Visits from this day on count twice in training, because future visits are more like them.
 RECENT = 800
 
-# What is known on the day of the visit, in the order in which the network gets it.
+# The columns that are known on the day of the visit, in the order of the network's inputs.
 KNOWN = ("day", "age", "weight", "pressure", "pulse", "sleep", "steps", "stress", "pain", "income", "distance")
 # Pairs of which one may strengthen or weaken the other.
 INTERACTIONS = (
@@ -39,7 +39,7 @@ INTERACTIONS = (
     ("weight", "pulse"),
     ("income", "distance"),
 )
-# Values below and above these shares of the training rows are cut off.
+# Values outside these quantiles of the training rows are clipped.
 LOWEST = 0.002
 HIGHEST = 0.998
 
@@ -86,13 +86,13 @@ def cleaned(columns):
 
 
 def season_of(day):
-    """Return which part of the period a day is in: (N,) from 0 to SEASONS - 1."""
+    """Return the season of each day: (N,) from 0 to SEASONS - 1."""
     length = PERIOD / SEASONS
     return (day / length).floor().clamp(0, SEASONS - 1)
 
 
 def twice_if_recent(rows, day):
-    """Return the numbers of rows, with those of recent days once more."""
+    """Return the row numbers, and the row numbers of recent days a second time."""
     recent = rows[day[rows] >= RECENT]
     return torch.cat([rows, recent])
 
@@ -101,7 +101,7 @@ def twice_if_recent(rows, day):
 
 
 class Scaler:
-    """Cuts off outliers of columns (N, F) and standardizes them, by what it has learnt from some rows."""
+    """Clips outliers of columns (N, F) and standardizes them, with statistics that it learns from some rows."""
 
     def fit(self, columns):
         """Learn limits, mean and deviation of each column from these rows, and return the scaler."""
@@ -113,16 +113,16 @@ class Scaler:
         return self
 
     def cut(self, columns):
-        """Return the columns within the limits."""
+        """Return the columns clipped to the limits."""
         return torch.minimum(torch.maximum(columns, self.low), self.high)
 
     def transform(self, columns):
-        """Return the columns, cut off and standardized."""
+        """Return the columns, clipped and standardized."""
         return (self.cut(columns) - self.mean) / self.deviation
 
 
 def with_interactions(standardized, names):
-    """Return standardized columns (N, F) with the products of the pairs in INTERACTIONS behind them."""
+    """Return standardized columns (N, F), followed by the products of the pairs in INTERACTIONS."""
     place = {name: number for number, name in enumerate(names)}
     products = [standardized[:, place[one]] * standardized[:, place[other]] for one, other in INTERACTIONS]
     return torch.cat([standardized, torch.stack(products, dim=1)], dim=1)
@@ -164,7 +164,7 @@ def load_data(data):
 
 
 class ResidualBlock(nn.Module):
-    """Adds to its input what two layers make of it."""
+    """Adds the output of two layers to its input."""
 
     def __init__(self, width):
         super().__init__()
@@ -180,7 +180,7 @@ class ResidualBlock(nn.Module):
 
 
 class VisitNetwork(nn.Module):
-    """Features (B, F + 1), of which the last is a season, to logits (B, 2)."""
+    """Classify visits: features (B, F + 1), the last one a season, to logits (B, 2)."""
 
     def __init__(self, features):
         super().__init__()
@@ -210,14 +210,14 @@ def build_model():
 
 
 def decayed_and_other(model):
-    """Return the parameters that weight decay is for (matrices), and the others (biases, norms)."""
+    """Return the parameters with weight decay (matrices), and the others (biases, norms)."""
     decayed = [parameter for parameter in model.parameters() if parameter.dim() >= 2]
     other = [parameter for parameter in model.parameters() if parameter.dim() < 2]
     return decayed, other
 
 
 def build_optimizer(model):
-    """Return the optimizer over all parameters of the model: AdamW, with weight decay for matrices alone."""
+    """Return the optimizer over all parameters of the model: AdamW, with weight decay only for matrices."""
     decayed, other = decayed_and_other(model)
     groups = [
         {"params": decayed, "weight_decay": WEIGHT_DECAY},
@@ -255,12 +255,12 @@ def train_step(model, optimizer, inputs, labels):
 
 
 def share_right(outputs, labels):
-    """Return the share of visits that are classified right."""
+    """Return the share of visits that are classified correctly."""
     return (outputs.argmax(dim=1) == labels).float().mean().item()
 
 
 def recalls(outputs, labels):
-    """Return for each class the share of its visits that are found."""
+    """Return the recall of each class: the share of its visits that are found."""
     predicted = outputs.argmax(dim=1)
     return [(predicted[labels == number] == number).float().mean().item() for number in range(outputs.shape[1])]
 
