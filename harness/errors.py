@@ -42,7 +42,7 @@ class Stopped(CommandError):
     """The user stopped the command. The message says when, and how to continue."""
 
     def shown(self, program: str) -> str:
-        """Return the message: to stop is no error."""
+        """Return the message without "Error", because stopping is not an error."""
         return str(self)
 
 

@@ -91,8 +91,8 @@ def test_a_mistake_is_named_with_its_line(find: str, replace: str, line: int, sa
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "holds no keys with values"),
-        ("- a", "holds no keys with values"),
+        ("", "has no keys with values"),
+        ("- a", "has no keys with values"),
         ("start: a\nnodes: {a: b}", "nodes.a: Input should be a valid dictionary"),
         ("start: a\nnodes: {a: {check: overfit, outcomes: [reaches]}}", "outcomes: Input should be a valid"),
         ("start: \x07", "is not YAML"),

@@ -95,7 +95,7 @@ def test_the_commands_ask_first_and_tell_after_the_run(tmp_path: Path) -> None:
     assert "✗ Compared with the first loss, the mean" in shown or "✓ Compared with the first loss" in shown
     assert "the same mean with half the learning rate" in shown
     assert (tmp_path / "work/broadcast_loss/runs/half_rate/metrics.log").is_file()
-    assert "stays as it is" in mistake("predict", "broadcast_loss", *WORDS, **there)
+    assert "You cannot change a prediction" in mistake("predict", "broadcast_loss", *WORDS, **there)
 
 
 def test_a_kit_says_whether_to_predict(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class DataForm:
-    """The form of the examples in a data set. An experiment can use every data set with the form of its own.
+    """The form of the examples in a data set. An experiment can use any data set with the same form as its own.
 
     `shape` is the shape of one example: an image (C, H, W), a row of a table (F,), or a text of T symbols (T,).
     `columns` names the columns of a table; the last name is the target.

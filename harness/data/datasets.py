@@ -113,7 +113,7 @@ def draw_subset(
             f"A class-balanced subset of {size} images cannot be drawn: "
             f"choose a multiple of {CLASSES} from {CLASSES} to {CLASSES * smallest}."
         )
-    # The numbers of RandomState are frozen. Those of default_rng may change with a release of NumPy.
+    # A new release of NumPy may change the numbers of default_rng, but never of RandomState.
     random = np.random.RandomState(seed)
     shuffled = [random.permutation(np.flatnonzero(labels == label)) for label in range(CLASSES)]
     chosen = np.concatenate([members[::-1][:each] if from_end else members[:each] for members in shuffled])

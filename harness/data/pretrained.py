@@ -1,4 +1,4 @@
-"""Pretrained weights, with which fine-tuning, distillation and compression start."""
+"""Pretrained weights for the experiments on fine-tuning, distillation and compression."""
 
 import torch
 from torch import Tensor

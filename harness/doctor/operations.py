@@ -229,7 +229,7 @@ DIFFERS = frozenset((
     "sqrt", "asin", "acos", "atan", "optimizer adam", "optimizer adamw", "optimizer rmsprop", "optimizer adagrad",
 ))  # fmt: skip
 
-# For each setting of portable numerics, at least one of these gives other bytes without the setting.
+# For each setting of portable numerics, at least one of these computes other bytes if the setting is missing.
 SENTINELS = (
     "linear", "conv2d", "conv2d nnpack", "exp", "softmax", "gelu", "sum", "softmax float64", "python math",
     "numpy exp", "numpy matmul",

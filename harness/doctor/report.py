@@ -46,7 +46,7 @@ def examine_machine() -> dict[str, Any]:
 
 
 def _measure() -> tuple[dict[str, Any], str | None]:
-    """Return what `harness.doctor.golden` prints, and the problem if it failed."""
+    """Run `harness.doctor.golden`. Return its output and, if it failed, the problem."""
     words = [sys.executable, "-m", "harness.doctor.golden"]
     done = subprocess.run(words, env=run_environment("portable"), capture_output=True, text=True, check=False)
     if done.returncode == 0:

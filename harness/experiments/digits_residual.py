@@ -24,7 +24,7 @@ PATCH = 7  # width and height of an erased patch in pixels
 ERASED = 0.5  # share of the images that lose a patch
 
 WIDTH = 16  # channels of the first block; the second one has twice as many
-SQUEEZED = 4  # factor by which a gate reduces the number of channels inside
+SQUEEZED = 4  # a gate divides the number of channels by this factor
 KEPT = 0.9  # share of batch norm's running statistics that is kept after a batch
 DROPOUT = 0.2
 

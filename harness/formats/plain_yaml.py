@@ -90,7 +90,7 @@ def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -
         raise UserError(f"{source}: {name} is not YAML ({printable(error)}): compare it with PROMPT.md.") from None
     if not isinstance(node, yaml.MappingNode):
         advice = "write keys with values, as PROMPT.md shows"
-        raise UserError(f"{source}, line {first_line}: {name} holds no keys with values: {advice}.")
+        raise UserError(f"{source}, line {first_line}: {name} has no keys with values: {advice}.")
     values = plain(node, ())
     assert isinstance(values, dict)
     return PlainYaml(values, lines)

@@ -159,12 +159,12 @@ class DrawnLine:
 
     @property
     def width(self) -> float:
-        """The width of the line, which must be visible below the lines that coincide with it."""
+        """The width of the line. It is larger if other lines cover it, so that it stays visible."""
         return _WIDTH * (1 + 1.5 * min(self.below, 2))
 
     @property
     def dot_width(self) -> float:
-        """The diameter of a dot, which must be visible below the dots that hide its middle."""
+        """The diameter of the dots. It is larger if other lines cover them, so that they stay visible."""
         return _DOT_WIDTH * (1 + 0.7 * min(self.dots_below, 2))
 
 

@@ -30,7 +30,7 @@ def suite_path(name: str) -> Path:
 
 
 def as_typed(text: str) -> str:
-    """Return a text with the commands that work here. In a wheel, which has no Makefile, replace those of `make`.
+    """Return a text with commands that work here. In a wheel, which has no Makefile, replace the `make` commands.
 
     For example, `make verify BREAK=huge_lr WORK=mine` becomes `harness verify huge_lr --work mine`.
     """

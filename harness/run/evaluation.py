@@ -32,7 +32,7 @@ def loss_and_accuracy(
 def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
     """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression).
 
-    If the network cannot take inputs that `evaluate` would prepare first, the loss is NaN.
+    The loss is NaN if the network cannot read the inputs, for example because `evaluate` must prepare them first.
     """
     model.eval()
     try:

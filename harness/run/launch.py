@@ -267,7 +267,7 @@ def serve(
     0: done; 2: a user's mistake; 3: a bug in trainwreck; 130: interrupted. `work` gets the line of the job and sends
     `finished` itself. `mistake` turns an `OSError` into a `UserError`, or returns None.
     """
-    # Before the job starts, end at once at Ctrl-C: there is nothing to save, and a traceback from an import is no help.
+    # Before the job starts, end at once at Ctrl-C: there is nothing to save, and nobody needs a traceback of an import.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     reporter = Reporter(int(sys.argv[1]))

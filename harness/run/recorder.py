@@ -73,10 +73,10 @@ class Recorder:
     def _gradient_hooks(
         self, index: int, parameter: Tensor
     ) -> tuple[Callable[[Tensor], None], Callable[[Tensor], None]]:
-        """Return hooks that record an old gradient to which the first backward pass since the last step adds.
+        """Return two hooks that record a leftover gradient: `.grad` before the first backward pass after a step.
 
-        The second hook confirms the first, because `torch.autograd.grad` computes a gradient without adding it to
-        `.grad`.
+        The first hook notes it. The second one confirms it when the pass adds to `.grad`, which `torch.autograd.grad`
+        does not do.
         """
         pending: list[tuple[Scalar, Scalar]] = []
         fresh = self._fresh
@@ -101,8 +101,8 @@ class Recorder:
     def _activation_hook(self, place: str) -> Callable[..., None]:
         def note(module: nn.Module, inputs: object, output: object) -> None:
             if torch.is_grad_enabled() and isinstance(output, Tensor) and output.is_floating_point():
-                # Copy it, because the next layer may work in place. Sum it up later, together with the gradients:
-                # between two layers, which fill the caches, this would take ten times as long.
+                # Copy it, because the next layer may work in place. Sum it up later, with the gradients: here, between
+                # two layers that have just filled the caches, the sum would take ten times as long.
                 self._outputs[place] = output.detach().clone()
 
         return _guard(note)

@@ -169,7 +169,7 @@ def _as_a_whole(found: Sequence[GoalItem]) -> GoalItem:
 
 
 def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
-    """Return the symptoms of a recipe. A kit stores them with the causes, and hides those of the course's cases."""
+    """Return the symptoms of a recipe. A kit stores them with the causes, and has none for the cases of a course."""
     if isinstance(recipe, KitRecipe):
         return () if recipe.course is not None else load_causes()[recipe.id].symptoms(dataset)
     return recipe.on(dataset).symptoms

@@ -199,7 +199,7 @@ def course_of(losses: Sequence[float]) -> str:
 
 
 def compare_half_rate(whole: float, halved: float) -> str:
-    """Return the right answer about half the learning rate, given the final losses with the whole and the half rate."""
+    """Return the right answer about half the learning rate, given the final losses with the full and the half rate."""
     if not math.isfinite(whole) or not math.isfinite(halved):
         if math.isfinite(whole) == math.isfinite(halved):
             return "same"

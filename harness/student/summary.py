@@ -194,7 +194,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
     _show_next(
         console,
         f"1. look at both runs in {fixed / RUN_PAGE}; if you are not convinced, edit and verify again",
-        f"2. write what you found into {workspace.report}",
+        f"2. write your findings into {workspace.report}",
         f"3. {workspace.command('check')}",
     )
 

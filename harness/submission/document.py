@@ -31,7 +31,7 @@ _COPIED = re.compile(r"\{[^{}\n]{0,200}:[^{}\n]{0,200}?[0-9]|[│┃][^│┃\n]
 # Program code shows a fix, not a symptom: a definition, an import, or a call of a method.
 _PROGRAM = re.compile(r"^\W*(?:def \w|class [A-Za-z_]\w*[(:]|import \w|from \S+ import )|\w\.[A-Za-z_]\w*\(")
 _PLACE = re.compile(r"embedded-picture-([0-9]{1,4})")
-_BOLD_LIMIT = 80  # characters of a bold line that is a heading
+_BOLD_LIMIT = 80  # a longer bold line is not a heading
 # Chinese and Japanese have no spaces between words, so each character counts as a word.
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 

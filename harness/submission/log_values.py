@@ -133,7 +133,7 @@ class LogValues:
     def beside(self, signal: str, place: int, other: "LogValues") -> float | None:
         """Return the value of another log to compare with the value of this one at a place, or None.
 
-        If both logs have a signal only once, at their ends, the two values are compared even if the places differ.
+        If both logs have a signal only once, in the last epoch, the two values are compared even if the epochs differ.
         """
         own, theirs = self.of(signal), other.of(signal)
         if place in own and len(own) == len(theirs) == 1:

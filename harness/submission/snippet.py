@@ -46,7 +46,7 @@ def shows_departures(lines: Sequence[str], run: LogValues, healthy: Sequence[Log
 
 
 def _meant(near: Sequence[_Value], text: str, line: str, named: Sequence[tuple[str, int]]) -> Iterator[_Value]:
-    """Yield the values that a number in a line may stand for, only at the steps and epochs that the line names, if any.
+    """Yield the values that a number in a line may stand for. If the line names steps or epochs, only those count.
 
     A number of one digit agrees with too many values, so its line must also name the signal. The record of a step also
     names its epoch.

@@ -248,7 +248,7 @@ def create_workspace(
 
 
 def open_workspace(work: Path, recipe: str, catalogue: Catalogue = SUITE) -> Workspace:
-    """Return an existing workspace. Raises `UserError` if there is none, or if it cannot be read."""
+    """Return an existing workspace. Raises `UserError` if it does not exist or cannot be read."""
     path = work / recipe / SETTINGS
     again = make_command("exercise", path.parent)
     try:

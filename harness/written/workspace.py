@@ -74,7 +74,7 @@ def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspa
 
 
 def open_file_workspace(exercise: FileExercise, work: Path) -> FileWorkspace:
-    """Return an existing workspace. Raises `UserError` if there is none."""
+    """Return an existing workspace. Raises `UserError` if it does not exist."""
     workspace = FileWorkspace(work / exercise.id, exercise)
     if not workspace.exists():
         raise UserError(f"There is no workspace {workspace.folder}: {workspace.command('exercise')} makes it.")
