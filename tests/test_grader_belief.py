@@ -28,7 +28,7 @@ def test_an_edit_that_is_not_plain_is_doubted_unless_its_bytes_are_the_reference
     assert any(ODD[0].message in flag.message for flag in flags_of(evidence(RECIPE, fixed=other, suspicions=ODD)))
     told = flags_of(evidence(RECIPE, fixed=other, suspicions=ODD))[0]
     assert told.id == "not checked by machine"
-    assert told.message.endswith("This line could not be checked automatically. Your instructor looks at it.")
+    assert told.message.endswith("Your instructor looks at this line.")
 
 
 def test_no_text_that_a_student_reads_calls_code_suspicious() -> None:

@@ -128,7 +128,7 @@ def test_who_comes_late_gets_its_share(lab: Lab, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("worker", "said"),
     [
-        ({"code": "another"}, "unfit .*: it has another version of trainwreck: install the commit that is here"),
+        ({"code": "another"}, "unfit .*: it has another version of trainwreck: install the same commit as here"),
         ({"problem": "The sandbox needs bubblewrap."}, r"unfit \(tcp.*: The sandbox needs bubblewrap"),
     ],
 )

@@ -97,7 +97,7 @@ ENDINGS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "files": (
         "import time\nfor n in range(200): open(str(n), 'w')\ntime.sleep(60)", {}, "OL", "more than 100 files"
     ),
-    "results": ("open('out/big', 'wb').write(bytes(3 * 2 ** 20))", {}, "OL", "larger than is allowed"),
+    "results": ("open('out/big', 'wb').write(bytes(3 * 2 ** 20))", {}, "OL", "larger than allowed"),
     "deep results": ("import os; p = 'out'\nfor _ in range(20): p += '/d'; os.mkdir(p)", {}, "OL", "too deeply"),
     "odd name": ("open(b'out/\\xff', 'w')", {}, "OL", "not UTF-8"),
     "memory": ("kept = []\nwhile True: kept.append(bytearray(2 ** 20))", {}, "ML", MEMORY),
@@ -165,7 +165,7 @@ def test_a_sleeper_runs_out_of_time_and_is_gone() -> None:
     name = f"sleeper-{os.getpid()}"
     code = "print('here', flush=True); import time; time.sleep(3600)"
     result = sandboxed(code, replace(SMALL, seconds=1), name=name)
-    assert (result.status, result.message, result.stdout) == ("TO", "it slept for too long", b"here\n")
+    assert (result.status, result.message, result.stdout) == ("TO", "it slept too long", b"here\n")
     assert running(name) == []
 
 
@@ -235,8 +235,8 @@ BROKEN_BWRAP = 'test "$1" = --version && echo bubblewrap 0.8.0 && exit\necho no 
     ("program", "problem"),
     [
         (None, "bubblewrap, which is not installed: install the package bubblewrap"),
-        ("echo bubblewrap 0.4.1", "bubblewrap 0.7.0 or later, and this is 0.4.1: install"),
-        (BROKEN_BWRAP, "a sandbox does not start here (the sandbox did not start: no namespaces): "),
+        ("echo bubblewrap 0.4.1", "bubblewrap 0.7.0 or later, but this is 0.4.1: install"),
+        (BROKEN_BWRAP, "a sandbox does not start on this machine (the sandbox did not start: no namespaces): "),
     ],
 )
 def test_a_bubblewrap_that_does_not_work_is_told(

@@ -465,7 +465,7 @@ def test_lines_in_a_function_that_reach_out_are_not_plain(lines: str) -> None:
 def test_an_import_may_not_stand_for_a_local_object() -> None:
     """`import math as m` in one function would make `m.anything` in another look like math's."""
     lines = "def f(m):\n    return m.exp\ndef g():\n    import math as m\n    return m.exp(1)"
-    assert any("another value for" in item for item in at_top(lines))
+    assert any("a second value for" in item for item in at_top(lines))
 
 
 def test_our_own_statements_are_trusted_and_too_many_others_are_not() -> None:

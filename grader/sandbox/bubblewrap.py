@@ -1,4 +1,4 @@
-"""The bubblewrap command: private namespaces for a process, and the few files of this machine that it sees."""
+"""Make the bubblewrap command: private namespaces for a process, and the few files of this machine that it can see."""
 
 import contextlib
 import functools
@@ -11,7 +11,7 @@ from pathlib import Path
 
 # The first release that can limit the size of a scratch folder.
 OLDEST_BWRAP = (0, 7, 0)
-# The first release that can forbid further user namespaces; with older ones only the seccomp filter forbids them.
+# The first release that can forbid further user namespaces. With older ones, only the seccomp filter forbids them.
 DISABLES_USER_NAMESPACES = (0, 8, 0)
 _NOBODY = "65534"
 _DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
@@ -20,19 +20,19 @@ _ETC = {
     "/etc/group": f"student:x:{_NOBODY}:\n".encode(),
 }
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# The loader finds libraries through the first three; the rest of /etc describes this machine. Libraries choose
-# their code by what they read about the processors.
+# The loader finds libraries through the first three files. The rest of /etc is hidden, because it describes this
+# machine. Libraries choose their code by the description of the processors.
 _NEEDED = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/sys/devices/system/cpu")
 _ROOT = Path(__file__).resolve().parent.parent.parent
-# Libraries insist on writing to these folders; results and data belong in the scratch folder.
+# Libraries need to write to these folders. Results and data belong in the scratch folder.
 SMALL_BYTES = 16 * 1024 * 1024
 SMALL_FOLDERS = ("/tmp", "/dev/shm")  # noqa: S108
-# Files of harness/ that students must not see: a kit leaves them out and the sandbox hides them. A folder ends in "/".
+# Files of harness/ that students must not see. A kit leaves them out, and the sandbox hides them. Folders end in "/".
 HIDDEN_FROM_STUDENTS = (
     "experiments/",  # the healthy experiments
 )
 
-# Stores content where bubblewrap can read it, and returns the file descriptor.
+# A function that stores content where bubblewrap can read it, and returns the file descriptor.
 Keep = Callable[[bytes], int]
 
 
@@ -50,10 +50,10 @@ def bwrap_version() -> tuple[int, ...] | None:
 def bwrap_command(
     *, files: Mapping[str, bytes], visible: Sequence[Path], scratch_bytes: int, nested: bool, keep: Keep
 ) -> list[str]:
-    """Return the bubblewrap command, to be followed by the program; `files` maps absolute paths inside to contents.
+    """Return the bubblewrap command, to which the caller appends the program.
 
-    If `nested`, the program may create namespaces inside its own. Raises `ValueError` for a visible path that is not
-    absolute.
+    files: contents by absolute path inside the sandbox. nested: whether the program may create namespaces inside its
+    own. Raises `ValueError` for a visible path that is not absolute.
     """
     words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"]
     words += ["--uid", _NOBODY, "--gid", _NOBODY, "--hostname", "sandbox", "--cap-drop", "ALL"]
@@ -89,12 +89,12 @@ def base_python() -> Path:
 
 
 def plain_path(path: Path) -> Path:
-    """Return a path as the sandbox has it: bubblewrap can make no folder through `..`."""
+    """Return a path without `..`, because bubblewrap cannot make folders through `..`."""
     return path.resolve() if ".." in path.parts else path
 
 
 def running_python() -> Path:
-    """Return this interpreter. Its own name stays a link, because it tells which virtual environment it has."""
+    """Return the path of this interpreter. Its name stays a link, so that Python finds its virtual environment."""
     running = Path(sys.executable)
     return plain_path(running.parent) / running.name
 
@@ -103,8 +103,8 @@ def hidden_paths() -> tuple[Path, ...]:
     """Return the files and folders that a sandboxed process must not see, even inside a visible folder."""
     names = ("exercises", "grader", "solutions", "submissions", "tests", "trainwreck_suite")
     paths = [*(_ROOT / name for name in names), *(_ROOT / "harness" / name for name in HIDDEN_FROM_STUDENTS)]
-    # The whole repository may lie inside a system folder (/usr/src), or a caller may show it. Of a wheel, this is the
-    # folder of installed packages, and a replay needs those of others.
+    # The repository may be inside a system folder (/usr/src), or a caller may make it visible. After an installation
+    # from a wheel, PACKAGES is the folder of all installed packages, and a replay needs the packages of others.
     if not (_ROOT / "trainwreck_suite").is_dir():
         paths.append(_ROOT)
     with contextlib.suppress(RuntimeError):  # some users have no home
@@ -113,9 +113,9 @@ def hidden_paths() -> tuple[Path, ...]:
 
 
 def mounts(visible: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
-    """Return the bubblewrap options that show the system and the visible paths, read-only.
+    """Return the bubblewrap options that make the system and the visible paths visible, read-only.
 
-    If one path lies inside another, the deeper one decides: a hidden folder inside a visible one is empty except for
+    If one path is inside another, the deeper one decides: a hidden folder inside a visible one is empty except for
     visible paths inside it, and a hidden file cannot be opened. Raises `ValueError` for a visible path that is not
     absolute.
     """
@@ -138,7 +138,7 @@ def mounts(visible: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
             if path.is_dir():
                 covers[path] = ("--tmpfs",)
             elif path.exists():
-                # A device that is bound without --dev-bind cannot be opened.
+                # Without --dev-bind, a bound device cannot be opened.
                 covers[path] = ("--ro-bind", "/dev/null")
     for path, option in sorted((shown | covers).items(), key=lambda item: (len(item[0].parts), item[0])):
         words += [*option, str(path)]

@@ -1,4 +1,4 @@
-"""Run scripts in sandboxes: start workers in bubblewrap, send them runs, and read what comes back."""
+"""Run scripts in sandboxes: start workers in bubblewrap, send them runs, and read their results."""
 
 import contextlib
 import json
@@ -45,13 +45,13 @@ from grader.sandbox.watch import SCRATCH, WRITABLE, RunStatus
 _HERE = Path(__file__).parent
 _SOURCES = ("worker.py", "watch.py")
 _EMPTY_SCRIPT = Path("/worker/empty.py")
-# `-P` keeps a script's own folder off the path, and worker.py imports watch.py from there.
+# The option `-P` removes a script's own folder from the path, but worker.py imports watch.py from there.
 _BOOT = (
     "import sys; sys.path.append('/worker'); from worker import main;"
     " main(int(sys.argv[1]), sys.argv[2], forks=sys.argv[3] == 'forks')"
 )
-# If the machine runs out of memory, the kernel kills sandboxed processes first. A process may always ask for this,
-# and its children inherit it.
+# If the machine runs out of memory, the kernel kills sandboxed processes first. Any process may request this, and its
+# children inherit it.
 _KILLED_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
 _START_SECONDS = 120.0
 _INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; dnf, zypper, pacman and apk have it too)."
@@ -60,13 +60,13 @@ _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
 
 class NotStarted(Exception):
-    """A worker does not start on this machine."""
+    """Raised if a worker does not start on this machine."""
 
 
 def run_in_sandbox(command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
-    """Run a script in a worker of its own. When this function returns, every process of the run is dead.
+    """Run a script in a new worker, and return the result. Then every process of the run is dead.
 
-    The script itself never makes this raise. Raises `ValueError` for a visible path that is not absolute, and
+    A script can never cause an exception here. Raises `ValueError` for a visible path that is not absolute, and
     `SandboxStopped` as soon as any thread sets `stop`.
     """
     try:
@@ -78,21 +78,21 @@ def run_in_sandbox(command: SandboxCommand, stop: StopSignal | None = None) -> S
 
 
 class ForkingSandbox:
-    """Runs scripts as `run_in_sandbox` does, in workers that fork for each run and stay until `close`.
+    """Runs scripts as `run_in_sandbox` does, in workers that fork for each run and live until `close`.
 
-    If no such worker starts on this machine, each run has a worker of its own, and `failure` says why. Many threads
-    may share one object, `jobs` at the same time.
+    If no such worker starts on this machine, each run gets a new worker, and `failure` says why. Several threads may
+    share one object, `jobs` at the same time.
     """
 
     def __init__(self, jobs: int) -> None:
         self.failure = ""
         self._idle: list[Worker] = []
         self._lock = threading.Lock()
-        # A sandbox dies with the thread that started it; these threads live until `close`.
+        # A sandbox dies with the thread that started it, so start it in threads that live until `close`.
         self._starters = ThreadPoolExecutor(max_workers=jobs)
 
     def __call__(self, command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
-        """Run a script; see `run_in_sandbox`."""
+        """Run a script, and return the result; see `run_in_sandbox`."""
         worker = self._worker(command.interpreter, stop)
         if worker is None:
             return run_in_sandbox(command, stop)
@@ -104,7 +104,7 @@ class ForkingSandbox:
                     self._idle.append(worker)
             else:
                 worker.close()
-        # XX is our own fault: the worker may have been killed since its last run.
+        # XX may be our own fault, for example if the worker was killed after its last run. So try a new worker.
         return run_in_sandbox(command, stop) if result.status == "XX" else result
 
     def _worker(self, interpreter: Interpreter, stop: StopSignal | None) -> "Worker | None":
@@ -125,7 +125,7 @@ class ForkingSandbox:
             return None
 
     def close(self) -> None:
-        """End all workers; call it when none of them runs a script."""
+        """End all workers. Call this when no worker runs a script."""
         with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
@@ -134,9 +134,9 @@ class ForkingSandbox:
 
 
 class Worker:
-    """A worker in its sandbox (`worker.py`): it forks for each run, or makes the one run `once`.
+    """A worker in its sandbox (`worker.py`). It forks for each run, or makes only the run `once`.
 
-    `is_ready` says that it waits for a run. Raises `NotStarted`, `SandboxStopped`, and `ValueError` for a visible path
+    is_ready: whether it waits for a run. Raises `NotStarted`, `SandboxStopped`, and `ValueError` for a visible path
     that is not absolute.
     """
 
@@ -148,12 +148,12 @@ class Worker:
         self.interpreter = interpreter
         self.is_ready = False
         self._once = once
-        # Not the grader's own output: every run would see the terminal there.
+        # Do not pass the grader's own output, because every run would see the terminal there.
         with os.fdopen(os.memfd_create("output"), "w+b") as output:
             self._start(output.fileno())
             try:
                 begun = self._hears(_START_SECONDS, stop)
-                # A first, empty run shows whether one namespace may be created inside another.
+                # Make an empty run first, to see whether a namespace may be created inside another one.
                 first = None if once or not begun else self.run(SandboxCommand(_EMPTY_SCRIPT, interpreter))
                 if not self.is_ready or (first is not None and first.status != "OK"):
                     output.seek(0)
@@ -185,8 +185,8 @@ class Worker:
                 words += ["--setenv", name, value]
             words += ["--json-status-fd", str(writing["status"]), "--", *map(str, interpreter.words)]
             words += ["-c", _BOOT, str(theirs.fileno()), str(interpreter.preload or "")]
-            # With a process group of its own it does not receive Ctrl-C from the terminal. The grader's main thread
-            # does, and the other threads learn of it through `stop`.
+            # In a new process group it does not receive Ctrl-C from the terminal. The grader's main thread receives it,
+            # and tells the other threads through `stop`.
             with pass_on(reading, writing):
                 self._process = subprocess.Popen(
                     [*_KILLED_FIRST, *words, "forks" if once is None else "once"],
@@ -202,7 +202,7 @@ class Worker:
                 self._status = status.readline()
 
     def run(self, command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
-        """Make a run; if it is cut short, this worker is not ready any more."""
+        """Make a run, and return the result. If the run is cut short, this worker is not ready any more."""
         limits = command.limits
         job = launcher_limits(limits) | {
             "script": str(command.script),
@@ -216,17 +216,17 @@ class Worker:
         with MemoryFiles() as files:
             sent = files.keep(described, *command.inputs.values())
             reading, writing = open_pipes("stdout", "stderr", "results")
-            # If the worker has died since its last run, the results are empty, which says so.
+            # If the worker has died since its last run, the results are empty, and `_outcome` reports that.
             with pass_on(reading, writing), contextlib.suppress(ConnectionError):
                 socket.send_fds(self._control, [b"%d" % len(described)], [sent, *writing.values()])
         readings = read_pipes(reading, pipe_rooms(limits), limits.wall_seconds, stop)
-        # Otherwise processes of the run may be left, and `close` ends them.
+        # Otherwise processes of the run may still exist. `close` ends them.
         self.is_ready = readings.complete and has_ended(readings.content["results"])
         return _outcome(readings, limits)
 
     @cached_property
     def _visible_in_writable(self) -> list[str]:
-        """The visible paths in folders that each run gets empty, without paths inside another such path."""
+        """Return the visible paths inside the writable folders, without paths inside another such path."""
         prefix = Path(sys.base_prefix)
         paths = [plain_path(path) for path in (*self.interpreter.visible, prefix, prefix.resolve(), base_python())]
         covered = [path for path in paths if any(path.is_relative_to(folder) for folder in WRITABLE)]
@@ -237,7 +237,7 @@ class Worker:
         return self._process.poll() is None
 
     def _hears(self, seconds: float, stop: StopSignal | None = None) -> bool:
-        """Wait until the worker says that it is ready; return whether it is. Raises `SandboxStopped`."""
+        """Wait until the worker reports that it is ready, and return whether it did. Raises `SandboxStopped`."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             if stop is not None:
@@ -245,7 +245,7 @@ class Worker:
             ready = [key.fileobj for key, _ in selector.select(seconds)]
         if stop in ready and stop is not None:
             raise SandboxStopped
-        with contextlib.suppress(OSError):  # it is dead
+        with contextlib.suppress(OSError):  # the worker is dead
             self.is_ready = ready != [] and self._control.recv(1) != b""
         return self.is_ready
 
@@ -258,17 +258,17 @@ class Worker:
             self._process.wait()
 
     def _kill(self) -> None:
-        # When process 1 of a namespace dies, the kernel kills the rest, and bubblewrap ends.
+        # When process 1 of a namespace dies, the kernel kills all others, and bubblewrap ends.
         with contextlib.suppress(ValueError, LookupError, TypeError, ProcessLookupError):
             os.kill(json.loads(self._status)["child-pid"], signal.SIGKILL)
             return
-        # Before bubblewrap reports its child, that child waits for bubblewrap; both are in this process group.
+        # Before bubblewrap has reported its child, the child waits for bubblewrap. Both are in this process group.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
-    """Return how a run ended, from what its pipes brought. Raises `SandboxStopped` if the reading was stopped."""
+    """Return the result of a run from the content of its pipes. Raises `SandboxStopped` if the reading was stopped."""
     if readings.stopped:
         raise SandboxStopped
     stdout, stderr = readings.content["stdout"], readings.content["stderr"]
@@ -281,26 +281,26 @@ def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
     try:
         report = parse_report(readings.content["results"], limits.result_bytes)
     except BrokenReport as error:
-        return result_of("XX", f"the launcher sent a broken report: {error}")
+        return result_of("XX", f"the launcher sent an invalid report: {error}")
     if report is not None:
         return replace(report, stdout=stdout, stderr=stderr)
     if not has_started(readings.content["results"]):
         last_words = stderr.decode("utf-8", "replace").strip()[-500:]
         return result_of("XX", f"the sandbox did not start: {last_words}")
     if readings.timed_out:
-        # It did not use up its time, so it waited for the machine.
+        # The run did not use up its time, so it waited for the machine.
         return result_of("XX", f"this machine is too busy: the run did not end within {limits.wall_seconds:g} seconds")
-    # Our launcher does not die by itself: the run used up the memory or the processes.
+    # Our launcher does not die by itself, so the run has used up the memory or the processes.
     return result_of("SG", "the whole sandbox was killed", signal.SIGKILL)
 
 
 def sandbox_problem() -> str | None:
-    """Return None if a sandbox starts on this machine, else a sentence that says why not and what to do."""
+    """Return None if a sandbox starts on this machine, else a sentence with the reason and the remedy."""
     if sys.platform != "linux":
-        return f"The sandbox needs Linux and this is {platform.system()}: grade on a Linux machine, virtual or real."
+        return f"The sandbox needs Linux, but this is {platform.system()}: use a Linux machine, real or virtual."
     if platform.machine() not in ARCHITECTURES:
         return (
-            f"The sandbox has no filter for {platform.machine()} processors: grade on one of"
+            f"The sandbox has no filter for {platform.machine()} processors: use a machine with one of these:"
             f" {', '.join(ARCHITECTURES)}."
         )
     installed = bwrap_version()
@@ -308,12 +308,12 @@ def sandbox_problem() -> str | None:
         return f"The sandbox needs bubblewrap, which is not installed: {_INSTALL}"
     if installed < OLDEST_BWRAP:
         found, needed = (".".join(map(str, numbers)) for numbers in (installed, OLDEST_BWRAP))
-        return f"The sandbox needs bubblewrap {needed} or later, and this is {found}: {_INSTALL}"
+        return f"The sandbox needs bubblewrap {needed} or later, but this is {found}: {_INSTALL}"
     plain = Interpreter((str(base_python()), "-I", "-S"))
     result = run_in_sandbox(SandboxCommand(_EMPTY_SCRIPT, plain, limits=_TRIAL_LIMITS))
     if result.status == "OK":
         return None
-    message = f"bubblewrap is installed, but a sandbox does not start here ({result.message}): "
+    message = f"bubblewrap is installed, but a sandbox does not start on this machine ({result.message}): "
     if _APPARMOR.exists() and _APPARMOR.read_text().strip() == "1":
         return message + "allow it with sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0."
     return (
@@ -323,7 +323,7 @@ def sandbox_problem() -> str | None:
 
 
 def nested_problem() -> str | None:
-    """Return None if one process can make namespaces for each of its runs here, else a sentence that says why not."""
+    """Return None if a process in the sandbox can make new namespaces for each run, else a sentence with the reason."""
     try:
         Worker(Interpreter((str(base_python()), "-I", "-S"))).close()
     except NotStarted as error:

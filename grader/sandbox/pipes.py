@@ -1,4 +1,4 @@
-"""Connections to a sandboxed process: input files, bounded reading of its pipes, and the stop signal."""
+"""Connect to a sandboxed process: input files, limited reading of its pipes, and the stop signal."""
 
 import contextlib
 import os
@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _CHUNK = 1 << 18
-# The longest wait for bytes. A longer time between two looks means that this process was stopped.
+# The longest wait for bytes. If two checks are further apart, this process was stopped in between.
 _LOOK_SECONDS = 1.0
 
 
 class SandboxStopped(Exception):
-    """A `StopSignal` ended a run; nothing of the run is left."""
+    """Raised if a `StopSignal` has ended a run. No process of the run is left."""
 
 
 class StopSignal:
-    """A flag that any thread or signal handler may set once; every run that has it then raises `SandboxStopped`.
+    """A flag that any thread or signal handler may set once. Every run with it then raises `SandboxStopped`.
 
     It is a pipe that becomes readable when it is set, so that a thread can wait for it and for other pipes at once.
-    Many threads may share one signal.
+    Several threads may share one signal.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class StopSignal:
         weakref.finalize(self, close_all, {"reading": self._reading, "writing": self._writing})
 
     def set(self) -> None:
-        """Stop every run that has this signal, and every later one before it starts."""
+        """Stop every run with this signal, and every later run before it starts."""
         if not self._set:
             self._set = True
             os.write(self._writing, b"!")
@@ -40,19 +40,19 @@ class StopSignal:
         return self._set
 
     def fileno(self) -> int:
-        """Return a file descriptor that is readable once the signal is set."""
+        """Return a file descriptor that becomes readable when the signal is set."""
         return self._reading
 
 
 class MemoryFiles(contextlib.ExitStack):
-    """Files in memory; the end of the `with` block closes them."""
+    """Files in memory, which are closed at the end of the `with` block."""
 
     def __init__(self) -> None:
         super().__init__()
         self.descriptors: list[int] = []
 
     def keep(self, *contents: bytes) -> int:
-        """Store the contents, one after the other, in a new file; return its descriptor, positioned at the start."""
+        """Store the contents, one after the other, in a new file. Return its descriptor, positioned at the start."""
         file = self.enter_context(os.fdopen(os.memfd_create("sandbox"), "w+b"))
         file.writelines(contents)
         file.seek(0)
@@ -62,16 +62,16 @@ class MemoryFiles(contextlib.ExitStack):
 
 @dataclass(frozen=True)
 class Readings:
-    """The bytes from each pipe, and what ended the reading early, if anything did."""
+    """The bytes from each pipe, and the reason why the reading ended early, if it did."""
 
     content: dict[str, bytes]
     timed_out: bool = False
-    overflowed: str | None = None  # the pipe that brought more bytes than it may
+    overflowed: str | None = None  # the pipe that sent more bytes than allowed
     stopped: bool = False
 
     @property
     def complete(self) -> bool:
-        """Whether every pipe was read to its end."""
+        """Whether all pipes were read to their ends."""
         return not (self.timed_out or self.overflowed or self.stopped)
 
 
@@ -89,7 +89,7 @@ def close_all(descriptors: Mapping[str, int]) -> None:
 
 @contextlib.contextmanager
 def pass_on(reading: Mapping[str, int], writing: Mapping[str, int]) -> Iterator[None]:
-    """Close our writing ends after the block has given them to a process; on an error close the reading ends too."""
+    """Close our writing ends after the block has passed them to a process. After an error, close all ends."""
     try:
         yield
     except BaseException:
@@ -102,9 +102,9 @@ def pass_on(reading: Mapping[str, int], writing: Mapping[str, int]) -> Iterator[
 def read_pipes(
     pipes: Mapping[str, int], rooms: Mapping[str, int], seconds: float, stop: StopSignal | None = None
 ) -> Readings:
-    """Read all pipes at the same time until their ends, and close them.
+    """Read all pipes at the same time until their ends, close them, and return the bytes.
 
-    Reading stops when a pipe brings more bytes than it has room for, after `seconds`, or when `stop` is set. Time in
+    Reading stops early when a pipe sends more bytes than its limit, after `seconds`, or when `stop` is set. Time in
     which this process itself is stopped (Ctrl-Z) does not count.
     """
     content: dict[str, list[bytes]] = {name: [] for name in pipes}

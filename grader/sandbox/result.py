@@ -1,12 +1,12 @@
-"""A sandboxed script, its limits and its outcome, and the format in which the launcher reports it.
+"""A script for the sandbox, its limits and its result, and the format of the launcher's report.
 
 Every status says whose fault it is, so that a script cannot blame the grader:
 
 - OK: exit status 0. RE: another exit status. SG: a signal killed the script, or its whole sandbox.
 - TO: it used up its time. ML: too much memory, or too many processes or threads. OL: too much output, a full scratch
   folder, too many files, or results that are too large.
-- XX: the grader's fault or the machine's: bubblewrap or the launcher failed, the script does not exist, or the run did
-  not end though it used little time.
+- XX: the fault of the grader or the machine. bubblewrap or the launcher failed, the script does not exist, or the run
+  did not end although it used little time.
 """
 
 import math
@@ -23,22 +23,24 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, Va
 from grader.sandbox.watch import RunStatus
 
 MIB = 1024 * 1024
-# What a report holds besides the contents of files.
+# The bytes of a report without the contents of files.
 _REPORT_BYTES = 8 * MIB
-# Older kernels count the user's processes outside the sandbox too.
+# Older kernels also count the user's processes outside the sandbox.
 COUNTS_PROCESSES = (5, 14)
 _WATCHED = ("seconds", "memory_bytes", "processes", "file_bytes", "scratch_files", "result_bytes")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one script and all processes that it starts may use together, unless a field says otherwise.
+    """The limits for a script and all processes that it starts, together unless a field says otherwise.
 
-    `seconds` counts the processor time of all processes, and the time in which all of them sleep; a busy machine
-    changes neither. A run that has not ended after `wall_seconds` of clock time is a fault of the machine.
-    `memory_bytes` counts allocated memory and page tables, not libraries. Files in the scratch folder do not count
-    as memory; they have `scratch_bytes`. `file_bytes` limits each file, `output_bytes` each of standard output and
-    standard error, `result_bytes` the files that come back.
+    seconds: the processor time of all processes, plus the time in which all of them sleep. It does not depend on how
+        busy the machine is.
+    wall_seconds: clock time. If a run has not ended by then, it is the machine's fault.
+    memory_bytes: allocated memory and page tables, without libraries and without files in the scratch folder.
+    scratch_bytes, scratch_files: for the scratch folder.
+    file_bytes: for each file. output_bytes: for each of standard output and standard error. result_bytes: for all
+        files that come back.
     """
 
     seconds: float = 60.0
@@ -54,10 +56,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """What scripts find when they start: Python with its options, an environment, and the visible paths, read-only.
+    """The environment of scripts: Python with its options, environment variables, and read-only visible paths.
 
-    `preload` is a script with their imports, which runs once for any number of them. Of this machine, scripts see
-    libraries and the visible paths only; their environment is `environment` alone.
+    preload: a script with imports, which runs once for any number of scripts. Scripts can see only the system's
+    libraries and the visible paths of this machine. They have only the variables in `environment`.
     """
 
     words: Sequence[str]
@@ -70,8 +72,8 @@ class Interpreter:
 class SandboxCommand:
     """A script to run in the sandbox.
 
-    It works in a scratch folder, finds the `inputs` by their names in `../input/`, and returns the files that it writes
-    below `out/`. Raises `ValueError` for the name of an input that is no plain relative path.
+    It runs in a scratch folder, finds the `inputs` by their names in `../input/`, and returns the files that it writes
+    to `out/`. Raises `ValueError` if the name of an input is not a plain relative path.
     """
 
     script: Path
@@ -87,10 +89,10 @@ class SandboxCommand:
 
 @dataclass(frozen=True)
 class SandboxResult:
-    """How a script ended, as a status and as a sentence, and what it left. All of it is untrusted.
+    """How a script ended, as a status and as a sentence, and its output. All of it is untrusted.
 
-    `seconds` is what it used of `Limits.seconds`. `files` maps paths below `out/` in the scratch folder to contents;
-    only a script that ended by itself (OK, RE, SG) leaves any. `stdout` and `stderr` are cut at `Limits.output_bytes`.
+    seconds: the time that it used of `Limits.seconds`. files: contents by path in `out/`; only a script that ended by
+    itself (OK, RE, SG) has any. stdout, stderr: cut at `Limits.output_bytes`.
     """
 
     status: RunStatus
@@ -106,15 +108,15 @@ class SandboxResult:
 def rlimits(limits: Limits) -> list[tuple[str, int, int]]:
     """Return the soft and hard limits of each process, by their names in `resource`.
 
-    The launcher watches the sums over all processes; these limits act between two of its looks, and bound the memory
-    of the kernel: that of open files, pipes and queued signals.
+    The launcher checks the sums over all processes. These limits work between two of its checks. They also limit
+    kernel memory for open files, pipes and queued signals.
     """
     seconds = math.ceil(limits.seconds) + 1
     # torch reserves memory that it never uses, and RLIMIT_DATA counts it.
     data = limits.memory_bytes + 512 * MIB
     return [
-        # The soft limit sends SIGXCPU, which says what happened; the hard limit sends SIGKILL, which does not. Between
-        # them the launcher has time to look, also on a busy machine.
+        # The soft limit sends SIGXCPU, which shows the reason. The hard limit sends SIGKILL, which does not. The time
+        # between them is enough for the launcher to check, also on a busy machine.
         ("RLIMIT_CPU", seconds, seconds + 30),
         ("RLIMIT_DATA", data, data),
         ("RLIMIT_FSIZE", limits.file_bytes, limits.file_bytes),
@@ -133,22 +135,22 @@ def kernel_release() -> tuple[int, ...]:
 
 
 def launcher_limits(limits: Limits) -> dict[str, Any]:
-    """Return the limits in the form that a launcher inside the sandbox reads (`worker.py`)."""
+    """Return the limits in the format for the launcher inside the sandbox (`worker.py`)."""
     processes = []
     if kernel_release() >= COUNTS_PROCESSES:
-        # Twice the number, so that the launcher reports the excess. The kernel does not count root's processes.
+        # Twice the number, so that the launcher can report the excess. The kernel does not count root's processes.
         processes = [("RLIMIT_NPROC", 2 * limits.processes, 2 * limits.processes)]
     return {"rlimits": rlimits(limits) + processes, **{name: getattr(limits, name) for name in _WATCHED}}
 
 
 def pipe_rooms(limits: Limits) -> dict[str, int]:
-    """Return how many bytes each pipe of a run may bring."""
+    """Return the maximum number of bytes from each pipe of a run."""
     output = limits.output_bytes
     return {"stdout": output, "stderr": output, "results": limits.result_bytes + _REPORT_BYTES}
 
 
 class BrokenReport(Exception):
-    """The bytes are no report of the launcher."""
+    """Raised if bytes are not a report of the launcher."""
 
 
 class _Head(BaseModel):
@@ -163,10 +165,10 @@ class _Head(BaseModel):
 
 
 def parse_report(data: bytes, result_bytes: int) -> SandboxResult | None:
-    """Parse a launcher's report; return None for an incomplete one.
+    """Return the result in a launcher's report, or None if the report is incomplete.
 
-    It begins with S. When the script has ended, there follow a line of JSON (`_Head`), and the contents of its files.
-    Raises `BrokenReport` for anything else, and for more than `result_bytes` of content.
+    A report begins with S. After the script has ended, a line of JSON (`_Head`) and the contents of its files follow.
+    Raises `BrokenReport` for any other bytes, and for more than `result_bytes` of content.
     """
     if data and not has_started(data):
         raise BrokenReport("it does not begin with S")
@@ -176,18 +178,18 @@ def parse_report(data: bytes, result_bytes: int) -> SandboxResult | None:
     try:
         head = _Head.model_validate_json(data[1:start])
     except ValidationError as error:
-        raise BrokenReport(f"its first line is none of ours ({error.error_count()} errors)") from None
+        raise BrokenReport(f"its first line is invalid ({error.error_count()} errors)") from None
     files: dict[str, bytes] = {}
     position = start
     for name, size in head.files:
         if not is_plain_path(name) or name in files:
-            raise BrokenReport("a file name that is no plain path, or comes twice")
+            raise BrokenReport("a file name is not a plain path, or occurs twice")
         files[name] = data[position : position + size]
         position += size
     if position - start > result_bytes:
-        raise BrokenReport("the files are larger than is allowed")
+        raise BrokenReport("the files are larger than allowed")
     if position < len(data):
-        raise BrokenReport("bytes after the end")
+        raise BrokenReport("there are bytes after the end")
     result = SandboxResult(head.status, head.exit_code, head.signal, head.message, files=files, seconds=head.seconds)
     return result if position == len(data) else None
 
@@ -198,7 +200,7 @@ def has_started(report: bytes) -> bool:
 
 
 def has_ended(report: bytes) -> bool:
-    """Return whether the launcher says how the run ended: it does so when all processes of the run are dead."""
+    """Return whether the report has the ending of the run. The launcher writes it when all processes are dead."""
     return b"\n" in report
 
 

@@ -1,8 +1,8 @@
-"""The seccomp filter: which system calls a run may make, and why, as a classic BPF program.
+"""The seccomp filter: the system calls that a run may make, with reasons, as a classic BPF program.
 
-All other calls fail with ENOSYS, as on a kernel that does not have them, and the C library falls back on others. To
-find what a new library needs, run it under `strace -f` and compare: a call belongs here only if a training run needs
-it. Layout and constants are from linux/seccomp.h, linux/filter.h and linux/bpf_common.h.
+All other calls fail with ENOSYS, as on a kernel without them, so that the C library falls back on others. To find the
+calls of a new library, run it under `strace -f` and compare. Add a call only if a training run needs it. Layout and
+constants are from linux/seccomp.h, linux/filter.h and linux/bpf_common.h.
 """
 
 import errno
@@ -12,12 +12,12 @@ from functools import cache
 
 # The kernel's numbers for the calling conventions (linux/audit.h).
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# On x86_64, numbers from here on belong to the x32 convention.
+# On x86_64, this number and higher ones belong to the x32 convention.
 X32_BIT = 0x40000000
 
-# Why a run needs a call, and its numbers on x86_64 and aarch64 (arch/x86/entry/syscalls/syscall_64.tbl,
-# asm-generic/unistd.h); None if the processor has no such call. Beside each call that was seen in runs stand the
-# calls that other versions of the C library or Python make in its place.
+# The allowed calls by the reason why a run needs them, with their numbers on x86_64 and aarch64
+# (arch/x86/entry/syscalls/syscall_64.tbl, asm-generic/unistd.h); None if the processor has no such call. The list has
+# all calls that were seen in runs, and those that other versions of the C library or Python make in their place.
 _ALLOWED: dict[str, dict[str, tuple[int | None, int | None]]] = {
     "reads inputs; writes logs, checkpoints and prints": {
         "read": (0, 63), "readv": (19, 65), "pread64": (17, 67), "write": (1, 64), "writev": (20, 66),
@@ -61,10 +61,10 @@ _ALLOWED: dict[str, dict[str, tuple[int | None, int | None]]] = {
 
 @dataclass(frozen=True)
 class CallRule:
-    """Allow a call, always or by the lower half of one argument, masked.
+    """Allow a call, always or depending on the masked lower half of one argument.
 
-    `allowed` lists the only values to allow, or else `refused` the only ones to refuse; without both, every call is
-    allowed. A refused value fails with EPERM.
+    If `allowed` is set, only these values are allowed. If `refused` is set, all other values are allowed. Without both,
+    every value is allowed. A refused value fails with EPERM.
     """
 
     name: str
@@ -75,17 +75,17 @@ class CallRule:
     refused: tuple[int, ...] = ()
 
 
-# Calls of which a run needs a part only.
+# Calls that a run needs only with some arguments.
 _RULES = (
     # A new thread (pthread_create), and two ways to fork. No namespaces, and no vfork: a run starts no programs.
     CallRule("clone", (56, 220), allowed=(0x003D0F00, 0x01200011, 0x11)),
-    # No MAP_SHARED with MAP_ANONYMOUS, which stays when it is unmapped, and no MAP_HUGETLB: no limit counts them.
+    # No MAP_SHARED with MAP_ANONYMOUS, which remains after it is unmapped, and no MAP_HUGETLB: no limit counts them.
     CallRule("mmap", (9, 222), 3, mask=0x01 | 0x20 | 0x40000, allowed=(0, 0x01, 0x20)),
     # MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE: allocators give memory back, or get large pages.
     CallRule("madvise", (28, 233), 2, allowed=(4, 8, 14, 15)),
-    # FUTEX_PRIVATE_FLAG. Other futexes wait on a file's page: two runs that see one library could wake each other.
+    # FUTEX_PRIVATE_FLAG. Other futexes wait on a page of a file, so two runs with the same library could communicate.
     CallRule("futex", (202, 98), 1, mask=0x80, allowed=(0x80,)),
-    # No O_DIRECT, which goes past the page cache to the disk.
+    # No O_DIRECT, which bypasses the page cache.
     CallRule("open", (2, None), 1, mask=0x4000, allowed=(0,)),
     CallRule("openat", (257, None), 2, mask=0x4000, allowed=(0,)),
     CallRule("openat", (None, 56), 2, mask=0x10000, allowed=(0,)),
@@ -99,14 +99,14 @@ _RULES = (
     CallRule("arch_prctl", (158, None), allowed=(0x1021, 0x1022, 0x1023)),
     # A run must not change the limits of another process, such as the launcher.
     CallRule("prlimit64", (302, 261), allowed=(0,)),
-    # Not SIGCHLD. A process that ignores it makes its children vanish with their processor time; the handler is in
-    # memory, where a filter cannot read it.
+    # Not SIGCHLD. If a process ignores it, the processor time of its children is lost. The filter cannot read the
+    # handler, which is in memory, so it refuses the signal.
     CallRule("rt_sigaction", (13, 134), refused=(17,)),
 )
 
 
 def rules(machine: str) -> dict[int, CallRule]:
-    """Return the rules for x86_64 or aarch64 by the numbers of their calls. Raises `KeyError` for others."""
+    """Return the rules for x86_64 or aarch64, by the number of the call. Raises `KeyError` for other processors."""
     if machine not in ARCHITECTURES:
         raise KeyError(machine)
     column = list(ARCHITECTURES).index(machine)
@@ -129,7 +129,7 @@ def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> 
 def filter_program(machine: str) -> bytes:
     """Return the filter for x86_64 or aarch64. Raises `KeyError` for another processor.
 
-    A call by another convention (i386, x32) kills the process, because its numbers mean other calls.
+    A call in another convention (i386, x32) kills the process, because the same numbers are other calls there.
     """
     kill = _instruction(_RETURN, _KILL_PROCESS)
     parts = [
@@ -148,10 +148,10 @@ def _rule(number: int, rule: CallRule) -> bytes:
     allow, refuse = _instruction(_RETURN, _ALLOW), _instruction(_RETURN, _REFUSE | errno.EPERM)
     if not (rule.allowed or rule.refused):
         return _instruction(_JUMP_EQUAL, number, if_false=1) + allow
-    # Both processors are little-endian: the lower half of an argument comes first.
+    # Both processors are little-endian, so the lower half of an argument comes first.
     body = [_instruction(_LOAD_WORD, _ARGUMENTS + 8 * rule.argument), _instruction(_AND, rule.mask)]
     values = rule.allowed or rule.refused
-    # A listed value jumps over all other comparisons, and over the verdict on values that are not listed.
+    # A listed value jumps over all other comparisons, and over the verdict for unlisted values.
     for left, value in zip(range(len(values), 0, -1), values, strict=True):
         body.append(_instruction(_JUMP_EQUAL, value, if_true=left))
     body += [refuse, allow] if rule.allowed else [allow, refuse]

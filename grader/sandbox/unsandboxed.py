@@ -1,4 +1,4 @@
-"""Run a script without a sandbox, as `--trust-submissions` asks: a plain process with limits."""
+"""Run a script without a sandbox, for `--trust-submissions`: in a plain process with limits."""
 
 import contextlib
 import os
@@ -17,9 +17,8 @@ from grader.sandbox.watch import Ending, collect_if_ended, ending_of_code
 def run_unsandboxed(command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
     """Run a script as `run_in_sandbox` does, but without a sandbox: only for authors that you trust.
 
-    The script sees the whole machine (`visible` has no effect), and can leave processes behind if it wants to.
-    Processor time and memory are limited for each process, the scratch folder by the size of each file, and time by
-    the clock.
+    The script can see the whole machine (`visible` has no effect), and can leave processes behind. Processor time and
+    memory are limited for each process, the scratch folder by the size of each file, and time by the clock.
     """
     if stop is not None and stop.is_set():
         raise SandboxStopped
@@ -31,7 +30,7 @@ def run_unsandboxed(command: SandboxCommand, stop: StopSignal | None = None) -> 
             place = Path(name, "input", path)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
-        # The last pipe stays open until the process ends, whatever becomes of its output.
+        # The last pipe stays open until the process ends, even if the process closes its output.
         reading, writing = open_pipes("stdout", "stderr", "results")
         with pass_on(reading, writing):
             process = subprocess.Popen(
@@ -65,12 +64,12 @@ def run_unsandboxed(command: SandboxCommand, stop: StopSignal | None = None) -> 
 
 
 def _limit(pid: int, command: SandboxCommand) -> None:
-    """Limit a process that has just started; only Linux can do that from outside."""
+    """Set the limits of a process that has just started. Only Linux can do that from another process."""
     with contextlib.suppress(OSError, AttributeError):
         for name, soft, hard in rlimits(command.limits):
             number = getattr(resource, name)
             most = resource.prlimit(pid, number)[1]
             given = [value if most < 0 else min(value, most) for value in (soft, hard)]
             resource.prlimit(pid, number, (given[0], given[1]))
-        # If memory runs out, the kernel kills this process before the grader.
+        # If memory runs out, the kernel then kills this process before the grader.
         Path("/proc", str(pid), "oom_score_adj").write_text("1000", encoding="ascii")

@@ -1,6 +1,7 @@
-"""Watch what a run uses, say how it ended, and collect the files that it left.
+"""Measure the resources of a run, describe how it ended, and collect its files.
 
-`worker.py` does this inside the sandbox, where this file lies beside it; the standard library is all that is there.
+`worker.py` uses this module inside the sandbox, where the two files are next to each other and only the standard
+library is available.
 """
 
 import os
@@ -15,9 +16,9 @@ RunStatus = Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
 Ending = tuple[RunStatus, int | None, int | None, str]
 
 SCRATCH = "/scratch"
-# The folders that a run may write: the scratch folder, and two small folders that libraries expect.
+# The folders that a run may write: the scratch folder, and two small folders that libraries need.
 WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # noqa: S108
-# A file system with less room than this is full: the last write failed, or was cut short.
+# A file system with less free space than this counts as full: the last write failed, or was cut short.
 FULL_BYTES = 4096
 MAX_DEPTH = 8
 MAX_NAME_BYTES = 1024
@@ -25,11 +26,11 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Meter:
-    """Measures what all processes of a run use together, in looks a few milliseconds apart.
+    """Measures the resources of all processes of a run together, every few milliseconds.
 
-    A run pays for the processor time of all its processes, and for the time in which all of them sleep. It does not
-    pay while it waits for a processor or a disk, so that the sum is the same on a busy machine. The launcher is not the
-    run's, but it waits for its processes: only the time of its ended children counts.
+    The time of a run is the processor time of all its processes, plus the time in which all of them sleep. Waiting for
+    a processor or a disk does not count, so that the sum is the same on a busy machine. The launcher is not part of the
+    run, but it reaps the run's processes, so only the time of its ended children counts.
     """
 
     def __init__(self, job: dict[str, Any], launcher: str, others: Collection[str] = ()) -> None:
@@ -41,7 +42,7 @@ class Meter:
         self._slept = 0.0
 
     def over_limit(self) -> Ending | None:
-        """Look; return how the run ends if it exceeds a limit."""
+        """Measure once. Return the ending of the run if it exceeds a limit, else None."""
         job = self._job
         processes, self._computed, memory, awake = usage(job["processes"], self._launcher, self._others)
         now = time.monotonic()
@@ -62,22 +63,22 @@ class Meter:
         return None
 
     def _spent(self) -> str:
-        return "it used up its processor time" if self._computed > self._slept else "it slept for too long"
+        return "it used up its processor time" if self._computed > self._slept else "it slept too long"
 
     def seconds(self) -> float:
-        """Return the seconds that the run has to pay for: up to the last look, or in all if every process is dead."""
+        """Return the time of the run in seconds: until the last measurement, or all if every process is dead."""
         ended = os.times()
         return max(self._computed, ended.children_user + ended.children_system) + self._slept
 
 
 def usage(most: int, launcher: str, others: Collection[str] = ()) -> tuple[int, float, int, bool]:
-    """Return how many processes and threads a run has, their processor seconds, their memory, and whether one is awake.
+    """Return a run's number of processes and threads, processor seconds and memory, and whether a process is awake.
 
-    It stops counting at more than `most` processes: a fork bomb makes new ones in the meantime.
+    It stops counting after `most` processes, because a fork bomb makes new ones in the meantime.
 
-    Processes are named by their numbers in /proc. Of the launcher only ended children count; processes `others` do not
-    count at all. The processor time of an ended process counts for the process that waited for it. That always
-    happens: the launcher waits for orphans, and the seccomp filter keeps a run from ignoring SIGCHLD.
+    Processes are given by their numbers in /proc. Only the ended children of the launcher count, and the processes
+    `others` do not count. The processor time of an ended process is added to the process that waited for it. That
+    always happens, because the launcher waits for orphans, and the seccomp filter does not let a run ignore SIGCHLD.
     """
     count = ticks = memory = 0
     awake = False
@@ -106,7 +107,7 @@ def _fields(path: str) -> list[bytes]:
 
 
 def _is_awake(fields: list[bytes]) -> bool:
-    # It runs, waits for a processor, or waits for a disk.
+    # Awake means: it runs, waits for a processor, or waits for a disk.
     return fields[0] in (b"R", b"D")
 
 
@@ -115,10 +116,10 @@ def _any_awake(tasks: str) -> bool:
 
 
 def memory_of(status: bytes) -> int:
-    """Return the bytes of memory of a process, from its `/proc/<pid>/status`; 0 for an ended process.
+    """Return the memory of a process in bytes, from its `/proc/<pid>/status`; 0 for an ended process.
 
-    Counts allocated memory, swapped out or not, and page tables: a process can fill memory with these by reading
-    memory that it never writes. Files and libraries do not count.
+    Counts allocated memory, also if it is swapped out, and page tables, because a process can fill memory with page
+    tables by only reading. Files and libraries do not count.
     """
     lines = (line.split() for line in status.splitlines() if line.startswith((b"RssAnon:", b"VmSwap:", b"VmPTE:")))
     return sum(int(words[1]) * 1024 for words in lines)
@@ -133,11 +134,11 @@ def _read(path: str) -> bytes:
 
 
 def ending_of_code(code: int) -> Ending:
-    """Return how a run ended by its exit status, negative for a signal."""
+    """Return the ending of a run from its exit status, which is negative for a signal."""
     if code == -signal.SIGXCPU:
         return "TO", None, -code, "it used up its processor time"
     if code == -signal.SIGXFSZ:
-        return "OL", None, None, "it wrote a file larger than is allowed"
+        return "OL", None, None, "it wrote a file that is larger than allowed"
     if code < 0:
         return "SG", None, -code, f"it was killed by signal {-code}"
     if code > 0:
@@ -146,11 +147,11 @@ def ending_of_code(code: int) -> Ending:
 
 
 class TooMuch(Exception):
-    """The results exceed a limit."""
+    """Raised if the results of a run exceed a limit."""
 
 
 def collect_if_ended(ending: Ending, scratch: str, job: dict[str, Any]) -> tuple[Ending, list[tuple[str, bytes]]]:
-    """Return how a run ended and, if it ended by itself, the files that it left in `out/`; too many are an ending."""
+    """Return the ending of a run and, if it ended by itself, its files in `out/`. Too many files change the ending."""
     if ending[0] not in ("OK", "RE", "SG"):
         return ending, []
     try:
@@ -160,9 +161,9 @@ def collect_if_ended(ending: Ending, scratch: str, job: dict[str, Any]) -> tuple
 
 
 def collect(folder: str, most: int, room: int) -> list[tuple[str, bytes]]:
-    """Return the paths and contents of the regular files below the folder, sorted; skip links and all else.
+    """Return the paths and contents of the regular files in the folder and its subfolders, sorted, without links.
 
-    No other process runs now, so nothing changes between the check and the reading. Raises `TooMuch` for more than
+    No other process runs now, so that nothing changes between the check and the reading. Raises `TooMuch` for more than
     `most` entries, `room` bytes or `MAX_DEPTH` levels, or for a name that is too long or not UTF-8.
     """
     files: list[tuple[str, bytes]] = []
@@ -191,7 +192,7 @@ def collect(folder: str, most: int, room: int) -> list[tuple[str, bytes]]:
             elif stat.S_ISREG(status.st_mode):
                 room -= status.st_size
                 if room < 0:
-                    raise TooMuch("its results are larger than is allowed")
+                    raise TooMuch("its results are larger than allowed")
                 os.chmod(f"{folder}/{path}", 0o600)
                 files.append((path, _whole(f"{folder}/{path}", status.st_size)))
     return sorted(files)

@@ -1,19 +1,19 @@
 """The worker: the program inside a sandbox that makes runs. It is process 1 there, and runs no student code itself.
 
-It imports libraries first. Then it makes runs, in one of two ways. If it may create namespaces inside its own, it forks
+It imports libraries first, and then makes runs in one of two ways. If it may create namespaces inside its own, it forks
 a launcher into new namespaces for each run, and serves any number of runs one after the other. Otherwise the worker is
-the launcher itself, and ends after one run. All else is the same:
+the launcher itself, and ends after one run. Everything else is the same:
 
-    launcher    process 1 of the run's process namespace, where nothing can kill or stop it: makes the run's folders,
-      |         watches what the run uses, and collects its files when all its processes are dead (`watch.py`)
+    launcher    process 1 of the run's process namespace, which no process of the run can kill or stop: it makes the
+      |         run's folders, measures the run, and collects its files when all its processes are dead (`watch.py`)
       |
-    run         without capabilities or new privileges, under Landlock, the seccomp filter and its limits, with three
-                open files: executes a script of ours, which loads the student's code
+    run         has no capabilities, no new privileges and three open files, is under Landlock, the seccomp filter and
+                its limits, and executes one of our scripts, which loads the student's code
 
 Both are undumpable, so that the kernel lets no process read or write their memory or files. A run has a copy of the
-worker's memory, which holds only the imports and nothing that two processes could write.
+worker's memory, which contains only the imports and no memory that two processes could write.
 
-`grader.sandbox.engine` passes this source text into the sandbox; it is not part of the grader's own process.
+`grader.sandbox.engine` passes this source text into the sandbox. The grader's own process does not import it.
 """
 
 import atexit
@@ -36,10 +36,10 @@ import weakref
 from types import FrameType
 from typing import Any, NoReturn
 
-import watch  # type: ignore[import-not-found] # it lies beside this file in the sandbox
+import watch  # type: ignore[import-not-found] # it is next to this file in the sandbox
 
 READY = b"R"
-# A look at the limits comes at random times, this far apart on average, so that no run can be awake for the looks only.
+# The launcher checks the limits at random times, with this average distance, so that a run cannot adapt to them.
 _POLL_SECONDS = 0.02
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS = 0x00020000
@@ -58,24 +58,24 @@ _CAPABILITY_VERSION = 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
-# How many kinds of file access each version knows; later versions know as many as the last one here.
+# The number of kinds of file access in each version. Later versions have as many as the last one here.
 _FILE_ACCESS = (0, 13, 14, 15, 15, 16)
 _TCP = 3  # bind and connect, from version 4 on
 _SCOPES = 3  # abstract sockets and signals, from version 6 on
 _HUGE, _MADV_HUGEPAGE, _MADV_COLLAPSE = 2 << 20, 14, 25  # linux/mman.h
-# glibc's malloc.h: the free memory at the heap's end that is given back, how much is added there beyond what is asked
-# for, and the size from which a block has pages of its own (at most 32 MiB).
+# From glibc's malloc.h: how much free memory at the heap's end goes back to the kernel, how much is added there beyond
+# a request, and the size from which a block gets separate pages (at most 32 MiB).
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
-# How much nicer a run is than its launcher. At equal priority, the launcher waits for its turn among all processes of a
-# fork bomb. Measured without the kernel's autogroup, as in a container: a bomb of root, beside another bomb and a busy
-# loop, made up to 3,700 processes at equal priority, and up to 310 with 5.
+# The nice value of a run above its launcher. At equal priority, the launcher would wait among all processes of a fork
+# bomb. Measured without the kernel's autogroup, as in a container: a bomb run by root, together with another bomb and a
+# busy loop, made up to 3,700 processes at equal priority, and up to 310 with a nice value of 5.
 _NICER = 5
-# How many stack frames Python counts between the caller of `_run_script` and the script.
+# The number of stack frames that Python counts between the caller of `_run_script` and the script.
 _RUNPY_DEPTH = 4
 
 
 def main(control: int, preload: str, *, forks: bool) -> None:
-    """Run the script `preload`, if any, for its imports; then make one run, or one for each message of the grader."""
+    """Run the script `preload`, if any, for its imports. Then make one run, or one run per message of the grader."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ.pop("PWD", None)  # bubblewrap sets it
     if preload:
@@ -85,21 +85,21 @@ def main(control: int, preload: str, *, forks: bool) -> None:
     _check_imported()
     sys.path.remove("/worker")
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()  # else every run would print it again
+        stream.flush()  # otherwise every run would print the buffered text again
     line = socket.socket(fileno=control)
     line.sendall(READY)
-    # A launcher is there before the grader asks for a run. When it has ended, all processes of its run are dead.
+    # Start each launcher before the grader asks for a run. When it has ended, all processes of its run are dead.
     while forks and (launcher := _fork_into_namespaces()):
         if os.waitstatus_to_exitcode(os.waitpid(launcher, 0)[1]) > 0:
-            return  # it failed, or got no job, because the grader needs this worker no more
+            return  # it failed, or got no job because the grader does not need this worker any more
     _launch(line, forked=forks)
 
 
 def _make_forks_cheap() -> None:
-    """Put the imports into huge pages, where the kernel has them (Linux 6.1), and keep them from garbage collection.
+    """Move the imports into huge pages, if the kernel has them (Linux 6.1), and exclude them from garbage collection.
 
-    A fork copies a page table, and a collection in a run would touch, and so copy, all pages. Measured: a fork and its
-    end take 5 ms in place of 26, and each run has two.
+    A fork copies the page table. A garbage collection in a run would touch all pages, so the kernel would copy them.
+    Measured: a fork and its end take 5 ms, not 26 ms, and each run has two forks.
     """
     gc.freeze()
     _use_up_heap()
@@ -110,34 +110,34 @@ def _make_forks_cheap() -> None:
             start, end = (int(number, 16) for number in area[0].split("-"))
             first, last = -(-start // _HUGE) * _HUGE, end // _HUGE * _HUGE
             for advice in (_MADV_HUGEPAGE, _MADV_COLLAPSE):
-                # It fails for an area without a huge page, and on older kernels.
+                # It fails for areas without a huge page, and on older kernels.
                 _LIBC.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), advice)
 
 
 def _use_up_heap() -> None:
     """Use up the heap's free blocks of 64 KiB and more, and add new memory to its end.
 
-    A run that writes into a free block of the imports copies it, page by page. New memory comes in huge pages.
+    If a run writes into a free block between the imports, the kernel copies it page by page. New memory has huge pages.
     """
     _LIBC.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
     _LIBC.mallopt(_M_TRIM_THRESHOLD, 256 << 20)
     _LIBC.mallopt(_M_TOP_PAD, 96 << 20)
     _LIBC.sbrk.restype = ctypes.c_void_p
     end = _LIBC.sbrk(ctypes.c_ssize_t(0))
-    for _ in range(1 << 14):  # 1 GiB: it ends, whatever allocator this is
+    for _ in range(1 << 14):  # at most 1 GiB, in case that another allocator never grows the heap
         _LIBC.malloc(ctypes.c_size_t(1 << 16))
         if _LIBC.sbrk(ctypes.c_ssize_t(0)) != end:
             break
-    _LIBC.mallopt(_M_TOP_PAD, 128 << 10)  # its default: every thread's heap has this much, too
+    _LIBC.mallopt(_M_TOP_PAD, 128 << 10)  # back to the default, because it also holds for the heap of every thread
 
 
 def _check_imported() -> None:
-    """Raise `RuntimeError` if a fork cannot pass the imports on safely."""
+    """Raise `RuntimeError` if a fork would not be safe after the imports."""
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
-        raise RuntimeError(f"there are {threads} threads after the imports: a fork would leave their locks behind")
+        raise RuntimeError(f"there are {threads} threads after the imports, and a fork would keep their locks")
     with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:
-        # The flag "sh" means shared memory that is or may become writable.
+        # The flag "sh" marks shared memory that is writable or may become so.
         if any(line.startswith("VmFlags:") and "sh" in line.split() for line in file):
             raise RuntimeError("the imports share memory: one run could pass data to another")
 
@@ -146,10 +146,10 @@ def _check_imported() -> None:
 
 
 def _launch(line: socket.socket, *, forked: bool) -> NoReturn:
-    """Wait for a job, make its run, send how it ended and its files (`grader.sandbox.result`), and end this process."""
+    """Wait for a job, make its run, send the report (`grader.sandbox.result`), and end this process."""
     try:
-        # The run's process comes before its job: a fork is cheap while this process has touched little of its memory,
-        # and the run gets no copy of what the job holds.
+        # Fork the run's process before reading the job. A fork is cheap while this process has touched little of its
+        # memory, and the run gets no copy of the job.
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         run = os.fork()
         if run == 0:
@@ -163,7 +163,7 @@ def _launch(line: socket.socket, *, forked: bool) -> NoReturn:
         given, stdout, stderr, pipe = descriptors
         job = marshal.loads(os.read(given, int(size)))  # noqa: S302 - from the grader
         _use_streams(stdout, stderr, given, pipe, ours.fileno())
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # `_make_run` waits for it between two looks
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # `_make_run` waits for it between two checks
         if forked:
             _map_user()
             _make_world(job, given)
@@ -172,7 +172,7 @@ def _launch(line: socket.socket, *, forked: bool) -> NoReturn:
         _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
         _send(pipe, b"S")
         _send_report(pipe, job, run, ours, forked)
-        os.close(pipe)  # the grader goes on while this process ends
+        os.close(pipe)  # so that the grader continues while this process ends
         os._exit(0)
     except BaseException:
         traceback.print_exc()
@@ -201,15 +201,15 @@ def _send(pipe: int, content: bytes) -> None:
 
 
 def _make_run(job: dict[str, Any], run: int, ours: socket.socket, forked: bool) -> tuple[watch.Ending, float]:
-    """Let the run start, wait for its end or a limit, and kill its processes; return its ending and its seconds.
+    """Start the run, wait for its end or a limit, and kill its processes. Return its ending and its seconds.
 
-    ours: this end of the connection to the process `run`, which waits for what it may do.
+    ours: this end of the connection to the process `run`, which waits for its script.
     """
     rights = marshal.dumps((job["script"], job["rlimits"], job["seccomp"]))
     socket.send_fds(ours, [rights], [1, 2])
     for number in (1, 2):
-        os.close(number)  # only the run writes to these
-    # /proc shows the processes of the whole sandbox; a worker that forks is process 1 there.
+        os.close(number)  # only the run may write to these
+    # /proc shows the processes of the whole sandbox. A worker that forks is process 1 there.
     meter = watch.Meter(job, os.readlink("/proc/self"), ("1",) if forked else ())
     ending, ended = meter.over_limit(), None
     while ending is None and (ended := _wait_for(run)) is None:
@@ -224,7 +224,7 @@ def _make_run(job: dict[str, Any], run: int, ours: socket.socket, forked: bool) 
 
 
 def _wait_for(run: int) -> int | None:
-    """Collect all ended processes, orphans too; return the wait status of `run` if it has ended."""
+    """Reap all ended processes, including orphans. Return the wait status of `run` if it has ended, else None."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == run:
@@ -234,7 +234,7 @@ def _wait_for(run: int) -> int | None:
 
 
 def _kill_all() -> None:
-    """Kill all processes of this process's namespace but itself, and wait until they are gone."""
+    """Kill all other processes in this process's namespace, and wait until they have ended."""
     while True:
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
@@ -247,16 +247,16 @@ def _kill_all() -> None:
 
 
 def _use_streams(stdout: int, stderr: int, *kept: int) -> None:
-    """Take these as standard output and error, with an empty standard input; close all other files but those kept."""
+    """Use these as standard output and error, with an empty standard input. Close all other files except `kept`."""
     for number, descriptor in enumerate((os.open("/dev/null", os.O_RDONLY), stdout, stderr)):
         os.dup2(descriptor, number)
     for descriptor in map(int, os.listdir("/proc/self/fd")):
         if descriptor > 2 and descriptor not in kept:
-            with contextlib.suppress(OSError):  # the descriptor that listed them
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself is already closed
                 os.close(descriptor)
 
 
-# --- Its own namespaces for each run ---
+# --- New namespaces for each run ---
 
 
 def _call(name: str, *arguments: Any) -> int:
@@ -273,7 +273,7 @@ def _mount(kind: bytes | None, place: str, flags: int, options: str = "") -> Non
 
 
 def _fork_into_namespaces() -> int:
-    """Fork as `os.fork` does, but without Python's hooks; the child is process 1 in new namespaces.
+    """Fork as `os.fork` does, but without Python's hooks. The child is process 1 in new namespaces.
 
     Raises `OSError` if they are forbidden.
     """
@@ -286,8 +286,8 @@ def _fork_into_namespaces() -> int:
 
 
 def _map_user() -> None:
-    """Give this process, in its new namespaces, the user and the group that it had before."""
-    # An undumpable process may not write these files.
+    """Give this process the same user and group in its new namespaces as before."""
+    # The process must be dumpable here, because an undumpable one may not write these files.
     _call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)
     contents = {"setgroups": "deny", "uid_map": f"{_USER} {_USER} 1", "gid_map": f"{_GROUP} {_GROUP} 1"}
     for name, content in contents.items():
@@ -296,13 +296,13 @@ def _map_user() -> None:
 
 
 def _make_world(job: dict[str, Any], given: int) -> None:
-    """Make the folders that a run may write, empty except for visible paths inside them, and its input folder.
+    """Make the input folder and the folders that a run may write, which are empty except for visible paths.
 
-    The rest of the file `given`, from its position on, holds the contents of the inputs, one after the other.
+    The file `given`, from its position on, has the contents of the inputs, one after the other.
     """
     _mount(None, "/", _MS_REC | _MS_PRIVATE)
     shown = {path: os.open(path, os.O_PATH) for path in job["shown"]}
-    # A few more files than are allowed, so that the launcher sees that there are too many.
+    # Allow a few more files than the limit, so that the launcher can see that there are too many.
     inodes = 2 * job["scratch_files"]
     for place, size in job["writable"]:
         options = f"size={size},nr_inodes={inodes},mode=0755"
@@ -313,7 +313,7 @@ def _make_world(job: dict[str, Any], given: int) -> None:
         else:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             os.close(os.open(path, os.O_CREAT))
-        # It stays read-only: a process in a namespace below cannot change that.
+        # It stays read-only, because a process in a nested namespace cannot change that.
         _mount(f"/proc/self/fd/{descriptor}".encode(), path, _MS_BIND | _MS_REC)
         os.close(descriptor)
     _mount(b"tmpfs", "/input", _MS_NOSUID | _MS_NODEV, "mode=0755")
@@ -328,8 +328,8 @@ def _make_world(job: dict[str, Any], given: int) -> None:
 
 
 def _hide_processes() -> None:
-    """Replace /proc by one that holds only what torch reads: a description of the processor."""
-    # Build it elsewhere, because it needs a file of the old /proc.
+    """Replace /proc by a folder with only `cpuinfo`, which torch reads."""
+    # Build it in another place first, because it needs a file of the old /proc.
     made = "/worker"
     _mount(b"tmpfs", made, _MS_NOSUID | _MS_NODEV, "size=16k,mode=0755")
     os.close(os.open(f"{made}/cpuinfo", os.O_CREAT))
@@ -342,14 +342,14 @@ def _hide_processes() -> None:
 
 
 def _become(theirs: socket.socket, forked: bool) -> NoReturn:
-    """Wait for the launcher to name a script, give up all rights, then become the script.
+    """Wait for the name of a script from the launcher, drop all privileges, then run the script.
 
     theirs: this end of the connection. If a step fails, the launcher gets the error, and the script does not start.
     """
     try:
         message, descriptors, _, _ = socket.recv_fds(theirs, 1 << 16, 2)
         script, rlimits, program = marshal.loads(message)  # noqa: S302 - from the launcher
-        # Only the launcher keeps the pipe for results: a process that could write to it could forge an outcome.
+        # Only the launcher keeps the pipe for results, because a process that can write to it could forge an outcome.
         _use_streams(*descriptors, theirs.fileno())
         os.chdir(watch.SCRATCH)
         _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -359,7 +359,7 @@ def _become(theirs: socket.socket, forked: bool) -> NoReturn:
         os.setsid()
         os.nice(_NICER)
         _call("prctl", _PR_SET_NAME, os.path.basename(script).encode())  # for `ps`
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # as Python starts
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a new interpreter
         _drop_capabilities()
         _limit(rlimits)
         _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -369,7 +369,7 @@ def _become(theirs: socket.socket, forked: bool) -> NoReturn:
     except BaseException as error:
         theirs.send(repr(error).encode()[:4000])
         os._exit(127)
-    for name in (__name__, "watch"):  # the script must not find them
+    for name in (__name__, "watch"):  # hide these modules from the script
         sys.modules.pop(name, None)
     _run_script(script)
 
@@ -380,12 +380,12 @@ def _drop_capabilities() -> None:
         capability += 1
     _call("prctl", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION, 0))
-    nothing = ctypes.create_string_buffer(24)  # effective, permitted, inheritable; twice 32 bits of each
+    nothing = ctypes.create_string_buffer(24)  # effective, permitted and inheritable capabilities, each twice 32 bits
     _call("capset", header, nothing)
 
 
 def _limit(rlimits: list[tuple[str, int, int]]) -> None:
-    """Set the limits of this process and its children; never raise one."""
+    """Set the limits of this process and its children, but never raise a limit."""
     for name, soft, hard in rlimits:
         number = getattr(resource, name)
         most = resource.getrlimit(number)[1]
@@ -394,9 +394,9 @@ def _limit(rlimits: list[tuple[str, int, int]]) -> None:
 
 
 def _restrict_files() -> None:
-    """Forbid writing outside of the writable folders with Landlock, if the kernel has it."""
+    """Forbid writing outside the writable folders with Landlock, if the kernel has it."""
     version = _LIBC.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
-    if version < 1:  # the mounts forbid it too
+    if version < 1:  # then only the mounts forbid it
         return
     every = (1 << _FILE_ACCESS[min(version, len(_FILE_ACCESS) - 1)]) - 1
     attributes = [every] + [_TCP] * (version >= 4) + [_SCOPES] * (version >= 6)
@@ -414,14 +414,14 @@ def _restrict_files() -> None:
 
 
 def _filter(program: bytes) -> None:
-    """Install a seccomp filter; `struct sock_fprog` holds the number and the address of its instructions."""
+    """Install a seccomp filter. `struct sock_fprog` has the number and the address of its instructions."""
     instructions = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
     _call("prctl", _PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.create_string_buffer(described), 0, 0)
 
 
 def _run_script(script: str) -> NoReturn:
-    """Run one of the grader's scripts, which catch what an experiment raises, and end this process."""
+    """Run one of the grader's scripts, which catches exceptions of the experiment, and end this process."""
     status = 1
     try:
         _prepare_interpreter(script)
@@ -443,15 +443,15 @@ def _run_script(script: str) -> NoReturn:
 
 
 def _prepare_interpreter(script: str) -> None:
-    """Set what a script finds in a new interpreter: arguments, random numbers, recursion limit."""
+    """Give the script the state of a new interpreter: arguments, random numbers, recursion limit."""
     sys.argv = [script]
     if (random := sys.modules.get("numpy.random")) is not None:
-        random.seed()  # else all runs draw the same numbers; `random` reseeds itself after a fork
-    # Torch leaves 174 finalizers (40 ms) to the end of a process. One of the run's own registers this again.
+        random.seed()  # otherwise NumPy gives all runs the same numbers; Python's `random` reseeds itself after a fork
+    # Torch registers 174 finalizers, which take 40 ms at the end. A finalizer of the run itself registers this again.
     finalize: Any = weakref.finalize
     atexit.unregister(finalize._exitfunc)
     finalize._registered_with_atexit = False
-    # Endless recursion must reach the same depth as in a new interpreter.
+    # Infinite recursion must reach the same depth as in a new interpreter.
     frame: FrameType | None = sys._getframe(1)
     depth = _RUNPY_DEPTH
     while frame is not None:

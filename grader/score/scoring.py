@@ -168,9 +168,11 @@ def _as_cited(evidence: Evidence) -> Evidence:
 
 def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
     """Return the flags for the instructor."""
-    told = "could not be checked automatically. Your instructor looks at it."
     flags = [
-        Flag(id="not checked by machine", message=f"{one.message}. This {'line' if one.line else 'file'} {told}")
+        Flag(
+            id="not checked by machine",
+            message=f"{one.message}. Your instructor looks at this {'line' if one.line else 'file'}.",
+        )
         for one in evidence.suspicions[:10]
     ]
     if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):

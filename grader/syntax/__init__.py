@@ -1,1 +1,1 @@
-"""Compare and judge programs by their syntax trees. The text is untrusted: it is parsed, never run."""
+"""Compare and judge programs by their syntax trees. Source texts are untrusted: they are parsed, but never run."""

@@ -1,11 +1,11 @@
-"""What an edit changes: the functions and constants that differ, and by how many syntax-tree nodes.
+"""Measure an edit: the functions and constants that it changes, and the number of syntax-tree nodes that it changes.
 
-The size of an edit is the number of nodes that only one of the two programs has, whichever has more of them. So the
-order of statements and of arguments does not count. A helper that only one of the two programs has belongs to the
-function that calls it, and code that moves to another function counts there, once. Only code counts on which the
-training depends: what reaches a returned value, or changes something that outlives the function, or decides whether an
-assert or a raise ends it. Prints, logging, timers, counters, further metrics, names of variables, comments, docstrings,
-annotations, imports, and stopping at a number that is not finite do not count.
+The size of an edit is the number of nodes that only the old program or only the new program has, whichever is larger.
+The order of statements and arguments therefore does not count. A helper that only one program has belongs to the
+function that calls it. Code that moves to another function counts once, in its new function. Only code that affects the
+training counts: it reaches a returned value, changes something that outlives the function, or decides whether an assert
+or a raise ends the function. Prints, logging, timers, counters, further metrics, names of variables, comments,
+docstrings, annotations, imports, and stops at a non-finite number do not count.
 """
 
 import ast
@@ -32,28 +32,29 @@ AREAS: dict[str, Area] = {
 }
 # The trainer ignores all other metrics.
 _METRICS = ("val_loss", "val_accuracy")
-# Calls that change something besides their result, as all whose names end in _ do.
+# Calls with a side effect. All calls whose names end in _ have one, too.
 _ACTING = frozenset({
     "add_module", "add_param_group", "append", "apply", "backward", "clear", "eval", "extend", "load_state_dict",
     "manual_seed", "register_buffer", "register_module", "register_parameter", "reset_parameters", "set_rng_state",
     "step", "train", "update", "zero_grad",
 })  # fmt: skip
-# Calls that fill the container they belong to, and what makes one.
+# Methods that fill their container, and calls that make a container.
 _FILLING = frozenset({"add", "append", "clear", "extend", "insert", "pop", "setdefault", "update"})
 _CONTAINERS = frozenset({"Counter", "defaultdict", "deque", "dict", "empty", "list", "ones", "set", "tensor", "zeros"})
-# A bound for hostile text: constants that stand in many places.
+# A bound for hostile texts, in which a large constant is used in many places.
 _MOST_IN_LITERAL = 9
-# A program that stops at such numbers leaves nothing to judge. At anything else, a check might not be made.
+# A program may stop at non-finite numbers, which does not count. A stop at other values does, because it could prevent
+# a check.
 _FINITE = frozenset({"isfinite", "isinf", "isnan"})
 _LITERAL = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The statements that bind one name at the top of a file; "" for those that bind none.
+    """The statements at the top of a file that define one name. The name "" is for statements without a name.
 
-    code: their syntax trees. nodes: how often each kind of node occurs in what matters. reads: the names read there.
-    literal: a constant, whose value counts where it is read.
+    code: their syntax trees. nodes: the counts of each kind of node that affects the training. reads: the names that
+    they read. literal: whether it is a constant, whose value counts where it is read.
     """
 
     code: str
@@ -71,7 +72,7 @@ def edit_sizes(before: str, after: str) -> dict[str, int]:
     gained = {name: second.get(name, Counter()) - first.get(name, Counter()) for name in names}
     for name in sorted(names & new.keys()):
         for helper in sorted(new[name].reads & first.keys() - AREAS.keys() - {name}):
-            # Code that moves into a helper which its function calls stays with that function.
+            # Code that moves into a helper still belongs to the function that calls the helper.
             if not lost[helper] and gained[helper] <= lost[name]:
                 lost[name] -= gained[helper]
                 gained[helper] = Counter()
@@ -79,16 +80,16 @@ def edit_sizes(before: str, after: str) -> dict[str, int]:
     for name in sorted(names):
         moved = lost[name] & (arrived - gained[name])
         arrived -= moved
-        if lost[name] or gained[name]:  # at least 1: a function that only lost code is changed, too
+        if lost[name] or gained[name]:  # at least 1, because a function that only loses code is changed, too
             sizes[name] = max((lost[name] - moved).total(), gained[name].total(), 1)
     return sizes
 
 
 def _with_helpers(parts: Mapping[str, _Part], other: Mapping[str, _Part]) -> dict[str, Counter[str]]:
-    """Return the nodes of each part, with those of the helpers and constants that the other program lacks.
+    """Return the nodes of each part, including its helpers and constants that the other program lacks.
 
-    Such a helper belongs to the part that calls it; of several, to the one that lost most of its nodes. One that
-    nothing calls does not count.
+    Such a helper belongs to the part that calls it. If several parts call it, it belongs to the one that lost most of
+    these nodes. A helper that is never called does not count.
     """
     helpers = {name for name in parts.keys() - other.keys() - AREAS.keys() if name}
     nodes = {name: Counter(part.nodes) for name, part in parts.items() if name not in helpers}
@@ -117,14 +118,14 @@ def names_defined(source: str) -> frozenset[str]:
 
 
 def functions_changed(before: str, after: str) -> frozenset[str]:
-    """Return the functions and constants that an edit changes, with all that use a constant or a helper of these.
+    """Return the functions and constants that an edit changes, also through a changed constant or helper.
 
     Raises `Unparsable`.
     """
     old, new = ({(name, part.code) for name, part in _parts(source).items() if name} for source in (before, after))
     changed = {name for name, _ in old ^ new}
     parts = _parts(after)
-    # A network may be a class that is built of others, which read constants.
+    # Repeat this, because a network may be a class that uses other classes, which read constants.
     while using := {name for name, part in parts.items() if name and part.reads & (changed - AREAS.keys())} - changed:
         changed |= using
     return frozenset(changed)
@@ -160,7 +161,7 @@ def _parts(source: str) -> dict[str, _Part]:
 
 
 def _literal(statements: list[ast.stmt]) -> ast.expr | None:
-    """Return the value of a constant that is set once and is a number or short arithmetic."""
+    """Return the value of a constant, if it is set once and is a number or short arithmetic, else None."""
     match statements:
         case [ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(target=ast.Name(), value=value)]:
             nodes = [] if value is None else list(ast.walk(value))
@@ -170,7 +171,7 @@ def _literal(statements: list[ast.stmt]) -> ast.expr | None:
 
 
 def _name(statement: ast.stmt) -> str:
-    """Return the name of a definition or of a simple assignment, or ""."""
+    """Return the name that a definition or a simple assignment defines, or ""."""
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name
@@ -211,9 +212,10 @@ def _makes_container(statement: ast.stmt) -> bool:
 
 
 def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) -> set[str]:
-    """Return the functions and methods of a file that change something besides the value that they return.
+    """Return the functions and methods of a file that have a side effect.
 
-    Each is sliced once, for the names that it calls where a call counts: one that calls an acting function acts.
+    A function that calls one of them has a side effect, too. So each function is sliced once, and the slice records
+    which names it calls.
     """
     acting: list[str] = []
     callers: dict[str, list[str]] = {}
@@ -232,7 +234,7 @@ def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) 
 
 
 class _Asked(set[str]):
-    """An empty set that remembers which names were looked up in it."""
+    """An empty set that records the names that were looked up in it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -254,7 +256,7 @@ def _slice_of(function: ast.FunctionDef, containers: set[str], acting: set[str])
 
 
 def _needed_parts(statement: ast.stmt, containers: set[str], acting: set[str]) -> list[ast.stmt]:
-    """Return what of a statement at the top of a file the training depends on."""
+    """Return the parts of a statement at the top of a file that affect the training."""
     if isinstance(statement, ast.ClassDef):
         fields = {**dict(ast.iter_fields(statement)), "body": []}
         for item in statement.body:
@@ -281,9 +283,9 @@ def _without_annotations(arguments: ast.arguments) -> ast.arguments:
 
 
 class _Slice:
-    """The statements of a function on which the training depends; `read` are the names that these read, so far.
+    """The statements of a function that affect the training. `read` are the names that they read so far.
 
-    `containers` are names of lists and tables that the program makes itself: filling one matters only if it is read.
+    containers: names of lists and tables that the program makes itself. Filling one matters only if it is read.
     """
 
     def __init__(self, containers: set[str], acting: set[str], read: set[str] | None = None) -> None:
@@ -292,11 +294,11 @@ class _Slice:
         self._acting = acting
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Return what is needed of some statements."""
+        """Return the parts of these statements that affect the training."""
         return [kept for statement in statements for kept in self.statement(statement)]
 
     def statement(self, statement: ast.stmt) -> list[ast.stmt]:
-        """Return what is needed of a statement."""
+        """Return the parts of one statement that affect the training."""
         match statement:
             case ast.Expr(value=value):
                 return [statement] if self._acts(value) else []
@@ -319,7 +321,7 @@ class _Slice:
                 ]
             case ast.Assert(test=test):
                 return [] if _looks_for_non_finite(test) else [ast.Assert(test)]
-            case ast.Raise(exc=error):  # by itself, it only passes an error on
+            case ast.Raise(exc=error):  # a bare `raise` only passes an error on
                 return [ast.Raise()] if error else []
             case ast.If(test=test, body=[ast.Raise()], orelse=[]) if _looks_for_non_finite(test):
                 return []
@@ -374,7 +376,7 @@ def _looks_for_non_finite(test: ast.expr) -> bool:
 
 
 def _own_metrics(value: ast.expr) -> ast.expr:
-    """Return a table of metrics without those that the trainer ignores; any other value as it is."""
+    """Return a table of metrics without those that the trainer ignores. Return any other value unchanged."""
     keys = [getattr(key, "value", None) for key in value.keys] if isinstance(value, ast.Dict) else []
     if not isinstance(value, ast.Dict) or _METRICS[0] not in keys:
         return value
@@ -383,16 +385,16 @@ def _own_metrics(value: ast.expr) -> ast.expr:
 
 
 def _called_name(call: ast.Call) -> str:
-    """Return the last part of the name of what is called, or ""."""
+    """Return the last part of the called name, or ""."""
     return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
 
 
 def _labels(
     node: ast.AST, paths: Mapping[str, str], local: set[str], literals: Mapping[str, ast.expr]
 ) -> Iterator[str]:
-    """Yield a label for each node: its kind and everything in it that is not a node.
+    """Yield a label for each node: its kind and all of its fields that are not nodes.
 
-    Names of variables have none, nor has setting them: a value may have a name or stand where it is used.
+    Names of variables and assignments to them get no label, so that it does not matter whether a value has a name.
     """
     if path := path_of(node, paths):
         yield path

@@ -1,6 +1,6 @@
-"""The tables of the grammar of plain edits: Python's syntax, the libraries, Python's own names.
+"""The tables of the grammar of plain edits: Python's syntax, libraries, and built-in names.
 
-What has no entry here is not plain. `plain_edit.py` walks by these tables, `kinds.py` holds those of attributes.
+Code without an entry here is not plain. `plain_edit.py` applies these tables. `kinds.py` has the tables of attributes.
 """
 
 import builtins
@@ -9,16 +9,16 @@ from collections.abc import Mapping
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the words of a text."""
+    """Return the set of words in a text."""
     return frozenset(text.split())
 
 
-# For each class of `ast`, what each of its fields holds:
-#   visit    nodes that Python evaluates, stores to, or binds names with: each is judged in turn
-#   block    statements: each is judged on its own
-#   check    what the judge of this class looks at (`_Judge._check_*`)
-#   name     a name that is bound: it must not be one of Python's
-#   free     nothing that is evaluated
+# The rule for each field of each class of `ast`:
+#   visit    nodes that Python evaluates, stores to, or binds names with: judge each of them
+#   block    statements, which are judged separately
+#   check    the method for this class looks at it (`_StatementJudge._check_*`)
+#   name     a name that is bound, which must not be a built-in name
+#   free     never evaluated, so anything is allowed
 #   empty    must be absent or empty
 # "-" means that the class is not covered at all.
 _SYNTAX = """
@@ -104,14 +104,14 @@ MatchSingleton   -
 MatchStar        -
 MatchValue       -
 """
-# Each class of `ast` that is covered, with the rule of each field.
+# The covered classes of `ast`, with the rule for each field.
 SYNTAX: dict[str, Mapping[str, str]] = {
     name: dict(field.split(":") for field in fields)
     for name, *fields in map(str.split, _SYNTAX.strip().split("\n"))
     if fields != ["-"]
 }
 REFUSED = {line.split()[0] for line in _SYNTAX.strip().split("\n") if line.split()[1:] == ["-"]}
-# How messages call what is not covered; the others by the class of `ast`.
+# Names of uncovered classes in messages. Other classes are named as in `ast`.
 SPELLED = {
     "AsyncFunctionDef": "`async def`", "AsyncFor": "`async for`", "AsyncWith": "`async with`", "Await": "`await`",
     "Delete": "`del`", "Global": "`global`", "Nonlocal": "`nonlocal`", "Match": "`match`", "TryStar": "`except*`",
@@ -122,7 +122,7 @@ SPELLED = {
     "kwarg": "`**` in the parameters of a function", "keywords": "keywords of a class",
     "type_params": "type parameters", "is_async": "`async for`",
 }  # fmt: skip
-# Which statements are covered at the top of a file, in a class, and in a function.
+# The statements that are covered at the top of a file, in a class, and in a function.
 PLACES = {
     "top": words("Import ImportFrom FunctionDef ClassDef Assign AnnAssign Expr"),
     "class": words("FunctionDef Assign AnnAssign"),
@@ -133,7 +133,7 @@ PLACES = {
     ),
 }
 
-# Makes a context manager from a generator.
+# The decorator that makes a context manager from a generator.
 MANAGER = "contextlib.contextmanager"
 CONTEXTS = words(
     """
@@ -148,8 +148,8 @@ LOSSES = words(
     SmoothL1Loss SoftMarginLoss TripletMarginLoss
     """
 )
-# What an inserted statement may use of each module. All of it computes, and reaches nothing else. (`empty` too: under
-# deterministic algorithms torch fills new memory, so nothing in it survives from one call to the next.)
+# The names of each module that an inserted statement may use. All of them only compute. (`empty`, too: with
+# deterministic algorithms torch fills new memory, so that no value survives from one call to the next.)
 LISTED: dict[str, frozenset[str]] = {
     "torch": words(
         """
@@ -271,18 +271,18 @@ LISTED: dict[str, frozenset[str]] = {
 
 
 def is_listed(path: str) -> bool:
-    """Return whether a dotted path is one of those in `LISTED`."""
+    """Return whether a dotted path is in `LISTED`."""
     module, _, name = path.rpartition(".")
     return name in LISTED.get(module, ())
 
 
-# What may be made once at the top of a file: it counts no calls.
+# Objects that may be made once at the top of a file, because they cannot count calls.
 KEPT = frozenset(
     {"logging.getLogger", "torch.device", "torch.GradScaler", "torch.amp.GradScaler", "torch.cuda.amp.GradScaler"}
     | {f"torch.nn.{name}" for name in LOSSES}
 )
-# Calls that keep or use an argument where nothing judges it: how many positional arguments and which keywords they
-# may have. They must be called by their own name. A file, a callback, a memory or a process would come in otherwise.
+# Calls that keep or use an argument out of our sight, with the allowed number of positional arguments and the allowed
+# keywords. They must be called by their own name. Other arguments could pass a file, a callback or a process.
 ARGUMENTS: dict[str, tuple[int, frozenset[str]]] = {
     "print": (1000, words("sep end flush")),
     "logging.basicConfig": (0, words("level format datefmt")),
@@ -294,25 +294,25 @@ ARGUMENTS: dict[str, tuple[int, frozenset[str]]] = {
     "torch.optim.lr_scheduler.CyclicLR": (5, words("max_lr base_lr step_size_up step_size_down mode gamma")),
     "torch.optim.lr_scheduler.LambdaLR": (3, words("lr_lambda last_epoch")),
     "torch.optim.lr_scheduler.MultiplicativeLR": (3, words("lr_lambda last_epoch")),
-    # Only as a decorator, see `_check_FunctionDef`.
+    # Allowed only as a decorator, see `_check_FunctionDef`.
     MANAGER: (0, words("")),
     "dataclasses.dataclass": (0, words("frozen eq order repr slots kw_only")),
     "dataclasses.asdict": (1, words("")),
     **{path: (3, words("device_type dtype enabled mode cache_enabled check_nan")) for path in CONTEXTS},
 }
-# Only annotations and bases name these.
+# Only annotations and base classes may name these.
 NEVER_CALLED = tuple(f"{module}." for module in ("typing", "collections.abc"))
-# Empties the names of a table that the call has made itself.
+# This call may change only a table that the same function call has made.
 UNPREFIX = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
 LAMBDA_SCHEDULES = words("torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler.MultiplicativeLR")
-# A layer that gets an iterator would keep it; these two empty theirs.
+# Other layers would keep an iterator that they get. These two read it at once.
 HOLDS_LAYERS = words("torch.nn.Sequential torch.nn.ModuleList")
 
-# What the harness looks up in an experiment, or in its network, before it measures: an edit does not add these. FROZEN
-# names the layers that checks expect to rest: an edit does not change it either.
+# Names that the harness looks up in an experiment or its network before it measures. An edit must not add them. FROZEN
+# names the layers that checks expect to stay fixed, so an edit must not change it either.
 ASKED = words("FROZEN AMP AUGMENT INTERRUPTED_AT replicas")
 
-# Python's own names. A type may be passed on, a function only called.
+# Built-in names. A type may be passed as a value, but a function may only be called.
 TYPES = words("bool dict float frozenset int list object set str tuple")
 FUNCTIONS = words(
     """
@@ -324,5 +324,5 @@ ERRORS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
 )
 PYTHON = frozenset(dir(builtins))
-# Calls that use a function of the file at once: the position of that function, and its keyword.
+# Calls that use a function argument at once: the position and the keyword of that argument.
 USES_FUNCTION = {"map": (0, ""), "filter": (0, ""), "sorted": (-1, "key"), "min": (-1, "key"), "max": (-1, "key")}

@@ -1,10 +1,11 @@
-"""Which kind of object does an expression give? Plain edits may read attributes by kind (`KINDS`), never by name alone.
+"""Find the kind of object that an expression gives. Plain edits may use an attribute only if the kind allows it.
 
-A kind is a word, or a tuple of a container's word and the kinds in it: ("list", "parameter"). Kinds of names come from
-everything that binds them, wherever in the file, so that a name never has a kind that one of its values has not: two
-kinds join to "unknown". "new" says that the running call has made the object itself, so that it may be changed.
+A kind is a word, or a tuple of a container's word and the kinds of its content, such as ("list", "parameter"). The kind
+of a name comes from all places in the file that bind it. If two places give different kinds, the kind is "unknown".
+"new" means that the running call has made the object itself, so that it may change the object. `KINDS` has the allowed
+attributes of each kind.
 
-Some kinds are opaque: most of what else may be done with an object is not covered for them. They win when they join.
+Opaque kinds allow fewer uses than others. If an opaque kind and another one join, the result is the opaque kind.
 """
 
 import ast
@@ -14,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from grader.syntax.grammar import ERRORS, FUNCTIONS, LAMBDA_SCHEDULES, MANAGER, TYPES, words
 from grader.syntax.program import path_of
 
-# "" is a kind that is not known yet.
+# "" means that the kind is not known yet.
 ObjectKind = str | tuple["ObjectKind", ...]
-_DEEPEST = 4  # containers in containers
-# An iterator that something keeps would count calls. An optimizer's group is a table that may hold anything.
+_DEEPEST = 4  # the most levels of containers in containers
+# A kept iterator could count calls. An optimizer's group is a table that may contain any object.
 _OPAQUE = ("group", "iterator")
 PARAMETERS: ObjectKind = ("iterator", "parameter")
 
@@ -26,8 +27,8 @@ def _each(kind: ObjectKind, names: str) -> dict[str, ObjectKind]:
     return dict.fromkeys(names.split(), kind)
 
 
-# Attributes and methods that are harmless on any object which plain code can reach: tensors, networks and containers
-# have them, and nothing has them that leads to a frame, a module or a file. With the kind that they give.
+# Attributes and methods that are harmless on every object that plain code can reach, with the kind of their result.
+# Tensors, networks and containers have them. Objects that lead to a frame, a module or a file do not.
 HARMLESS_ATTRIBUTES: dict[str, ObjectKind] = {
     **_each("tensor", "T mT data grad values indices running_mean running_var"),
     **_each("parameter", "weight bias weight_ih weight_hh bias_ih bias_hh weight_ih_l0 weight_hh_l0 bias_ih_l0"),
@@ -35,7 +36,7 @@ HARMLESS_ATTRIBUTES: dict[str, ObjectKind] = {
     **_each("number", "is_cuda is_leaf ndim requires_grad training tiny smallest_normal max min last_epoch itemsize"),
     **_each(("list", "number"), "shape"),
     **_each("thing", "device dtype"),
-    # A layer keeps what it was given, perhaps a list.
+    # A layer keeps its arguments, perhaps a list.
     **_each("thing", "in_features out_features num_features in_channels out_channels num_embeddings embedding_dim"),
     **_each("thing", "momentum p eps"),
     **_each("text", "name type"),
@@ -81,10 +82,10 @@ HARMLESS_METHODS: dict[str, ObjectKind] = {
     **_each(("iterator", ("pair", "text", "tensor")), "named_buffers"),
     **_each(("iterator", ("pair", "text", "network")), "named_modules named_children"),
     **_each("text", "join removeprefix removesuffix"),
-    # These give the kind of their object, or of what it holds: see `Kinds._method`.
+    # The result has the kind of the object, or of its content: see `Kinds._method`.
     **_each("", "to cpu type copy get items keys values split"),
 }
-# What only an object of this kind may be asked for besides: attributes, and methods with "()".
+# Further attributes, and methods with "()", that only objects of this kind allow.
 KINDS: dict[str, dict[str, ObjectKind]] = {
     "network": {
         "apply()": "network",
@@ -96,15 +97,15 @@ KINDS: dict[str, dict[str, ObjectKind]] = {
         "param_groups": ("kept", "group"),
         "add_param_group()": "none",
         "state_dict()": "group",
-        # What the optimizer was made with; a table can only be read.
+        # The settings of the optimizer, which is a table that can only be read.
         "defaults": ("table", "unknown", "text"),
     },
     "scheduler": {"state_dict()": "group", "base_lrs": ("kept", "number")},
-    # Any of the three above.
+    # One of the three kinds above.
     "part": {"state_dict()": "group", "zero_grad()": "none"},
-    # Only a generator of this call may be seeded: the one that the harness passes on is the run's own.
+    # Only a generator made in this call may be seeded, because the one from the harness belongs to the run.
     "new generator": {"manual_seed()": "new generator"},
-    # What numpy makes generators from.
+    # The objects from which numpy makes generators.
     "seeds": {"spawn()": ("list", "seeds")},
     "text": {
         **_each("text", "strip() lstrip() rstrip() lower() upper() title() replace() ljust() rjust() center() zfill()"),
@@ -129,14 +130,14 @@ KINDS: dict[str, dict[str, ObjectKind]] = {
     "packed": {},
     "super": {"__init__()": "none", "forward()": "tensor", "train()": "network"},
 }
-# Kinds whose objects have nothing of the harmless attributes.
+# Kinds for which even the harmless attributes are not allowed.
 BARE = words("group iterator logger class function manager super error path builtin part seeds slice")
-# What nothing can be asked for that is not covered: it may be put anywhere.
+# Kinds whose objects have only covered attributes, so that they may be stored anywhere.
 TAME = words("number text none tensor parameter")
-# The keys of an optimizer's group, and what they hold.
+# The keys of an optimizer's group, and the kinds of their values.
 GROUP_KEYS: dict[object, ObjectKind] = {"params": ("kept", "parameter"), "lr": "number"}
 
-# The arguments of an experiment's functions, as the harness passes them.
+# The kinds of the arguments that the harness passes to an experiment's functions.
 PROTOCOL: dict[str, Sequence[ObjectKind]] = {
     "load_data": ["data"],
     "build_model": [],
@@ -147,13 +148,13 @@ PROTOCOL: dict[str, Sequence[ObjectKind]] = {
     "train_step": ["network", "optimizer", "tensor", "tensor"],
     "evaluate": ["network", "tensor", "tensor"],
     "save_checkpoint": ["network", "optimizer", "scheduler"],
-    # An entry of a checkpoint is what the harness has read from a file: numbers, texts and tensors.
+    # The harness reads a checkpoint from a file, so its entries are numbers, texts and tensors.
     "load_checkpoint": [("table", "entry", "text"), "network", "optimizer", "scheduler"],
     "predict": ["network", "tensor"],
     "end_epoch": ["network", ("table", "number", "text")],
 }
-# What a call of a library gives: by its path, or by the longest module ("torch.") that it belongs to. What may be
-# a view of an argument, or the argument itself, is no new tensor.
+# The kind of a library call's result, by the path of the function or by its longest matching module ("torch."). If the
+# result may be an argument, or a view of an argument, it is not a new tensor.
 _GIVES: dict[str, ObjectKind] = {
     "torch.": "new tensor", "torch.nn.functional.": "new tensor", "torch.nn.init.": "tensor",
     "torch.linalg.": "tensor", "torch.fft.": "tensor",
@@ -194,27 +195,27 @@ _ITEMS: dict[str, ObjectKind] = {
     "": "", "text": "text", "tensor": "tensor", "new tensor": "tensor", "parameter": "tensor", "packed": "tensor",
     "network": "network", "new network": "network", "group": "group", "iterator": "iterator",
 }  # fmt: skip
-# Nodes that say something about the kind of a name, an attribute or a result.
+# Nodes that determine the kind of a name, an attribute or a result.
 _BINDING = (
     ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.For, ast.comprehension, ast.withitem,
     ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.FunctionDef, ast.Lambda, ast.Return, ast.Yield,
     ast.Call,
 )  # fmt: skip
 _SCALARS = ("number", "text", "none")
-# Where names live: the file (None), a function, a lambda, a comprehension.
+# The scope of a name: the file (None), a function, a lambda, or a comprehension.
 _Scope = ast.AST | None
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-# What the harness saves and loads: networks, optimizers and schedules, in one loop.
+# The objects that the harness saves and loads in one loop: networks, optimizers and schedules.
 _PARTS = words("network optimizer scheduler part")
 
 
 def base(kind: ObjectKind) -> str:
-    """Return the word of a kind: "list" for a list of anything."""
+    """Return the word of a kind, such as "list" for a list of any content."""
     return kind if isinstance(kind, str) else base(kind[0])
 
 
 def holds(kind: ObjectKind, word: str) -> bool:
-    """Return whether a kind is, or contains, this one."""
+    """Return whether a kind is this word, or a container of this word."""
     return kind == word if isinstance(kind, str) else any(holds(part, word) for part in kind)
 
 
@@ -229,7 +230,7 @@ def join(first: ObjectKind, second: ObjectKind) -> ObjectKind:
     if isinstance(first, tuple) and isinstance(second, tuple) and first[0] == second[0] and len(first) == len(second):
         return (first[0], *(join(a, b) for a, b in zip(first[1:], second[1:], strict=True)))
     if "iterator" in (base(first), base(second)) and isinstance(first, tuple) and isinstance(second, tuple):
-        # An iterator over what either gives: of an iterator, less is covered than of any container.
+        # The result is an iterator over both contents, because iterators allow fewer uses than containers.
         return _nest("iterator", join(item_of(first), item_of(second)))
     for word in _OPAQUE:
         if holds(first, word) or holds(second, word):
@@ -254,21 +255,21 @@ def join_all(kinds: Iterable[ObjectKind]) -> ObjectKind:
 
 
 def item_of(kind: ObjectKind) -> ObjectKind:
-    """Return what iterating over an object of this kind gives."""
+    """Return the kind of the items when iterating over an object of this kind."""
     if isinstance(kind, tuple):
         return join_all(kind[1:])
     return _ITEMS.get(kind, "unknown")
 
 
 def is_tame(kind: ObjectKind) -> bool:
-    """Return whether a kind is tame, or a container of tame objects alone."""
+    """Return whether a kind is tame (`TAME`), or a container of only tame objects."""
     if isinstance(kind, tuple):
         return base(kind) in ("list", "kept", "pair", "set", "dict", "table") and all(map(is_tame, kind[1:]))
     return kind.removeprefix("new ") in TAME
 
 
 def _nest(word: str, *parts: ObjectKind) -> ObjectKind:
-    """Return a container's kind, no deeper than `_DEEPEST`."""
+    """Return the kind of a container, or "unknown" for deeper nesting than `_DEEPEST`."""
     kind: ObjectKind = (word, *parts)
     if _depth(kind) <= _DEEPEST:
         return kind
@@ -288,11 +289,11 @@ class Kinds:
         self._parents: dict[_Scope, _Scope] = {}
         walked = list(self._walk(tree, None))
         nodes = [node for node in walked if isinstance(node, _BINDING)]
-        # Every name with each scope that binds it, and how often.
+        # How often each scope binds each name.
         self._bound = Counter((self._scopes[id(node)], name) for node in walked for name in names_bound_by(node))
         self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self._managers = {node for node in self._functions.values() if self._is_manager(node)}
-        # Functions in functions, by the scope that they are defined in.
+        # Nested functions, by the scope that defines them.
         self._nested = {
             (self._scopes[id(node)], node.name): node
             for node in walked
@@ -311,18 +312,19 @@ class Kinds:
                 elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                     self._fields[name].append(part.target.id)
         self._names: dict[tuple[_Scope, str], ObjectKind] = {}
-        # Attributes of own classes, by "network" or "own" and name; what functions and methods return.
+        # Kinds of attributes of the file's classes, by "network" or "own" and name; kinds of return values.
         self.attributes: dict[tuple[str, str], ObjectKind] = {}
         self._returns: dict[ast.FunctionDef, ObjectKind] = {}
         self._yields: dict[ast.FunctionDef, ObjectKind] = {}
         self._found: dict[int, ObjectKind] = {}
-        # Names that may stand for a container which another name stands for, too.
+        # Names of containers that may have a second name.
         self._aliases: set[tuple[_Scope, str]] = set()
-        # Names that may stand for a network of which some other object has a part.
+        # Names of networks that may share a part with another object.
         self._shared: set[tuple[_Scope, str]] = set()
         self._note_shared(walked)
         self._settled = False
-        # First, what depends on a kind that is not known yet waits for it; then, on what no call tells, it does not.
+        # In the first round, unknown kinds wait for the kinds that they depend on. In the second round they do not,
+        # because no call may ever determine these.
         for self._waits in (True, False):
             self._changed = True
             while self._changed:
@@ -332,7 +334,7 @@ class Kinds:
         self._settled = True
 
     def _walk(self, node: ast.AST, scope: _Scope) -> Iterator[ast.AST]:
-        """Yield all nodes, and note in which scope the names of each are looked up."""
+        """Yield all nodes, and record the scope in which the names of each node are looked up."""
         self._scopes[id(node)] = scope
         yield node
         inner = scope
@@ -355,7 +357,7 @@ class Kinds:
                     yield from self._walk(child, inner)
 
     def _walk_generator(self, node: ast.AST, inner: ast.AST, of_values: _Scope) -> Iterator[ast.AST]:
-        """Yield the nodes of one `for` of a comprehension; its first values belong to the scope around it."""
+        """Yield the nodes of one `for` in a comprehension. Its first iterable belongs to the surrounding scope."""
         self._scopes[id(node)] = inner
         yield node
         for name, value in ast.iter_fields(node):
@@ -364,24 +366,24 @@ class Kinds:
                     yield from self._walk(child, of_values if name == "iter" else inner)
 
     def _function_of(self, scope: _Scope) -> _Scope:
-        """Return the scope in which `:=` binds a name: comprehensions have none of their own for it."""
+        """Return the scope in which `:=` binds a name: the surrounding function or file, not a comprehension."""
         while isinstance(scope, _COMPREHENSIONS):
             scope = self._parents[scope]
         return scope
 
     def _place(self, node: ast.AST) -> tuple[_Scope, str]:
-        """Return where the name in a node lives: the innermost scope around it that binds the name."""
+        """Return the scope of the name in a node, the innermost one that binds it, and the name."""
         scope, name = self._scopes[id(node)], getattr(node, "id", "")
         while scope is not None and (scope, name) not in self._bound:
             scope = self._parents[scope]
         return scope, name
 
     def is_bound(self, node: ast.Name) -> bool:
-        """Return whether a name has a value where it stands: in a function around it or at the top of the file."""
+        """Return whether a surrounding function or the top of the file gives this name a value."""
         return self._place(node) in self._names or self._is_ours(node.id)
 
     def names_one_function(self, name: str) -> bool:
-        """Return whether a name stands for nothing but one function wherever a function in a function has it."""
+        """Return whether a nested function's name has no other meaning in its scope or at the top of the file."""
         places = [place for place in self._nested if place[1] == name]
         return all(self._bound[place] == 1 for place in places) and (None, name) not in self._bound
 
@@ -392,14 +394,14 @@ class Kinds:
         return [path_of(item, self._paths) for item in node.decorator_list] == [MANAGER]
 
     def function(self, node: ast.expr) -> ast.FunctionDef | None:
-        """Return the function of the file that a name stands for, if any."""
+        """Return the function of the file that a name refers to, or None."""
         if not isinstance(node, ast.Name) or self.of(node) != "function":
             return None
         place = self._place(node)
         return self._functions.get(node.id) if place[0] is None else self._nested.get(place)
 
     def manager(self, node: ast.AST) -> ast.FunctionDef | None:
-        """Return the function of the file that a call makes a context manager with, if any."""
+        """Return the function of the file from which a call makes a context manager, or None."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and self.of(node.func) == "manager":
             return self._functions.get(node.func.id)
         return None
@@ -407,14 +409,14 @@ class Kinds:
     def is_whole(self, node: ast.AST) -> bool:
         """Return whether an expression gives a network that this call has made with all its parts.
 
-        It makes one there, or is a name that always stands for such a network, and by which nothing else gets it: what
-        has it could give it a part of another network.
+        The expression makes such a network, or is a name that always refers to one and does not pass it on. Code that
+        gets the network could give it a part of another network.
         """
         is_name = isinstance(node, ast.Name) and self.of(node) == "new network"
         return self._makes_whole(node) or (is_name and self._place(node) not in self._shared)
 
     def _makes_whole(self, value: ast.AST | None) -> bool:
-        """Return whether an expression makes a network: a copy, or a layer given numbers and such networks."""
+        """Return whether an expression makes a network: a copy, or a layer from numbers and such networks."""
         if not isinstance(value, ast.Call):
             return False
         path = path_of(value.func, self._paths)
@@ -428,7 +430,10 @@ class Kinds:
         )
 
     def _note_shared(self, walked: Sequence[ast.AST]) -> None:
-        """Note every name that is used for more than its parts, a call of it, a library's call, or the result."""
+        """Record the names that may share their network with other objects.
+
+        A name does not share it if it is only indexed, called, passed to a library, or returned.
+        """
         alone: set[int] = set()
         for node in walked:
             match node:
@@ -453,11 +458,11 @@ class Kinds:
         return name in self._classes and self._instance(name) == "network"
 
     def is_method(self, word: str, name: str) -> bool:
-        """Return whether a class of the file whose instances are of this kind has such a method."""
+        """Return whether a class of the file, with instances of this kind, has such a method."""
         return any(self._owners[method] == word for method in self._methods.get(name, []))
 
     def makes(self, node: ast.expr) -> bool:
-        """Return whether an expression is a name that only this function uses for a container which it has made."""
+        """Return whether an expression is a name of a container that this function has made and only it uses."""
         kind = self.of(node)
         return (
             isinstance(node, ast.Name)
@@ -477,7 +482,7 @@ class Kinds:
             value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp | ast.AugAssign
         )
 
-    # --- What binds names ---
+    # --- Nodes that bind names ---
 
     def _put(self, store: dict, key: object, kind: ObjectKind) -> None:  # type: ignore[type-arg]
         joined = join(store.get(key, ""), kind)
@@ -556,7 +561,7 @@ class Kinds:
                 self._learn_call(node)
 
     def _learn_function(self, node: ast.FunctionDef) -> None:
-        """Learn what the harness, the object of a method, and defaults say about parameters."""
+        """Set the kinds of a function's parameters from the harness, from the object of a method, and from defaults."""
         scope = self._scopes[id(node)]
         if scope is not None:
             self._put(self._names, (scope, node.name), "function")
@@ -573,7 +578,7 @@ class Kinds:
             self._shared.add((node, argument.arg))
 
     def _learn_call(self, node: ast.Call) -> None:
-        """Give the arguments of a call to the parameters of every function of the file that it may call."""
+        """Set the kinds of parameters from the arguments of a call, for every function of the file that it may call."""
         kind, name = self.of(node.func), getattr(node.func, "id", "")
         if (called := self.function(node.func) or self.manager(node)) is not None:
             self._pass(node, called, 0)
@@ -599,7 +604,7 @@ class Kinds:
                 self._give(function, ["number"] if of_steps else values or ["network"])
 
     def _learn_filling(self, node: ast.Call, function: ast.Attribute) -> None:
-        """Learn what a method puts into its container, or into its network."""
+        """Set the kinds of a container's content, or of a network's attributes, from a method that adds to it."""
         kinds = [self._elements([item]) for item in (*node.args, *(item.value for item in node.keywords))]
         match function:
             case ast.Attribute(value=ast.Name(id="self"), attr="register_buffer") if node.args:
@@ -615,7 +620,7 @@ class Kinds:
                 )
 
     def _fill(self, owner: ast.expr, value: ObjectKind, key: ObjectKind = "") -> None:
-        """Note what is put into a container which a name stands for."""
+        """Add the kind of a value, and of its key, to the kind of a container with a name."""
         found, place = self.of(owner), self._place(owner)
         if place in self._names and base(found) in ("list", "set"):
             self._put(self._names, place, _nest(base(found), value))
@@ -623,7 +628,7 @@ class Kinds:
             self._put(self._names, place, _nest("dict", value, key or value))
 
     def _pass(self, node: ast.Call, function: ast.FunctionDef, first: int) -> None:
-        """Give the arguments of a call to the parameters of a function, from its parameter number `first` on."""
+        """Set the kinds of a function's parameters, from number `first` on, to the kinds of a call's arguments."""
         positional, named, spread = self._arguments_of(node)
         if spread is not None:
             for argument in (*_positional(function)[first:], *function.args.kwonlyargs):
@@ -636,7 +641,7 @@ class Kinds:
                 self._put(self._names, (function, argument.arg), named[argument.arg])
 
     def _arguments_of(self, node: ast.Call) -> tuple[list[ObjectKind], dict[str | None, ObjectKind], ObjectKind | None]:
-        """Return the positional and the named arguments of a call; if it has `*` or `**`, also what each may be."""
+        """Return the kinds of positional and named arguments of a call, and of spread ones if it has `*` or `**`."""
         positional = [self.of(item) for item in node.args]
         named = {item.arg: self.of(item.value) for item in node.keywords}
         if None not in named and not any(isinstance(item, ast.Starred) for item in node.args):
@@ -655,7 +660,7 @@ class Kinds:
                 self._put(self._names, (function, function.args.vararg.arg), _nest("list", kind))
 
     def _instance(self, name: str) -> ObjectKind:
-        """Return the kind of the instances of a class of the file: a network if it is derived from anything else."""
+        """Return the kind of a class's instances: "own" for a NamedTuple or a class without bases, else "network"."""
         bases = [path_of(item, self._paths) for item in self._classes[name].bases]
         return "own" if all(path == "typing.NamedTuple" for path in bases) else "network"
 
@@ -786,7 +791,7 @@ class Kinds:
         path, name = path_of(node.func, self._paths), getattr(node.func, "id", "")
         given = [self.of(item) for item in node.args]
         spread = any(isinstance(item, ast.Starred) for item in node.args)
-        if spread:  # any number of arguments, and each may be any of these
+        if spread:  # the number of arguments is unknown, and each may have any of these kinds
             given = [join_all([self._elements([item]) for item in node.args])]
         first: ObjectKind = given[0] if given else "none"
         if path.startswith("copy."):
@@ -814,12 +819,12 @@ class Kinds:
         return "unknown" if callee else ""
 
     def _gives(self, path: str) -> ObjectKind:
-        """Return the kind of what a library's function gives."""
+        """Return the kind of the result of a library function."""
         fitting = [start for start in _GIVES if path == start or (start[-1] == "." and path.startswith(start))]
         return _GIVES[max(fitting, key=len)] if fitting else "unknown"
 
     def _table(self, node: ast.Call, name: str, given: Sequence[ObjectKind]) -> ObjectKind:
-        """Return the kind of a table that a call makes from pairs, from another table, or from keywords."""
+        """Return the kind of a table made by a call from pairs, from another table, or from keywords."""
         if name == "Counter":
             return _nest("dict", "number", join_all(map(item_of, given)))
         if name == "defaultdict":
@@ -905,7 +910,7 @@ def _positional(function: ast.FunctionDef) -> list[ast.arg]:
 
 
 def _entries(kind: ObjectKind) -> tuple[ObjectKind, ObjectKind]:
-    """Return what values and keys of a table may be that is made from an object of this kind."""
+    """Return the kinds of the values and keys of a table that is made from an object of this kind."""
     if isinstance(kind, tuple) and kind[0] in ("dict", "table"):
         return kind[1], kind[2]
     either = item_of(item_of(kind))
@@ -913,7 +918,7 @@ def _entries(kind: ObjectKind) -> tuple[ObjectKind, ObjectKind]:
 
 
 def names_bound_by(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a node binds, other than by an import."""
+    """Yield the names that a node binds, except for imports."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             yield name
@@ -926,7 +931,7 @@ def names_bound_by(node: ast.AST) -> Iterator[str]:
 
 
 def _keep(kind: ObjectKind) -> ObjectKind:
-    """Return the kind of an object that something keeps, so that no call may change it as its own."""
+    """Return the kind of an object after it has been stored, so that no call may change it any more."""
     if isinstance(kind, str):
         return kind.removeprefix("new ")
     kept = {"list": "kept", "set": "kept", "dict": "table"}
@@ -934,7 +939,7 @@ def _keep(kind: ObjectKind) -> ObjectKind:
 
 
 def _arithmetic(first: ObjectKind, second: ObjectKind) -> ObjectKind:
-    """Return the kind of a sum, a product, ... of two objects."""
+    """Return the kind of the result of an arithmetic operation on two objects."""
     if not (first and second):
         return first or second
     for word in _OPAQUE:
@@ -954,7 +959,7 @@ def _arithmetic(first: ObjectKind, second: ObjectKind) -> ObjectKind:
 
 
 def _combine(first: ObjectKind, second: ObjectKind, containers: set[str]) -> ObjectKind:
-    """Return the kind of two containers put together, or of one repeated."""
+    """Return the kind of two joined containers, or of a repeated container."""
     parts = [item_of(kind) for kind in (first, second) if isinstance(kind, tuple)]
     if containers <= {"dict", "table"}:
         return _nest("dict", join_all(parts), join_all(parts))

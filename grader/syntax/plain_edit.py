@@ -1,15 +1,15 @@
-"""Is an edit plain: could the inserted code do anything besides training, and so change what is recorded about it?
+"""Decide whether an edit is plain: the inserted code can only train, and cannot change what is recorded about it.
 
-Student code and the recorder share a process, so what that process says about itself can be forged. The broken
-experiment is ours, so only what the student *inserted* needs trust: every statement that the broken experiment does
-not have. Such a statement is plain if each of its nodes has a row in the table of syntax (`grammar.py`), and passes the
-check of that row: names of the file, listed functions of libraries, attributes that this kind of object may be asked
-for (`kinds.py`), stores that end with the call. Whatever Python evaluates is visited, wherever it stands: annotations,
-defaults, decorators, targets, conditions. What has no row is not plain. `if __name__ == "__main__"` is never true.
+Student code and the recorder share a process, so that student code could forge the records. The broken experiment is
+ours, so only the statements that the student *inserted* need to be checked. Such a statement is plain if each of its
+nodes has a row in the table of syntax (`grammar.py`) and passes the check of that row. Allowed are names of the file,
+listed functions of libraries, attributes that fit the kind of object (`kinds.py`), and stores that end with the call.
+All code that Python evaluates is visited: also annotations, defaults, decorators, targets and conditions. Code without
+a row is not plain. The block of `if __name__ == "__main__"` never runs, so it is not visited.
 
-An edit that is not plain costs no points by itself. If its run has the bytes of the reference fix's, it trains as that
-does; otherwise the instructor decides. Plain code can behave differently for inputs that look like a check's; a student
-who writes that knows the cause.
+An edit that is not plain costs no points by itself. If its run has the same bytes as the reference fix, it trains like
+the reference fix. Otherwise the instructor decides. Plain code can still recognize a check by its inputs and behave
+differently, but a student who can write that knows the cause.
 """
 
 import ast
@@ -39,26 +39,26 @@ from grader.syntax.kinds import (
 )
 from grader.syntax.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
 
-# Of 90 honest fixes in different styles, half insert at most 28 nodes; the largest, one with a new metric, inserts 88.
-# Our largest experiment has 1328.
+# Of 90 honest fixes in different styles, half insert at most 28 nodes. The largest one, with a new metric, inserts 88.
+# Our largest experiment has 1328 nodes.
 MOST_NODES = 300
 _LONGEST_TEXT, _LONGEST_NAME, _LARGEST_INTEGER = 100, 60, 10**12
 
-# What an expression of constants consists of.
+# The nodes of an expression of constants.
 _CONSTANT = (
     ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Name, ast.operator, ast.unaryop, ast.expr_context,
 )  # fmt: skip
-# What an annotation consists of.
+# The nodes of an annotation.
 _OF_TYPES = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.BitOr, ast.expr_context,
 )  # fmt: skip
-# What a schedule may compute with besides.
+# The nodes that a schedule may contain in addition.
 _COMPUTING = (
     *_CONSTANT, ast.IfExp, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.Return, ast.If, ast.Assign,
     ast.AugAssign, ast.Expr,
 )  # fmt: skip
 _NUMBERS = grammar.words("abs float int max min")
-# Attributes of every nn.Module, and the counter of a layer: a class of the student's own must not redefine them.
+# Attributes of every nn.Module, and the counter of a layer. A student's class must not redefine them.
 MODULE = grammar.words(
     """
     T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval
@@ -77,15 +77,15 @@ MODULE = grammar.words(
     _wrapped_call_impl
     """
 )
-# What training keeps from one step to the next, if the experiment does so itself.
+# Kinds of values that training keeps from one step to the next, if the experiment does so itself.
 _WEIGHTS = grammar.words("tensor parameter")
 _OF_TRAINING = grammar.words("number tensor parameter none thing entry unknown")
 _OF_GROUPS = grammar.words("number text none thing entry unknown tensor pair")
 # Methods that put something into a container.
 _CHANGING = grammar.words("append extend insert add update setdefault")
-# Calls that keep track of parameter groups, or look at nothing in them.
+# Calls that may get parameter groups: the kind of the result is known, or they do not look into the groups.
 _READS_GROUPS = grammar.words("enumerate zip len print list reversed str copy.copy copy.deepcopy")
-# Layers and optimizers read their settings once; a dictionary may hold those.
+# Layers and optimizers read their settings once, so the settings may be in a dictionary.
 _TAKES_SETTINGS = grammar.words("optimizer scheduler network")
 _REPORTS = grammar.words("print logging.debug logging.info logging.warning logging.error")
 _MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
@@ -94,7 +94,7 @@ _Where = Literal["top", "class", "function"]
 
 @dataclass(frozen=True)
 class Suspicion:
-    """One thing that the check by machine does not cover; `message` is a clause for the instructor, with the line."""
+    """Code that the automatic check does not cover; `message` is a clause for the instructor, with the line."""
 
     line: int
     message: str
@@ -102,7 +102,7 @@ class Suspicion:
 
 @dataclass(frozen=True)
 class _Context:
-    """Where a statement stands: at the top, directly in a class, or in a function, whose names are in `inside`."""
+    """The place of a statement: at the top, directly in a class, or in a function; `inside` has their names."""
 
     where: _Where
     inside: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class _Context:
 
 @lru_cache(maxsize=256)
 def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
-    """Return what is not plain in an edit of one of our experiments, in the order of lines; () for a plain edit.
+    """Return the code in an edit of one of our experiments that is not plain, by line; () for a plain edit.
 
     Raises `Unparsable` if `broken` does not parse.
     """
@@ -137,7 +137,7 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
 
 @dataclass(frozen=True)
 class _Ours:
-    """What the broken experiment has: its statements, dotted paths, and the attributes it asks of each kind."""
+    """The code of the broken experiment: its statements, dotted paths, and the attributes that it uses by kind."""
 
     statements: frozenset[tuple[str, ...]]
     paths: frozenset[str]
@@ -177,7 +177,7 @@ def _word(kind: ObjectKind) -> str:
 
 
 def _key(node: ast.stmt, place: _Context) -> tuple[str, ...]:
-    """Return what two equal statements have in common; one that changes an object must stand in the same function."""
+    """Return a key for comparing statements. If a statement changes an object, the key includes its function."""
     stores = isinstance(node, ast.AugAssign) or any(
         isinstance(part, ast.Attribute | ast.Subscript) and isinstance(part.ctx, ast.Store) for part in ast.walk(node)
     )
@@ -185,7 +185,7 @@ def _key(node: ast.stmt, place: _Context) -> tuple[str, ...]:
 
 
 def _statements(block: list[ast.stmt], place: _Context = _Context("top")) -> Iterator[tuple[ast.stmt, _Context]]:
-    """Yield every statement without the statements in it, and where it stands."""
+    """Yield every statement without its nested statements, and its place."""
     for node in block:
         is_main = isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) in _MAIN
         if does_nothing(node) or (place.where == "top" and is_main):
@@ -208,14 +208,14 @@ def _statements(block: list[ast.stmt], place: _Context = _Context("top")) -> Ite
 
 
 class _StatementJudge:
-    """Collects what is not plain in inserted statements of one file.
+    """Collects the code that is not plain in inserted statements of one file.
 
-    `_visit` goes through every node of a statement by the table of syntax; a method `_check_<class>` says what one
-    node has to fulfil besides. A check runs before its node's parts, and may approve a part whose place makes it plain.
+    `_visit` goes through every node of a statement with the table of syntax. A method `_check_<class>` makes further
+    checks of one node. It runs before the parts of the node are visited, and may approve parts that are plain there.
     """
 
     def __init__(self, tree: ast.Module, ours: _Ours) -> None:
-        """Judge inserted statements of `tree`. They may use what the broken experiment has."""
+        """Judge inserted statements of `tree`. They may use all code of the broken experiment."""
         self.found: set[Suspicion] = set()
         self._ours = ours
         self._tree = tree
@@ -230,30 +230,30 @@ class _StatementJudge:
         self._line = 0
 
     def odd(self, node: ast.AST, what: str) -> None:
-        """Note one thing that is not covered; `what` is a noun with an article, or code."""
+        """Add a suspicion about a node; `what` is a noun with an article, or code."""
         line = getattr(node, "lineno", self._line)
-        self.found.add(Suspicion(line, f"line {line}: the check by machine does not cover {what}"))
+        self.found.add(Suspicion(line, f"line {line}: the automatic check does not cover {what}"))
 
     def names_have_one_meaning(self) -> None:
-        """Note every name that an import gives a second meaning, anywhere in the file."""
+        """Add a suspicion about every imported name that has a second value anywhere in the file."""
         bound = {name for node in ast.walk(self._tree) for name in names_bound_by(node)}
         imported: dict[str, str] = {}
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for name, path in imported_paths(ast.Module([node], [])).items():
                     if imported.setdefault(name, path) != path or name in bound:
-                        self.odd(node, f"another value for the imported name {name[:60]}")
+                        self.odd(node, f"a second value for the imported name {name[:60]}")
         defined = {node.name for node in self._tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
         seen: set[str] = set()
         for node in self._tree.body:
             is_definition = isinstance(node, ast.FunctionDef | ast.ClassDef)
             names = {name for part in ([node] if is_definition else ast.walk(node)) for name in names_bound_by(part)}
             for name in names & seen & defined:
-                self.odd(node, f"another value for {name[:60]}")
+                self.odd(node, f"a second value for {name[:60]}")
             seen |= names
 
     def statement(self, node: ast.stmt, place: _Context) -> None:
-        """Judge a statement without the statements in it."""
+        """Judge a statement without its nested statements."""
         self._place, self._line = place, node.lineno
         name = type(node).__name__
         if name in grammar.SYNTAX and name not in grammar.PLACES[place.where]:
@@ -289,17 +289,17 @@ class _StatementJudge:
     def _binds(self, node: ast.AST, name: str) -> None:
         is_init = self._place.where == "class" and name == "__init__" and isinstance(node, ast.FunctionDef)
         if (name in grammar.PYTHON or name.startswith("__") or len(name) > _LONGEST_NAME) and not is_init:
-            self.odd(node, f"{name[:60]} as a name: it has another meaning, or is too long")
+            self.odd(node, f"{name[:60]} as a name, because it has another meaning or is too long")
         self._asks(node, name)
 
     def _asks(self, node: ast.AST, name: str) -> None:
-        """Note a name by which the harness asks an experiment what its checks should expect."""
+        """Add a suspicion if the harness looks up this name to decide what its checks should expect."""
         if name == "FROZEN" or (name in grammar.ASKED and name not in self._ours.bound):
             self.odd(node, f"{name}, which tells the checks what to expect")
 
     def _check_Constant(self, node: ast.Constant) -> None:
         if not _is_plain_constant(node.value):
-            self.odd(node, "data in the source: long texts, bytes, huge numbers")
+            self.odd(node, "data in the source, such as long texts, bytes or huge numbers")
 
     def _check_Name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load):
@@ -313,7 +313,7 @@ class _StatementJudge:
         elif kind in ("function", "manager"):
             self.odd(node, f"the function {node.id[:60]} as a value")
         elif kind == "slice":
-            self.odd(node, f"the slice {node.id[:60]} anywhere but in an index")
+            self.odd(node, f"the slice {node.id[:60]} outside an index")
         elif kind == "builtin":
             if node.id not in grammar.TYPES | grammar.ERRORS:
                 self.odd(node, f"{node.id} as a value")
@@ -321,7 +321,7 @@ class _StatementJudge:
             self.odd(node, f"the name {node.id[:60]}")
 
     def _path(self, node: ast.AST, path: str) -> None:
-        """Judge a dotted path that is not called here."""
+        """Judge a dotted path that is used as a value."""
         only_called = path in grammar.ARGUMENTS
         if only_called or not (path in self._ours.paths or is_listed(path)):
             self.odd(node, f"{path[:60]}{' as a value' if only_called else ''}")
@@ -340,13 +340,13 @@ class _StatementJudge:
             self.odd(node, f".{node.attr[:60]} of this object")
 
     def _approve_chain(self, node: ast.expr) -> None:
-        """Approve the parts of a dotted path, which is judged as a whole."""
+        """Approve the parts of a dotted path, because the path is judged as a whole."""
         while isinstance(node, ast.Attribute):
             node = node.value
             self._approved.add(id(node))
 
     def _may_ask(self, kind: ObjectKind, name: str) -> bool:
-        """Return whether an object of this kind may be asked for an attribute, or for a method "name()"."""
+        """Return whether an attribute, or a method "name()", is allowed for an object of this kind."""
         word = _word(kind)
         if name.startswith("_") and not (word == "super" and name == "__init__()"):
             return self._is_own(word, name) and not name.startswith("__") and name.removesuffix("()") not in MODULE
@@ -360,7 +360,7 @@ class _StatementJudge:
         return word not in BARE and name.removesuffix("()") in harmless
 
     def _is_own(self, word: str, name: str) -> bool:
-        """Return whether classes of the file give such an object an attribute, or a method, of its own."""
+        """Return whether a class of the file defines this attribute or method for such an object."""
         plain = name.removesuffix("()")
         return (word, plain) in self._kinds.attributes or (plain != name and self._kinds.is_method(word, plain))
 
@@ -374,7 +374,7 @@ class _StatementJudge:
         is_self = isinstance(node.value, ast.Name) and node.value.id == "self" and _word(kind) in ("own", "network")
         may_set = self._place.is_init or (*self._place.inside, node.attr) in self._ours.stores
         if kind == "own" and ("own", node.attr) in self._kinds.attributes and self._place.where == "function":
-            # An object that counts in this method already may count one thing more.
+            # If an object counts in this method already, it may count something else, too.
             counts = any(store[:-1] == self._place.inside for store in self._ours.stores)
             may_set = may_set or (counts and not self._kinds.is_method("own", node.attr))
         if (
@@ -394,14 +394,14 @@ class _StatementJudge:
             return
         if kind == "group":
             if key not in GROUP_KEYS or (key != "lr" and not isinstance(node.ctx, ast.Load)):
-                self.odd(node, "more of a parameter group than its lr, and its params to read")
+                self.odd(node, "a use of a parameter group other than its lr, or reading its params")
         elif not isinstance(node.ctx, ast.Load) and kind != "new tensor" and base(kind) not in ("list", "dict"):
             self.odd(node, f"setting {ast.unparse(node)[:60]}, which could outlive the call")
 
     def _check_Assign(self, node: ast.Assign) -> None:
         for target in node.targets:
             self._check_store(target, node.value)
-        # A name that stands for slices alone: kinds know what an index by it gives.
+        # The name is always a slice, so `Kinds` knows the result of an index with it.
         match node.targets:
             case [ast.Name() as name] if self._kinds.of(name) == "slice":
                 self._approved.add(id(node.value))
@@ -417,12 +417,12 @@ class _StatementJudge:
             if base(kind) in ("list", "dict", "set"):
                 self._fills(node.target, [node.value])
             elif _word(kind) not in ("number", "text", "tensor", "parameter", "pair"):
-                self.odd(node, f"a change in place of {node.target.id[:60]}, which could outlive the call")
+                self.odd(node, f"an in-place change of {node.target.id[:60]}, which could outlive the call")
         self._check_store(node.target, node.value)
         self._visit(node.target)
 
     def _check_store(self, target: ast.expr, value: ast.expr) -> None:
-        """Judge what an assignment stores in a target that is no name; it alone may set attributes of `self`."""
+        """Judge an assignment to a target that is not a name. Only assignments may set attributes of `self`."""
         kind = self._kinds.of(value)
         if self._changes_what_is_new(target, value):
             self._made.add(id(target))
@@ -443,13 +443,13 @@ class _StatementJudge:
                 if _word(kind) not in _OF_TRAINING:
                     self.odd(target, "keeping more than a number or a tensor")
             case ast.Subscript(value=owner) if self._kinds.of(owner) == "group" and _word(kind) not in _OF_TRAINING:
-                self.odd(target, "a rate that is not a number")
+                self.odd(target, "a learning rate that is not a number")
 
     def _changes_what_is_new(self, target: ast.expr, value: ast.expr) -> bool:
-        """Return whether a store changes an object that nothing but this call has, or the rates of a schedule.
+        """Return whether a store changes an object that only this call has, or the base rates of a schedule.
 
-        Only this call has a network that it has made, with all its layers (`Kinds.is_whole`), and may give it another
-        new layer; and a tensor that `__init__` has made for `self`.
+        Such an object is a network that this call has made with all its layers (`Kinds.is_whole`), which may get
+        another new layer, or a tensor that `__init__` has made for `self`.
         """
         kind = self._kinds.of(value)
         match target:
@@ -459,7 +459,7 @@ class _StatementJudge:
                 is_layer = _word(self._kinds.of(owner)) == "network" and self._kinds.of(place) == "number"
                 return is_layer and self._kinds.is_whole(value) and self._kinds.is_whole(_first_name(owner))
             case ast.Attribute(value=owner, attr="base_lrs") if self._kinds.of(owner) == "scheduler":
-                # As the `lr` of a group, which may be set as well: numbers, and nobody can change the list any more.
+                # This is as harmless as setting the `lr` of a group: only numbers, in a list that nothing can change.
                 return kind in (("list", "number"), ("kept", "number"))
             case ast.Attribute(value=ast.Name() as owner, attr=name) if self._kinds.is_whole(owner):
                 is_layer = self._kinds.attributes.get(("network", name)) == "network" and name not in MODULE
@@ -467,7 +467,7 @@ class _StatementJudge:
         return False
 
     def _own_tensors(self, name: str) -> set[str]:
-        """Return the attributes to which a class assigns nothing but tensors that it makes itself."""
+        """Return the attributes to which a class assigns only tensors that it makes itself."""
         found: dict[str, bool] = {}
         nodes = [part for node in self._tree.body for part in ast.walk(node) if getattr(node, "name", "") == name]
         made = {
@@ -481,12 +481,12 @@ class _StatementJudge:
         return {attribute for attribute, is_made in found.items() if is_made}
 
     def _fills(self, owner: ast.expr, values: list[ast.expr]) -> None:
-        """Judge putting values into a container that the call has made."""
+        """Judge a call that puts values into a container."""
         kinds = [self._kinds.of(value) for value in values]
         if any(holds(kind, word) for kind in kinds for word in ("group", "iterator")):
             self.odd(owner, "keeping an iterator or a parameter group in a container")
         if not self._kinds.makes(owner) and not all(map(is_tame, kinds)):
-            self.odd(owner, f"changing {ast.unparse(owner)[:60]}, which this function perhaps did not make")
+            self.odd(owner, f"changing {ast.unparse(owner)[:60]}, which this function may not have made")
 
     # --- Calls ---
 
@@ -504,7 +504,7 @@ class _StatementJudge:
         if name in ("id", "slice") and id(node) not in self._approved:
             self.odd(node, f"{name}() here")
         if name == "next" and not all(base(self._kinds.of(item)) == "iterator" for item in node.args[:1]):
-            self.odd(node, "`next` of anything but an iterator of this call")
+            self.odd(node, "`next` of an iterator from outside this call")
         if self._kinds.of(node) == "own":
             self._keeps_no_iterator([*node.args, *node.keywords])
         self._arguments(node, name, own=kind in ("function", "class", "manager"))
@@ -514,9 +514,9 @@ class _StatementJudge:
         if not (path in self._ours.paths or is_listed(path)) or path.startswith(grammar.NEVER_CALLED):
             self.odd(node, path[:60])
         elif path in grammar.CONTEXTS and id(node) not in self._approved:
-            self.odd(node, f"{path} outside of `with`")
+            self.odd(node, f"{path} outside `with`")
         elif path == grammar.UNPREFIX and not (node.args and self._kinds.makes(node.args[0])):
-            self.odd(node, "other keys of a dictionary that this call has not made")
+            self.odd(node, "new keys in a dictionary that this call has not made")
         elif path == "dataclasses.dataclass" and id(node) not in self._approved:
             self.odd(node, f"{path} as a function")
         if path.startswith("torch.") and any(item.arg == "out" for item in node.keywords):
@@ -558,10 +558,10 @@ class _StatementJudge:
             self._fills(function.value, values)
 
     def _registers(self, node: ast.Call) -> bool:
-        """Return whether a call registers a buffer or a layer in a network's own __init__.
+        """Return whether a call registers a buffer or a layer of a network in its own __init__.
 
-        That is as safe as assigning it to an attribute of `self` there. A list of layers may grow if the class makes
-        it itself: one that it was given may belong to an older network.
+        That is as safe as assigning it to an attribute of `self` there. A list of layers may grow only if the class has
+        made it, because a list from outside may belong to an older network.
         """
         if not self._place.is_init:
             return False
@@ -581,7 +581,7 @@ class _StatementJudge:
         return False
 
     def _names_a_layer(self, node: ast.expr) -> bool:
-        """Return whether a text, perhaps with a number, is a name that neither networks nor the harness know."""
+        """Return whether a text, perhaps with a number, is a name that networks and the harness do not use."""
         known = MODULE | grammar.ASKED
         match node:
             case ast.Constant(value=str(name)):
@@ -597,14 +597,14 @@ class _StatementJudge:
         return False
 
     def _copies_weights(self, node: ast.Call, word: str) -> bool:
-        """Return whether a call copies tensors into a network: `p.copy_(...)` for each would do the same."""
+        """Return whether a call only copies tensors into a network, as `p.copy_(...)` for each of them would."""
         is_named = isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict" and word == "network"
         kinds = [self._kinds.of(value) for value in node.args]
         of_tensors = [isinstance(kind, tuple) and kind[0] == "dict" and _word(kind[1]) in _WEIGHTS for kind in kinds]
         return is_named and of_tensors == [True] and all(item.arg == "strict" for item in node.keywords)
 
     def _gives_bytes(self, node: ast.Call) -> bool:
-        """Return whether a call is `tensor.numpy().tobytes()`: nothing gets the array, which shares the memory."""
+        """Return whether a call is `tensor.numpy().tobytes()`, so that no code gets the array, which shares memory."""
         match node:
             case ast.Call(
                 func=ast.Attribute(
@@ -645,11 +645,11 @@ class _StatementJudge:
             self.odd(node, f"further arguments of {name}")
         for item in node.keywords:
             if item.arg is None:
-                # Of settings in a dictionary nothing is covered that keywords could not hold: `_keeps_no_iterator`.
+                # Settings in a dictionary must meet the same rules as keywords: see `_keeps_no_iterator`.
                 takes = name.startswith("torch.") and _word(self._kinds.of(node)) in _TAKES_SETTINGS
                 tables = ("table", "dict") if takes else ("table",)
                 if base(self._kinds.of(item.value)) not in tables or keywords is not None:
-                    self.odd(node, "`**` with anything but a table of constants")
+                    self.odd(node, "`**` with a value that is not a table of constants")
             elif len(item.arg) > _LONGEST_NAME or (keywords is not None and item.arg not in keywords):
                 self.odd(node, f"the argument {item.arg[:60]} here")
         keeps_track = own or name in _READS_GROUPS
@@ -657,7 +657,7 @@ class _StatementJudge:
             self.odd(node, "passing a parameter group on")
 
     def _passed_functions(self, node: ast.Call, name: str) -> None:
-        """Approve functions that the call uses at once, and judge those that a schedule keeps."""
+        """Approve function arguments that the call uses at once, and judge functions that a schedule keeps."""
         place, keyword = grammar.USES_FUNCTION.get(name, (-1, ""))
         usable = ["function", "builtin"]
         if isinstance(node.func, ast.Attribute) and node.func.attr == "apply" and not name:
@@ -676,21 +676,21 @@ class _StatementJudge:
         """Judge the function of a schedule: it may only compute with the step, because it runs after the checks."""
         function = node if isinstance(node, ast.Lambda) else self._kinds.function(node)
         if function is None:
-            self.odd(node, "a schedule that is no function of the file")
+            self.odd(node, "a schedule that is not a function in this file")
             return
         self._approved.add(id(node))
         own = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
         body = [function.body] if isinstance(function, ast.Lambda) else function.body
         for part in (inner for item in body for inner in ast.walk(item)):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-                # Numbers of the function around it do not change any more: nothing but that function can set them.
+                # Numbers of the surrounding function do not change any more, because only that function can set them.
                 plain = part.id in own | _NUMBERS or part.id in self._paths or self._kinds.of(part) == "number"
             elif isinstance(part, ast.Call):
                 plain = getattr(part.func, "id", "") in _NUMBERS or self._in_math(part.func)
             else:
                 plain = isinstance(part, _COMPUTING) or self._in_math(part)
             if not plain:
-                self.odd(node, "a schedule that does more than compute with the step")
+                self.odd(node, "a schedule that does not only compute with the step")
         if function.args.defaults or function.args.kw_defaults:
             self.odd(node, "a schedule with defaults")
 
@@ -712,7 +712,7 @@ class _StatementJudge:
             self.odd(node, _spell_name("Yield"))
 
     def _check_Expr(self, node: ast.Expr) -> None:
-        """Let a report name the number of an optimizer's states: no more than the text depends on it."""
+        """Allow a print or a log message to contain the number of an optimizer's states: it only changes the text."""
         call = node.value
         is_report = isinstance(call, ast.Call) and (
             path_of(call.func, self._paths) in _REPORTS
@@ -738,14 +738,14 @@ class _StatementJudge:
         self._approve_identities([node.elt])
 
     def _approve_identities(self, nodes: list[ast.expr]) -> None:
-        """Approve calls of `id` that only ask whether two objects are one: the number itself is as good as random."""
+        """Approve calls of `id` in comparisons of two objects. The number itself would be as good as random."""
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
                 self._approved.add(id(node))
 
     def _check_NamedExpr(self, node: ast.NamedExpr) -> None:
         if self._place.where != "function":
-            self.odd(node, "`:=` outside of functions")
+            self.odd(node, "`:=` outside functions")
 
     def _check_Dict(self, node: ast.Dict) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
@@ -772,7 +772,7 @@ class _StatementJudge:
     def _check_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
         if not all(isinstance(kind, ast.Name) and kind.id in grammar.ERRORS for kind in kinds):
-            self.odd(node, "catching errors that are not listed")
+            self.odd(node, "catching these errors")
 
     def _check_withitem(self, node: ast.withitem) -> None:
         maker = node.context_expr
@@ -821,15 +821,15 @@ class _StatementJudge:
             self.odd(node, f"a redefinition of {node.name}")
 
     def _inner_function(self, node: ast.FunctionDef) -> None:
-        """Judge the head of a function in a function; its statements are judged as all others.
+        """Judge the head of a nested function. Its statements are judged like all others.
 
-        It reads the names around it, and can bind none of them (`nonlocal` is not covered). It has no value, like any
-        function: a call ends before the function around it does, and only a schedule keeps it (`_schedule`). So what it
-        changes is gone with that call, as if its statements stood there. Its name has one meaning where it stands, and
-        none at the top of the file.
+        It can read the names around it, but not bind them, because `nonlocal` is not covered. Like any function, it
+        cannot be used as a value, so that its calls end before the surrounding function does; only a schedule keeps it
+        (`_schedule`). So its changes disappear with the surrounding call, as if its statements were there. Its name
+        must have only one meaning in its scope, and no meaning at the top of the file.
         """
         if not self._kinds.names_one_function(node.name) or node.name in PROTOCOL:
-            self.odd(node, f"the inner function {node.name[:60]}, whose name has another meaning")
+            self.odd(node, f"the nested function {node.name[:60]}, because its name has another meaning")
         for default in filter(None, (*node.args.defaults, *node.args.kw_defaults)):
             kinds = [self._kinds.of(part) for part in ast.walk(default) if isinstance(part, ast.Name)]
             if not all(kind in ("number", "text", "none") for kind in kinds):
@@ -839,7 +839,7 @@ class _StatementJudge:
         self._annotation(node.annotation)
 
     def _annotation(self, node: ast.expr | None) -> None:
-        """Judge an annotation, which Python keeps: it names types, and computes nothing."""
+        """Judge an annotation, which must only name types, because Python evaluates and keeps it."""
         if node is not None and not all(isinstance(part, _OF_TYPES) for part in ast.walk(node)):
             self.odd(node, "an annotation that computes something")
 
@@ -850,7 +850,7 @@ class _StatementJudge:
 
     def _check_ClassDef(self, node: ast.ClassDef) -> None:
         if not self._is_record(node) and not (self._bases(node) == ["torch.nn.Module"] and not node.decorator_list):
-            self.odd(node, "a class that is no torch.nn.Module, dataclass or NamedTuple")
+            self.odd(node, "a class that is not a torch.nn.Module, a dataclass or a NamedTuple")
         for item in node.decorator_list:
             self._approved.update((id(item), id(item.func) if isinstance(item, ast.Call) else 0))
             self._visit(item)
@@ -864,10 +864,10 @@ class _StatementJudge:
         return [path_of(item, self._paths) for item in node.bases]
 
     def _lasting_assignment(self, node: ast.stmt) -> None:
-        """Judge a statement that gives a value a name for as long as the file lives."""
+        """Judge an assignment outside functions, whose value lives as long as the program."""
         targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
         if not all(isinstance(target, ast.Name) for target in targets) or len(targets) > 1:
-            self.odd(node, "more than one constant at once, or setting an attribute, outside of functions")
+            self.odd(node, "an assignment to several names or to an attribute outside functions")
         value: ast.expr | None = getattr(node, "value", None)
         parts = [] if value is None else [value]
         if isinstance(value, ast.Call):
@@ -882,7 +882,7 @@ class _StatementJudge:
         return plain or bool(path_of(value, self._paths))
 
     def _is_lasting(self, value: ast.expr) -> bool:
-        """Return whether a value can be kept between calls: constants, and tables of them, which nothing can change."""
+        """Return whether a value may be kept between calls: a constant, or a table of constants that cannot change."""
         for node in ast.walk(value):
             is_field = isinstance(node, ast.Attribute) and self._kinds.of(node.value) == "own"
             is_math = isinstance(node, ast.Call | ast.Attribute) and self._in_math(getattr(node, "func", node))
@@ -896,7 +896,7 @@ def _spell_name(name: str) -> str:
 
 
 def _first_name(node: ast.AST) -> ast.AST:
-    """Return what a chain of attributes and indices begins with."""
+    """Return the first node in a chain of attributes and indices."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node

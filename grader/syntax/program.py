@@ -1,4 +1,4 @@
-"""Hash the program of an experiment regardless of its formatting, and look at its syntax tree."""
+"""Hash the program of an experiment without its formatting, and look up things in its syntax tree."""
 
 import ast
 import hashlib
@@ -15,9 +15,10 @@ __all__ = [
 
 @lru_cache(maxsize=4096)
 def tree_digest(source: str) -> str:
-    """Return the SHA-256 of the program in a text; comments, formatting and docstrings do not count.
+    """Return the SHA-256 of the program in a text, without comments, formatting and docstrings.
 
-    Two texts with equal digests run alike, unless they read their own docstrings or line numbers. Raises `Unparsable`.
+    Two texts with equal digests behave in the same way, unless they read their own docstrings or line numbers. Raises
+    `Unparsable`.
     """
     tree = parse_experiment(source)
     for node in ast.walk(tree):
@@ -40,13 +41,13 @@ def program_digest(source: str) -> str:
 
 
 def does_nothing(statement: ast.stmt) -> bool:
-    """Return whether a statement does nothing: a docstring, another bare constant, `pass`."""
+    """Return whether a statement has no effect: a docstring, another bare constant, or `pass`."""
     bare = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return bare or isinstance(statement, ast.Pass)
 
 
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """Yield the lists of statements directly under a node: body, else, finally."""
+    """Yield the lists of statements directly in a node: body, else, finally."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(node, name, None)
         if isinstance(block, list):  # the body of a lambda is one expression
@@ -54,7 +55,7 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def imported_paths(tree: ast.Module) -> dict[str, str]:
-    """Return the dotted path of each name that an import binds: `F` is `torch.nn.functional`."""
+    """Return the dotted path of each imported name, such as `torch.nn.functional` for `F`."""
     paths: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -68,7 +69,7 @@ def imported_paths(tree: ast.Module) -> dict[str, str]:
 
 
 def path_of(node: ast.AST, paths: Mapping[str, str]) -> str:
-    """Return the dotted path that a name or a chain of attributes stands for, or "" if it begins with no import."""
+    """Return the dotted path of a name or a chain of attributes, or "" if it does not begin with an imported name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -79,7 +80,7 @@ def path_of(node: ast.AST, paths: Mapping[str, str]) -> str:
 
 
 def root_of(node: ast.expr) -> str:
-    """Return the name that a chain of attributes and indices begins with, or ""."""
+    """Return the first name in a chain of attributes and indices, or ""."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

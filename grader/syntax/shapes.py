@@ -1,7 +1,7 @@
-"""Forms of code that are plain only as a whole: one node of them says too little.
+"""Find patterns of code that are plain only as a whole, because a single node of them does not say enough.
 
-Each function finds one form and returns the nodes that their surroundings make plain, by `id`. Whatever stands in
-another form stays uncovered.
+Each function looks for one pattern, and tells `plain_edit` which nodes are plain in it. Code in any other form stays
+uncovered.
 """
 
 import ast
@@ -12,12 +12,12 @@ from grader.syntax.program import does_nothing, path_of
 
 
 def yields_of_managers(tree: ast.Module, paths: Mapping[str, str]) -> set[int]:
-    """Return the `yield`s of context managers: a function at the top, decorated by `contextmanager`, with one `yield`.
+    """Return the ids of `yield`s in context managers: functions with `@contextmanager` and exactly one `yield`.
 
-    `with` runs such a function up to its `yield` and, whatever happens in the block, on from there: the same statements
-    around the block would do the same. It is a statement in the function's body, or in the body of a `try` there that
-    has only a `finally`, so that it runs once and catches nothing. The generator itself has no name: only `with` may
-    call the function (`_Judge._check_Name`).
+    `with` runs such a function up to its `yield` and, after the block, the rest. The same statements around the block
+    would have the same effect. The `yield` must be a statement in the function's body, or in the body of a `try` with
+    only a `finally`, so that it runs once and catches nothing. Nothing else can use the generator, because only `with`
+    may call the function (`_StatementJudge._check_Name`).
     """
     found = set()
     for function in tree.body:
@@ -34,10 +34,10 @@ def yields_of_managers(tree: ast.Module, paths: Mapping[str, str]) -> set[int]:
 
 
 def rests_parts(tree: ast.Module, name: str) -> bool:
-    """Return whether the method `train` of a class does no more than a network's own, but for parts that rest.
+    """Return whether the method `train` of a class only keeps some parts of a network in evaluation mode.
 
-    It calls `super().train(mode)`, then `eval()` of attributes of `self`, and returns `self`. `forward` may put a part
-    into evaluation mode as well, so this gives an edit nothing new, and the network itself keeps the mode it is given.
+    Such a method calls `super().train(mode)`, then `eval()` on attributes of `self`, and returns `self`. This gives an
+    edit no new power, because `forward` may put a part into evaluation mode as well. The network itself keeps its mode.
     """
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
     methods = [item for node in classes for item in node.body if isinstance(item, ast.FunctionDef)]
@@ -65,7 +65,7 @@ def rests_parts(tree: ast.Module, name: str) -> bool:
 
 
 def layer_lists(tree: ast.Module, name: str, holders: frozenset[str], paths: Mapping[str, str]) -> set[str]:
-    """Return the attributes to which a class assigns nothing but lists of layers that it makes itself."""
+    """Return the attributes to which a class assigns only lists of layers that it makes itself."""
     values: dict[str, list[ast.expr]] = {}
     for node in tree.body:
         for part in ast.walk(node) if isinstance(node, ast.ClassDef) and node.name == name else ():

@@ -78,8 +78,7 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
 
 def _flag(clause: str) -> Flag:
     what = "line" if clause.startswith("line ") else "file"
-    told = f"{clause}. This {what} could not be checked automatically. Your instructor looks at it."
-    return Flag(id="not checked by machine", message=told)
+    return Flag(id="not checked by machine", message=f"{clause}. Your instructor looks at this {what}.")
 
 
 def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCheck]:

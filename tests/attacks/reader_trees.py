@@ -44,7 +44,7 @@ _TREES = {
         re.sub("conclude: .*", f"conclude: [{', '.join(CASES)}]", reference_text(), count=1)),
     "always": (
         "healthy, whatever the checks find",
-        "that is no evidence",
+        "the tree ignores their outcomes",
         "start: a\nnodes: {a: {check: repeat, outcomes: {same: {means: abc, conclude: healthy},"
         " differs: {means: abc, conclude: healthy}}}}\n",
     ),

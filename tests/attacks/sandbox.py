@@ -23,7 +23,7 @@ from harness.recipes.recipe import ROOT
 # What a function here may use.
 _IMPORTS = "import atexit, ctypes, mmap, os, signal, sys, threading, time\nfrom contextlib import suppress\n"
 _STILL_BROKEN = "The symptom is still there"
-_NO_RESULT = r"\(RE\).*left no whole result"
+_NO_RESULT = r"\(RE\).*left no complete result"
 _attacks: list[Attack] = []
 
 
