@@ -22,7 +22,7 @@ def private_files() -> Iterator[None]:
 
 def path_beside(reports: Path, name: str) -> Path:
     """Return the path `<reports>.<name>`, next to a folder of reports: the folder itself is replaced as a whole."""
-    # "." and ".." are no names, so resolve them.
+    # "." and ".." are not names, so resolve them.
     whole = reports if reports.name not in ("", "..") else reports.resolve()
     return whole.with_name(f"{whole.name}.{name}")
 

@@ -92,7 +92,7 @@ def test_what_gives_an_answer_away_is_found(name: str, text: str, what: str, cou
     words = ["kit", "--course", str(tmp_path / "course.toml"), "--assignment", "week-1", "--inside"]
     done = CliRunner().invoke(cli, [*words, str(tmp_path / "kit.tar.gz")])
     assert done.exit_code == 1, done.output
-    assert f"GIVEN AWAY: {name} holds {what}" in done.output
+    assert f"REVEALED: {name} contains {what}" in done.output
     build_kit(tmp_path / "kit.tar.gz", files)
     done = CliRunner().invoke(cli, [*words, str(tmp_path / "kit.tar.gz")])
     assert done.exit_code == 0, done.output
@@ -103,7 +103,7 @@ def test_what_gives_an_answer_away_is_found(name: str, text: str, what: str, cou
 def test_a_kit_that_would_give_an_answer_away_is_not_built(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     case = course.cases(course.find("week-1"))[0]
     monkeypatch.setattr(type(case), "broken_source", type(case).healthy_source)
-    with pytest.raises(UserError, match=r"exercises/a1/experiment.py holds the healthy text of a1"):
+    with pytest.raises(UserError, match=r"exercises/a1/experiment.py contains the healthy text of a1"):
         assignment_files(course, course.find("week-1"))
     assert list(answers_in({"docs/x.md": case.cause.encode()}, [case], hints=False)) != []
 
@@ -282,7 +282,7 @@ def test_submissions_of_an_assignment_are_scored(
     rows = {row["submission"]: row for row in json.loads((tmp_path / "reports/scores.json").read_text())["submissions"]}
     assert (rows["ada_a1"]["total"], rows["ada_a1"]["late"]) == (100, None)
     assert (rows["bob_a1"]["total"], rows["bob_a1"]["late"]) == (80, {"days": 2, "cost": 20})
-    assert "2 days late: 20 points less." in (tmp_path / "reports/bob_a1.html").read_text()
+    assert "2 days late: minus 20 points." in (tmp_path / "reports/bob_a1.html").read_text()
     assert [flag["id"] for flag in rows["ada_a1"]["flags"]] == ["similar"]
     assert [flag["id"] for flag in rows["bob_a1"]["flags"]] == ["other seed", "similar"]
     assert "The grader has no exercise b1" in rows["cem_b1"]["reason"]

@@ -111,14 +111,14 @@ def test_no_decision_changes_nothing(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (one('check = "fix.correct"\npoints = 13'), "fix.correct is worth 0 to 12, not 13"),
-        (one('check = "fix.correct"\nadd = 9'), "fix.correct is worth 0 to 12, not 13"),
-        (one('check = "fix.minimal"\nadd = 1', "bob_huge_lr"), "The check is open"),
+        (one('check = "fix.correct"\npoints = 13'), "fix.correct has at most 12 points, not 13"),
+        (one('check = "fix.correct"\nadd = 9'), "fix.correct has at most 12 points, not 13"),
+        (one('check = "fix.minimal"\nadd = 1', "bob_huge_lr"), "The item is open"),
         (one("add = 1", "bob_huge_lr"), "There is no total yet"),
-        (one('check = "fix.corect"\npoints = 1'), "no check 'fix.corect': did you mean fix.correct?"),
+        (one('check = "fix.corect"\npoints = 1'), "no item 'fix.corect': did you mean fix.correct?"),
         (one('check = "fix.correct"\npoints = 1', "ada_huge_rl"), "no such submission: did you mean ada_huge_lr"),
         (one('check = "fix.correct"\npoints = 1', "zzz"), "use a name from scores.json"),
-        (one('check = "fix.correct"\npoints = 1', "r_huge_lr"), "is rejected and has no checks: decide the total"),
+        (one('check = "fix.correct"\npoints = 1', "r_huge_lr"), "is rejected and has no items: decide the total"),
         (one('check = "fix.correct"\npoints = 1\nsha256 = "0"'), "The decision is about another tarball."),
     ],
 )
@@ -130,7 +130,7 @@ def test_a_decision_that_does_not_fit_is_noted_and_stops_nothing(tmp_path: Path,
     assert message in unfit.why
     assert [row.total for row in result.submissions] == [92, None, 40, None]
     page = "".join(render_class_page(result))
-    assert "Not applied" in page and "Every decision, the latest last" in page
+    assert "Not applied" in page and "All decisions, the newest last" in page
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_a_file_of_somebody_else_stays_and_stops_the_export(out: Path) -> None:
     run(out, "canvas")
     (out / "export" / "canvas" / "marks.csv").write_text("mine")
     before = files(out, "canvas")
-    with pytest.raises(UserError, match=r"holds marks\.csv.*move it elsewhere"):
+    with pytest.raises(UserError, match=r"contains marks\.csv.*move it away"):
         run(out, "canvas")
     assert files(out, "canvas") == before
 
@@ -185,7 +185,7 @@ def test_moodle_gets_the_pages_of_its_students(out: Path, tmp_path: Path) -> Non
     ],
 )
 def test_an_option_that_a_format_does_not_use_is_refused(out: Path, words: tuple[str, ...], option: str) -> None:
-    with pytest.raises(UserError, match=f"does not use {option}: leave it out"):
+    with pytest.raises(UserError, match=f"does not use {option}: remove that option"):
         run(out, *words)
     assert not (out / "export").exists()
 

@@ -254,7 +254,7 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
     for run in ("broken", "reference", "repeated", "checks"):
         said = problem(**{run: Replay(status="XX", message="no disk")})
         assert said.startswith(f"The {run}")
-        assert "of huge_lr failed here (no disk)" in said
+        assert "of huge_lr failed on this machine (no disk)" in said
     worthless = {"heldout": SplitFigures(loss=2.3, accuracy=0.1)}
     assert repeated.evaluation is not None
     for changes, said in (

@@ -149,4 +149,4 @@ def test_one_submission_of_each_exercise_comes_first(tmp_path: Path, monkeypatch
 
 def test_a_flag_names_the_files_that_were_ignored() -> None:
     [flag] = ignored_flags([f"file {number}" for number in range(12)])
-    assert flag.message.endswith("were ignored: " + ", ".join(f"file {n}" for n in range(10)) + " and 2 more.")
+    assert flag.message.endswith("a submission: " + ", ".join(f"file {n}" for n in range(10)) + " and 2 more.")

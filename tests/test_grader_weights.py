@@ -16,11 +16,11 @@ def test_the_weights_are_those_of_the_specification() -> None:
     [
         ("correct = 12", "correct = 13", "add up to 101"),
         ("minimal = 8", "", "add up to 92"),
-        ("minimal = 8", "minimum = 8", "there is no check fix.minimum"),
+        ("minimal = 8", "minimum = 8", "fix.minimum is not an item"),
         ("correct = 12", "correct = -12", "fix.correct: Input should be"),
         ("correct = 12", "correct = true", "fix.correct: write a number"),
         ("correct = 12", "correct = nan", "fix.correct: Input should be"),
-        ("[fix] ", "[fixes] ", "there is no check fixes."),
+        ("[fix] ", "[fixes] ", "fixes.correct is not an item"),
         ("format_version = 1", "format_version = 2", "format_version: write 1"),
         ("format_version = 1", "format_version =", "is not TOML"),
     ],

@@ -72,7 +72,7 @@ def test_each_check_is_a_test() -> None:
     [minimal] = [test for test in data["tests"] if test["name"] == "Nothing else was changed"]
     assert (minimal["max_score"], minimal["status"], minimal["visibility"]) == (8, "failed", "after_due_date")
     assert minimal["output"].endswith("Be small.")
-    assert "is of ada." in data["output"]
+    assert "belongs to ada." in data["output"]
 
 
 def test_an_open_check_has_no_score_and_is_no_zero() -> None:
@@ -174,7 +174,7 @@ def test_the_cases_of_a_course_are_packed_with_its_roster(tmp_path: Path) -> Non
         b'"login","name"', b'"ada","Ada Lovelace"', b'"bob","Bob"', b'"cem","Cem"',
     ]  # fmt: skip
     file.write_text(COURSE.replace("roster.csv", "../roster.csv"))
-    with pytest.raises(UserError, match="beside it"):
+    with pytest.raises(UserError, match="next to it"):
         list(bundle(Settings(("b1",), assignment="week-2"), file))
 
 

@@ -168,7 +168,7 @@ class TestClassPage:
                     if check.outcome == "could not judge":
                         expected.append(f"{name}.{check.id}: {check.reason}")
                     if check.rule:
-                        expected.append(f"{name}.{check.id}: 2 of 3, by rule —.")
+                        expected.append(f"{name}.{check.id}: 2 of 3; the rules gave —.")
             for words in expected:
                 assert f"{row.student} {row.recipe} : {words}" in self.page.words
 

@@ -158,7 +158,7 @@ def test_a_column_that_is_not_clear_is_named_by_the_user(tmp_path: Path, column:
 
 
 def test_a_maximum_that_is_no_number_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"1,000\.00, not a number"):
+    with pytest.raises(UserError, match=r"1,000\.00, which is not a number"):
         canvas(tmp_path, class_of(ADA), GRADEBOOK.replace("10.00", '"1,000.00"'), column="Week 3")
 
 
@@ -232,7 +232,7 @@ def test_moodle_feedback_files_lead_to_their_student(tmp_path: Path) -> None:
 def test_the_exercises_that_count_are_named_and_a_lacking_one_counts_nothing(tmp_path: Path) -> None:
     # Otherwise a student who hands in another exercise beside his own would change the grades of all.
     students = class_of(ADA, make_row("g", "grace", "steep", {}), make_row("h", "grace", "zigzag", {}))
-    with pytest.raises(UserError, match=r"--exercise.*There are: steep, zigzag\.$"):
+    with pytest.raises(UserError, match=r"--exercise.*The exercises are: steep, zigzag\.$"):
         moodle(tmp_path, students, names=NAMES)
     with pytest.raises(UserError, match="Nobody handed in huge_lr"):
         moodle(tmp_path, students, names=NAMES, exercises=["huge_lr"])
@@ -264,7 +264,7 @@ def test_canvas_keeps_what_no_export_gave(tmp_path: Path) -> None:
     assert filled.changes == [f"Bob@uni.edu, {column}: nothing -> 10"]
     assert filled.kept == [
         f"ada, {column}: kept 5.00, which no export wrote. --overwrite replaces it with 9.45.",
-        f"ghopper, {column}: kept EX. To give 10, first delete it on the platform.",
+        f"ghopper, {column}: kept EX. To set 10, first delete it on the platform.",
     ]
     taken = canvas(tmp_path, class_of(ADA, BOB, grace), text, column=column)
     assert canvas_import(taken.table) == {"101": {"12345": "9.45"}, "102": {"12345": "10"}}

@@ -149,8 +149,8 @@ def test_what_does_not_fit_is_shown_again_with_what_was_typed(server: ReviewServ
     for points, comment, act, problem in (
         ("99", "my <b>words", "save", "Give a number from 0 to 12"),
         ("nan", "my <b>words", "save", "Give a number from 0 to 12"),
-        ("+2", "my <b>words", "save", "The check is open"),
-        ("3", "", "save", "Give a comment"),
+        ("+2", "my <b>words", "save", "The item is open"),
+        ("3", "", "save", "Write a comment"),
         ("3", "my <b>words", "accept", "You typed points"),
         ("", "", "undo", "nothing to undo"),
     ):

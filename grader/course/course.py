@@ -364,7 +364,7 @@ def _describe_assignment(course: Course, one: Assignment, students: Sequence[Stu
             yield f"  {first.id} and {second.id} look alike at first (solutions/cases.toml)"
     for case in cases:
         if len(case.parts) == 2 and not {case.parts, case.parts[::-1]} & {*known.together}:
-            yield f"  {case.id}: it is not tested whether students can tell its two breaks apart (solutions/cases.toml)"
+            yield f"  {case.id}: it is not tested whether students can find both of its breaks (solutions/cases.toml)"
 
 
 def _particulars(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:

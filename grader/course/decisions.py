@@ -44,7 +44,7 @@ _REASON = 200  # the most characters of a reason that comes from the row
 
 
 class Decision(StrictModel):
-    """A decision about a `check` (`<criterion>.<check id>`), about the total, or about the student of a submission.
+    """A decision about an item (`check`, as `<criterion>.<item id>`), about the total, or about a submission's student.
 
     `points` and `total` replace the result of the rules; `add` adds to it or subtracts from it. `withdrawn` restores
     the result of the rules. `grader review` also stores `who` decided `when`, and `sha256`, the hash of the tarball, or
@@ -73,7 +73,7 @@ class Decision(StrictModel):
 
     @property
     def about(self) -> str:
-        """The item of the decision: a check, the total, or the student."""
+        """What the decision is about: an item, the total, or the student."""
         return self.check or ("the student" if self.student else TOTAL)
 
     @property
@@ -243,9 +243,9 @@ def _decided_row(row: SubmissionScore | None, decision: Decision, names: Mapping
 def _with_check(row: SubmissionScore, name: str, decision: Decision) -> SubmissionScore:
     known = [f"{name}.{check.id}" for name, criterion in row.criteria.items() for check in criterion.checks]
     if not known:
-        raise UserError(f"The submission is {row.status} and has no checks: decide the total instead.")
+        raise UserError(f"The submission is {row.status} and has no items: decide the total instead.")
     if name not in known:
-        raise UserError(f"There is no check {printable(name)!r}: {suggestion(name, known)}")
+        raise UserError(f"There is no item {printable(name)!r}: {suggestion(name, known)}")
     if decision.withdrawn:
         return row
     criterion, _, id = name.partition(".")
@@ -259,7 +259,7 @@ def _apply_to_check(check: RubricItem, decision: Decision) -> RubricItem:
     given, added = decision.points, ""
     if decision.add is not None:
         if check.points is None:
-            raise UserError("The check is open, so nothing can be added: give points without a sign.")
+            raise UserError("The item is open, so nothing can be added: give points without a sign.")
         given, added = check.points + decision.add, f" ({points(check.points)} by the rules, {decision.add:+g})"
     given = round(given or 0.0, 2)
     if given > check.max:
@@ -284,7 +284,7 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
     total, added = decision.total, ""
     if decision.add is not None:
         if row.total is None:
-            raise UserError("There is no total yet: decide the open checks, or set a total.")
+            raise UserError("There is no total yet: decide the open items, or set a total.")
         total, added = max(row.total + decision.add, 0.0), f" ({decision.add:+g})"
     total = round(total or 0.0, 2)
     decided = f"The instructor decided: {points(total)} of 100{added}. {decision.comment}"
@@ -394,4 +394,4 @@ def _why(before: Mapping[str, tuple[str, bool]], after: Mapping[str, tuple[str, 
         elif about != TOTAL:
             reasons.append(f"{about} {old} -> {new}")
     more = f" and {len(reasons) - _REASONS} more" if len(reasons) > _REASONS else ""
-    return ", ".join(reasons[:_REASONS]) + more or "it has different checks now"
+    return ", ".join(reasons[:_REASONS]) + more or "it has different items now"

@@ -250,7 +250,7 @@ def _describe_level(platform: Format, scores: Scores, now: datetime, folder: Pat
 
 
 def _page(out: Path, seen: Scores, now: datetime, row: SubmissionScore) -> str:
-    """Return the page of a submission with only the parts that its student may see, from the page in the reports."""
+    """Return the page of a submission as HTML, with only the parts that its student may see."""
     level = level_of(seen, now, row.student)
     path = out / f"{file_stem(row.submission)}.html"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""

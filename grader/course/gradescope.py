@@ -147,7 +147,7 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
             title = "The rubric limits the total" if share == 1 else f"{exercise}: the rubric limits the total"
             tests.append(_test(title, row.limit.why, settings.visibility, -row.withheld / share, 0.0))
     if any("score" not in test for test in tests):
-        notes.append("Some checks wait for your instructor. The score does not include them yet.")
+        notes.append("Some items wait for your instructor. The score does not include them yet.")
     return {
         "score": round(sum(test.get("score", 0.0) for test in tests), 2),
         "output": "\n".join(notes),

@@ -58,7 +58,7 @@ def practise(exercise: str, work: Path) -> int:
         weights = load_weights(DEFAULT_RUBRIC)
         with open_grading(options, weights, quiet) as grading, shown_progress(Console(stderr=True)) as progress:
             (score,) = judge_files(read_folder(packed.path.parent).files, grading, progress)
-    row = replace(score.row, arrival=None)  # its time is only that of a temporary file
+    row = replace(score.row, arrival=None)  # its time comes from a temporary file
     scores = Scores(provenance=provenance_of(options), submissions=(row,))
     write_reports(scores, {row.submission: score.attachments}, options.out, titles={exercise: found.title})
     note_progress(work / exercise, score=row.total, revealed=True)

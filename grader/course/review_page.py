@@ -223,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
             item = desk.find(key)
             if key and item is None:
                 return self._send(
-                    HTTPStatus.NOT_FOUND, "There is no such submission or check any more: go back to the queue."
+                    HTTPStatus.NOT_FOUND, "There is no such submission or item any more: go back to the queue."
                 )
             if posted and item is not None:
                 return self._keep(desk, item, form)

@@ -448,7 +448,7 @@ _Owners = dict[int, dict[str, str]]
 
 
 def _facts(data: bytes) -> Mapping[str, tuple[_Owners, datetime | None]]:
-    """Return submitters and time by submission. Raises `ValueError` for what is not YAML."""
+    """Return submitters and time by submission. Raises `ValueError` if the data is not YAML."""
     fields = {":name": "name", ":sid": "id", ":email": "email"}
     people: dict[str, _Owners] = {}
     moments: dict[str, datetime] = {}

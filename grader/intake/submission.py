@@ -151,7 +151,7 @@ def escape_name(name: str) -> str:
 
 
 def parse_submission(name: str, data: bytes, catalogue: Catalogue = SUITE) -> Submission | Answer:
-    """Return the submission in the bytes of a tarball. `name` becomes its name.
+    """Return the submission in the bytes of a tarball, with this name.
 
     Raises `Rejected` for an invalid tarball, or for an exercise that is not in the catalogue.
     """

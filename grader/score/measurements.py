@@ -23,8 +23,8 @@ from harness.recipes.recipe import Recipe
 from harness.run.metrics_log import epoch_records, to_strict
 from harness.run.symptoms import judge_symptom, reduce_values, signal_values
 
-# The last validation in the log and that of the evaluator use the same examples, so they differ only by rounding. A fix
-# that standardizes with other examples than the reference fix changes the prediction for 1 of the 144 visits: 0.007.
+# The log and the evaluator validate on the same examples, so their results differ only by rounding. A fix that
+# standardizes with other examples than the reference fix changes the prediction for 1 of the 144 visits: 0.007.
 _ACCURACY_APART, _LOSS_APART = 0.01, 0.01
 # A network has learnt if its accuracy is above chance by at least a ninth of the way to 1. For ten classes that is
 # twice the accuracy of guessing.

@@ -36,7 +36,7 @@ FIX_FIRST = "Fix the cause, then run make verify."
 # | last validation loss of a fixed run         | 1.1 %    | 2 %     | 20 %      |
 _ROUNDING, _PACE, _CHAOS = 1e-5, 3.0, 1e-3
 _GROWTH = {"loss": 100.0, "val_loss": 100.0, "grad_norm": 1000.0}
-_SMALL = 1e-3  # a loss near 0 has rounding errors as large as those of the larger losses before it
+_SMALL = 1e-3  # a loss near 0 has the same rounding errors as the larger losses before it
 _FIRST_STEPS, _FIRST_BAND = 5, 5e-3
 _ACCURACIES = ("val_accuracy", "val_accuracy_eval_mode", "val_accuracy_served")
 _EARLY_ACCURACY, _LAST_ACCURACY, _LAST_LOSS = 0.01, 0.05, 0.2
@@ -74,14 +74,14 @@ def _repeats(evidence: Evidence, run: Run, file: str) -> RubricItem:
         ended = f"did not finish when we replayed it ({replay.status}): {replay.message}"
         return lost(*row, f"The {run} run {ended}", "Hand in an experiment that runs to its end with make verify.")
     if claimed == ours:
-        lines = f"All {len(replay.records())} records equal those of our replay, byte for byte."
+        lines = f"All {len(replay.records())} records equal our replay, byte for byte."
         return full(*row, lines if is_log else f"Our replay gave the same SHA-256, {str(ours)[:16]}.")
     if not evidence.same_class:
         return _across_classes(row, evidence, run)
     if isinstance(claimed, bytes):
         reason = f"metrics.log{log_difference(claimed, replay.log.encode())}."
     else:
-        reason = f"Your checkpoint has the SHA-256 {claimed[:16]}, but that of our replay has {str(ours)[:16]}."
+        reason = f"Your checkpoint has the SHA-256 {claimed[:16]}, and our replay's checkpoint has {str(ours)[:16]}."
     remedy = (
         "Hand in the unchanged file from a run of the same experiment.py that you hand in: use make verify, then make"
         " submit. The experiment must not depend on the clock or on random numbers that the seed does not control."
@@ -101,7 +101,7 @@ def trusted_log(evidence: Evidence, run: Run) -> str:
 
 
 def _across_classes(row: ShownRow, evidence: Evidence, run: Run) -> RubricItem:
-    """Judge a run of another platform class: two replays must be equal, and the claimed values close to ours."""
+    """Judge a run of another platform class: two replays must be equal, and the student's values close to ours."""
     replay, again = evidence.replay(run), evidence.again.get(run)
     if again is None or again.status == "XX":
         return open_check(*row, "Your runs come from another platform, which needs a second replay, and that failed.")
@@ -121,12 +121,12 @@ def _across_classes(row: ShownRow, evidence: Evidence, run: Run) -> RubricItem:
 
 
 def _outside_bands(evidence: Evidence, run: Run) -> str:
-    """Return, as a clause, the first difference of a claimed log that rounding cannot explain, or ""."""
+    """Return, as a clause, the first difference of the student's log that rounding cannot explain, or ""."""
     return _jump(evidence, run) or _other_end(evidence, run)
 
 
 def _claimed_records(evidence: Evidence, run: Run) -> Sequence[Record]:
-    """Return the records of a claimed log; () if it cannot be read."""
+    """Return the records of the student's log; () if it cannot be read."""
     try:
         return parse_log((evidence.claims[run].log or b"").decode("utf-8"), "metrics.log")
     except (UserError, UnicodeDecodeError):
@@ -176,9 +176,9 @@ def _difference(theirs: float | None, own: float | None, least: float) -> float:
 
 
 def _other_end(evidence: Evidence, run: Run) -> str:
-    """Return, as a clause, how a claimed run ends differently from ours, or "".
+    """Return, as a clause, how the end of the student's log differs from our replay, or "".
 
-    A broken run is compared by its symptoms, a fixed run by its last epoch.
+    Broken runs are compared by their symptoms, fixed runs by their last epoch.
     """
     theirs, ours = _claimed_records(evidence, run), evidence.replay(run).records()
     ends = [epoch_records(log)[-1:] for log in (theirs, ours)]

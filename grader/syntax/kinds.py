@@ -36,7 +36,7 @@ HARMLESS_ATTRIBUTES: dict[str, ObjectKind] = {
     **_each("number", "is_cuda is_leaf ndim requires_grad training tiny smallest_normal max min last_epoch itemsize"),
     **_each(("list", "number"), "shape"),
     **_each("thing", "device dtype"),
-    # A layer keeps its arguments, perhaps a list.
+    # Not tame: a layer keeps its arguments, which may be a list.
     **_each("thing", "in_features out_features num_features in_channels out_channels num_embeddings embedding_dim"),
     **_each("thing", "momentum p eps"),
     **_each("text", "name type"),
