@@ -391,7 +391,7 @@ def test_sound_programs_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert [one.broken for one in found.breaks] == [None]
     assert b"loss" not in path.read_bytes()
     path.write_text("x")
-    with pytest.raises(UserError, match="put it back"):
+    with pytest.raises(UserError, match="Restore the original file"):
         read_sound_programs(path)
     assert read_sound_programs(tmp_path / "none.txt") is None
 
