@@ -157,9 +157,9 @@ def nothing_was_edited(evidence: Evidence) -> bool:
 
 
 def doubt(evidence: Evidence) -> str:
-    """Return, as a clause with the line, why we cannot trust measurements by the student's code, or "".
+    """Return why we cannot trust measurements by the student's code, as a clause with the line, or "".
 
-    If the run has the same bytes as the reference fix, the code trains as the reference fix does, so we trust it.
+    If the run has the same bytes as the reference fix, we trust it, because its code trains like the reference fix.
     """
     if not evidence.suspicions or same_as_reference(evidence):
         return ""

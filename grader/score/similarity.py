@@ -1,10 +1,10 @@
 """Find students whose work for one exercise is similar, for an instructor to look at. This never changes points.
 
-Texts are compared by all their runs of a few words, as in Schleimer, Wilkerson and Aiken, "Winnowing" (2003). These
-texts are short enough to index every run, without winnowing. Words consist of the letters that a page shows. Texts that
-we hand out do not count: our own pages, the broken experiment, the reference fix. Passages that many students share do
-count, because they may come from a lecture or from a ring of copies. The bounds are measured; docs/grading.md explains
-how.
+Texts are compared by their shingles, which are all sequences of a few words (`runs` in the code), as in Schleimer,
+Wilkerson and Aiken, "Winnowing" (2003). These texts are short enough to index every shingle, without winnowing. Words
+consist of the letters that a page shows. Texts that we hand out do not count: our own pages, the broken experiment, the
+reference fix. Passages that many students share do count, because they may come from a lecture or from a ring of
+copies. The bounds are measured; docs/grading.md explains how.
 """
 
 import re
@@ -30,7 +30,7 @@ from harness.submission.report import body_of
 _SHOWN = 100  # the most pairs of an exercise whose texts are shown side by side
 _NAMED = 3  # the most similar students that a flag names
 # A passage is listed if more than a tenth of the class have it: at least _FEW, at most _MANY students. If more than
-# _MANY students have a run, each is paired only with the first of them, not with every other.
+# _MANY students have a shingle, each is paired only with the first of them, not with every other.
 _FEW, _MANY = 5, 30
 _COMMON_WORDS, _MOST_COMMON = 12, 20  # common passages: the least number of words, and the most that are shown
 _LIMIT = 4_000  # compare at most this many words; the longest experiment has 1,729, and a report may have 500
@@ -124,7 +124,7 @@ def groups_of(pairs: Iterable[AlikePair]) -> list[AlikeGroup]:
 
 @dataclass(frozen=True)
 class _TextKind:
-    """A kind of text, compared by runs of `run` words.
+    """A kind of text, compared by shingles of `run` words.
 
     Two texts are similar if they share at least `least` words, and these are at least `share` of one student's own
     words.
@@ -138,7 +138,7 @@ class _TextKind:
 
 
 _OF = "{share:.0%} of what {whose} wrote"
-_REPORT = _TextKind("report", 3, 24, 0.25, f"Both reports share {{count}} words, in runs of three or more: {_OF}.")
+_REPORT = _TextKind("report", 3, 24, 0.25, f"Both reports share {{count}} words, in sequences of three or more: {_OF}.")
 _COMMENTS = _TextKind("comments", 3, 16, 0.5, f"Comments in both programs share {{count}} words: {_OF}.")
 _CODE = _TextKind(
     "code",
@@ -244,7 +244,7 @@ _TOKENS: Mapping[_TextKind, Callable[[str], Iterator[_Token]]] = {
 
 
 class _Shingles:
-    """The hashes of all runs of words in a text, up to a limit of words."""
+    """The hashes of all shingles of a text, up to a limit of words."""
 
     def __init__(self, kind: _TextKind, text: str, limit: int | None = _LIMIT) -> None:
         words = [word for word, _, _ in islice(_TOKENS[kind](text), limit)]
@@ -257,7 +257,7 @@ class _Shingles:
         return [(start, end) for _, start, end in islice(_TOKENS[self.kind](self.text), _LIMIT)]
 
     def words_covered(self, holds: Callable[[int], bool]) -> list[int]:
-        """Return the numbers of the words in those runs for which `holds` returns True."""
+        """Return the numbers of the words in those shingles for which `holds` returns True."""
         found: list[int] = []
         end = 0
         for at, run in enumerate(self.runs):
@@ -292,7 +292,7 @@ def _sentences(heading: Sequence[str]) -> Sequence[str]:
 
 @cache
 def _our_prose() -> frozenset[int]:
-    """Return the runs of all texts that students get from us: documentation, tasks, hints, output of commands."""
+    """Return the shingles of all texts that students get from us: documentation, tasks, hints, output of commands."""
     paths = [path for name in ("*.py", "*.md") for path in suite_path("harness").rglob(name)]
     paths += [*(ROOT / "docs").glob("*.md"), *EXERCISES.glob("*/*.toml"), *EXERCISES.glob("*/*.md"), *ROOT.glob("*.md")]
     paths += SOLUTIONS.glob("*/notes.md")  # make reveal shows them
@@ -316,9 +316,10 @@ class _Reason:
 
 
 class _TextIndex:
-    """The texts of one kind in a class, and an index from shared runs to the students who have them.
+    """The texts of one kind in a class, and an index from shared shingles to the students who have them.
 
-    The index leaves out runs from our own texts. It also leaves out runs of only one student, so that it stays small.
+    The index leaves out shingles from our own texts. It also leaves out those of only one student, so that it stays
+    small.
     """
 
     def __init__(self, kind: _TextKind, works: Sequence[Work], numbers: Sequence[int], ours: Set[int]) -> None:
@@ -341,16 +342,16 @@ class _TextIndex:
         self._own = [len(text.words_covered(self.is_own)) for text in self.texts]
 
     def is_own(self, run: int) -> bool:
-        """Return whether a run does not occur in texts or programs that students get from us."""
+        """Return whether a shingle does not occur in texts or programs that students get from us."""
         return run not in self._ours
 
     def candidates(self) -> list[_TwoStudents]:
-        """Return the pairs of students who may share enough runs to be similar."""
+        """Return the pairs of students who may share enough shingles to be similar."""
         shared = Counter(pair for held in self.holders.values() for pair in _pairs(held))
         return [pair for pair, runs in shared.items() if runs * self.kind.run >= self.kind.least]
 
     def runs_shared(self, one: int, other: int) -> Set[int]:
-        """Return the runs that two works share, without runs from our own texts."""
+        """Return the shingles that two works share, without those from our own texts."""
         return {*filter(self.is_own, {*self.texts[one].runs}.intersection(self.texts[other].runs))}
 
     def alike(self, one: int, other: int) -> tuple[float, int, int]:

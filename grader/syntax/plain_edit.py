@@ -114,7 +114,7 @@ class _Context:
 
 @lru_cache(maxsize=256)
 def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
-    """Return the code in an edit of one of our experiments that is not plain, by line; () for a plain edit.
+    """Return the suspicions about an edit of one of our experiments, sorted by line; () for a plain edit.
 
     Raises `Unparsable` if `broken` does not parse.
     """
@@ -446,10 +446,10 @@ class _StatementJudge:
                 self.odd(target, "a learning rate that is not a number")
 
     def _changes_what_is_new(self, target: ast.expr, value: ast.expr) -> bool:
-        """Return whether a store changes an object that only this call has, or the base rates of a schedule.
+        """Return whether an assignment is harmless because it changes only new objects or a schedule's base rates.
 
-        Such an object is a network that this call has made with all its layers (`Kinds.is_whole`), which may get
-        another new layer, or a tensor that `__init__` has made for `self`.
+        A new object is a network that this call has made with all its layers (`Kinds.is_whole`), which may get another
+        new layer, or a tensor that `__init__` has made for `self`.
         """
         kind = self._kinds.of(value)
         match target:
@@ -604,7 +604,7 @@ class _StatementJudge:
         return is_named and of_tensors == [True] and all(item.arg == "strict" for item in node.keywords)
 
     def _gives_bytes(self, node: ast.Call) -> bool:
-        """Return whether a call is `tensor.numpy().tobytes()`, so that no code gets the array, which shares memory."""
+        """Return whether a call is `tensor.numpy().tobytes()`. No other code gets the array, which shares memory."""
         match node:
             case ast.Call(
                 func=ast.Attribute(
@@ -823,10 +823,10 @@ class _StatementJudge:
     def _inner_function(self, node: ast.FunctionDef) -> None:
         """Judge the head of a nested function. Its statements are judged like all others.
 
-        It can read the names around it, but not bind them, because `nonlocal` is not covered. Like any function, it
-        cannot be used as a value, so that its calls end before the surrounding function does; only a schedule keeps it
-        (`_schedule`). So its changes disappear with the surrounding call, as if its statements were there. Its name
-        must have only one meaning in its scope, and no meaning at the top of the file.
+        It can read the names around it, but not bind them, because `nonlocal` is not covered. It cannot be used as a
+        value, like any function, except in a schedule (`_schedule`). So its calls end before the surrounding call ends,
+        and its changes disappear then, as if its statements were in the surrounding function. Its name must have only
+        one meaning in its scope, and no meaning at the top of the file.
         """
         if not self._kinds.names_one_function(node.name) or node.name in PROTOCOL:
             self.odd(node, f"the nested function {node.name[:60]}, because its name has another meaning")
