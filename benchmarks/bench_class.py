@@ -38,8 +38,9 @@ from grader.course.course import read_course
 from grader.course.examples import edits_of
 from grader.report.gradebook import csv_bytes
 from grader.score.fix import CORRECT, MASKED
+from grader.score.scores_file import read_scores
 from grader.score.self_test import reference_report
-from grader.score.verdict import SubmissionScore, read_scores
+from grader.score.verdict import SubmissionScore
 from harness.canonical_setup import usable_cores
 from harness.recipes.cases import Case
 from harness.recipes.catalogue import Catalogue

@@ -129,7 +129,7 @@ def log(reports: Path, every: bool) -> None:
     from datetime import UTC
 
     from grader.course.log import format_log, log_path, read_log
-    from grader.score.verdict import head_before
+    from grader.score.scores_file import head_before
 
     with name_place(reports):
         entries, scores = read_log(reports), head_before(reports)

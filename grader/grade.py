@@ -23,17 +23,12 @@ from grader.progress import shown_progress
 from grader.report.attachments import KeptAttachments
 from grader.report.summary import print_summary
 from grader.report.write import write_reports
+from grader.score.attachments import Attachments
 from grader.score.identity import compare_rows, settle_students
+from grader.score.rubric import DEFAULT_RUBRIC, load_weights
+from grader.score.scores_file import head_before, read_rows_before
 from grader.score.similarity import Work, find_alike, flag_alike
-from grader.score.verdict import (
-    DEFAULT_RUBRIC,
-    Attachments,
-    Scores,
-    SubmissionScore,
-    head_before,
-    load_weights,
-    read_rows_before,
-)
+from grader.score.verdict import Scores, SubmissionScore
 from grader.session import (
     ScoreOptions,
     hold_reports_folder,

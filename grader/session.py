@@ -19,8 +19,9 @@ from grader.replay.replayer import Engine, Replayer, Sandbox, open_sandbox
 from grader.replay.replays import NO_SANDBOX, Replays, default_folder, local_executor, trim
 from grader.report.write import check_reports_folder
 from grader.sandbox import run_in_sandbox, run_unsandboxed, sandbox_problem
+from grader.score.rubric import DEFAULT_RUBRIC, Weights
 from grader.score.scoring import WITHOUT_SANDBOX
-from grader.score.verdict import DEFAULT_RUBRIC, Scores, Weights
+from grader.score.verdict import Scores
 from harness.data.loading import default_cache
 from harness.errors import UserError, printable
 from harness.recipes.catalogue import SUITE, Catalogue

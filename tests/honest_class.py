@@ -17,7 +17,7 @@ from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.sandbox import run_in_sandbox
-from grader.score.verdict import load_weights
+from grader.score.rubric import load_weights
 from grader.session import Grading, lock_folder
 from harness.recipes.catalogue import SUITE, load_recipe
 from harness.recipes.known_edits import known_fixes

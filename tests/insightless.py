@@ -26,9 +26,9 @@ from grading import checks, comparison, replay
 from grader.replay.replay import Replay
 from grader.score.gates import limits_of
 from grader.score.measurements import symptoms
+from grader.score.rubric import load_weights
 from grader.score.scoring import score_evidence, scored_row
 from grader.score.self_test import own_evidence, reference_report
-from grader.score.verdict import load_weights
 from grader.syntax.edit_size import functions_changed
 from harness.behaviour.sound import Comparison
 from harness.canonical_setup import usable_cores

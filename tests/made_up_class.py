@@ -5,18 +5,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from grader.score.attachments import Attachments, Measurement
 from grader.score.identity import compare_rows
+from grader.score.rubric import load_weights
 from grader.score.verdict import (
-    Attachments,
     Flag,
-    Measurement,
     RubricItem,
     RuleVerdict,
     Scores,
     SubmissionScore,
     criterion_score,
     full,
-    load_weights,
     lost,
     open_check,
 )

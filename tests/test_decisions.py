@@ -14,17 +14,9 @@ from grader.course.decisions import (
     load_decisions,
 )
 from grader.report.pages import render_class_page, render_submission
-from grader.score.verdict import SCORES as SCORES_FILE
-from grader.score.verdict import (
-    Scores,
-    SubmissionScore,
-    criterion_score,
-    full,
-    lost,
-    open_check,
-    read_rows_before,
-    scores_json,
-)
+from grader.score.scores_file import SCORES as SCORES_FILE
+from grader.score.scores_file import read_rows_before, scores_json
+from grader.score.verdict import Scores, SubmissionScore, criterion_score, full, lost, open_check
 from harness.errors import UserError
 
 

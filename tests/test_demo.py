@@ -12,8 +12,8 @@ from grader.cli import cli
 from grader.course.course import check_course, read_course
 from grader.course.demo import plan_case, retold, write_course
 from grader.course.examples import edits_of
+from grader.score.scores_file import read_scores
 from grader.score.similarity import Work, find_alike
-from grader.score.verdict import read_scores
 from harness.submission.report import parse_report
 
 CASES = ("a1", "a2", "a3", "b1", "b2", "b3")

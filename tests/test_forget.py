@@ -17,7 +17,8 @@ from grader.course.log import log_path, note, read_log
 from grader.intake.folder import Arrival, Sender
 from grader.report.write import write_reports
 from grader.score.identity import SIMILAR
-from grader.score.verdict import Change, Flag, RuleTotal, Scores, lost, read_scores
+from grader.score.scores_file import read_scores
+from grader.score.verdict import Change, Flag, RuleTotal, Scores, lost
 from harness.errors import UserError
 
 ALIKE = Flag(id=SIMILAR, message="It is like zoe_huge_lr of zoe.")

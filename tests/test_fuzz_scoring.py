@@ -13,8 +13,10 @@ from grader.intake.submission import Submission, parse_manifest
 from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
 from grader.replay.request import Role
 from grader.report.pages import render_submission
+from grader.score.rubric import CRITERIA, load_weights
+from grader.score.scores_file import scores_json
 from grader.score.scoring import score_submission
-from grader.score.verdict import CRITERIA, Scores, load_weights, scores_json
+from grader.score.verdict import Scores
 from harness.recipes.catalogue import load_recipe
 from harness.submission.archive import Manifest
 from harness.workspace.workspace import RUNS, Run

@@ -15,7 +15,8 @@ from grader.replay.replay import Replay
 from grader.replay.replays import Cache
 from grader.report.gradebook import export, gradebook, gradebook_json
 from grader.report.pages import render_class_page, render_submission
-from grader.score.verdict import DEFAULT_RUBRIC, load_weights, read_scores, scores_json
+from grader.score.rubric import DEFAULT_RUBRIC, load_weights
+from grader.score.scores_file import read_scores, scores_json
 from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import load_variants

@@ -13,17 +13,8 @@ from grader.report.gradebook import feedback
 from grader.report.pages import render_submission
 from grader.score.gates import limits_of, with_gates
 from grader.score.release import seen_by_student
-from grader.score.verdict import (
-    DEFAULT_RUBRIC,
-    Gates,
-    RubricItem,
-    SubmissionScore,
-    load_weights,
-    lost,
-    open_check,
-    total_of,
-    with_criteria,
-)
+from grader.score.rubric import DEFAULT_RUBRIC, Gates, load_weights
+from grader.score.verdict import RubricItem, SubmissionScore, lost, open_check, total_of, with_criteria
 from harness.errors import UserError
 from harness.recipes.cases import CaseTable
 from harness.recipes.catalogue import load_recipe

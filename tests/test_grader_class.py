@@ -26,9 +26,10 @@ from grader.replay.request import requests_of
 from grader.sandbox import run_in_sandbox
 from grader.score import self_test
 from grader.score.evidence import Evidence
+from grader.score.rubric import CRITERIA, Criterion, Weights, load_weights
 from grader.score.scoring import score_evidence
 from grader.score.self_test import self_test_problem, self_test_requests
-from grader.score.verdict import CRITERIA, Criterion, CriterionScore, Weights, load_weights
+from grader.score.verdict import CriterionScore
 from harness.recipes.catalogue import load_recipe
 from harness.run.options import RunOptions
 

@@ -22,8 +22,9 @@ from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.sandbox import run_in_sandbox
+from grader.score.rubric import load_weights
 from grader.score.scoring import Score, ignored_flags, score_submission
-from grader.score.verdict import SubmissionScore, load_weights
+from grader.score.verdict import SubmissionScore
 from grader.score.work_limit import work_limit
 from grader.session import Grading
 from harness.errors import UserError

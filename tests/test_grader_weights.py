@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.score.verdict import CRITERIA, DEFAULT_RUBRIC, full, load_weights, lost, open_check, scale_check
+from grader.score.rubric import CRITERIA, DEFAULT_RUBRIC, load_weights
+from grader.score.verdict import full, lost, open_check, scale_check
 from harness.errors import UserError
 
 

@@ -21,7 +21,8 @@ from grader.replay.replayer import Replayer
 from grader.report.gradebook import COLUMNS, gradebook
 from grader.report.pages import render_class_page, render_submission
 from grader.sandbox import run_in_sandbox
-from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in
+from grader.score.rubric import CRITERIA
+from grader.score.verdict import Scores, SubmissionScore, criteria_in
 from grader.session import ScoreOptions
 from grader.written import grade as grade_module
 from grader.written.grade import AnswerGrader, grade_answer

@@ -31,8 +31,9 @@ from grader.intake.times import Times, read_times
 from grader.report.pages import arrival_words, render_class_page
 from grader.report.text import file_stem
 from grader.score.identity import OTHER_NAME, Student, compare_rows, find_left_out, name_student, settle_students
+from grader.score.scores_file import read_scores
 from grader.score.scoring import score_as_unread
-from grader.score.verdict import Scores, SubmissionScore, read_scores
+from grader.score.verdict import Scores, SubmissionScore
 from grader.session import ScoreOptions
 from harness.errors import UserError
 from harness.written.exercise import exercise_ids

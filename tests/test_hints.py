@@ -12,8 +12,8 @@ from made_up_runs import make_workspace
 from grader.intake.archive import Rejected
 from grader.replay.replay import Replay
 from grader.replay.request import Role
+from grader.score.rubric import load_weights
 from grader.score.scoring import score_submission
-from grader.score.verdict import load_weights
 from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import recipe_ids

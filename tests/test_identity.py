@@ -16,8 +16,9 @@ from grader.intake.folder import read_folder
 from grader.report.gradebook import export
 from grader.report.pages import render_submission
 from grader.score.identity import compare_rows, find_left_out, identify, is_unseen, name_student
+from grader.score.scores_file import SCORES, read_scores, scores_json
 from grader.score.scoring import score_as_unread
-from grader.score.verdict import SCORES, SubmissionScore, read_scores, scores_json
+from grader.score.verdict import SubmissionScore
 from harness.written.exercise import exercise_ids
 
 EXERCISES = exercise_ids()

@@ -11,8 +11,9 @@ from grading import evidence
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation, places_of_causes
 from grader.score.fix import judge_fix
+from grader.score.rubric import DEFAULT_RUBRIC, load_weights
 from grader.score.scoring import score_evidence
-from grader.score.verdict import DEFAULT_RUBRIC, RubricItem, load_weights, total_of
+from grader.score.verdict import RubricItem, total_of
 from harness.checks.core.outcomes import trips_of
 from harness.errors import UserError
 from harness.recipes import mysteries

@@ -11,8 +11,9 @@ from made_up_class import make_attachments, make_row
 from grader.cli import cli
 from grader.report.pages import render_submission
 from grader.report.write import write_reports
+from grader.score.attachments import Question
 from grader.score.oral import oral_card
-from grader.score.verdict import Question, Scores
+from grader.score.verdict import Scores
 from harness.recipes.catalogue import load_recipe
 
 RECIPE = "broadcast_loss"

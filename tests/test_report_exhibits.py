@@ -8,8 +8,10 @@ from made_up_class import make_attachments, make_row
 from test_report_pages import hostile_attachments
 
 from grader.report.attachments import KeptAttachments
+from grader.score.attachments import Attachments
+from grader.score.scores_file import scores_json
 from grader.score.scoring import Score
-from grader.score.verdict import Attachments, Scores, scores_json
+from grader.score.verdict import Scores
 
 
 def score_of(attachments: Attachments) -> Score:

@@ -22,7 +22,8 @@ from grader.report.gradebook import (
     not_exported,
     students_of,
 )
-from grader.score.verdict import SCORES, Flag, Lateness, RuleTotal, SubmissionScore, lost, open_check, scores_json
+from grader.score.scores_file import SCORES, scores_json
+from grader.score.verdict import Flag, Lateness, RuleTotal, SubmissionScore, lost, open_check
 from harness.submission.document import visible
 
 

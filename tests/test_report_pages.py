@@ -17,18 +17,9 @@ from page_reader import Page
 from grader.intake.folder import Arrival
 from grader.report.pages import hardest, lost_checks, means, render_class_page, render_submission, when_chart
 from grader.report.text import MARKER
+from grader.score.attachments import Attachments, Measurement
 from grader.score.schedule import LatePolicy, Schedule
-from grader.score.verdict import (
-    Attachments,
-    Flag,
-    Lateness,
-    Measurement,
-    RuleVerdict,
-    Scores,
-    SubmissionScore,
-    lost,
-    open_check,
-)
+from grader.score.verdict import Flag, Lateness, RuleVerdict, Scores, SubmissionScore, lost, open_check
 from harness import __version__
 
 SCORES, EXHIBITS = made_up_class(40)

@@ -14,8 +14,9 @@ from grader.course.decisions import Decision, decisions_path, keep_decision
 from grader.report import write
 from grader.report.pages import render_class_page
 from grader.report.write import check_reports_folder, new_export, write_reports
-from grader.score.verdict import SCORES as SCORES_FILE
-from grader.score.verdict import Change, Scores, read_rows_before, read_scores, scores_json
+from grader.score.scores_file import SCORES as SCORES_FILE
+from grader.score.scores_file import read_rows_before, read_scores, scores_json
+from grader.score.verdict import Change, Scores
 from grader.session import upgrade_between
 from harness.errors import UserError
 

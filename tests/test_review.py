@@ -27,7 +27,8 @@ from grader.course.review_page import ReviewServer
 from grader.intake.folder import Arrival
 from grader.report.write import check_reports_folder, write_reports
 from grader.score.schedule import LatePolicy, Schedule
-from grader.score.verdict import SCORES, SubmissionScore, open_check, read_scores, scores_json
+from grader.score.scores_file import SCORES, read_scores, scores_json
+from grader.score.verdict import SubmissionScore, open_check
 from harness.errors import UserError
 
 

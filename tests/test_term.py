@@ -27,7 +27,8 @@ from grader.course.decisions import DecidedMeanwhile
 from grader.course.examples import broken_workspace, example_submission
 from grader.course.requests import take_in
 from grader.course.review import decide, items_of, seen_of
-from grader.score.verdict import Scores, SubmissionScore, read_scores
+from grader.score.scores_file import read_scores
+from grader.score.verdict import Scores, SubmissionScore
 from harness.recipes.catalogue import Catalogue
 from harness.student.hand_in import submit
 from harness.written.exercise import FileExercise, load_exercise

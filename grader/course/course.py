@@ -17,8 +17,8 @@ from grader.course.lateness import AttemptRule
 from grader.course.roster import EVERY, read_roster
 from grader.report.text import count_noun
 from grader.score.identity import Student
+from grader.score.rubric import DEFAULT_RUBRIC, load_weights
 from grader.score.schedule import LatePolicy, Schedule
-from grader.score.verdict import DEFAULT_RUBRIC, load_weights
 from harness.errors import UserError, printable, suggestion
 from harness.formats.toml_file import StrictModel, read_record, read_table
 from harness.recipes.cases import Case, CaseTable, load_cases

@@ -26,7 +26,7 @@ from grader.course.export import ExportOptions, Format, run_export
 from grader.course.lock import note_kit
 from grader.report.gradebook import csv_bytes
 from grader.report.write import INDEX
-from grader.score.verdict import read_scores
+from grader.score.scores_file import read_scores
 from grader.session import ScoreOptions
 from harness.errors import UserError
 from harness.recipes.cases import Case

@@ -37,7 +37,8 @@ from grader.report.write import EXPORTS, new_export, write_zip
 from grader.score.identity import find_left_out
 from grader.score.release import as_students_see, level_of
 from grader.score.schedule import ReleaseLevel
-from grader.score.verdict import Scores, SubmissionScore, read_scores
+from grader.score.scores_file import read_scores
+from grader.score.verdict import Scores, SubmissionScore
 from grader.session import lock_folder
 from harness.errors import UserError, name_place, printable
 from harness.recipes.personal import login

@@ -15,7 +15,8 @@ from grader.private import write_private
 from grader.report.platforms import Given
 from grader.report.write import EXPORTS, rewrite_class
 from grader.score.identity import ABOUT_OTHERS
-from grader.score.verdict import Scores, SubmissionScore, read_scores
+from grader.score.scores_file import read_scores
+from grader.score.verdict import Scores, SubmissionScore
 from grader.session import hold_reports_folder, lock_folder
 from harness.errors import UserError, printable
 from harness.recipes.personal import login

@@ -25,7 +25,8 @@ from grader.report.gradebook import check_words, csv_bytes
 from grader.report.text import clip
 from grader.score.identity import compare_rows, find_left_out
 from grader.score.release import seen_by_student
-from grader.score.verdict import DEFAULT_RUBRIC, SubmissionScore, load_weights
+from grader.score.rubric import DEFAULT_RUBRIC, load_weights
+from grader.score.verdict import SubmissionScore
 from grader.session import ScoreOptions, open_grading
 from harness.canonical_setup import usable_cores
 from harness.errors import UserError, printable

@@ -16,7 +16,8 @@ from grader.progress import shown_progress
 from grader.report.text import file_stem
 from grader.report.write import write_reports
 from grader.sandbox import sandbox_problem
-from grader.score.verdict import DEFAULT_RUBRIC, RubricItem, Scores, SubmissionScore, load_weights
+from grader.score.rubric import DEFAULT_RUBRIC, load_weights
+from grader.score.verdict import RubricItem, Scores, SubmissionScore
 from grader.session import ScoreOptions, open_grading, provenance_of
 from harness.student.attempts import list_attempts
 from harness.student.hand_in import submit

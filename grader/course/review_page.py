@@ -30,7 +30,8 @@ from grader.report.excerpts import excerpts
 from grader.report.pages import format_decision_time
 from grader.report.text import MARKER, file_stem, points, render
 from grader.score.schedule import local_time
-from grader.score.verdict import SCORES, Decided, Scores, SubmissionScore, read_scores
+from grader.score.scores_file import SCORES, read_scores
+from grader.score.verdict import Decided, Scores, SubmissionScore
 from harness.errors import UserError
 
 _HOSTS = ("127.0.0.1", "localhost")  # with any port, because a tunnel may use another one

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from grader.score.attachments import Attachments
+from grader.score.rubric import Criterion
 from grader.score.scoring import Score
-from grader.score.verdict import Attachments, Criteria, Criterion, CriterionScore, SubmissionScore
+from grader.score.verdict import Criteria, CriterionScore, SubmissionScore
 from harness.errors import name_place
 
 _CRITERIA = TypeAdapter(dict[Criterion, CriterionScore])
@@ -28,7 +30,7 @@ class KeptAttachments(Mapping[str, Attachments]):
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         self._places: dict[str, int] = {}
-        self.criteria = lru_cache(1)(self._criteria)  # callers ask for the same row several times in a row
+        self.criteria = lru_cache(1)(self._criteria)  # callers ask for the same row several times
 
     def keep(self, score: Score) -> SubmissionScore:
         """Add a submission. Return its row, whose criteria are read from the file when they are needed.

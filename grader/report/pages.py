@@ -27,10 +27,11 @@ from grader.report.text import (
     source_diff,
     tenths,
 )
+from grader.score.attachments import Attachments
 from grader.score.identity import SAME_STUDENT, own_flags
 from grader.score.schedule import Schedule, local_time
 from grader.score.similarity import NOTHING_ALIKE, Likeness, groups_of
-from grader.score.verdict import ABSENT, Attachments, RowStatus, RubricItem, Scores, SubmissionScore, criteria_in
+from grader.score.verdict import ABSENT, RowStatus, RubricItem, Scores, SubmissionScore, criteria_in
 from harness.page.charts import WIDE, ChartSource, DrawnLine, LineChart, Mark, make_axis
 from harness.page.run_data import number
 from harness.recipes.personal import login

@@ -15,8 +15,10 @@ from grader.report.class_statistics import People
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
 from grader.report.pages import render_class_page, render_similar_page, render_submission
 from grader.report.text import MARKER, file_stem
+from grader.score.attachments import Attachments
+from grader.score.scores_file import SCORES, scores_json
 from grader.score.similarity import NOTHING_ALIKE, Likeness
-from grader.score.verdict import SCORES, Attachments, Scores, scores_json
+from grader.score.verdict import Scores
 from harness.errors import UserError, name_place, printable
 from harness.files import scratch_path
 

@@ -25,10 +25,11 @@ from itertools import zip_longest
 
 from grader.replay.replay import Replay
 from grader.replay.request import OWN, Request, Role, check_request, own_settings
+from grader.score.attachments import Measurement
 from grader.score.behaviour import OWN_BEHAVIOUR, behaviour_requests, comparison_of, sound_requests
 from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measurements import checks, evaluations, has_learnt, has_reference, symptoms, unmade
-from grader.score.verdict import Measurement, RubricItem, full, lost, open_check
+from grader.score.verdict import RubricItem, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
 from grader.syntax.program import Unparsable, parse_experiment, program_digest, tree_digest
 from harness.behaviour.sound import BreakState, Comparison

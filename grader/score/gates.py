@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from grader.score.reproducibility import FIX_FIRST
-from grader.score.verdict import Criterion, Gate, Gates, RubricItem
+from grader.score.rubric import Criterion, Gates
+from grader.score.verdict import Gate, RubricItem
 from harness.recipes.recipe import HEALTHY, Recipe
 
 JudgedItems = Mapping[Criterion, tuple[RubricItem, ...]]

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from grader.replay.replay import Evaluation, JsonNumber, Replay, SplitFigures
+from grader.score.attachments import Measurement
 from grader.score.evidence import Evidence
-from grader.score.verdict import Measurement
 from harness.behaviour.compare import Difference
 from harness.checks import load_check
 from harness.checks.core.outcomes import mechanisms_of

@@ -7,9 +7,9 @@ contains every number.
 import hashlib
 from collections.abc import Iterator, Sequence
 
+from grader.score.attachments import Question
 from grader.score.evidence import Evidence
 from grader.score.explanation import functions_edited, places_of_causes
-from grader.score.verdict import Question
 from harness.checks.core.outcomes import trips_of
 from harness.errors import UserError
 from harness.recipes.recipe import Recipe

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from datetime import datetime
 
+from grader.score.rubric import Criterion
 from grader.score.schedule import ReleaseLevel
-from grader.score.verdict import BY_RULE, Criterion, RubricItem, Scores, SubmissionScore
+from grader.score.verdict import BY_RULE, RubricItem, Scores, SubmissionScore
 
 # The sentences of these items are only about the submission. Those of all other items may reveal the cause, the
 # reference fix or a value of the healthy run, so they wait for the solution.

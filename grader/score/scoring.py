@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from grader.intake.submission import Answer, Submission
 from grader.replay.replay import Replay
 from grader.replay.request import Role
+from grader.score.attachments import Attachments
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence, evidence_of, same_as_reference
 from grader.score.explanation import judge_explanation
@@ -15,16 +16,13 @@ from grader.score.gates import limits_of, with_gates
 from grader.score.measurements import measurements
 from grader.score.oral import oral_card
 from grader.score.reproducibility import judge_reproducibility, trusted_log
+from grader.score.rubric import CRITERIA, Criterion, Weights
 from grader.score.verdict import (
-    CRITERIA,
-    Attachments,
-    Criterion,
     CriterionScore,
     Flag,
     Gate,
     RubricItem,
     SubmissionScore,
-    Weights,
     criterion_score,
     scale_check,
     with_criteria,

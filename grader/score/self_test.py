@@ -18,8 +18,9 @@ from grader.score.behaviour import break_requests
 from grader.score.evidence import Evidence
 from grader.score.explanation import places_of_causes
 from grader.score.measurements import load_band, measurements
+from grader.score.rubric import Weights
 from grader.score.scoring import score_evidence
-from grader.score.verdict import Weights, total_of
+from grader.score.verdict import total_of
 from grader.syntax.plain_edit import plain_edit
 from harness.behaviour.compare import Behaviour
 from harness.behaviour.sound import aspects_of_break

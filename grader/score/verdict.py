@@ -1,49 +1,25 @@
-"""The records of `scores.json`, and the attachments that a page shows with a score. Every report is a view of them.
+"""The records of `scores.json`: rows, criteria, items and flags. Every report is a view of them."""
 
-This module also reads `rubric.toml`: the points of the rubric items, and the gates.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import ijson
-from pydantic import (
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    ValidationInfo,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-)
+from pydantic import ConfigDict, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic.dataclasses import dataclass
-from pydantic_core import to_json
 
 from grader.intake.folder import Arrival
-from grader.replay.replay import JsonNumber
+from grader.score.rubric import CRITERIA, Criterion
 from grader.score.schedule import Schedule
-from harness.errors import UserError
-from harness.formats.toml_file import StrictModel, read_record
 from harness.submission.check_run import ItemOutcome
 
-SCORES = "scores.json"
 RowStatus = Literal["graded", "rejected", "not judged", "missing", "excused", "not drawn"]
 ABSENT: tuple[RowStatus, ...] = ("missing", "excused", "not drawn")  # nothing was handed in
 UNCOUNTED: tuple[RowStatus, ...] = ("excused", "not drawn")  # nothing was handed in, and no points are lost
 ShownRow = tuple[str, str, float]  # a rubric item to judge: its id, its title, its points
-# A written exercise defines its own criteria in its `rubric.toml`.
-Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
-CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
 _UNTIMED = "The time of submission is unknown, and lateness costs points."
 BY_RULE = " (The grader: "  # in the reason of a decided total, before the reason that the rules gave
-DEFAULT_RUBRIC = Path(__file__).resolve().parent / "rubric.toml"
 _NO_OTHERS = ConfigDict(extra="forbid")
-_Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
-_Most = _Points | Literal[False]
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
@@ -257,10 +233,6 @@ class Scores:
         return self.schedule.zone if self.schedule else UTC
 
 
-_SCORES, _ROW = TypeAdapter(Scores), TypeAdapter(SubmissionScore)
-_NO_ROWS = b'"submissions": []'
-
-
 def full(id: str, title: str, maximum: float, reason: str) -> RubricItem:
     """Return an item with all its points."""
     return RubricItem(id=id, title=title, outcome="passed", points=maximum, max=maximum, reason=reason)
@@ -323,173 +295,6 @@ def with_criteria(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
         reason = f"{_UNTIMED} If it was on time, it has {row.total:g} of 100. {row.reason}".strip()
         return replace(row, status="not judged", total=None, reason=reason)
     return row
-
-
-@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """One measurement that decides about the fix: a check's outcome, a symptom, or a metric by the evaluator."""
-
-    name: str
-    value: JsonNumber | str
-    wanted: str  # "below 1.0", "not above 50"
-    good: bool
-
-
-@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
-class AnswerTable:
-    """A table of findings about an answer that is one file. Every row has as many cells as there are columns."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
-class Question:
-    """A question to ask a student in person, and the content of a good answer. Only the instructor sees it."""
-
-    asks: str
-    answer: str
-
-
-@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
-class Attachments:
-    """Everything that the page of one submission shows in addition to its score. The student's texts are untrusted.
-
-    answer_file: the file name, if the answer is one file. Then `fixed_source` is its text, and `findings` are the
-    tables about it.
-    """
-
-    submission: str
-    broken_source: str | None = None
-    fixed_source: str | None = None
-    report: str | None = None
-    answer_file: str = ""
-    findings: tuple[AnswerTable, ...] = ()
-    measurements: tuple[Measurement, ...] = ()
-    symptom: str = ""  # the symptoms of the broken run, in the recipe's words
-    questions: tuple[Question, ...] = ()  # to ask in person
-
-
-def scores_json(scores: Scores) -> Iterator[bytes]:
-    """Yield the content of `scores.json` in parts: strict JSON in UTF-8, one key per line."""
-    start, end = _SCORES.dump_json(replace(scores, submissions=()), indent=1).split(_NO_ROWS)
-    yield start + _NO_ROWS[:-1]
-    for place, row in enumerate(scores.submissions):
-        whole = replace(row, criteria={**row.criteria})  # they may still be on the disk
-        lines = _ROW.dump_json(whole, indent=1).replace(b"\n", b"\n  ")
-        yield (b",\n  " if place else b"\n  ") + lines
-    yield (b"\n ]" if scores.submissions else b"]") + end + b"\n"
-
-
-def head_before(out: Path) -> Scores | None:
-    """Return the scores in a folder of reports without their rows, or None if it contains no scores.
-
-    Raises `UserError` if they cannot be read.
-    """
-    with _explain_bad_scores(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
-        if not file.read(1).strip(b"\0"):  # a power cut leaves a file empty, or full of zeros
-            return None
-        file.seek(0)
-        head = ijson.ObjectBuilder()
-        for prefix, event, value in ijson.parse(file, use_float=True):
-            if not prefix.startswith("submissions.item"):
-                head.event(event, value)
-        return _SCORES.validate_json(to_json(head.value))
-    return None
-
-
-def read_rows_before(out: Path) -> Iterator[SubmissionScore]:
-    """Yield the rows of the scores in a folder of reports, one in memory at a time; nothing without scores.
-
-    Raises `UserError` if they cannot be read.
-    """
-    with _explain_bad_scores(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
-        for row in ijson.items(file, "submissions.item", use_float=True):
-            yield _ROW.validate_json(to_json(row))
-
-
-def read_scores(out: Path) -> Scores:
-    """Return the scores in a folder of reports. Raises `UserError` if there are no scores, or they cannot be read."""
-    path = out / SCORES
-    try:
-        with _explain_bad_scores(out):
-            return _SCORES.validate_json(path.read_bytes())
-    except FileNotFoundError:
-        below = ", ".join(str(one.parent) for one in sorted(out.glob(f"*/{SCORES}")))
-        named = f"give one of {below}" if below else "give the folder that grader score wrote"
-        raise UserError(f"There is no {path}: {named}.") from None
-
-
-@contextmanager
-def _explain_bad_scores(out: Path) -> Iterator[None]:
-    """Raise `UserError` in place of a validation error in the block."""
-    try:
-        yield
-    except (ValidationError, ijson.JSONError):
-        raise UserError(
-            f"This version of the suite cannot read {out / SCORES}: use the version that wrote it, or move the folder"
-            " away and score the class again."
-        ) from None
-
-
-class Gates(StrictModel):
-    """The gates, which `grader.score.gates` applies. False switches a gate off.
-
-    fixed_run: if the edit fixes nothing, the fixed run earns nothing.
-    wrong_cause: if the cause is wrong, the other facts of the diagnosis earn nothing.
-    no_insight: the largest total if neither the cause nor the fix is correct.
-    healthy_blamed: the largest total if nothing is broken, but the diagnosis names a cause.
-    healthy_unproved: the largest total if the diagnosis says healthy without proof.
-    """
-
-    fixed_run: bool = True
-    wrong_cause: bool = True
-    no_insight: _Most = 40.0
-    healthy_blamed: _Most = 40.0
-    healthy_unproved: _Most = 40.0
-
-
-class Weights(dict[Criterion, Mapping[str, float]]):
-    """The points of every rubric item, by criterion, and the gates."""
-
-    def __init__(self, points: Mapping[Criterion, Mapping[str, float]], gates: Gates) -> None:
-        super().__init__(points)
-        self.gates = gates
-
-
-class _Rubric(StrictModel):
-    """The file `rubric.toml`: for each criterion a table of points by item, and a table of gates."""
-
-    model_config = ConfigDict(extra="allow")
-
-    format_version: Literal[1]
-    gates: Gates = Gates()
-    __pydantic_extra__: dict[Criterion, dict[str, _Points]]
-
-
-def load_weights(path: Path = DEFAULT_RUBRIC) -> Weights:
-    """Return the points of every rubric item, and the gates. Raises `UserError` that names the wrong line."""
-    weights = read_weights(path)
-    ours, theirs = (
-        {f"{criterion}.{name}": None for criterion, checks in table.items() for name in checks}
-        for table in (read_weights(DEFAULT_RUBRIC), weights)
-    )
-    for name in theirs.keys() - ours.keys():
-        raise UserError(f"{path}: {name} is not an item: remove that line. The items are {', '.join(ours)}.")
-    for name in ours.keys() - theirs.keys():
-        raise UserError(f"{path}: {name} is missing: add it with its points, or with 0 to leave it out.")
-    return weights
-
-
-def read_weights(path: Path) -> Weights:
-    """Return the points of every item in a rubric file, and its gates. Raises `UserError` if they do not add to 100."""
-    rubric = read_record(path, _Rubric)
-    weights = Weights(rubric.__pydantic_extra__, rubric.gates)
-    total = sum(sum(checks.values()) for checks in weights.values())
-    if round(total, 6) != 100:
-        raise UserError(f"{path}: the points add up to {total:g}, not to 100: change some of them.")
-    return weights
 
 
 def scale_check(check: RubricItem, maximum: float) -> RubricItem:

@@ -11,8 +11,8 @@ from rich.markdown import Markdown
 from grader.replay.replays import default_folder
 from grader.sandbox import sandbox_problem
 from grader.score.measurements import load_band, load_bands
+from grader.score.rubric import DEFAULT_RUBRIC, load_weights
 from grader.score.self_test import self_test_problem, self_test_requests
-from grader.score.verdict import DEFAULT_RUBRIC, load_weights
 from grader.selfcheck.calibration import Calibration, Section, calibration_path, recipe_section
 from grader.selfcheck.cases import decoy_problems, pair_fixes, silence_problems, silent_reasons, twin_problems
 from grader.selfcheck.fixes import fix_problems

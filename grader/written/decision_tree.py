@@ -12,7 +12,8 @@ from typing import Literal
 
 import yaml
 
-from grader.score.verdict import AnswerTable, Criterion
+from grader.score.attachments import AnswerTable
+from grader.score.rubric import Criterion
 from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
 from harness.checks.core.outcomes import trips_of

@@ -15,8 +15,9 @@ from grader.replay.replayer import Replayer
 from grader.replay.replays import Cache
 from grader.replay.request import code_and_machine_hash
 from grader.sandbox import SandboxStopped
+from grader.score.attachments import Attachments
 from grader.score.scoring import Score, ignored_flags, score_as_unjudged, scored_row
-from grader.score.verdict import Attachments, total_of
+from grader.score.verdict import total_of
 from grader.written.decision_tree import judge_tree, reference_text
 from grader.written.derivation import judge_derivation
 from grader.written.judgement import Judgement, RunCommand, with_points

@@ -4,20 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 from grader.sandbox import SandboxCommand, SandboxResult
-from grader.score.verdict import (
-    AnswerTable,
-    Criterion,
-    CriterionScore,
-    Flag,
-    RubricItem,
-    Weights,
-    criterion_score,
-    full,
-    lost,
-    open_check,
-    read_weights,
-    scale_check,
-)
+from grader.score.attachments import AnswerTable
+from grader.score.rubric import Criterion, Weights, read_weights
+from grader.score.verdict import CriterionScore, Flag, RubricItem, criterion_score, full, lost, open_check, scale_check
 from harness.formats.toml_file import StrictModel
 from harness.recipes.recipe import SOLUTIONS
 from harness.written.derivation_judge import AnswerCheck

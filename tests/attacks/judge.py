@@ -20,7 +20,7 @@ from grader.intake.submission import escape_name
 from grader.report.gradebook import export
 from grader.report.text import file_stem
 from grader.score.identity import ABOUT_OTHERS
-from grader.score.verdict import SCORES, read_scores
+from grader.score.scores_file import SCORES, read_scores
 from harness.errors import UserError
 from harness.submission.archive import SUFFIX
 

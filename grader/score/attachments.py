@@ -1,0 +1,54 @@
+"""Records of what a page shows beside a score: sources, report, measurements, questions."""
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
+from grader.replay.replay import JsonNumber
+
+_NO_OTHERS = ConfigDict(extra="forbid")
+
+
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One measurement that decides about the fix: a check's outcome, a symptom, or a metric by the evaluator."""
+
+    name: str
+    value: JsonNumber | str
+    wanted: str  # "below 1.0", "not above 50"
+    good: bool
+
+
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class AnswerTable:
+    """A table of findings about an answer that is one file. Every row has as many cells as there are columns."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question to ask a student in person, and the content of a good answer. Only the instructor sees it."""
+
+    asks: str
+    answer: str
+
+
+@dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
+class Attachments:
+    """Everything that the page of one submission shows in addition to its score. The student's texts are untrusted.
+
+    answer_file: the file name, if the answer is one file. Then `fixed_source` is its text, and `findings` are the
+    tables about it.
+    """
+
+    submission: str
+    broken_source: str | None = None
+    fixed_source: str | None = None
+    report: str | None = None
+    answer_file: str = ""
+    findings: tuple[AnswerTable, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    symptom: str = ""  # the symptoms of the broken run, in the recipe's words
+    questions: tuple[Question, ...] = ()  # to ask in person

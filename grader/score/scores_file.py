@@ -1,0 +1,80 @@
+"""Read and write `scores.json`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import ijson
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from grader.score.verdict import Scores, SubmissionScore
+from harness.errors import UserError
+
+SCORES = "scores.json"
+_SCORES = TypeAdapter(Scores)
+_ROW = TypeAdapter(SubmissionScore)
+_NO_ROWS = b'"submissions": []'
+
+
+def scores_json(scores: Scores) -> Iterator[bytes]:
+    """Yield the content of `scores.json` in parts: strict JSON in UTF-8, one key per line."""
+    start, end = _SCORES.dump_json(replace(scores, submissions=()), indent=1).split(_NO_ROWS)
+    yield start + _NO_ROWS[:-1]
+    for place, row in enumerate(scores.submissions):
+        whole = replace(row, criteria={**row.criteria})  # they may still be on the disk
+        lines = _ROW.dump_json(whole, indent=1).replace(b"\n", b"\n  ")
+        yield (b",\n  " if place else b"\n  ") + lines
+    yield (b"\n ]" if scores.submissions else b"]") + end + b"\n"
+
+
+def head_before(out: Path) -> Scores | None:
+    """Return the scores in a folder of reports without their rows, or None if it contains no scores.
+
+    Raises `UserError` if they cannot be read.
+    """
+    with _explain_bad_scores(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
+        if not file.read(1).strip(b"\0"):  # a power cut leaves a file empty, or full of zeros
+            return None
+        file.seek(0)
+        head = ijson.ObjectBuilder()
+        for prefix, event, value in ijson.parse(file, use_float=True):
+            if not prefix.startswith("submissions.item"):
+                head.event(event, value)
+        return _SCORES.validate_json(to_json(head.value))
+    return None
+
+
+def read_rows_before(out: Path) -> Iterator[SubmissionScore]:
+    """Yield the rows of the scores in a folder of reports, one in memory at a time; nothing without scores.
+
+    Raises `UserError` if they cannot be read.
+    """
+    with _explain_bad_scores(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
+        for row in ijson.items(file, "submissions.item", use_float=True):
+            yield _ROW.validate_json(to_json(row))
+
+
+def read_scores(out: Path) -> Scores:
+    """Return the scores in a folder of reports. Raises `UserError` if there are no scores, or they cannot be read."""
+    path = out / SCORES
+    try:
+        with _explain_bad_scores(out):
+            return _SCORES.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        below = ", ".join(str(one.parent) for one in sorted(out.glob(f"*/{SCORES}")))
+        named = f"give one of {below}" if below else "give the folder that grader score wrote"
+        raise UserError(f"There is no {path}: {named}.") from None
+
+
+@contextmanager
+def _explain_bad_scores(out: Path) -> Iterator[None]:
+    """Raise `UserError` in place of a validation error in the block."""
+    try:
+        yield
+    except (ValidationError, ijson.JSONError):
+        raise UserError(
+            f"This version of the suite cannot read {out / SCORES}: use the version that wrote it, or move the folder"
+            " away and score the class again."
+        ) from None
