@@ -110,7 +110,7 @@ def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) ->
     ("name", "message"),
     [
         ("digit", r"There is no data set 'digit': did you mean digits\?"),
-        ("cifar10", "reads 28x28 images .* unlike cifar10: choose from digits, mnist"),
+        ("cifar10", "cannot read cifar10. It reads 28x28 images .*: choose from digits, mnist"),
     ],
 )
 def test_a_data_set_that_does_not_fit_is_refused_by_name(name: str, message: str) -> None:

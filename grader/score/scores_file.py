@@ -1,9 +1,10 @@
 """Read and write `scores.json`."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import ijson
 from pydantic import TypeAdapter, ValidationError
@@ -30,30 +31,42 @@ def scores_json(scores: Scores) -> Iterator[bytes]:
 
 
 def head_before(out: Path) -> Scores | None:
-    """Return the scores in a folder of reports without their rows, or None if it contains no scores.
+    """Return the scores in a folder of reports without their rows, or None if it holds no scores.
 
     Raises `UserError` if they cannot be read.
     """
-    with _explain_bad_scores(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
-        if not file.read(1).strip(b"\0"):  # a power cut leaves a file empty, or full of zeros
+    with _explain_bad_scores(out), _open_scores(out) as file:
+        if file is None:
             return None
-        file.seek(0)
         head = ijson.ObjectBuilder()
         for prefix, event, value in ijson.parse(file, use_float=True):
             if not prefix.startswith("submissions.item"):
                 head.event(event, value)
         return _SCORES.validate_json(to_json(head.value))
-    return None
 
 
 def read_rows_before(out: Path) -> Iterator[SubmissionScore]:
-    """Yield the rows of the scores in a folder of reports, one in memory at a time; nothing without scores.
+    """Yield the rows of the scores in a folder of reports, one in memory at a time; none without scores.
 
     Raises `UserError` if they cannot be read.
     """
-    with _explain_bad_scores(out), suppress(FileNotFoundError), (out / SCORES).open("rb") as file:
-        for row in ijson.items(file, "submissions.item", use_float=True):
+    with _explain_bad_scores(out), _open_scores(out) as file:
+        for row in () if file is None else ijson.items(file, "submissions.item", use_float=True):
             yield _ROW.validate_json(to_json(row))
+
+
+@contextmanager
+def _open_scores(out: Path) -> Iterator[BinaryIO | None]:
+    """Open `scores.json`, or yield None without one. A power cut leaves a file empty, or full of zeros."""
+    try:
+        file = (out / SCORES).open("rb")
+    except FileNotFoundError:
+        yield None
+        return
+    with file:
+        is_written = bool(file.read(1).strip(b"\0"))
+        file.seek(0)
+        yield file if is_written else None
 
 
 def read_scores(out: Path) -> Scores:

@@ -140,7 +140,7 @@ def read_only_reports(lab: Lab, place: Place) -> str:
     before, one = content(place.store), replace(place, out=place.folder / "disk" / "reports")
     write_files(one.out, lab.before)
     with mounted(one.out.parent, None) as disk:
-        sentence = must_refuse(one.score(enter=disk.enter), "cannot be written to", "--out")
+        sentence = must_refuse(one.score(enter=disk.enter), "no right to write to", "--out")
     must_be_equal(content(one.out), lab.before)
     must(content(place.store) == before, "something was replayed all the same")
     return sentence
