@@ -136,7 +136,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     other = {"a3": "a4", "a4": "a3"}[own]
     readme = (there["cwd"] / "README.md").read_text()
     assert "one of `a3`, `a4`: `make exercise BREAK=a3 STUDENT=ada`" in readme
-    assert "and shows their figures" in readme
+    assert "and shows their values" in readme
     told = f"Each student gets one of the cases a3, a4. ada gets {own}"
     assert told in mistake("exercise", other, "--student", "ada", **there)
     assert not (there["cwd"] / "work" / other).exists()
@@ -293,7 +293,7 @@ def test_submissions_of_an_assignment_are_scored(
     # The case is edited after it was handed out: nobody's right fix is called wrong.
     text = file.read_text()
     file.write_text(text.replace('breaks = ["broadcast_loss"]', "breaks = []"))
-    for made_again, why in ((False, "was changed after your kit was made"), (True, "It was made with the kit of")):
+    for made_again, why in ((False, "was changed after your kit was built"), (True, "It was made with the kit of")):
         if made_again:
             said = CliRunner().invoke(cli, kit).output
             assert re.search(r"a1 has changed since .* \(different experiment\)", said)
@@ -347,7 +347,7 @@ def test_each_assignment_has_reports_of_its_own(tmp_path: Path, monkeypatch: pyt
     assert "give one of reports/week-1, reports/week-2" in refused("export", "--format", "csv")
     said = refused("export", "--format", "csv", "--assignment", "week-2", "--out", "reports/week-1")
     assert "reports/week-1 contains the scores of week-1, not of week-2" in said
-    for newer, why in (('"grader": "99.0.0"', "version 99.0.0"), ('"grade": "x"', "cannot read")):
+    for newer, why in (('"grader": "99.0.0"', "Version 99.0.0"), ('"grade": "x"', "cannot read")):
         text = files[Path("reports/week-1/scores.json")].decode()
         key = '"grader"' if "99" in newer else '"format_version"'
         changed = re.sub(rf"{key}: [^,]*", newer, text, count=1)

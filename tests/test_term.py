@@ -266,7 +266,7 @@ def test_a_term_loses_nothing(term: Term) -> None:
     path.write_text(path.read_text().replace('"grader": "', '"grader": "99.'))
     assert "is older" not in str(done.exception)
     done = CliRunner().invoke(cli, score("week-1"))
-    assert "use the newer one" in str(done.exception)
+    assert "use the newer version" in str(done.exception)
     path.write_text(path.read_text().replace('"grader": "99.', '"grader": "'))
 
     # --- every student has a page ---
