@@ -65,7 +65,7 @@ def exercise(
 ) -> None:  # fmt: skip
     """Make the workspace of RECIPE and run the broken experiment.
 
-    With the name mystery, draw a hidden exercise: --level sets its difficulty, --seed selects one. It may have no bug.
+    With the name mystery, draw a hidden exercise, perhaps without a fault. --level sets its difficulty, --seed selects one.
     """
     from harness.recipes.cases import MYSTERY
     from harness.recipes.mysteries import draw_mystery
@@ -100,7 +100,7 @@ def exercise(
 @_recipe
 @click.option("--loss", metavar="ANSWER", help="The training loss: falls, falls-little, stays, rises or no-number.")
 @click.option("--half-rate", metavar="ANSWER", help="The loss with half the learning rate: lower, same or higher.")
-@click.option("--check", metavar="NAME", help="The check that will find the bug, or none.")
+@click.option("--check", metavar="NAME", help="The check that will find the fault, or none.")
 @click.option("--why", metavar="TEXT", help="Your reason, in one sentence.")
 @click.option("--student", metavar="NAME", help="Your login on the course platform. Later commands remember it.")
 @work_option

@@ -93,7 +93,7 @@ def test_the_list_shows_every_state(workspace: Workspace, capsys: Capture) -> No
     said = capsys.readouterr().out
     assert re.search(r"^  huge_lr +handed in  96.5  The loss explodes", said, re.MULTILINE)
     assert "Level 1: 1 of " in said
-    assert said.endswith(" perhaps no bug: make exercise BREAK=mystery LEVEL=1\n")
+    assert said.endswith(" perhaps no fault: make exercise BREAK=mystery LEVEL=1\n")
 
 
 def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) -> None:

@@ -70,7 +70,7 @@ def prepare_batch(inputs, targets, rng):
 
 
 def compute_loss(outputs, targets):
-    """Return (1 - ALPHA) times the loss against labels plus ALPHA T^2 times the divergence from the teacher at T."""
+    """Return (1 - ALPHA) * loss of the labels + ALPHA * T^2 * divergence from the teacher at the temperature T."""
     by_label = F.cross_entropy(outputs, targets[:, 0].long())
     by_teacher = F.kl_div(
         F.log_softmax(outputs / TEMPERATURE, dim=1),

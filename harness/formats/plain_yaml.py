@@ -13,7 +13,7 @@ import yaml
 from harness.errors import UserError, printable
 
 LIMIT = 16 * 1024  # characters; a hundred pieces of evidence take about 7,000
-DEPTH = 8  # a piece of evidence is 3 deep, a step of a tree 5
+DEPTH = 8  # levels of nesting: evidence has 3, a step of a decision tree 5
 TOO_DEEP = "brackets are nested too deeply: write it as PROMPT.md shows"
 
 # A scalar stays text, because the digits of a number tell its precision. An empty one is None.

@@ -214,10 +214,10 @@ def _every_sound() -> "dict[str, Sound]":
 
 
 def _hint(parts: Sequence[str]) -> str:
-    """Return the hint of a case. With two breaks it says that the numbers were measured with each bug alone."""
+    """Return the hint of a case. With two breaks it says that the numbers were measured with each fault alone."""
     if len(parts) == 1:
         return parts[0]
-    each = zip(("About one bug, with numbers as if it were alone", "About the other"), parts, strict=True)
+    each = zip(("About one fault, with numbers as if it were alone", "About the other"), parts, strict=True)
     return "\n".join(f"{which}: {part}" for which, part in each)
 
 

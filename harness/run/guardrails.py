@@ -28,7 +28,7 @@ LOSS_FLOOR = 0.25  # a rise below this share of the first loss does not count: a
 
 @dataclass(frozen=True)
 class GuardrailFinding:
-    """A problem that a guardrail found. `step` counts over the whole run. Level "hard" means that it is a bug."""
+    """A problem that a guardrail found. `step` counts over the whole run. Level "hard" is always a fault."""
 
     step: int
     level: Severity

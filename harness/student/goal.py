@@ -28,7 +28,7 @@ from harness.submission.log_values import load_causes
 _LIKE_A_GUESS = 1.5
 _OF_LOSS = frozenset({"loss", "val_loss"})
 AS_HEALTHY = "every function behaves as in a healthy program"
-UNLIKE_HEALTHY = "where the bug was, yours still differs"
+UNLIKE_HEALTHY = "where the fault was, yours still differs"
 
 
 class GoalItem(StrictModel):
@@ -59,7 +59,7 @@ def describe_goal(recipe: Recipe, dataset: str) -> list[str]:
     if recipe.goal is not None and dataset == recipe.dataset:
         lines += [_describe_bound(*item) for item in _figures(recipe.goal)]
     compared = dataset == recipe.dataset and (EXERCISES / recipe.id / BEHAVIOUR).is_file()
-    return [*lines, AS_HEALTHY if compared else "the checks that find the bug are sound"]
+    return [*lines, AS_HEALTHY if compared else "the checks that find the fault are sound"]
 
 
 class Examination(Protocol):
@@ -157,7 +157,7 @@ def _as_healthy(comparison: Comparison) -> GoalItem:
         return GoalItem(says=AS_HEALTHY, reached=False, found=found)
     if comparison.lost:
         return GoalItem(says=AS_HEALTHY, reached=False, found=f"your edit switches off: {', '.join(comparison.lost)}")
-    found = "yes" if comparison.is_right else "yes where the bug was; elsewhere it differs"
+    found = "yes" if comparison.is_right else "yes where the fault was; elsewhere it differs"
     return GoalItem(says=AS_HEALTHY, reached=True, found=found)
 
 

@@ -44,7 +44,7 @@ QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
 }
-CHECK = "The check that finds the bug is"
+CHECK = "The check that finds the fault is"
 # Halves the learning rate during each optimizer step. Doubling it afterwards is exact, so schedules are not affected.
 _HALVED = """
 
@@ -95,7 +95,7 @@ def ask_for(workspace: Workspace, recipe: Recipe, given: Mapping[str, str | None
             click.echo("\n".join([f"{asks}:", *(f"  {answer:<13}{means}" for answer, means in known.items())]))
             answers[name] = click.prompt("Your answer", type=click.Choice([*known]), show_choices=False)
         elif name == "check":
-            click.echo(f"{CHECK}:\n  a name that harness checks lists, or {NO_CHECK} if no check finds a bug")
+            click.echo(f"{CHECK}:\n  a name that harness checks lists, or {NO_CHECK} if no check finds a fault")
             answers[name] = click.prompt("Your answer")
         else:
             answers[name] = click.prompt("Why? In one sentence")

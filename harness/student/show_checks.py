@@ -105,14 +105,14 @@ class CheckReport:
 
 
 def unsound(reports: Sequence[CheckReport]) -> list[CheckReport]:
-    """Return the unsound reports. Outcomes that show the bug itself come before its possible consequences."""
+    """Return the unsound reports. Outcomes that show the fault itself come before its possible consequences."""
     return sorted((one for one in reports if not one.outcome.sound), key=lambda one: not one.outcome.mechanism)
 
 
 def where_next(reports: Sequence[CheckReport]) -> list[str]:
     """Return the next steps that unsound outcomes suggest, without the checks just made.
 
-    Places to read come first, beginning with the outcomes that show the bug itself. A single report gives its next
+    Places to read come first, beginning with the outcomes that show the fault itself. A single report gives its next
     steps even if it is sound. If several checks of an exercise are all sound, the steps say what else to look at.
     """
     told = list(reports) if len(reports) == 1 else unsound(reports)
@@ -220,7 +220,7 @@ def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
     wrong = unsound(reports)
     _print(console, verdict(reports), hang=2, style=_style(not wrong))
     faults = sum(one.outcome.mechanism for one in wrong)
-    shown = "Likely causes, perhaps one bug that several checks see:" if faults > 1 else "Likely cause:"
+    shown = "Likely causes, perhaps one fault that several checks see:" if faults > 1 else "Likely cause:"
     others = "Perhaps consequences:" if faults else "No check shows the cause yet. Perhaps consequences of it:"
     for title, is_fault in ((shown, True), (others, False)):
         found = [one for one in wrong if one.outcome.mechanism == is_fault]

@@ -277,7 +277,7 @@ def show_solution(recipe: Recipe) -> None:
     if recipe.is_healthy:
         _show_folded(console, _NOTHING_WRONG)
     if len(recipe.causes) > 1:
-        alone = "The notes on each bug alone. With both bugs, and with another seed, the values differ:"
+        alone = "The notes on each fault alone. With both faults, and with another seed, the values differ:"
         _show_folded(console, alone, style="bold")
     for cause in recipe.causes:
         notes = SOLUTIONS / cause / "notes.md"
@@ -306,7 +306,7 @@ def show_exercises(work: Path) -> None:
     """Print all exercises by level, the student's progress in each, and the next one."""
     console = Console()
     recipes, problems = load_recipes()
-    # From bugs that are visible in a short file to bugs that need measurements in a long one.
+    # From faults that are visible in a short file to faults that need measurements in a long one.
     ordered = sorted(recipes, key=lambda one: (one.goal.level if one.goal else 0, one.broken_source().count("\n")))
     student = noted_student(work)
     own = [one for one in ordered if student is None or one.case_of(student) == one.id or (work / one.id).is_dir()]
@@ -327,7 +327,7 @@ def show_exercises(work: Path) -> None:
     lines = [] if following is None else [f"make exercise BREAK={following.id}"]
     if not any(isinstance(recipe, KitRecipe) for recipe in recipes):  # a kit cannot draw mysteries
         mystery = f"make exercise BREAK={MYSTERY} LEVEL={(following and following.level) or LEVELS}"
-        lines.append(f"or a mystery, which has a neutral name and perhaps no bug: {mystery}")
+        lines.append(f"or a mystery, which has a neutral name and perhaps no fault: {mystery}")
     if lines:
         _show_next(console, *lines)
 

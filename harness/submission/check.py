@@ -174,7 +174,7 @@ class _ReportJudge:
         comparable = fixed is not None and not sign.check and broken.beside(sign.signal, sign.index, fixed) is not None
         if comparable and fixed and (problem := no_first_sign(sign.signal, sign.index, broken, fixed)):
             message = f"{sign} is {sign.value}, but {problem}".replace("a healthy run", "your fixed run")
-            raise UserError(f"{message}: cite the first value that the bug changes.")
+            raise UserError(f"{message}: cite the first value that the fault changes.")
         return f"{sign} is {sign.value or sign.outcome} in the broken run."
 
     def _too_few_rivals(self) -> str:

@@ -24,8 +24,8 @@ OFF_BY = 1
 # Two runs with the same seed see the same batches, so they differ only because of the break. Within a healthy run the
 # loss of a batch varies, but by less than half of the larger value. Validation averages over hundreds of images.
 _STEP_SHARE, _EPOCH_SHARE = 0.5, 0.05
-# The first sign of a bug may be small, so a difference of 1 % counts, which is more than rounding. Nobody can see less
-# than 3 % in a chart, so the place where the difference first exceeds 3 % counts, too.
+# The first sign of a fault may be small, so a difference of 1 % counts, which is more than rounding. But nobody can see
+# less than 3 % in a chart, so the place where the difference first exceeds 3 % counts, too.
 _FIRST_SHARES = (0.01, 0.03)
 # The first sign lasts until the difference is ten times as large as at its start, or clear.
 _GROWTH = 10
@@ -167,7 +167,7 @@ class LogValues:
 
 
 def no_first_sign(signal: str, place: int, run: LogValues, healthy: LogValues) -> str:
-    """Return a clause that says why a value is not the first sign of a bug, or "".
+    """Return a clause that says why a value is not the first sign of a fault, or "".
 
     It must differ from the healthy run's value, at a place where its signal begins to differ.
     """
@@ -265,7 +265,7 @@ def causes_file() -> bytes:
 def find_contradicted(
     sign: Sign, symptoms: Sequence[Symptom], records: Sequence[Record], log: LogValues
 ) -> Symptom | None:
-    """Return the first symptom of another cause that a cited value of this run contradicts, or None.
+    """Return the first symptom of a rival that a cited value of this run contradicts, or None.
 
     The run must not show the symptom, and the value must be outside its bounds, in the steps that the symptom covers.
     For `reduce = "first"` and `"last"` this is one record. `log` holds the values of `records`.

@@ -1,4 +1,4 @@
-"""Find the functions, classes and methods of an experiment that a report may name as the place of a bug."""
+"""Find the functions, classes and methods of an experiment that a report may name as the place of a fault."""
 
 import ast
 import re

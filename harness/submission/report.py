@@ -25,7 +25,7 @@ from harness.workspace.workspace import Run, make_command
 WORD_LIMIT = 500
 PARTS = ("symptom", "root cause", "fix", "verification")
 # A report must rule out two other causes. If it finds nothing wrong, it must rule out one cause in each of four areas,
-# and two of them by a check, because the log shows only some bugs.
+# and two of them by a check, because the log shows only some faults.
 RIVALS, AREAS, BY_CHECKS = 2, 4, 2
 FENCE = "---"
 _Word = Annotated[str, Field(min_length=1, max_length=200)]

@@ -24,7 +24,7 @@ _STUDENT = ".student"
 class Prediction(StrictModel):
     """A student's prediction of the broken run: answers as in `harness.student.prediction`, and a short reason.
 
-    check: the name of the check that will find the bug, or `NO_CHECK`.
+    check: the name of the check that will find the fault, or `NO_CHECK`.
     """
 
     loss: Annotated[str, Field(pattern=_WORD)]
