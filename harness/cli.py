@@ -65,7 +65,7 @@ def exercise(
 ) -> None:  # fmt: skip
     """Make the workspace of RECIPE and run the broken experiment.
 
-    With the name mystery, draw a hidden exercise, perhaps without a fault. --level sets its difficulty, --seed selects one.
+    With the name mystery, draw a hidden exercise, perhaps without a fault: --level sets its level, --seed selects one.
     """
     from harness.recipes.cases import MYSTERY
     from harness.recipes.mysteries import draw_mystery
