@@ -95,7 +95,7 @@ def test_it_asks_first_and_changes_nothing_without_an_answer(out: Path) -> None:
 
     before = files()
     done = CliRunner().invoke(cli, ["forget", "zoe", str(out)])
-    assert "give --yes" in str(done.exception)
+    assert "add --yes" in str(done.exception)
     for wrong in ("eve", "zo"):
         with pytest.raises(UserError, match="contains nothing about"):
             forget(wrong, out)
