@@ -61,7 +61,7 @@ def test_numbers_and_strings_come_back_as_they_were(value: object, tmp_path: Pat
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), b"bytes", 1j, nn.ReLU(), np.zeros(2), max])
 def test_what_a_checkpoint_cannot_hold_is_named(value: object) -> None:
-    with pytest.raises(UserError, match=f"holds a {type(value).__name__}"):
+    with pytest.raises(UserError, match=f"contains a {type(value).__name__}"):
         checkpoint_bytes(state(model={"a": [value]}))
 
 
