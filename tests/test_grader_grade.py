@@ -73,7 +73,7 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
         return {name: item.row for name, item in graded(submissions, cache).items()}
 
     before = rows()
-    monkeypatch.setattr(judge_module, "self_test_problem", lambda recipe, *_: f"{recipe} repeats nothing.")
+    monkeypatch.setattr(judge_module, "self_test_problem", lambda recipe, *_: f"{recipe.id} repeats nothing.")
     for name, row in rows().items():
         if before[name].status == "rejected":
             assert row == before[name]
