@@ -137,7 +137,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     readme = (there["cwd"] / "README.md").read_text()
     assert "one of `a3`, `a4`: `make exercise BREAK=a3 STUDENT=ada`" in readme
     assert "and shows their values" in readme
-    told = f"Each student gets one of the cases a3, a4. ada gets {own}"
+    told = f"Each student gets one of the cases a3, a4, and ada gets {own}"
     assert told in mistake("exercise", other, "--student", "ada", **there)
     assert not (there["cwd"] / "work" / other).exists()
     shown = succeed("exercise", own, "--student", "ada", **there)

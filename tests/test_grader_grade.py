@@ -82,7 +82,7 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
             assert "huge_lr repeats nothing." in row.reason
             assert row.provenance["tarball_sha256"] == before[name].provenance["tarball_sha256"]
 
-    def broken(submission: Submission) -> None:
+    def broken(*_: object) -> None:
         raise UserError("exercises/huge_lr/recipe.toml is not a recipe.")
 
     monkeypatch.setattr(judge_module, "_check_dataset", broken)
