@@ -72,7 +72,7 @@ def test_a_cause_that_is_still_there_is_told_by_what_the_check_measures(monkeypa
     outcome(monkeypatch, "too-large")
     last = judge(RECIPE, SETTINGS, records(), "source")[-1]
     assert not last.reached
-    assert last.found.startswith("too-large: A rate is 1 or more")
+    assert last.found.startswith("too-large: The learning rate is 1 or more")
 
 
 @pytest.mark.parametrize(
