@@ -61,7 +61,7 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
     # By default nobody sees anything before the last student's time is over: cem's, and the grace.
     assert schedule.feedback == schedule.solution == datetime(2026, 10, 30, 0, 14)
     lines = "\n".join(check_course(tmp_path / "course.toml"))
-    assert "students see feedback from 2026-10-30 00:14 CET and the solution from 2026-10-30 00:14 CET, before" in lines
+    assert "students see feedback from 2026-10-30 00:14 CET and the solution from 2026-10-30 00:14 CET; before" in lines
     assert "3 students in 2 sections" in lines
     levels = sorted(case.goal.level for case in (one, two) if case.goal is not None)
     assert f"3 cases (1 healthy, {', '.join(f'1 level {level}' for level in levels)})" in lines
@@ -180,7 +180,7 @@ def test_a_draw_follows_from_the_secret_and_repeats_no_break(tmp_path: Path) -> 
     assert {case.id[0] for case in first} == {"c"}
     every = {name for number in range(20) for case in draw_cases(course, f"w{number}", 5, 1) for name in case.breaks}
     assert not every & {"broadcast_loss", "frozen_layer"}
-    with pytest.raises(UserError, match=r"Level 1 has \d breaks of different experiments for"):
+    with pytest.raises(UserError, match=r"Level 1 has only \d breaks of different experiments"):
         draw_cases(course, "week-3", 26, 1)
 
 
