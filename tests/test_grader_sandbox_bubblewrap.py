@@ -59,10 +59,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from grader.replay.replayer import RUN_LIMITS, replay_interpreter
-from grader.sandbox import Command, run_in_sandbox
+from grader.sandbox import SandboxCommand, run_in_sandbox
 script, python = Path(sys.argv[1]), replay_interpreter()
 python = replace(python, visible=[*python.visible, script.parent], preload=None)
-print('..' in sys.executable, run_in_sandbox(Command(script, python, {}, RUN_LIMITS), None))
+print('..' in sys.executable, run_in_sandbox(SandboxCommand(script, python, {}, RUN_LIMITS), None))
 """
     # Python keeps the dots of a relative path, and the folder that it begins with is not in the sandbox.
     done = subprocess.run(

@@ -21,6 +21,7 @@ from grader.replay.replayer import Replayer
 from grader.report.gradebook import COLUMNS, gradebook
 from grader.report.pages import render_class_page, render_submission
 from grader.sandbox import run_in_sandbox
+from grader.score.identity import name_student
 from grader.score.rubric import CRITERIA
 from grader.score.verdict import Scores, SubmissionScore, criteria_in
 from grader.session import ScoreOptions
@@ -122,7 +123,7 @@ def test_a_run_without_a_sandbox_and_another_name_are_flagged(
 ) -> None:
     judge_by(in_this_process)
     [row] = grade([taken(RIGHT, name="other")], tmp_path, sandboxed=False).values()
-    assert [flag.id for flag in row.flags] == ["no sandbox", "other name"]
+    assert [flag.id for flag in name_student(row, [EXERCISE]).flags] == ["no sandbox", "other name"]
     assert "WITHOUT a sandbox" in str(row.provenance["warning"])
 
 

@@ -15,7 +15,8 @@ _TOUCH = "touch /tmp/wreck-''breached-tree"
 
 def _meaning(meaning: str) -> str:
     """Return the reference tree with another meaning of its first outcome."""
-    return re.sub("means: .*", lambda _: f'means: "{meaning}"', reference_text(), count=1)
+    first = re.compile(r"means: .*?(?=\n +(?:go|conclude):)", re.DOTALL)  # a long one is on two lines
+    return first.sub(lambda _: f'means: "{meaning}"', reference_text(), count=1)
 
 
 def _ring(length: int) -> str:
