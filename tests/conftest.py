@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from honest_class import HonestClass
+    from helpers.honest_class import HonestClass
     from selenium.webdriver import Chrome
 
 # make test tries the same examples each time; make fuzz tries a hundred times as many, others each time.
@@ -31,7 +31,7 @@ LONGEST = (
     "test_grader_class.py", "test_attacks.py", "test_faults.py", "test_bad_input.py", "test_recipes.py",
     "test_exercise.py", "test_selfcheck.py", "test_grader_replay.py", "test_launch.py",
     "test_grader_cluster.py", "test_doctor.py",
-    "test_grader_sandbox_forks.py", "test_bench.py", "test_demo_run.py",
+    "test_grader_sandbox_worker.py", "test_bench.py", "test_demo_run.py",
     "test_check_commands.py",
 )  # fmt: skip
 
@@ -57,7 +57,7 @@ def _one_thread() -> None:
 @pytest.fixture(scope="session")
 def working_sandbox() -> None:
     """Skip, or fail, if no sandbox starts here."""
-    from sandbox_marks import require_sandbox
+    from helpers.sandbox_marks import require_sandbox
 
     require_sandbox()
 
@@ -65,7 +65,7 @@ def working_sandbox() -> None:
 @pytest.fixture(scope="session")
 def honest(working_sandbox: None, tmp_path_factory: pytest.TempPathFactory) -> "HonestClass":
     """Honest submissions and their replays, made once for the whole session."""
-    from honest_class import shared_class
+    from helpers.honest_class import shared_class
 
     return shared_class(tmp_path_factory)
 

@@ -21,7 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 
-from grading import checks, comparison, replay
+from helpers.grading import checks, comparison, replay
 
 from grader.replay.replay import Replay
 from grader.score.gates import limits_of

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from axe_core_python.selenium import Axe  # type: ignore[import-untyped]
 from click.testing import CliRunner
-from made_up_class import TITLES, changed, made_up_class, make_row
-from made_up_runs import make_run
-from reviewing import reviewing
+from helpers.made_up_class import TITLES, changed, made_up_class, make_row
+from helpers.made_up_runs import make_run
+from helpers.reviewing import reviewing
 from selenium.webdriver import Chrome
 from test_report_pages import hostile_attachments, hostile_row
 from test_similarity import copied

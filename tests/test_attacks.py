@@ -12,9 +12,9 @@ from attacks.attack import BREACHED, Attack
 from attacks.catalogue import ALL, chosen
 from attacks.judge import attack_faults, class_faults, page_faults
 from attacks.lab import Lab, Scored, make_lab, score_class
-from honest_class import RECIPE, HonestClass
-from sandbox_marks import needs_sandbox
-from watched import Ended
+from helpers.honest_class import RECIPE, HonestClass
+from helpers.sandbox_marks import needs_sandbox
+from helpers.watched import Ended
 
 IN_SUITE = [attack for attack in ALL if attack.in_suite and not attack.slow]
 Stormed = tuple[Lab, Scored]

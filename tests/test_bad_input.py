@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from commands import FAULT, TRAINER, edit, mistake, run_command, sentence, snapshot, succeed
+from helpers.commands import FAULT, TRAINER, edit, mistake, run_command, sentence, snapshot, succeed
 
 from harness.recipes.recipe import experiment_source
 

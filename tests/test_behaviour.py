@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from grading import behaviour
-from mini_experiments import edited
+from helpers.grading import behaviour
+from helpers.mini_experiments import edited
 
 from grader.replay.request import own_settings
 from grader.score.behaviour import break_requests, sound_programs, sound_requests
@@ -164,7 +164,7 @@ def test_a_small_dose_is_seen(recipe: str, edit: tuple[str, str], aspect: str) -
 def test_the_same_program_is_measured_alike_in_another_process(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]);"
-        "from grading import behaviour; from harness.recipes.catalogue import load_recipe;"
+        "from helpers.grading import behaviour; from harness.recipes.catalogue import load_recipe;"
         "import torch; torch.set_num_threads(1); import json;"
         "print(json.dumps(behaviour('huge_lr', load_recipe('huge_lr').healthy_source()).model_dump()['behaviour']))"
     )

@@ -7,8 +7,8 @@ import click
 import pytest
 import torch
 from click.testing import CliRunner
-from made_up_class import make_row
-from recorded_logs import log_bytes
+from helpers.made_up_class import make_row
+from helpers.recorded_logs import log_bytes
 
 from benchmarks import bench, bench_class, measure
 from benchmarks.measure import (

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 import pytest
-from commands import run_child
+from helpers.commands import run_child
 
 from harness.canonical_setup import Numerics, run_environment, set_seed
 from harness.errors import UserError

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import FIXED, change_json, make_workspace, read_lines, seal, write_lines
+from helpers.made_up_runs import FIXED, change_json, make_workspace, read_lines, seal, write_lines
 
 from harness.checks.core.outcomes import outcomes_of
 from harness.errors import UserError

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from check_subjects import measure_here, say
-from commands import edit, mistake, succeed
+from helpers.check_subjects import measure_here, say
+from helpers.commands import edit, mistake, succeed
 
 from harness.checks import check_names, load_check
 from harness.checks.core.finding import Cell, Finding, Table

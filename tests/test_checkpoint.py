@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from mini_experiments import MINI, edited, mini_run
+from helpers.mini_experiments import MINI, edited, mini_run
 from torch import nn
 
 from harness.errors import UserError

@@ -9,9 +9,9 @@ from typing import get_args
 
 import pytest
 import torch
-from check_subjects import mini_subject, real_subject
-from mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, mini_run, train_step
-from other_styles import SOUND
+from helpers.check_subjects import mini_subject, real_subject
+from helpers.mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, mini_run, train_step
+from helpers.other_styles import SOUND
 
 import harness.checks
 from harness.checks import check_names, load_check, make_check

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from check_subjects import source_subject
-from fix_styles import (
+from helpers.check_subjects import source_subject
+from helpers.fix_styles import (
     BACK,
     HONEST,
     LOSS,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
-from commands import (
+from helpers.commands import (
     FAULT,
     HARNESS,
     MISTAKE,
@@ -18,7 +18,7 @@ from commands import (
     run_command,
     succeed,
 )  # fmt: skip
-from made_up_runs import make_workspace
+from helpers.made_up_runs import make_workspace
 
 from harness.cli import cli
 from harness.student.trainer_command import trainer

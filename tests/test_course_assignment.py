@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from commands import mistake, run_command, succeed
-from courses import COURSE, POOLED, write_course
-from sandbox_marks import needs_sandbox
+from helpers.commands import mistake, run_command, succeed
+from helpers.courses import COURSE, POOLED, write_course
+from helpers.sandbox_marks import needs_sandbox
 
 from benchmarks.repack import repacked
 from grader.cli import cli

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from courses import COURSE, POOLED, ROSTER, write_course
-from made_up_class import make_row
+from helpers.courses import COURSE, POOLED, ROSTER, write_course
+from helpers.made_up_class import make_row
 
 from grader.cli import cli
 from grader.course.course import check_course, read_course

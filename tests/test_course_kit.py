@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from commands import snapshot, succeed
-from notebooks import run_notebook
-from page_links import dead_links
+from helpers.commands import snapshot, succeed
+from helpers.notebooks import run_notebook
+from helpers.page_links import dead_links
 
 from grader.cli import cli
 from grader.course.kit import build_kit, kit_files

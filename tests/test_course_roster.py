@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from courses import COURSE, POOLED, write_course
-from made_up_class import make_row
+from helpers.courses import COURSE, POOLED, write_course
+from helpers.made_up_class import make_row
 
 from grader.course.course import check_course, read_course
 from grader.course.decisions import Decision, apply_decisions

@@ -3,7 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_up_class import changed, make_row, scores_of
+from helpers.made_up_class import changed, make_row, scores_of
 
 from grader.course.decisions import (
     Decision,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from sandbox_marks import needs_sandbox
+from helpers.sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.course.course import check_course, read_course

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import MISTAKE, ROOT, command_environment, snapshot
+from helpers.commands import MISTAKE, ROOT, command_environment, snapshot
 
 SCRIPT = ROOT / "harness/demo_run.sh"
 KEYS = {"seed", "checkpoint_path", "checkpoint_sha256", "final_train_loss", "final_val_metric"}

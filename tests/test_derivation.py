@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from deriving import known_answers, solution
+from helpers.deriving import known_answers, solution
 
 from harness.written.derivation import PROBLEMS, draw_cases, right_outputs
 from harness.written.derivation_call import CallResult, CallResults, call_cases

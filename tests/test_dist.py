@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import mistake, run_command, succeed
+from helpers.commands import mistake, run_command, succeed
 
 from grader.course.kit import build_kit
 from grader.replay.request import code_hash

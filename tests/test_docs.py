@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from page_links import dead_links
+from helpers.page_links import dead_links
 
 from grader.docs.pages import DOCS, make_pages
 from harness.checks import check_names

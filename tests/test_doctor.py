@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import torch
-from commands import run_child
+from helpers.commands import run_child
+from helpers.sampling import RECIPES
 from portable_check import QEMU, emulated_python, features
-from sampling import RECIPES
 
 from harness.canonical_setup import run_environment
 from harness.doctor import report

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shared_data import SHARED_DATA, accept_stand_in, needs_shared_data
+from helpers.shared_data import SHARED_DATA, accept_stand_in, needs_shared_data
 
 from harness.data import loading
 from harness.data.loading import CHECKSUMS, IncompleteFilesError, fetch_dataset, load_dataset, read_downloaded

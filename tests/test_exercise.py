@@ -5,8 +5,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from commands import edit, mistake, snapshot, start, succeed
-from made_up_runs import REPORT
+from helpers.commands import edit, mistake, snapshot, start, succeed
+from helpers.made_up_runs import REPORT
 
 from harness.errors import UserError
 from harness.run.options import check_dataset, default_dataset

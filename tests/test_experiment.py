@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from mini_experiments import MINI, edited, load, mini_data
+from helpers.mini_experiments import MINI, edited, load, mini_data
 from torch import nn
 
 from harness.errors import UserError

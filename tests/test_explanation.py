@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from recorded_logs import LOGS, recorded_evidence, recorded_replay
+from helpers.recorded_logs import LOGS, recorded_evidence, recorded_replay
 
 from grader.replay.replay import Replay
 from grader.score import explanation

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from made_up_class import HOSTILE, TITLES, changed, make_attachments, make_row, scores_of
-from page_reader import Page
+from helpers.made_up_class import HOSTILE, TITLES, changed, make_attachments, make_row, scores_of
+from helpers.page_reader import Page
 from test_report_platforms import GRADEBOOK, canvas_import
 
 from grader.cli import cli

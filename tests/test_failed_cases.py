@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mini_experiments import edited
-from sandbox_marks import needs_sandbox
+from helpers.mini_experiments import edited
+from helpers.sandbox_marks import needs_sandbox
 
 from grader.score.fix import CORRECT, MASKED
 from grader.selfcheck.fixes import judge_fixes

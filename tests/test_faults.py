@@ -8,9 +8,9 @@ from faults.__main__ import outcome
 from faults.cases import FAULTS, Fault
 from faults.kills import play_kills
 from faults.lab import RECIPE, Absent, Lab, NotHeld, make_lab, must_refuse, stamps
-from honest_class import HonestClass
-from sandbox_marks import needs_sandbox
-from watched import Ended, Stuck, Watched
+from helpers.honest_class import HonestClass
+from helpers.sandbox_marks import needs_sandbox
+from helpers.watched import Ended, Stuck, Watched
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from courses import write_course
-from made_up_class import changed, make_attachments, make_row
+from helpers.courses import write_course
+from helpers.made_up_class import changed, make_attachments, make_row
 
 from grader.cli import cli
 from grader.course.decisions import Decision, decisions_path, keep_decision, load_decisions

@@ -4,10 +4,10 @@ import gzip
 import tarfile
 from functools import cache
 
-from fuzzing import LARGE, examples, mutated, mutated_text, outcome
+from helpers.fuzzing import LARGE, examples, mutated, mutated_text, outcome
+from helpers.intake_archives import COMMANDS, contents, manifest, member, packed, parsed, tar_of, whole, with_members
 from hypothesis import given
 from hypothesis import strategies as st
-from intake_archives import COMMANDS, contents, manifest, member, packed, parsed, tar_of, whole, with_members
 
 from grader.intake.archive import Rejected, read_members
 from grader.intake.submission import Submission, parse_manifest

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.sandbox_marks import needs_sandbox
 from hypothesis import settings
 from plain_programs import BASE, Programs, forbidden, inserted
-from sandbox_marks import needs_sandbox
 
 from grader.replay.inside import INSIDE
 from grader.replay.replayer import Sandbox, open_sandbox, replay_environment, visible_folders

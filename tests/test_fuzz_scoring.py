@@ -3,11 +3,11 @@
 import json
 from functools import cache
 
-from fuzzing import LARGE, examples, mutated_text, outcome
+from helpers.fuzzing import LARGE, examples, mutated_text, outcome
+from helpers.intake_archives import COMMANDS, manifest
+from helpers.recorded_logs import log_bytes, recorded_evidence
 from hypothesis import given
 from hypothesis import strategies as st
-from intake_archives import COMMANDS, manifest
-from recorded_logs import log_bytes, recorded_evidence
 
 from grader.intake.submission import Submission, parse_manifest
 from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures

@@ -2,7 +2,7 @@
 
 import ast
 
-from fuzzing import LARGE, examples, mutated_text, outcome
+from helpers.fuzzing import LARGE, examples, mutated_text, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fuzzing import LARGE, examples, mutated, outcome
+from helpers.fuzzing import LARGE, examples, mutated, outcome
+from helpers.made_up_class import made_up_class
 from hypothesis import given
-from made_up_class import made_up_class
 
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.course.gradescope import Settings, results

@@ -3,10 +3,10 @@
 import re
 from html.parser import HTMLParser
 
-from fuzzing import LARGE, examples, mutated_text, outcome
+from helpers.fuzzing import LARGE, examples, mutated_text, outcome
+from helpers.recorded_logs import log_bytes, recorded_evidence
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded_logs import log_bytes, recorded_evidence
 
 from grader.report.markdown import shown_report
 from harness.errors import UserError

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_class import RUBRIC, changed, make_row, scores_of
-from page_reader import Page
+from helpers.made_up_class import RUBRIC, changed, make_row, scores_of
+from helpers.page_reader import Page
 
 from grader.course.decisions import Decision, apply_decisions
 from grader.course.gradescope import Settings, results

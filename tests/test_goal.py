@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import mistake, succeed
-from made_up_runs import BROKEN, FIXED, make_workspace, read_lines
+from helpers.commands import mistake, succeed
+from helpers.made_up_runs import BROKEN, FIXED, make_workspace, read_lines
 
 from harness.checks import Finding
 from harness.errors import UserError

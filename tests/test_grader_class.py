@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from honest_class import HonestClass
-from intake_archives import taken
-from mini_experiments import edited
-from sandbox_marks import needs_sandbox
-from shared_data import link_shared_data, needs_shared_data
-from special_cases import special_cases
+from helpers.honest_class import HonestClass
+from helpers.intake_archives import taken
+from helpers.mini_experiments import edited
+from helpers.sandbox_marks import needs_sandbox
+from helpers.shared_data import link_shared_data, needs_shared_data
+from helpers.special_cases import special_cases
 
 from benchmarks.repack import repacked
 from grader.cli import main

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from cluster_lab import BROKEN, PATIENCE, Lab, description, until
 from distributed import Client
-from honest_class import HonestClass
-from intake_archives import taken
+from helpers.cluster_lab import BROKEN, PATIENCE, Lab, description, until
+from helpers.honest_class import HonestClass
+from helpers.intake_archives import taken
 from test_imports import loaded
 
 from grader.cli import cli

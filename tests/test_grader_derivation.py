@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from deriving import EXERCISES, derivation, judged, known_answers, outcomes, solution
-from sandbox_marks import needs_sandbox
+from helpers.deriving import EXERCISES, derivation, judged, known_answers, outcomes, solution
+from helpers.sandbox_marks import needs_sandbox
 
 from grader.replay.replayer import Replayer
 from grader.sandbox import SandboxResult, run_in_sandbox

@@ -3,7 +3,7 @@ import json
 from typing import Any
 
 import pytest
-from grading import claim, evidence
+from helpers.grading import claim, evidence
 
 from grader.replay.replay import Replay
 from grader.score.diagnostics import judge_diagnostics

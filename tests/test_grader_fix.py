@@ -1,8 +1,8 @@
 import dataclasses
 
 import pytest
-from grading import behaviour, checks, comparison, evidence, replay, replay_with
-from mini_experiments import edited
+from helpers.grading import behaviour, checks, comparison, evidence, replay, replay_with
+from helpers.mini_experiments import edited
 
 from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
 from grader.replay.request import Request, Role

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from honest_class import RECIPE, HonestClass
-from sandbox_marks import needs_sandbox
-from special_cases import special_cases
+from helpers.honest_class import RECIPE, HonestClass
+from helpers.sandbox_marks import needs_sandbox
+from helpers.special_cases import special_cases
 
 import grader.replay.replays as replays_module
 from grader import judge as judge_module

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from intake_archives import (
+from helpers.intake_archives import (
     COMMAND,
     COMMANDS,
     contents,
@@ -22,7 +22,7 @@ from intake_archives import (
     with_members,
     written,
 )
-from made_up_runs import make_workspace
+from helpers.made_up_runs import make_workspace
 
 from grader.intake.archive import Rejected, read_tarball
 from grader.intake.submission import Submission

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from attacks.attack import with_members
-from honest_class import RECIPE, HonestClass
-from sandbox_marks import needs_sandbox
-from watched import Watched
+from helpers.honest_class import RECIPE, HonestClass
+from helpers.sandbox_marks import needs_sandbox
+from helpers.watched import Watched
 
 from grader.replay.replayer import ENGINES, Engine
 

@@ -1,9 +1,9 @@
 """Minimality: every known fix within its verdict, what is free, and what costs points."""
 
 import pytest
-from fix_styles import HONEST, honest_fixes, styled_fixes
-from mini_experiments import edited
-from sampling import every_recipe
+from helpers.fix_styles import HONEST, honest_fixes, styled_fixes
+from helpers.mini_experiments import edited
+from helpers.sampling import every_recipe
 
 from grader.score.fix import judge_minimality
 from grader.score.verdict import RubricItem

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mini_experiments import edited
-from sandbox_marks import needs_sandbox
+from helpers.mini_experiments import edited
+from helpers.sandbox_marks import needs_sandbox
 
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from grading import claim, evidence, replay, replay_with
+from helpers.grading import claim, evidence, replay, replay_with
 
 from grader.intake.submission import Claim
 from grader.replay.replay import Replay

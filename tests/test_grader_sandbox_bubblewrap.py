@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from attacks import attempts
-from sandbox_marks import needs_sandbox
-from sandboxed import (
+from helpers.sandbox_marks import needs_sandbox
+from helpers.sandboxed import (
     engine,  # noqa: F401 - a fixture
     sandboxed,
 )

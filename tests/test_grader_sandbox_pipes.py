@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import wait_until
-from sandbox_marks import needs_sandbox, require_sandbox
-from sandboxed import MIB, PYTHON, SMALL, running, script
+from helpers.commands import wait_until
+from helpers.sandbox_marks import needs_sandbox, require_sandbox
+from helpers.sandboxed import MIB, PYTHON, SMALL, running, script
 
 from grader.sandbox import (
     Interpreter,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandbox_marks import needs_sandbox
-from sandboxed import (
+from helpers.sandbox_marks import needs_sandbox
+from helpers.sandboxed import (
     SMALL,
     engine,  # noqa: F401 - a fixture
     running,

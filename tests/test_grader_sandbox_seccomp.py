@@ -6,8 +6,8 @@ import platform
 import struct
 
 import pytest
-from sandbox_marks import needs_sandbox
-from sandboxed import (
+from helpers.sandbox_marks import needs_sandbox
+from helpers.sandboxed import (
     engine,  # noqa: F401 - a fixture
     sandboxed,
 )

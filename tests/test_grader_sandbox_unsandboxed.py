@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sandboxed import running, script
+from helpers.sandboxed import running, script
 
 from grader.sandbox import Interpreter, Limits, SandboxCommand, SandboxResult, run_unsandboxed
 

@@ -4,7 +4,7 @@ import ast
 from collections import Counter
 
 import pytest
-from mini_experiments import edited
+from helpers.mini_experiments import edited
 
 from grader.syntax import edit_size
 from grader.syntax.edit_size import AREAS, changed_areas, edit_sizes, functions_changed

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from mini_experiments import edited
+from helpers.mini_experiments import edited
 from torch import nn
 
 from grader.syntax import grammar

@@ -1,9 +1,9 @@
 """Both sides of the grammar of plain edits: what honest people write, and what could reach or change the recorder."""
 
 import pytest
-from fix_styles import HONEST, OTHER_WAYS, honest_fixes, styled_fixes
-from mini_experiments import edited
-from sampling import every_recipe
+from helpers.fix_styles import HONEST, OTHER_WAYS, honest_fixes, styled_fixes
+from helpers.mini_experiments import edited
+from helpers.sampling import every_recipe
 
 from grader.syntax.plain_edit import MOST_NODES, plain_edit
 from harness.recipes.known_edits import known_fixes

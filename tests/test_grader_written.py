@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from attacks.score_deriving import handed_in
-from deriving import derivation, judged, solution
-from made_up_class import make_row
-from sandbox_marks import needs_sandbox
+from helpers.deriving import derivation, judged, solution
+from helpers.made_up_class import make_row
+from helpers.sandbox_marks import needs_sandbox
 
 from grader.grade import score_folder
 from grader.intake.archive import Rejected

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from courses import COURSE, write_course
-from made_up_class import HOSTILE, changed, make_row
+from helpers.courses import COURSE, write_course
+from helpers.made_up_class import HOSTILE, changed, make_row
 
 from benchmarks.repack import repacked
 from grader.course.course import read_course
@@ -27,7 +27,7 @@ from harness.recipes.catalogue import Catalogue
 from harness.submission.document import visible
 
 if TYPE_CHECKING:
-    from honest_class import HonestClass
+    from helpers.honest_class import HonestClass
 
 VISIBILITIES = {"visible", "hidden", "after_due_date", "after_published"}
 FORMATS = {"text", "html", "simple_format", "md", "ansi"}

@@ -2,7 +2,7 @@ import math
 from typing import Any
 
 import pytest
-from recorded_logs import log_bytes
+from helpers.recorded_logs import log_bytes
 
 from harness.run.guardrails import Guardrails
 from harness.run.metrics_log import Record, batch_records, parse_log

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import mistake, succeed
-from intake_archives import packed, parsed, whole
-from made_up_runs import make_workspace
+from helpers.commands import mistake, succeed
+from helpers.intake_archives import packed, parsed, whole
+from helpers.made_up_runs import make_workspace
 
 from grader.intake.archive import Rejected
 from grader.replay.replay import Replay

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from helpers.made_up_class import make_row, scores_of
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_class import make_row, scores_of
 
 from grader.cli import cli
 from grader.course.decisions import Decision, apply_decisions, load_decisions

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from commands import (
+from helpers.commands import (
     HARNESS,
     MISTAKE,
     TRAINER,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from made_up_runs import change_json, make_workspace, read_lines, seal, write_lines
+from helpers.made_up_runs import change_json, make_workspace, read_lines, seal, write_lines
 
 from grader.intake.archive import Rejected
 from grader.intake.submission import Answer, Submission, parse_submission

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import CNN, make_run, write_json, write_log
-from page_reader import Page
+from helpers.made_up_runs import CNN, make_run, write_json, write_log
+from helpers.page_reader import Page
 
 from harness.errors import UserError
 from harness.page import live_charts

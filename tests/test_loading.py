@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from shared_data import accept_stand_in, link_shared_data, needs_shared_data
+from helpers.shared_data import accept_stand_in, link_shared_data, needs_shared_data
 
 from grader.replay.data import HELDOUT_FOLDER
 from harness.data import CLASS_NAMES, DATASETS

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from grading import evidence
+from helpers.grading import evidence
 
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation, places_of_causes

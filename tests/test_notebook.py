@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from notebooks import run_notebook
+from helpers.notebooks import run_notebook
 
 from harness.cli import cli
 from harness.recipes.catalogue import load_recipe

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from click.testing import CliRunner
-from grading import evidence
-from made_up_class import make_attachments, make_row
+from helpers.grading import evidence
+from helpers.made_up_class import make_attachments, make_row
 
 from grader.cli import cli
 from grader.report.pages import render_submission

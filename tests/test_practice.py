@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from commands import edit, mistake, run_command, succeed
+from helpers.commands import edit, mistake, run_command, succeed
 
 from grader.score.self_test import reference_report
 from harness.recipes.catalogue import load_recipe

@@ -5,10 +5,10 @@ import math
 from pathlib import Path
 
 import pytest
-from commands import mistake, succeed
-from courses import COURSE, write_course
-from grading import evidence
-from made_up_runs import make_workspace
+from helpers.commands import mistake, succeed
+from helpers.courses import COURSE, write_course
+from helpers.grading import evidence
+from helpers.made_up_runs import make_workspace
 
 from grader.course.course import read_course
 from grader.course.kit import assignment_files

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from page_links import dead_links
+from helpers.page_links import dead_links
 
 from grader.cli import cli as grader
 from harness import __version__
@@ -24,6 +24,12 @@ def test_no_link_leads_nowhere() -> None:
     others = frozenset(name for name in links if (ROOT / name).exists())
     found = dead_links(TEXTS | pages, others)
     assert [one for one in found if one.split(":")[0] in TEXTS] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_it_names_only_files_that_there_are(name: str) -> None:
+    named = re.findall(r"`((?:\w+/)+[\w.]+\.(?:py|md|toml|sh))`", TEXTS[name])
+    assert [path for path in named if not (ROOT / path).is_file()] == []
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])

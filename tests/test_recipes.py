@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded_logs import LOGS, log_bytes
-from sampling import RECIPES, by_hash
+from helpers.recorded_logs import LOGS, log_bytes
+from helpers.sampling import RECIPES, by_hash
 
 from harness.canonical_setup import run_environment
 from harness.recipes.recipe import Recipe
@@ -25,10 +25,17 @@ FILES = ("metrics.log", "checkpoint.pt", "best.pt", "inputs.json")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train the sample in one process."""
     folder = tmp_path_factory.mktemp("recipes")
-    script = str(Path(__file__).parent / "mini_experiments.py")
     child = subprocess.run(
-        [sys.executable, "-W", "error", script, str(folder), *(recipe.id for recipe in SAMPLE)],
-        env=run_environment("portable"),
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-m",
+            "helpers.mini_experiments",
+            str(folder),
+            *(recipe.id for recipe in SAMPLE),
+        ],
+        env={**run_environment("portable"), "PYTHONPATH": str(Path(__file__).parent)},
         cwd=folder,
         stderr=subprocess.PIPE,
         text=True,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from mini_experiments import AMP, AMP_SGD, CHANCE, MINI, edited, load, mini_data, mini_run, train_step
+from helpers.mini_experiments import AMP, AMP_SGD, CHANCE, MINI, edited, load, mini_data, mini_run, train_step
 from torch import Tensor, nn
 from torch.optim.optimizer import _global_optimizer_pre_hooks
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from made_up_class import RUBRIC, make_attachments, make_row
-from page_reader import Page
+from helpers.made_up_class import RUBRIC, make_attachments, make_row
+from helpers.page_reader import Page
 
 from grader.course.export import ExportOptions, Format, run_export
 from grader.course.gradescope import Settings, results

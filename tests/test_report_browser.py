@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from made_up_class import TITLES, made_up_class
-from page_reader import log_of
+from helpers.made_up_class import TITLES, made_up_class
+from helpers.page_reader import log_of
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys

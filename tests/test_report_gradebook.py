@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from helpers.made_up_class import HOSTILE, changed, make_row, scores_of
 from hypothesis import example, given
 from hypothesis import strategies as st
-from made_up_class import HOSTILE, changed, make_row, scores_of
 
 from grader.cli import cli
 from grader.report.gradebook import (

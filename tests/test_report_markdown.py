@@ -1,8 +1,8 @@
 import re
 
 import pytest
-from made_up_class import HOSTILE, REPORT
-from page_reader import Page
+from helpers.made_up_class import HOSTILE, REPORT
+from helpers.page_reader import Page
 
 from grader.report.markdown import cleaned_html, shown_report
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_class, make_attachments, make_row, scores_of
-from page_reader import Page
+from helpers.made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_class, make_attachments, make_row, scores_of
+from helpers.page_reader import Page
 
 from grader.intake.folder import Arrival
 from grader.report.pages import hardest, lost_checks, means, render_class_page, render_submission, when_chart

@@ -11,7 +11,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from made_up_class import HOSTILE, changed, make_row, scores_of
+from helpers.made_up_class import HOSTILE, changed, make_row, scores_of
 
 from grader.report.gradebook import Students, exercises_of, grade, students_of
 from grader.report.platforms import Filled, canvas_files, fill_canvas, fill_moodle, moodle_files

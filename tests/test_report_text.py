@@ -3,9 +3,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from helpers.made_up_class import BROKEN, HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_class import BROKEN, HOSTILE
 
 from grader.private import without_folders
 from grader.report.text import COLUMNS, LINES, MISSING, clip, file_stem, plain_lines, points, source_diff, tenths

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import snapshot
-from made_up_class import TITLES, made_up_class, make_row, scores_of
+from helpers.commands import snapshot
+from helpers.made_up_class import TITLES, made_up_class, make_row, scores_of
 from pydantic import TypeAdapter
 
 from grader.course.decisions import Decision, decisions_path, keep_decision

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from made_up_class import changed, make_attachments, make_row
-from reviewing import reviewing
+from helpers.made_up_class import changed, make_attachments, make_row
+from helpers.reviewing import reviewing
 from test_review import ask, links
 
 from grader.course.decisions import load_decisions

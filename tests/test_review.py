@@ -15,9 +15,9 @@ from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner
-from made_up_class import HOSTILE, changed, make_row, scores_of
-from page_reader import Page
-from reviewing import reviewing
+from helpers.made_up_class import HOSTILE, changed, make_row, scores_of
+from helpers.page_reader import Page
+from helpers.reviewing import reviewing
 
 from grader.cli import cli
 from grader.course import review_page

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from page_reader import log_of
-from reviewing import reviewing
+from helpers.page_reader import log_of
+from helpers.reviewing import reviewing
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_class import HOSTILE
-from made_up_runs import CNN, make_run, write_json
-from page_reader import Page
+from helpers.made_up_class import HOSTILE
+from helpers.made_up_runs import CNN, make_run, write_json
+from helpers.page_reader import Page
 
 from harness.errors import UserError
 from harness.page.run_page import render_run_page

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_class import HOSTILE
-from made_up_runs import make_run, write_log
-from page_reader import log_of
+from helpers.made_up_class import HOSTILE
+from helpers.made_up_runs import make_run, write_log
+from helpers.page_reader import log_of
 from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys

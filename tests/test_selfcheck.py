@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from sandbox_marks import needs_sandbox
+from helpers.sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.replay.replay import Replay

@@ -13,9 +13,9 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from made_up_class import HOSTILE, make_row, scores_of
-from page_reader import Page
-from recorded_logs import log_bytes
+from helpers.made_up_class import HOSTILE, make_row, scores_of
+from helpers.page_reader import Page
+from helpers.recorded_logs import log_bytes
 from trial import LABELLED, labelled_fixes
 
 from grader.report.pages import render_class_page, render_similar_page, render_submission

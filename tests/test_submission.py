@@ -8,7 +8,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from made_up_runs import FIXED, make_workspace
+from helpers.made_up_runs import FIXED, make_workspace
 
 from benchmarks.repack import members_of
 from harness.errors import UserError

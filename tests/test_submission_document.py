@@ -4,9 +4,9 @@ import re
 import unicodedata
 
 import pytest
+from helpers.page_reader import Page
 from hypothesis import example, given
 from hypothesis import strategies as st
-from page_reader import Page
 
 from grader.report.markdown import shown_report
 from harness.submission.document import LIMIT, read_body, visible

@@ -5,9 +5,9 @@ import math
 from pathlib import Path
 
 import pytest
-from commands import mistake, succeed
-from made_up_runs import make_workspace
-from recorded_logs import LOGS, log_bytes
+from helpers.commands import mistake, succeed
+from helpers.made_up_runs import make_workspace
+from helpers.recorded_logs import LOGS, log_bytes
 
 from harness.recipes.recipe import load_recipes
 from harness.run.metrics_log import parse_log

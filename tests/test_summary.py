@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from made_up_runs import change_json, make_workspace
+from helpers.made_up_runs import change_json, make_workspace
 
 from harness.student.attempts import Attempt
 from harness.student.goal import AS_HEALTHY, UNLIKE_HEALTHY, GoalItem

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import mistake, snapshot, succeed
-from made_up_runs import make_workspace, read_lines, write_lines
+from helpers.commands import mistake, snapshot, succeed
+from helpers.made_up_runs import make_workspace, read_lines, write_lines
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

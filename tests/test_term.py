@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from sandbox_marks import needs_sandbox
+from helpers.sandbox_marks import needs_sandbox
 
 from benchmarks.repack import repacked
 from grader.cli import cli

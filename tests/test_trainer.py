@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, load, mini_data, mini_run, train_step
+from helpers.mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, load, mini_data, mini_run, train_step
 
 from harness.errors import UserError
 from harness.run.metrics_log import format_record

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from made_up_runs import BROKEN, FIXED, make_workspace
+from helpers.made_up_runs import BROKEN, FIXED, make_workspace
 
 from harness.errors import UserError
 from harness.recipes.recipe import ROOT

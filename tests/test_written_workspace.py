@@ -8,8 +8,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from commands import mistake, run_command, snapshot, succeed
-from deriving import derivation, known_answers, solution
+from helpers.commands import mistake, run_command, snapshot, succeed
+from helpers.deriving import derivation, known_answers, solution
 
 from harness.errors import UserError
 from harness.recipes.recipe import EXERCISES

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from click.testing import CliRunner
-from page_reader import Page
+from helpers.page_reader import Page
 
 from attacks.attack import BREACHED, Attack
 from attacks.lab import Lab, Scored

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from honest_class import STUDENTS, HonestClass, make_submissions
-from watched import Ended, Stuck, Watched
+from helpers.honest_class import STUDENTS, HonestClass, make_submissions
+from helpers.watched import Ended, Stuck, Watched
 
 from attacks import score_deriving as deriving
 from attacks.attack import BREACHED, RECIPE, Attack, Base

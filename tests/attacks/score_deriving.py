@@ -1,6 +1,6 @@
 """Attacks at derivations: an answer that is one file, and would rather be believed than be right."""
 
-from deriving import derivation
+from helpers.deriving import derivation
 
 from attacks.attack import Attack, Base, Expected
 from attacks.planted import telling

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from watched import Watched
+from helpers.watched import Watched
 
 from faults.kills import kill_always, kill_once
 from faults.lab import (

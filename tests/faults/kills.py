@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from watched import Ended, Watched
+from helpers.watched import Ended, Watched
 
 from faults.lab import RECIPE, Lab, Place, Stamp, content, is_scratch, must, stamps, write_files
 from grader.replay.replayer import Engine

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from honest_class import HonestClass
-from intake_archives import COMMANDS, manifest, packed, taken
-from recorded_logs import recorded_evidence
-from watched import Ended, Watched
+from helpers.honest_class import HonestClass
+from helpers.intake_archives import COMMANDS, manifest, packed, taken
+from helpers.recorded_logs import recorded_evidence
+from helpers.watched import Ended, Watched
 
 from grader.replay.request import requests_of
 from harness.recipes.catalogue import load_recipe

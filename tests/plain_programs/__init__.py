@@ -6,7 +6,7 @@ import difflib
 import re
 from random import Random
 
-from mini_experiments import edited
+from helpers.mini_experiments import edited
 
 from grader.syntax.grammar import words
 from harness.recipes.recipe import experiment_source

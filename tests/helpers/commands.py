@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.canonical_setup import Numerics, run_environment
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 HARNESS = (str(Path(sys.executable).with_name("harness")),)
 TRAINER = (sys.executable, "-m", "harness.trainer")
 MISTAKE = 2

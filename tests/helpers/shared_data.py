@@ -7,7 +7,7 @@ import pytest
 
 from harness.data import loading
 
-SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 
 needs_shared_data = pytest.mark.skipif(
     not (SHARED_DATA / "MNIST").is_dir() or not (SHARED_DATA / "cifar-10-batches-py").is_dir(),

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from grading import evidence, replay
+from helpers.grading import evidence, replay
 
 from grader.score.evidence import doubt
 from grader.score.scoring import flags_of

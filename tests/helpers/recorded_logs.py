@@ -11,8 +11,9 @@ from grader.score.evidence import Evidence
 from grader.score.self_test import own_evidence, reference_report
 from harness.recipes.catalogue import load_recipe
 
-# Made by `python tests/mini_experiments.py`, in portable numerics, and `gzip -9n`; tests/test_recipes.py checks them.
-LOGS = Path(__file__).parent / "data" / "whole_logs"
+# Made by `python -m helpers.mini_experiments` in `tests/`, in portable numerics, and `gzip -9n`. tests/test_recipes.py
+# checks them.
+LOGS = Path(__file__).parents[1] / "data" / "whole_logs"
 
 
 def log_bytes(name: str) -> bytes:

@@ -1,6 +1,6 @@
 """Sound miniature experiments in other people's styles: every check must leave them alone."""
 
-from mini_experiments import MINI, edited
+from helpers.mini_experiments import MINI, edited
 
 _LOSS = "    return F.cross_entropy(outputs, labels)\n"
 _MODEL = "    return nn.Sequential(nn.Flatten(), nn.Linear(36, 16), nn.ReLU(), nn.Linear(16, 10))\n"

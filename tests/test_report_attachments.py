@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from made_up_class import make_attachments, make_row
+from helpers.made_up_class import make_attachments, make_row
 from test_report_pages import hostile_attachments
 
 from grader.report.attachments import KeptAttachments

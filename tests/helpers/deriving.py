@@ -15,7 +15,7 @@ from harness.written.derivation_call import call_cases
 from harness.written.derivation_judge import judge_answer
 from harness.written.exercise import Derivation, file_exercise_ids, load_exercise
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXERCISES = [name for name in file_exercise_ids() if isinstance(load_exercise(name), Derivation)]
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import wait_until
-from sandbox_marks import needs_sandbox
-from sandboxed import MIB, SMALL, Warm, opened
+from helpers.commands import wait_until
+from helpers.sandbox_marks import needs_sandbox
+from helpers.sandboxed import MIB, SMALL, Warm, opened
 
 from grader.replay.inside import INSIDE
 from grader.replay.replayer import Sandbox, open_sandbox, replay_interpreter

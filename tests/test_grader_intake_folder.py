@@ -18,10 +18,10 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from helpers.intake_archives import packed, whole
+from helpers.sandbox_marks import needs_sandbox
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from intake_archives import packed, whole
-from sandbox_marks import needs_sandbox
 
 from grader.grade import score_folder
 from grader.intake.archive import Rejected

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from made_up_class import changed, make_attachments, make_row
 from test_report_pages import hostile_attachments, hostile_row
 
 from grader.course.review_page import ReviewServer
 from grader.report.write import write_reports
 from grader.score.verdict import Scores, SubmissionScore, open_check
+from helpers.made_up_class import changed, make_attachments, make_row
 
 REASON = "line 10 calls something. The instructor decides: build_optimizer, and 1523.4 at step 3."
 

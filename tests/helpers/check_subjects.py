@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from mini_experiments import MINI, mini_data
 
 from harness.checks import Finding, make_check
 from harness.checks.core.subject import Subject
@@ -16,6 +15,7 @@ from harness.data.loading import load_dataset
 from harness.recipes.catalogue import load_recipe
 from harness.run.experiment import TensorSplit
 from harness.run.settings import RunSettings
+from helpers.mini_experiments import MINI, mini_data
 
 load = cache(load_dataset)
 

@@ -4,9 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mini_experiments import edited
-
 from harness.recipes.recipe import Recipe
+from helpers.mini_experiments import edited
 
 Edits = list[tuple[str, str]]
 

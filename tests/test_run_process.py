@@ -3,7 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import edit, snapshot
+from helpers.commands import edit, snapshot
 
 from harness.errors import UserError
 from harness.run.settings import RunJob, RunSettings

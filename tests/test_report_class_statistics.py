@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from courses import write_course
-from made_up_class import make_row
+from helpers.courses import write_course
+from helpers.made_up_class import make_row
 
 from grader.cli import cli
 from grader.intake.folder import Arrival

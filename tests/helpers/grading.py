@@ -7,8 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mini_experiments import load, real_data
-
 from grader.intake.submission import Claim
 from grader.replay.inside.evaluate import evaluate
 from grader.replay.replay import CheckResult, Evaluation, Replay
@@ -29,8 +27,9 @@ from harness.run.experiment import tensor_data
 from harness.run.metrics_log import to_strict
 from harness.run.settings import RunSettings
 from harness.run.training import train
+from helpers.mini_experiments import load, real_data
 
-HELDOUT = Path(__file__).parents[1] / "grader" / "replay" / "heldout"
+HELDOUT = Path(__file__).parents[2] / "grader" / "replay" / "heldout"
 PLATFORM: dict[str, Any] = {
     "architecture": "x86_64",
     "numerics": "portable",
