@@ -12,10 +12,11 @@ from helpers.commands import edit, mistake, succeed
 
 from harness.checks import check_names, load_check
 from harness.checks.core.finding import Cell, Finding, Table
+from harness.checks.core.report import CheckReport
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import Recipe, recipe_ids
 from harness.run.settings import RunSettings
-from harness.student.show_checks import CheckReport, show
+from harness.student.show_checks import show
 from harness.workspace.workspace import create_workspace
 
 HOSTILE = "<script>alert(1)</script>[bold]"

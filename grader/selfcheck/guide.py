@@ -11,9 +11,9 @@ from typing import get_args
 from grader.selfcheck.calibration import Trips
 from grader.syntax.edit_size import functions_changed
 from harness.checks import Finding, check_names, load_check
+from harness.checks.core.report import CheckReport, where_next
 from harness.errors import UserError
 from harness.recipes.recipe import EXERCISES, SOLUTIONS, Area, Recipe
-from harness.student.show_checks import CheckReport, where_next
 from harness.workspace.workspace import PROMPT
 
 _PART = re.compile(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)

@@ -43,10 +43,11 @@ def _command_of(check: Check) -> click.Command:
 def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
     """Run the named checks on a target, and print the findings as text or JSON."""
     from harness.checks import run_checks
+    from harness.checks.core.report import CheckReport
     from harness.data import DATASETS
     from harness.errors import UserError
     from harness.run.options import RunOptions
-    from harness.student.show_checks import CheckReport, find_target, print_json, show
+    from harness.student.show_checks import find_target, print_json, show
     from harness.workspace.workspace import find_work
 
     found = find_target(target, work, RunOptions(**options))

@@ -4,16 +4,14 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
-from harness.checks import Check, Finding, Outcome, load_check
 from harness.checks.core.finding import short
+from harness.checks.core.report import READ, CheckReport, Line, choice_lines, unsound, walk_lines, where_next
 from harness.console.terminal import fold
 from harness.errors import UserError
 from harness.recipes.catalogue import is_case, load_recipe
@@ -23,12 +21,11 @@ from harness.run.settings import RunSettings
 from harness.workspace.progress import progress_of
 from harness.workspace.workspace import SETTINGS, make_command, open_workspace, read_source
 
-_READ = "read: "
-_MOST_NEXT = 3
 _ALL_SOUND = (
-    f"{_READ}experiment.py again. Does it do anything that no check measures?",
+    f"{READ}experiment.py again. Does it do anything that no check measures?",
     "If you find nothing wrong, name the cause healthy in report.md, and do not edit the experiment.",
 )
+_STYLES = {"plain": "", "heading": "bold", "good": "green", "bad": "bold red", "aside": "dim"}
 DEFAULT_DATASET = "digits"
 # The JSON keys that reveal the outcome of a check.
 _OF_OUTCOMES = ("outcome", "summary", "sound", "reading", "next")
@@ -54,82 +51,6 @@ class Target:
         which = f"{self.name}: {self.path or 'the experiment as it was handed out'}"
         which = self.name if str(self.path) == self.name else which
         return f"{which}, seed {self.settings.seed}, data {self.settings.dataset}"
-
-
-@dataclass(frozen=True)
-class CheckReport:
-    """The finding of a check on a target (an exercise, a script or runs, as commands name it) with some options."""
-
-    check: Check
-    target: str
-    finding: Finding
-    options: tuple[str, ...] = ()
-
-    @property
-    def title(self) -> str:
-        """The name of the check as in its command."""
-        return self.check.name.replace("_", "-")
-
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome, with the sentence that explains it."""
-        return self.check.outcome(self.finding.outcome)
-
-    @property
-    def command(self) -> str:
-        """The command that makes this check."""
-        return self._command(self.check)
-
-    @property
-    def next_lines(self) -> list[str]:
-        """The next steps: a place to read, then commands."""
-        place = [f"{_READ}{self.outcome.look}"] if self.outcome.look else []
-        return [*place, *(self._command(load_check(name)) for name in self.outcome.next)]
-
-    def _command(self, check: Check) -> str:
-        return " ".join([check.command(self.target), *self.options])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for strict JSON."""
-        check, outcome = self.check, self.outcome
-        return {
-            "check": check.name,
-            "question": check.question,
-            "command": self.command,
-            "minutes": check.minutes,
-            **self.finding.to_json(),
-            "sound": outcome.sound,
-            "reading": outcome.reading,
-            "next": self.next_lines,
-        }
-
-
-def unsound(reports: Sequence[CheckReport]) -> list[CheckReport]:
-    """Return the unsound reports. Outcomes that show the fault itself come before its possible consequences."""
-    return sorted((one for one in reports if not one.outcome.sound), key=lambda one: not one.outcome.mechanism)
-
-
-def where_next(reports: Sequence[CheckReport]) -> list[str]:
-    """Return the next steps that unsound outcomes suggest, without the checks just made.
-
-    Places to read come first, beginning with the outcomes that show the fault itself. A single report gives its next
-    steps even if it is sound. If several checks of an exercise are all sound, the steps say what else to look at.
-    """
-    told = list(reports) if len(reports) == 1 else unsound(reports)
-    if not told and reports and not reports[0].target.endswith(".py"):
-        return [*_ALL_SOUND[: 1 + is_case(reports[0].target)]]
-    made = {one.command for one in reports}
-    lines = dict.fromkeys(line for one in told for line in one.next_lines if line not in made)
-    return sorted(lines, key=lambda line: not line.startswith(_READ))[:_MOST_NEXT]
-
-
-def verdict(reports: Sequence[CheckReport]) -> str:
-    """Return a sentence that says whether everything is sound, or which checks are not."""
-    wrong = [one.title for one in unsound(reports)]
-    if not wrong:
-        judged = sum(one.outcome.judged for one in reports)
-        return f"Everything is sound: {judged} checks found nothing wrong."
-    return f"{len(wrong)} of {len(reports)} checks found something wrong: {', '.join(wrong)}."
 
 
 def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
@@ -160,87 +81,51 @@ def show(reports: Sequence[CheckReport], heading: str, triage: Triage = "outcome
     a command are not, so that they can be copied.
     """
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
-    console.print(heading, style="bold")
+    width = console.width if console.is_terminal else None
+    for line in _screen(reports, heading, triage):
+        text = fold(line.text, width, indent=line.indent, hang=line.hang) if line.wraps else str(line)
+        console.print(text, style=_STYLES[line.tone])
+
+
+def _screen(reports: Sequence[CheckReport], heading: str, triage: Triage) -> Iterator[Line]:
+    yield Line(heading, wraps=False, tone="heading")
     if triage != "outcomes":
-        _show_figures(console, reports)
+        yield from _measurements(reports)
         return
     if len(reports) == 1:
-        _show_whole(console, reports[0])
+        [report] = reports
+        yield Line(report.check.question, wraps=False)
+        yield Line(report.check.summary, 2)
+        yield Line("")
+        yield from report.lines()
     else:
-        _show_walk(console, reports)
+        yield from walk_lines(reports)
     following = where_next(reports)
+    # An exercise in which several checks find nothing: the fault may lie where no check looks.
+    if len(reports) > 1 and not unsound(reports) and not reports[0].target.endswith(".py"):
+        following = [*_ALL_SOUND[: 1 + is_case(reports[0].target)]]
     if following:
-        console.print("Next:", style="bold")
+        yield Line("Next:", tone="heading")
     for line in following:
-        if line.startswith(_READ):
-            _print(console, line, indent=2, hang=len(_READ))
-        else:
-            console.print(f"  {line}")
+        yield Line(line, 2, len(READ), wraps=line.startswith(READ))
     if following and (activate := _activate()):
-        console.print(f"To make this shell find the command harness: source {activate}", style="dim")
+        yield Line(f"To make this shell find the command harness: source {activate}", wraps=False, tone="aside")
 
 
-def _style(sound: bool) -> str:
-    return "green" if sound else "bold red"
-
-
-def _show_whole(console: Console, report: CheckReport) -> None:
-    finding, outcome = report.finding, report.outcome
-    console.print(report.check.question)
-    _print(console, report.check.summary, indent=2)
-    console.print()
-    _print(console, f"{finding.outcome}: {finding.summary}", hang=2, style=_style(outcome.sound))
-    for name, value in finding.figures.items():
-        _print(console, f"{name}: {short(value)}", indent=2, hang=2)
-    for table in finding.tables:
-        console.print("\n".join(table.lines()))
-    console.print()
-    _print(console, outcome.reading)
-
-
-def _show_figures(console: Console, reports: Sequence[CheckReport]) -> None:
-    """Print measurements without their meaning and, for a single check, the outcomes to choose from."""
-    _print(console, "Your course shows the measurements of the checks, but not their meaning: you decide that.")
+def _measurements(reports: Sequence[CheckReport]) -> Iterator[Line]:
+    """Yield measurements without their meaning and, for a single check, the outcomes to choose from."""
+    yield Line("Your course shows the measurements of the checks, but not their meaning: you decide that.")
     for one in reports:
         words = [f"{name}: {short(value)}" for name, value in one.finding.figures.items()]
-        console.print(one.title if len(reports) > 1 else one.check.question, style="bold")
-        _print(console, "; ".join(words) or "nothing measured", indent=2, hang=2)
+        yield Line(one.title if len(reports) > 1 else one.check.question, wraps=False, tone="heading")
+        yield Line("; ".join(words) or "nothing measured", 2, 2)
     if len(reports) > 1:
-        console.print("Next:", style="bold")
-        console.print(f"  {reports[0].command} (or another check) shows its tables and possible outcomes")
+        yield Line("Next:", tone="heading")
+        yield Line(f"{reports[0].command} (or another check) shows its tables and possible outcomes", 2, wraps=False)
         return
     for table in reports[0].finding.tables:
-        console.print("\n".join(table.lines()))
-    console.print("Its possible outcomes: which one do the measurements show?", style="bold")
-    for outcome in reports[0].check.outcomes:
-        _print(console, f"{outcome.id}: {outcome.reading}", indent=2, hang=2)
-
-
-def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
-    wrong = unsound(reports)
-    _print(console, verdict(reports), hang=2, style=_style(not wrong))
-    faults = sum(one.outcome.mechanism for one in wrong)
-    shown = "Likely causes, perhaps one fault that several checks see:" if faults > 1 else "Likely cause:"
-    others = "Perhaps consequences:" if faults else "No check shows the cause yet. Perhaps consequences of it:"
-    for title, is_fault in ((shown, True), (others, False)):
-        found = [one for one in wrong if one.outcome.mechanism == is_fault]
-        if found:
-            console.print(title, style="bold")
-        for one in found:
-            console.print(Text.assemble("  ", (f"{one.outcome.id:<14} ", _style(False)), one.command))
-            _print(console, one.finding.summary, indent=4)
-            _print(console, one.outcome.reading, indent=4, style="dim")
-    sound = [one for one in reports if one.outcome.sound]
-    for title, judged in (("Sound", True), ("Nothing to judge", False)):
-        words = [f"{one.title} ({one.outcome.id})" for one in sound if one.outcome.judged == judged]
-        if words:
-            _print(console, f"{title}: {', '.join(words)}.", hang=2)
-
-
-def _print(console: Console, text: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
-    """Print a sentence. At a terminal it is wrapped, and its later lines are indented by `hang` more."""
-    width = console.width if console.is_terminal else None
-    console.print(fold(text, width, indent=indent, hang=hang), style=style)
+        yield from (Line(line, wraps=False) for line in table.lines())
+    yield from choice_lines(reports[0].check)
 
 
 def _activate() -> str | None:

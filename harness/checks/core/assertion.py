@@ -1,10 +1,10 @@
 """Assert in your own test that a training is sound; the message of a failure contains the measured values."""
 
 import warnings
-from collections.abc import Iterator
 
-from harness.checks.core.finding import Check, Finding, Table, short
+from harness.checks.core.finding import Finding
 from harness.checks.core.library import check_names, load_check, make_check
+from harness.checks.core.report import CheckReport, failure_lines, unsound
 from harness.checks.core.training import FileNeeded, NotGiven, Training
 from harness.errors import UserError
 
@@ -27,12 +27,12 @@ def assert_sound(training: Training, *names: str) -> dict[str, Finding]:
     """
     __tracebackhide__ = True  # pytest shows the line of your test
     checks = [load_check(name.replace("-", "_")) for name in names or check_names()]
-    found: dict[Check, Finding] = {}
+    reports: list[CheckReport] = []
     left_out: list[str] = []
     for check in checks:
         try:
             with training.subject() as subject:
-                found[check] = make_check(subject, check.name)
+                reports.append(CheckReport(check, str(training.path), make_check(subject, check.name)))
         except UserError as error:
             raise UserError(str(error)) from error.__cause__  # without our frames: pytest shows yours
         except Exception as error:
@@ -43,40 +43,11 @@ def assert_sound(training: Training, *names: str) -> dict[str, Finding]:
                 raise UserError(f"{training.path}: the check {check.name} cannot run: {reason}.") from error
             left_out.append(f"{check.name} ({reason.strip().splitlines()[0]})")
     words = f"Not checked: {'; '.join(left_out)}."
-    unsound = {check: finding for check, finding in found.items() if not check.outcome(finding.outcome).sound}
-    if unsound:
-        lines = [*_message(unsound, len(found)), *([words] if left_out else [])]
+    if unsound(reports):
+        lines = [*map(str, failure_lines(reports, _MOST_ROWS)), *([words] if left_out else [])]
         raise AssertionError("\n".join(lines))
-    if not found:
+    if not reports:
         raise UserError(f"{training.path}: no check can run on this training. {words}")
     if left_out:
         warnings.warn(words, NotChecked, stacklevel=2)
-    return {check.name: finding for check, finding in found.items()}
-
-
-def _message(unsound: dict[Check, Finding], made: int) -> Iterator[str]:
-    """Yield the lines of a failure: likely causes before consequences; the first check also shows its tables."""
-    told = sorted(unsound, key=lambda check: not check.outcome(unsound[check].outcome).mechanism)
-    yield f"{len(told)} of {made} checks found something wrong: {', '.join(check.name for check in told)}."
-    for check in told:
-        finding = unsound[check]
-        outcome = check.outcome(finding.outcome)
-        yield ""
-        yield f"{check.name}: {outcome.id}. {outcome.reading}"
-        yield f"  {finding.summary}"
-        for name, value in finding.figures.items():
-            yield f"    {name}: {short(value)}"
-        for table in finding.tables if check is told[0] else ():
-            yield from _rows(table)
-        if outcome.look:
-            yield f"  read: {outcome.look}"
-        if further := [name for name in outcome.next if name not in {one.name for one in told}]:
-            yield f"  then: {', '.join(further)}"
-
-
-def _rows(table: Table) -> Iterator[str]:
-    lines = list(table.lines())
-    more = len(table.rows) - _MOST_ROWS
-    yield from (f"  {line}" for line in lines[: _MOST_ROWS + 2])
-    if more > 0:
-        yield f"    ... and {more} more"
+    return {report.check.name: report.finding for report in reports}

@@ -1,0 +1,170 @@
+"""Describe findings in lines of text: for a terminal, for the message of an assertion, and as JSON."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from harness.checks.core.finding import Check, Finding, Outcome, short
+from harness.checks.core.library import load_check
+
+READ = "read: "
+_MOST_NEXT = 3
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of text, and its place and tone on a screen.
+
+    indent: the spaces before it. hang: further spaces before the rest of a wrapped line. wraps: whether a terminal may
+    wrap it; rows of a table and commands stay whole.
+    """
+
+    text: str
+    indent: int = 0
+    hang: int = 0
+    wraps: bool = True
+    tone: Literal["plain", "heading", "good", "bad", "aside"] = "plain"
+
+    def __str__(self) -> str:
+        """Return the line without a width and without colours."""
+        return f"{' ' * self.indent}{self.text}".rstrip()
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The finding of a check on a target (an exercise, a script or runs, as commands name it) with some options."""
+
+    check: Check
+    target: str
+    finding: Finding
+    options: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The name of the check as in its command."""
+        return self.check.name.replace("_", "-")
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome, with the sentence that explains it."""
+        return self.check.outcome(self.finding.outcome)
+
+    @property
+    def command(self) -> str:
+        """The command that makes this check."""
+        return self._command(self.check)
+
+    @property
+    def next_lines(self) -> list[str]:
+        """The next steps: a place to read, then commands."""
+        place = [f"{READ}{self.outcome.look}"] if self.outcome.look else []
+        return [*place, *(self._command(load_check(name)) for name in self.outcome.next)]
+
+    def _command(self, check: Check) -> str:
+        return " ".join([check.command(self.target), *self.options])
+
+    def lines(self, indent: int = 0, most_rows: int | None = None) -> Iterator[Line]:
+        """Yield the outcome and its meaning, the measured values, and up to `most_rows` rows of each table.
+
+        No table is shown if `most_rows` is 0, and whole tables if it is None.
+        """
+        tone: Literal["good", "bad"] = "good" if self.outcome.sound else "bad"
+        yield Line(f"{self.outcome.id}: {self.finding.summary}", indent, 2, tone=tone)
+        yield Line(self.outcome.reading, indent)
+        yield from self.measured_lines(indent, most_rows)
+
+    def measured_lines(self, indent: int = 0, most_rows: int | None = None) -> Iterator[Line]:
+        """Yield the measured values and the tables, without the outcome."""
+        for name, value in self.finding.figures.items():
+            yield Line(f"{name}: {short(value)}", indent + 2, 2)
+        for table in self.finding.tables if most_rows != 0 else ():
+            heads = len(list(table.lines())) - len(table.rows)
+            whole = None if most_rows is None else heads + most_rows
+            yield from (Line(line, indent, wraps=False) for line in islice(table.lines(), whole))
+            if most_rows is not None and len(table.rows) > most_rows:
+                yield Line(f"... and {len(table.rows) - most_rows} more", indent + 2)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for strict JSON."""
+        check, outcome = self.check, self.outcome
+        return {
+            "check": check.name,
+            "question": check.question,
+            "command": self.command,
+            "minutes": check.minutes,
+            **self.finding.to_json(),
+            "sound": outcome.sound,
+            "reading": outcome.reading,
+            "next": self.next_lines,
+        }
+
+
+def unsound(reports: Sequence[CheckReport]) -> list[CheckReport]:
+    """Return the unsound reports. Outcomes that show the fault itself come before its possible consequences."""
+    return sorted((one for one in reports if not one.outcome.sound), key=lambda one: not one.outcome.mechanism)
+
+
+def where_next(reports: Sequence[CheckReport]) -> list[str]:
+    """Return the next steps that unsound outcomes suggest, without the checks just made.
+
+    Places to read come first, beginning with the outcomes that show the fault itself. A single report gives its next
+    steps even if it is sound.
+    """
+    read = list(reports) if len(reports) == 1 else unsound(reports)
+    made = {one.command for one in reports}
+    lines = dict.fromkeys(line for one in read for line in one.next_lines if line not in made)
+    return sorted(lines, key=lambda line: not line.startswith(READ))[:_MOST_NEXT]
+
+
+def verdict(reports: Sequence[CheckReport]) -> str:
+    """Return a sentence that says whether everything is sound, or which checks are not."""
+    wrong = [one.title for one in unsound(reports)]
+    if not wrong:
+        judged = sum(one.outcome.judged for one in reports)
+        return f"Everything is sound: {judged} checks found nothing wrong."
+    return f"{len(wrong)} of {len(reports)} checks found something wrong: {', '.join(wrong)}."
+
+
+def walk_lines(reports: Sequence[CheckReport]) -> Iterator[Line]:
+    """Yield the lines of several findings: the verdict, likely causes, perhaps consequences, then sound checks."""
+    wrong = unsound(reports)
+    yield Line(verdict(reports), hang=2, tone="bad" if wrong else "good")
+    faults = sum(one.outcome.mechanism for one in wrong)
+    shown = "Likely causes, perhaps one fault that several checks see:" if faults > 1 else "Likely cause:"
+    others = "Perhaps consequences:" if faults else "No check shows the cause yet. Perhaps consequences of it:"
+    for title, is_fault in ((shown, True), (others, False)):
+        found = [one for one in wrong if one.outcome.mechanism == is_fault]
+        if found:
+            yield Line(title, tone="heading")
+        for one in found:
+            yield Line(f"{one.outcome.id:<14} {one.command}", 2, wraps=False, tone="bad")
+            yield Line(one.finding.summary, 4)
+            yield Line(one.outcome.reading, 4, tone="aside")
+    sound = [one for one in reports if one.outcome.sound]
+    for title, judged in (("Sound", True), ("Nothing to judge", False)):
+        words = [f"{one.title} ({one.outcome.id})" for one in sound if one.outcome.judged == judged]
+        if words:
+            yield Line(f"{title}: {', '.join(words)}.", hang=2)
+
+
+def choice_lines(check: Check) -> Iterator[Line]:
+    """Yield all outcomes of a check, for a student who must choose the right one."""
+    yield Line("Its possible outcomes: which one do the measurements show?", tone="heading")
+    for outcome in check.outcomes:
+        yield Line(f"{outcome.id}: {outcome.reading}", 2, 2)
+
+
+def failure_lines(reports: Sequence[CheckReport], most_rows: int) -> Iterator[Line]:
+    """Yield the message of an assertion: each unsound finding; only the first, a likely cause, shows its tables."""
+    wrong = unsound(reports)
+    yield Line(verdict(reports))
+    for place, one in enumerate(wrong):
+        yield Line("")
+        yield Line(one.title)
+        yield from one.lines(2, most_rows if place == 0 else 0)
+        if one.outcome.look:
+            yield Line(f"{READ}{one.outcome.look}", 2)
+        titles = (name.replace("_", "-") for name in one.outcome.next)
+        if further := [title for title in titles if title not in {other.title for other in wrong}]:
+            yield Line(f"then: {', '.join(further)}", 2)
