@@ -17,8 +17,8 @@ from helpers.mini_experiments import edited
 from torch import nn
 
 from grader.syntax import grammar
-from grader.syntax.kinds import HARMLESS_ATTRIBUTES, HARMLESS_METHODS
-from grader.syntax.plain_edit import MODULE, _StatementJudge, plain_edit
+from grader.syntax.allowed import HARMLESS_ATTRIBUTES, HARMLESS_METHODS, MODULE
+from grader.syntax.plain_edit import _StatementJudge, plain_edit
 from harness.recipes.recipe import experiment_source
 
 MLP, TAGGER, RESUME, LORA = map(experiment_source, ("digits_mlp", "marks_tagger", "digits_resume", "digits_lora"))

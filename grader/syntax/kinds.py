@@ -12,189 +12,26 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from grader.syntax.allowed import (
+    BUILTINS,
+    GIVES,
+    GROUP_KEYS,
+    HARMLESS_ATTRIBUTES,
+    HARMLESS_METHODS,
+    ITEMS,
+    KINDS,
+    PROTOCOL,
+    TAME,
+    ObjectKind,
+)
 from grader.syntax.grammar import ERRORS, FUNCTIONS, LAMBDA_SCHEDULES, MANAGER, TYPES, words
 from grader.syntax.program import path_of
 
-# "" means that the kind is not known yet.
-ObjectKind = str | tuple["ObjectKind", ...]
 _DEEPEST = 4  # the most levels of containers in containers
 # A kept iterator could count calls. An optimizer's group is a table that may contain any object.
 _OPAQUE = ("group", "iterator")
-PARAMETERS: ObjectKind = ("iterator", "parameter")
 
 
-def _each(kind: ObjectKind, names: str) -> dict[str, ObjectKind]:
-    return dict.fromkeys(names.split(), kind)
-
-
-# Attributes and methods that are harmless on every object that plain code can reach, with the kind of their result.
-# Tensors, networks and containers have them. Objects that lead to a frame, a module or a file do not.
-HARMLESS_ATTRIBUTES: dict[str, ObjectKind] = {
-    **_each("tensor", "T mT data grad values indices running_mean running_var"),
-    **_each("parameter", "weight bias weight_ih weight_hh bias_ih bias_hh weight_ih_l0 weight_hh_l0 bias_ih_l0"),
-    **_each("parameter", "bias_hh_l0 in_proj_weight in_proj_bias"),
-    **_each("number", "is_cuda is_leaf ndim requires_grad training tiny smallest_normal max min last_epoch itemsize"),
-    **_each(("list", "number"), "shape"),
-    **_each("thing", "device dtype"),
-    # Not tame: a layer keeps its arguments, which may be a list.
-    **_each("thing", "in_features out_features num_features in_channels out_channels num_embeddings embedding_dim"),
-    **_each("thing", "momentum p eps"),
-    **_each("text", "name type"),
-}
-HARMLESS_METHODS: dict[str, ObjectKind] = {
-    **_each(
-        "tensor",
-        """
-        abs acos acosh add add_ addbmm addcdiv addcdiv_ addcmul addcmul_ addmm addmv addr all allclose amax
-        amin aminmax angle any arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere asin
-        asinh atan atan2 atanh baddbmm bernoulli bernoulli_ bfloat16 bincount bitwise_and bitwise_not bitwise_or
-        bitwise_xor bmm bool broadcast_to byte ceil ceil_ char chunk clamp clamp_ clamp_max clamp_max_ clamp_min
-        clamp_min_ clip clip_ contiguous copy_ copysign corrcoef cos cosh count_nonzero cov cross cummax cummin cumprod
-        cumsum deg2rad det detach detach_ diag diag_embed diagflat diagonal diff digamma dist div div_ divide dot double
-        eq erf erfc erfinv exp exp2 exp_ expand expand_as expm1 exponential_ fill_ fill_diagonal_ flatten flip fliplr
-        flipud float float_power floor floor_ floor_divide fmax fmin fmod frac gather gcd ge greater greater_equal gt
-        half heaviside histc hypot index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put
-        index_put_ index_select inner int inverse isclose isfinite isinf isnan isneginf isposinf isreal kron kthvalue
-        lcm le lerp lerp_ less less_equal lgamma log log10 log1p log2 log_softmax logaddexp logcumsumexp logdet
-        logical_and logical_not logical_or logical_xor logit logsumexp long lt masked_fill masked_fill_ masked_scatter
-        masked_select matmul matrix_exp matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort
-        mul mul_ multinomial multiply mv nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow ne neg neg_
-        negative nonzero norm normal_ not_equal outer permute pinverse positive pow pow_ prelu prod quantile rad2deg
-        random_ ravel reciprocal reciprocal_ relu relu_ remainder renorm repeat repeat_interleave reshape reshape_as
-        roll rot90 round round_ rsqrt rsqrt_ scale scatter scatter_ scatter_add scatter_add_ scatter_reduce select
-        select_scatter sgn short sigmoid sigmoid_ sign signbit sin sinc sinh slogdet softmax sort sqrt sqrt_ square
-        square_ squeeze std sub sub_ subtract sum swapaxes swapdims t take take_along_dim tan tanh tanh_ tile topk trace
-        transpose tril tril_ triu triu_ true_divide trunc type_as unflatten unfold uniform_ unique unique_consecutive
-        unsqueeze unsqueeze_ var vdot view view_as where xlogy zero_
-        """,
-    ),
-    **_each("new tensor", "clone new_empty new_full new_ones new_tensor new_zeros"),
-    **_each(("list", "tensor"), "unbind tolist tensor_split hsplit vsplit dsplit split_with_sizes"),
-    **_each("number", "is_contiguous is_complex is_nonzero element_size"),
-    **_each("number", "item numel nelement dim size is_floating_point equal get_scale index count get_device"),
-    **_each("none", "backward zero_grad step update unscale_"),
-    **_each(("kept", "number"), "get_last_lr"),
-    **_each("network", "train eval requires_grad_"),
-    **_each(PARAMETERS, "parameters"),
-    **_each(("iterator", "tensor"), "buffers"),
-    **_each(("iterator", "network"), "modules children"),
-    **_each(("iterator", ("pair", "text", "parameter")), "named_parameters"),
-    **_each(("iterator", ("pair", "text", "tensor")), "named_buffers"),
-    **_each(("iterator", ("pair", "text", "network")), "named_modules named_children"),
-    **_each("text", "join removeprefix removesuffix"),
-    # The result has the kind of the object, or of its content: see `Kinds._method`.
-    **_each("", "to cpu type copy get items keys values split"),
-}
-# Further attributes, and methods with "()", that only objects of this kind allow.
-KINDS: dict[str, dict[str, ObjectKind]] = {
-    "network": {
-        "apply()": "network",
-        "state_dict()": ("dict", "tensor", "text"),
-        **_each("none", "reset_parameters() reset_running_stats()"),
-    },
-    "new network": {**_each("network", "add_module() append() extend() insert()")},
-    "optimizer": {
-        "param_groups": ("kept", "group"),
-        "add_param_group()": "none",
-        "state_dict()": "group",
-        # The settings of the optimizer, which is a table that can only be read.
-        "defaults": ("table", "unknown", "text"),
-    },
-    "scheduler": {"state_dict()": "group", "base_lrs": ("kept", "number")},
-    # One of the three kinds above.
-    "part": {"state_dict()": "group", "zero_grad()": "none"},
-    # Only a generator made in this call may be seeded, because the one from the harness belongs to the run.
-    "new generator": {"manual_seed()": "new generator"},
-    # The objects from which numpy makes generators.
-    "seeds": {"spawn()": ("list", "seeds")},
-    "text": {
-        **_each("text", "strip() lstrip() rstrip() lower() upper() title() replace() ljust() rjust() center() zfill()"),
-        **_each("number", "startswith() endswith() isdigit() find()"),
-        **_each("text", "format()"),
-    },
-    "list": {**_each("none", "append() extend() insert() reverse() sort() clear() remove()"), **_each("", "pop()")},
-    "dict": {**_each("none", "update() clear()"), **_each("", "pop() setdefault()"), "most_common()": "unknown"},
-    "set": {
-        **_each("none", "add() update() discard() remove() clear()"),
-        **_each("", "union() intersection() difference()"),
-    },
-    "logger": _each("none", "debug() info() warning() error()"),
-    "data": {
-        **_each("split", "train validation"),
-        "table": ("table", "tensor", "text"),
-        "class_names": ("kept", "text"),
-        "name": "text",
-    },
-    "split": _each("tensor", "inputs labels images symbols"),
-    "error": {},
-    "packed": {},
-    "super": {"__init__()": "none", "forward()": "tensor", "train()": "network"},
-}
-# Kinds for which even the harmless attributes are not allowed.
-BARE = words("group iterator logger class function manager super error path builtin part seeds slice")
-# Kinds whose objects have only covered attributes, so that they may be stored anywhere.
-TAME = words("number text none tensor parameter")
-# The keys of an optimizer's group, and the kinds of their values.
-GROUP_KEYS: dict[object, ObjectKind] = {"params": ("kept", "parameter"), "lr": "number"}
-
-# The kinds of the arguments that the harness passes to an experiment's functions.
-PROTOCOL: dict[str, Sequence[ObjectKind]] = {
-    "load_data": ["data"],
-    "build_model": [],
-    "build_optimizer": ["network"],
-    "build_scheduler": ["optimizer", "number"],
-    "prepare_batch": ["tensor", "tensor", "generator"],
-    "compute_loss": ["tensor", "tensor"],
-    "train_step": ["network", "optimizer", "tensor", "tensor"],
-    "evaluate": ["network", "tensor", "tensor"],
-    "save_checkpoint": ["network", "optimizer", "scheduler"],
-    # The harness reads a checkpoint from a file, so its entries are numbers, texts and tensors.
-    "load_checkpoint": [("table", "entry", "text"), "network", "optimizer", "scheduler"],
-    "predict": ["network", "tensor"],
-    "end_epoch": ["network", ("table", "number", "text")],
-}
-# The kind of a library call's result, by the path of the function or by its longest matching module ("torch."). If the
-# result may be an argument, or a view of an argument, it is not a new tensor.
-_GIVES: dict[str, ObjectKind] = {
-    "torch.": "new tensor", "torch.nn.functional.": "new tensor", "torch.nn.init.": "tensor",
-    "torch.linalg.": "tensor", "torch.fft.": "tensor",
-    "torch.nn.": "new network", "torch.nn.Parameter": "parameter", "torch.nn.parameter.": "parameter",
-    "torch.nn.utils.": "tensor", "torch.nn.modules.utils.": "none",
-    "torch.nn.utils.rnn.": "packed", "torch.utils.": "thing", "torch.optim.": "optimizer",
-    "torch.optim.lr_scheduler.": "scheduler", "harness.run.schedules.": "scheduler", "torch.GradScaler": "scaler",
-    "torch.amp.GradScaler": "scaler", "torch.cuda.amp.GradScaler": "scaler", "torch.Generator": "new generator",
-    "torch.finfo": "thing", "torch.iinfo": "thing", "torch.device": "thing", "torch.cuda.": "number",
-    "math.": "number", "time.": "number", "torch.nn.init.calculate_gain": "number", "logging.getLogger": "logger",
-    "torch.cuda.get_rng_state_all": ("list", "tensor"), "numpy.random.SeedSequence": "seeds",
-    "harness.data.pretrained.": ("dict", "tensor", "text"),
-    **{f"torch.{name}": ("list", "tensor") for name in (
-        "split", "chunk", "unbind", "tensor_split", "hsplit", "vsplit", "dsplit", "broadcast_tensors", "meshgrid",
-        "gradient", "autograd.grad",
-    )},
-    **{f"torch.{name}": "tensor" for name in (
-        "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "einsum", "permute", "swapaxes", "swapdims",
-        "movedim",
-        "moveaxis", "t", "diag", "diagonal", "narrow", "select", "unflatten", "ravel", "real", "imag", "conj",
-        "positive", "broadcast_to", "atleast_1d", "atleast_2d", "atleast_3d", "cartesian_prod", "pixel_shuffle",
-        "pixel_unshuffle",
-        *(f"nn.functional.{kind}" for kind in (
-            "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "pad", "interpolate", "pixel_shuffle",
-            "pixel_unshuffle", "channel_shuffle",
-        )),
-    )},
-}  # fmt: skip
-_BUILTINS: dict[str, ObjectKind] = {
-    **_each("number", "len int float abs round any all isinstance hasattr pow bool divmod id"),
-    **_each("text", "str repr"),
-    **_each(("list", "number"), "range"),
-    "print": "none",
-    "slice": "slice",
-    "super": "super",
-}
-_ITEMS: dict[str, ObjectKind] = {
-    "": "", "text": "text", "tensor": "tensor", "new tensor": "tensor", "parameter": "tensor", "packed": "tensor",
-    "network": "network", "new network": "network", "group": "group", "iterator": "iterator",
-}  # fmt: skip
 # Nodes that determine the kind of a name, an attribute or a result.
 _BINDING = (
     ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.For, ast.comprehension, ast.withitem,
@@ -258,7 +95,7 @@ def item_of(kind: ObjectKind) -> ObjectKind:
     """Return the kind of the items when iterating over an object of this kind."""
     if isinstance(kind, tuple):
         return join_all(kind[1:])
-    return _ITEMS.get(kind, "unknown")
+    return ITEMS.get(kind, "unknown")
 
 
 def is_tame(kind: ObjectKind) -> bool:
@@ -820,8 +657,8 @@ class Kinds:
 
     def _gives(self, path: str) -> ObjectKind:
         """Return the kind of the result of a library function."""
-        fitting = [start for start in _GIVES if path == start or (start[-1] == "." and path.startswith(start))]
-        return _GIVES[max(fitting, key=len)] if fitting else "unknown"
+        fitting = [start for start in GIVES if path == start or (start[-1] == "." and path.startswith(start))]
+        return GIVES[max(fitting, key=len)] if fitting else "unknown"
 
     def _table(self, node: ast.Call, name: str, given: Sequence[ObjectKind]) -> ObjectKind:
         """Return the kind of a table made by a call from pairs, from another table, or from keywords."""
@@ -842,8 +679,8 @@ class Kinds:
         )
 
     def _builtin(self, node: ast.Call, name: str, given: list[ObjectKind], first: ObjectKind) -> ObjectKind:
-        if name in _BUILTINS:
-            return _BUILTINS[name]
+        if name in BUILTINS:
+            return BUILTINS[name]
         if name in ERRORS:
             return "error"
         match name:

@@ -20,23 +20,30 @@ from functools import lru_cache
 from typing import Literal
 
 from grader.syntax import grammar, shapes
-from grader.syntax.grammar import is_listed
-from grader.syntax.kinds import (
+from grader.syntax.allowed import (
     BARE,
+    CHANGING,
+    COMPUTING,
+    CONSTANT,
     GROUP_KEYS,
     HARMLESS_ATTRIBUTES,
     HARMLESS_METHODS,
     KINDS,
+    MODULE,
+    NUMBERS,
+    OF_GROUPS,
+    OF_TRAINING,
+    OF_TYPES,
     PROTOCOL,
+    READS_GROUPS,
+    REPORTS,
+    TAKES_SETTINGS,
     TAME,
-    Kinds,
+    WEIGHTS,
     ObjectKind,
-    base,
-    holds,
-    is_tame,
-    item_of,
-    names_bound_by,
 )
+from grader.syntax.grammar import is_listed
+from grader.syntax.kinds import Kinds, base, holds, is_tame, item_of, names_bound_by
 from grader.syntax.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
 
 # Of 90 honest fixes in different styles, half insert at most 28 nodes. The largest one, with a new metric, inserts 88.
@@ -44,50 +51,6 @@ from grader.syntax.program import Unparsable, blocks, does_nothing, imported_pat
 MOST_NODES = 300
 _LONGEST_TEXT, _LONGEST_NAME, _LARGEST_INTEGER = 100, 60, 10**12
 
-# The nodes of an expression of constants.
-_CONSTANT = (
-    ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Name, ast.operator, ast.unaryop, ast.expr_context,
-)  # fmt: skip
-# The nodes of an annotation.
-_OF_TYPES = (
-    ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.BitOr, ast.expr_context,
-)  # fmt: skip
-# The nodes that a schedule may contain in addition.
-_COMPUTING = (
-    *_CONSTANT, ast.IfExp, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.Return, ast.If, ast.Assign,
-    ast.AugAssign, ast.Expr,
-)  # fmt: skip
-_NUMBERS = grammar.words("abs float int max min")
-# Attributes of every nn.Module, and the counter of a layer. A student's class must not redefine them.
-MODULE = grammar.words(
-    """
-    T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval
-    extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict modules
-    mtia named_buffers named_children named_modules named_parameters num_batches_tracked parameters
-    register_backward_hook register_buffer register_forward_hook register_forward_pre_hook register_full_backward_hook
-    register_full_backward_pre_hook register_load_state_dict_post_hook register_load_state_dict_pre_hook
-    register_module register_parameter register_state_dict_post_hook register_state_dict_pre_hook requires_grad_
-    set_extra_state set_submodule share_memory state_dict to to_empty train training type xpu zero_grad _apply
-    _backward_hooks _backward_pre_hooks _buffers _call_impl _compiled_call_impl _forward_hooks
-    _forward_hooks_always_called _forward_hooks_with_kwargs _forward_pre_hooks _forward_pre_hooks_with_kwargs
-    _get_backward_hooks _get_backward_pre_hooks _get_name _is_full_backward_hook _load_from_state_dict
-    _load_state_dict_post_hooks _load_state_dict_pre_hooks _maybe_warn_non_full_backward_hook _modules _named_members
-    _non_persistent_buffers_set _parameters _register_load_state_dict_pre_hook _register_state_dict_hook
-    _replicate_for_data_parallel _save_to_state_dict _slow_forward _state_dict_hooks _state_dict_pre_hooks _version
-    _wrapped_call_impl
-    """
-)
-# Kinds of values that training keeps from one step to the next, if the experiment does so itself.
-_WEIGHTS = grammar.words("tensor parameter")
-_OF_TRAINING = grammar.words("number tensor parameter none thing entry unknown")
-_OF_GROUPS = grammar.words("number text none thing entry unknown tensor pair")
-# Methods that put something into a container.
-_CHANGING = grammar.words("append extend insert add update setdefault")
-# Calls that may get parameter groups: the kind of the result is known, or they do not look into the groups.
-_READS_GROUPS = grammar.words("enumerate zip len print list reversed str copy.copy copy.deepcopy")
-# Layers and optimizers read their settings once, so the settings may be in a dictionary.
-_TAKES_SETTINGS = grammar.words("optimizer scheduler network")
-_REPORTS = grammar.words("print logging.debug logging.info logging.warning logging.error")
 _MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
 _Where = Literal["top", "class", "function"]
 
@@ -440,9 +403,9 @@ class _StatementJudge:
                     self.odd(value, "keeping more than a layer or a constant in a network")
             case ast.Attribute(value=ast.Name(id="self")):
                 self._approved.add(id(target))
-                if _word(kind) not in _OF_TRAINING:
+                if _word(kind) not in OF_TRAINING:
                     self.odd(target, "keeping more than a number or a tensor")
-            case ast.Subscript(value=owner) if self._kinds.of(owner) == "group" and _word(kind) not in _OF_TRAINING:
+            case ast.Subscript(value=owner) if self._kinds.of(owner) == "group" and _word(kind) not in OF_TRAINING:
                 self.odd(target, "a learning rate that is not a number")
 
     def _changes_what_is_new(self, target: ast.expr, value: ast.expr) -> bool:
@@ -554,7 +517,7 @@ class _StatementJudge:
             self.odd(node, ".format() with more than plain fields")
         if word == "logger" and node.keywords:
             self.odd(node, "keywords of a log message")
-        if word in ("list", "dict", "set") and name in _CHANGING:
+        if word in ("list", "dict", "set") and name in CHANGING:
             self._fills(function.value, values)
 
     def _registers(self, node: ast.Call) -> bool:
@@ -600,7 +563,7 @@ class _StatementJudge:
         """Return whether a call only copies tensors into a network, as `p.copy_(...)` for each of them would."""
         is_named = isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict" and word == "network"
         kinds = [self._kinds.of(value) for value in node.args]
-        of_tensors = [isinstance(kind, tuple) and kind[0] == "dict" and _word(kind[1]) in _WEIGHTS for kind in kinds]
+        of_tensors = [isinstance(kind, tuple) and kind[0] == "dict" and _word(kind[1]) in WEIGHTS for kind in kinds]
         return is_named and of_tensors == [True] and all(item.arg == "strict" for item in node.keywords)
 
     def _gives_bytes(self, node: ast.Call) -> bool:
@@ -615,7 +578,7 @@ class _StatementJudge:
                 keywords=[],
             ):
                 self._approved.add(id(array))
-                return _word(self._kinds.of(owner)) in _WEIGHTS
+                return _word(self._kinds.of(owner)) in WEIGHTS
         return False
 
     def _is_simple_format(self, node: ast.Call) -> bool:
@@ -646,13 +609,13 @@ class _StatementJudge:
         for item in node.keywords:
             if item.arg is None:
                 # Settings in a dictionary must meet the same rules as keywords: see `_keeps_no_iterator`.
-                takes = name.startswith("torch.") and _word(self._kinds.of(node)) in _TAKES_SETTINGS
+                takes = name.startswith("torch.") and _word(self._kinds.of(node)) in TAKES_SETTINGS
                 tables = ("table", "dict") if takes else ("table",)
                 if base(self._kinds.of(item.value)) not in tables or keywords is not None:
                     self.odd(node, "`**` with a value that is not a table of constants")
             elif len(item.arg) > _LONGEST_NAME or (keywords is not None and item.arg not in keywords):
                 self.odd(node, f"the argument {item.arg[:60]} here")
-        keeps_track = own or name in _READS_GROUPS
+        keeps_track = own or name in READS_GROUPS
         if not keeps_track and any(holds(self._kinds.of(value), "group") for value in _arguments_of(node)):
             self.odd(node, "passing a parameter group on")
 
@@ -684,11 +647,11 @@ class _StatementJudge:
         for part in (inner for item in body for inner in ast.walk(item)):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
                 # Numbers of the surrounding function do not change any more, because only that function can set them.
-                plain = part.id in own | _NUMBERS or part.id in self._paths or self._kinds.of(part) == "number"
+                plain = part.id in own | NUMBERS or part.id in self._paths or self._kinds.of(part) == "number"
             elif isinstance(part, ast.Call):
-                plain = getattr(part.func, "id", "") in _NUMBERS or self._in_math(part.func)
+                plain = getattr(part.func, "id", "") in NUMBERS or self._in_math(part.func)
             else:
-                plain = isinstance(part, _COMPUTING) or self._in_math(part)
+                plain = isinstance(part, COMPUTING) or self._in_math(part)
             if not plain:
                 self.odd(node, "a schedule that does not only compute with the step")
         if function.args.defaults or function.args.kw_defaults:
@@ -715,7 +678,7 @@ class _StatementJudge:
         """Allow a print or a log message to contain the number of an optimizer's states: it only changes the text."""
         call = node.value
         is_report = isinstance(call, ast.Call) and (
-            path_of(call.func, self._paths) in _REPORTS
+            path_of(call.func, self._paths) in REPORTS
             or (isinstance(call.func, ast.Name) and call.func.id == "print")
             or (isinstance(call.func, ast.Attribute) and self._kinds.of(call.func.value) == "logger")
         )
@@ -753,7 +716,7 @@ class _StatementJudge:
                 self.odd(node, "a copy of a parameter group")
         keys = [getattr(key, "value", None) for key in node.keys]
         for key, value in zip(keys, node.values, strict=True) if "params" in keys else ():
-            if key != "params" and not (isinstance(key, str) and _word(self._kinds.of(value)) in _OF_GROUPS):
+            if key != "params" and not (isinstance(key, str) and _word(self._kinds.of(value)) in OF_GROUPS):
                 self.odd(value, "this value in a parameter group")
 
     def _check_Starred(self, node: ast.Starred) -> None:
@@ -840,7 +803,7 @@ class _StatementJudge:
 
     def _annotation(self, node: ast.expr | None) -> None:
         """Judge an annotation, which must only name types, because Python evaluates and keeps it."""
-        if node is not None and not all(isinstance(part, _OF_TYPES) for part in ast.walk(node)):
+        if node is not None and not all(isinstance(part, OF_TYPES) for part in ast.walk(node)):
             self.odd(node, "an annotation that computes something")
 
     def _check_arguments(self, node: ast.arguments) -> None:
@@ -878,7 +841,7 @@ class _StatementJudge:
             self.odd(value, "keeping more than a constant, a loss or a gradient scaler between calls")
 
     def _is_constant(self, value: ast.expr) -> bool:
-        plain = all(isinstance(node, _CONSTANT) for node in ast.walk(value))
+        plain = all(isinstance(node, CONSTANT) for node in ast.walk(value))
         return plain or bool(path_of(value, self._paths))
 
     def _is_lasting(self, value: ast.expr) -> bool:
@@ -886,7 +849,7 @@ class _StatementJudge:
         for node in ast.walk(value):
             is_field = isinstance(node, ast.Attribute) and self._kinds.of(node.value) == "own"
             is_math = isinstance(node, ast.Call | ast.Attribute) and self._in_math(getattr(node, "func", node))
-            if not isinstance(node, (*_CONSTANT, ast.Dict, ast.Subscript)) and not is_field and not is_math:
+            if not isinstance(node, (*CONSTANT, ast.Dict, ast.Subscript)) and not is_field and not is_math:
                 return bool(path_of(value, self._paths))
         return True
 
