@@ -120,10 +120,10 @@ def test_pictures_lie_in_a_folder_for_each_class(folders: Path, monkeypatch: pyt
     assert images.shape == (72, 1, 9, 12)
     assert set(labels.tolist()) == {0, 1}
     Image.fromarray(np.zeros((5, 5), np.uint8)).save(folders / "pictures/cat/odd.png")
-    with pytest.raises(UserError, match=r"Most pictures are 9x12 with 1 channel\(s\), and 1 are not, such as"):
+    with pytest.raises(UserError, match=r"Most images are 9x12 with 1 channel\(s\), but 1 are different, such as"):
         read_pictures(folders / "pictures")
     (folders / "pictures/cat/odd.png").write_bytes(b"no picture")
-    with pytest.raises(UserError, match=r"odd.png cannot be read as a picture"):
+    with pytest.raises(UserError, match=r"odd.png cannot be read as an image"):
         read_pictures(folders / "pictures")
 
 
@@ -137,9 +137,9 @@ def test_pictures_lie_in_a_folder_for_each_class(folders: Path, monkeypatch: pyt
         ({"rows": [*loans()[:5], (1, "", "Rome", "no")]}, "line 7 has no Age: fill it in"),
         ({"rows": [*loans()[:5], (1, 2, "Rome")]}, "line 7 has 3 cells, not 4"),
         ({"rows": loans(60)}, "There are 60 examples: give 100 or more"),
-        ({"rows": [(*row[:3], "no") for row in loans()]}, "The target has 1 different words"),
-        ({"head": ("a", "a", "b", "c")}, "a different name for each of two or more columns"),
-        ({"rows": [(*row[:1], "nan", *row[2:]) for row in loans()]}, "a number that is not finite"),
+        ({"rows": [(*row[:3], "no") for row in loans()]}, "The target has 1 different values"),
+        ({"head": ("a", "a", "b", "c")}, "must begin with a line of column names"),
+        ({"rows": [(*row[:1], "nan", *row[2:]) for row in loans()]}, "a non-finite number"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_writes_nothing(change: dict[str, Any], said: str, folders: Path) -> None:

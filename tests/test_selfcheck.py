@@ -98,7 +98,7 @@ def test_a_run_that_is_not_as_declared_is_named() -> None:
     wrong = list(problems_of(seed_runs(HEALTHY, BROKEN, again=replayed(2.3, digest="b"))))
     names = [problem.partition(": ")[0].rpartition(", ")[2] for problem in wrong]
     assert names == ["broken run"] * 3 + ["healthy run"] * 2
-    assert "does not repeat to the byte" in wrong[0]
+    assert "a second run gives different bytes" in wrong[0]
     failed = Replay(status="RE", message="it raised")
     assert next(problems_of(seed_runs(failed, HEALTHY))).endswith("broken run: it raised")
     found = quantity_of(seed_runs(BROKEN, HEALTHY), RECIPE.symptoms[0])
@@ -143,7 +143,7 @@ def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:
     loss = band_of("e", "d", [1e-8, 3e-8], [(1e-8, 2e-8)], by_accuracy=False)
     assert (loss.accuracy_below, loss.loss_times) == (None, 3.0)
     assert entry(loss).endswith("loss_times = 3.0\nreference = [1e-08, 3e-08]\n")
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(ValueError, match="non-finite"):
         band_of("e", "d", [0.9], [(0.9, float("nan"))], by_accuracy=True)
 
 
@@ -169,7 +169,7 @@ def test_one_recipe_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert run_selfcheck(options) == 1
     out = capsys.readouterr().out
     assert "seed 100, broken run: max loss is" in out
-    assert "measured.toml says" in out
+    assert "measured.toml contains" in out
     assert "unusable/recipe.toml cannot be used: title: this key is missing" in out
 
 
@@ -193,7 +193,10 @@ def test_a_calibration_is_read_back_as_it_was_measured(tmp_path: Path) -> None:
     page = calibration_page([RECIPE], {"huge_lr": UNSOUND}, {"huge_lr": UNSOUND}, {"huge_lr": found})
     assert "| digits | max loss, 0 to 20 | > 50 | -inf to 4.073e+04 | 0 to 1.16e-09 |" in page
     assert "| digits | last lr |  | 0.1 to 0.1 | - |" in page
-    assert "\n32 known edits get their verdict. Left out, because the break changed their place: adam.\n" in page
+    assert (
+        "\nThe grader judges 32 known edits correctly. Left out, because the break changed the same code: adam.\n"
+        in page
+    )
     assert '\n- **wrong:** a \\| "b" \\ c\n' in page
 
 
@@ -205,7 +208,7 @@ def test_the_page_of_calibration_says_what_tells_two_recipes_apart() -> None:
     page = calibration_page(recipes, trips, outcomes, {})
     assert page.count("Not measured yet: `grader selfcheck --only ") == 3
     assert "| huge_lr | loss_sum | first_loss |" in page and "| loss_sum | adam_l2 | first_loss, sound |" in page
-    assert "tells 2 of 3 pairs apart" in page
+    assert "distinguish 2 of 3 pairs" in page
     assert "| loss_sum | adam_l2 | the log |" in calibration_page(recipes, trips, dict.fromkeys(ids, SOUND), {})
 
 

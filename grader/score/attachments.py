@@ -1,4 +1,4 @@
-"""Records of what a page shows beside a score: sources, report, measurements, questions."""
+"""Records for the page of a submission, in addition to its score: sources, report, measurements, questions."""
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
@@ -20,7 +20,7 @@ class Measurement:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class AnswerTable:
-    """A table of findings about an answer that is one file. Every row has as many cells as there are columns."""
+    """A table of findings about an answer file. Every row has one cell for each column."""
 
     caption: str
     columns: tuple[str, ...]

@@ -29,7 +29,7 @@ _ROLES: Mapping[str, str] = {"full": _RIGHT, "alternative": _RIGHT, "masking": _
 
 
 def behaviour_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
-    """Return the first requests for behaviours: of the fix, the reference fix, and each single break."""
+    """Return the requests for the behaviours that come first: of the fix, the reference fix, and each single break."""
     reference = requests["reference"]
     return {OWN_BEHAVIOUR: check_request(requests["fixed"], "behaviour"), **break_requests(reference)}
 
@@ -71,7 +71,7 @@ def _sound_programs(recipe: Recipe) -> Mapping[Role, str]:
                 if number:
                     found[f"{side}{part.id} {name}"] = span.source(broken, number)
     healthy = recipe.healthy_source()
-    # A decoy is another program than the experiment, so that edits of the experiment may be unsound in it.
+    # A decoy is another program than the experiment, so a sound edit of the experiment may be unsound in the decoy.
     shared = load_shared_edits(recipe.experiment) if healthy == experiment_source(recipe.experiment) else ()
     found |= {f"{_SOUND}{item.id}": item.source(healthy) for item in shared if item.verdict == "sound"}
     return found

@@ -114,7 +114,7 @@ def must_agree(submission: Submission, broken: Replay) -> bool:
 
 
 def _without_fake_fault(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
-    """Return the replay. A failure of the harness counts as the student's if suspicious code could have faked it."""
+    """Return the replay. If suspicious code could have faked a failure of the harness, it counts as the student's."""
     if replay.message == HARNESS_BROKE and suspected:
         message = f"{HARNESS_BROKE}: {suspected[0].message}"
         return replay.model_copy(update={"status": "RE", "message": message})

@@ -1,6 +1,6 @@
 """Judge the explanation: compare the diagnosis with our own replays, and check the form of the text.
 
-Nothing here reads sentences, so that a report may be in any language. `cause`, `where`, `first_wrong` and `ruled_out`
+This module reads no sentences, so a report may be in any language. `cause`, `where`, `first_wrong` and `ruled_out`
 come from the front matter. Of the text, only the length and the sections count.
 """
 

@@ -321,7 +321,7 @@ def _changes_a_number(evidence: Evidence) -> bool:
 
 
 def _masked_check(evidence: Evidence, reason: str) -> RubricItem:
-    """Return the verdict on a masked cause: part of the points, if the trusted evaluator finds that the net learnt."""
+    """Return the verdict on a masked cause: part of the points if the evaluator finds that the network has learnt."""
     if not has_learnt(evidence.fixed, evidence.settings.dataset):
         return _lost(f"{reason} The network is not clearly better than guessing.")
     return lost(*_CORRECT, reason, _REMEDY, points=MASKED)

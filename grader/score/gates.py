@@ -1,7 +1,7 @@
 """Apply the gates: remove the points that a submission can earn without understanding the fault.
 
-A script that reads both logs and guesses a cause can fill in every field of a report and hand in two runs that replay.
-The gates keep such a submission far from a pass. `rubric.toml` sets them, and `Gates` describes each one.
+A script that reads both logs and guesses a cause can fill in every field of a report and hand in two reproducible runs.
+The gates keep the total of such a submission low. `rubric.toml` sets them, and `Gates` describes each one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ def with_gates(judged: JudgedItems, gates: Gates) -> JudgedItems:
         reason = "The edit does not fix the fault, so the fixed run earns no points."
         closed |= dict.fromkeys(_FIXED_RUN, (reason, FIX_FIRST))
     if gates.wrong_cause and checks[_CAUSE].points == 0:
-        reason = "This item counts only if the diagnosis names the cause, and it does not."
+        reason = "This item counts only if the diagnosis names the cause. Your diagnosis does not."
         closed |= dict.fromkeys(_OF_THE_CAUSE, (reason, "Find the cause first."))
     return {
         name: tuple(_close_check(check, *closed.get(f"{name}.{check.id}", ("", ""))) for check in found)

@@ -130,7 +130,10 @@ def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
         return replace(row, student=student)
     flags = row.flags
     if all(flag.id != OTHER_NAME for flag in flags):
-        message = f"{senders[0].platform} names {printable(sender)}, but the file names {printable(row.student)}."
+        message = (
+            f"According to {senders[0].platform}, {printable(sender)} sent this file. The file says"
+            f" {printable(row.student)}."
+        )
         flags = (*flags, Flag(id=OTHER_NAME, message=message))
     return replace(row, student=student, flags=flags)
 
@@ -225,7 +228,9 @@ def find_left_out(rows: Iterable[SubmissionScore]) -> dict[str, str]:
 
 def decided_student(row: SubmissionScore, student: str, comment: str) -> SubmissionScore:
     """Return the row assigned to the student whom the instructor named, so that it counts before all others."""
-    flag = Flag(id=DECIDED_NAME, message=f"The instructor decided that {printable(student)} sent it. {comment}")
+    flag = Flag(
+        id=DECIDED_NAME, message=f"The instructor decided that {printable(student)} sent this submission. {comment}"
+    )
     flags = (flag, *(flag for flag in row.flags if flag.id != OTHER_NAME))
     return replace(row, student=student, flags=flags)
 

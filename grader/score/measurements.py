@@ -93,11 +93,12 @@ def _differs(difference: Difference, where: str, *, good: bool) -> Measurement:
 
 
 def checks(evidence: Evidence) -> list[Measurement]:
-    """Return a measurement of every check that passes for the reference fix. The fix must pass it, too.
+    """Return a measurement of every check that passes for the reference fix. The student's fix must pass it, too.
 
-    Checks that find the break come first. For these, an outcome that judges nothing is not good, unless the reference
-    fix has it, too. Example: without mixed precision, nothing can underflow.
-    Empty if no checks were run, because the bytes decided. Checks that could not run are left out (`unmade`).
+    Checks that find the break come first. If such a check finds nothing to judge, its measurement is bad, unless the
+    check finds nothing to judge in the reference fix either. Example: without mixed precision, nothing can underflow.
+    The result is empty if no checks were run, because the bytes decided. Checks that could not run are left out
+    (`unmade`).
     """
     if evidence.checks is None:
         return []

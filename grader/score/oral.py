@@ -54,7 +54,7 @@ def _questions(evidence: Evidence) -> Iterator[Question]:
     else:
         yield Question(
             asks="You changed nothing. Which value of your log would be different if something were broken?",
-            answer="Any value that rules out a cause. The report must name four.",
+            answer="Any value that rules out a cause. The report must rule out four causes.",
         )
     if trips := _trips(evidence):
         listed = ", ".join(f"{name.replace('_', '-')} ({outcome})" for name, outcome in trips.items())
@@ -76,7 +76,7 @@ def _holds(recipe: Recipe) -> frozenset[str]:
 def _trips(evidence: Evidence) -> dict[str, str]:
     try:
         found = [trips_of(cause) for cause in evidence.recipe.causes] if not evidence.recipe.is_healthy else []
-    except UserError:  # nothing was measured
+    except UserError:  # a recipe that was never measured
         return {}
     return {name: outcome for one in found for name, outcome in one.items()}
 

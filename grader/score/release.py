@@ -1,4 +1,4 @@
-"""Remove from a score what its student may not see yet. Every page and file for a student is made from the result."""
+"""Remove the parts of a score that its student may not see yet. Every page and file for a student uses the result."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -7,8 +7,8 @@ from grader.score.rubric import Criterion
 from grader.score.schedule import ReleaseLevel
 from grader.score.verdict import BY_RULE, RubricItem, Scores, SubmissionScore
 
-# The sentences of these items are only about the submission. Those of all other items may reveal the cause, the
-# reference fix or a value of the healthy run, so they wait for the solution.
+# The sentences of these items are only about the submission. The sentences of all other items may reveal the cause, the
+# reference fix or a value of the healthy run, so students see them only together with the solution.
 _ABOUT_THE_WORK = {
     "reproducibility": ("archive", "broken_log", "broken_checkpoint", "fixed_log", "fixed_checkpoint"),
     "diagnostics": ("broken_complete", "fixed_complete", "broken_cited"),
@@ -18,9 +18,9 @@ _LATER = "You will see the reason together with the solution."
 
 
 def level_of(scores: Scores, now: datetime, student: str | None = None) -> ReleaseLevel:
-    """Return how much a student may see at `now`, an aware time; without `student`, one who has no extension.
+    """Return how much a student may see at `now`, an aware datetime. Without a course, students see everything.
 
-    Without a course, it is everything.
+    student: None for a student without an extension.
     """
     return scores.schedule.level(now, student) if scores.schedule else "solution"
 
@@ -42,8 +42,9 @@ def as_students_see(scores: Scores, now: datetime) -> Scores:
 def seen_by_student(row: SubmissionScore, level: ReleaseLevel, more: str = "") -> SubmissionScore:
     """Return a row without the parts that its student may not see yet. Its reason ends with `more`.
 
-    score: the total and the deduction for lateness. feedback: also the items and flags, with the sentences that are
-    only about the submission. A rejected row keeps its reason, which is about the archive.
+    At the level `score`, the student sees the total and the deduction for lateness. At the level `feedback`, the
+    student also sees the items and flags, with the sentences that are only about the submission. A rejected row keeps
+    its reason, which is about the archive.
     """
     if level == "solution" or row.status == "rejected" or not row.is_there:
         return row

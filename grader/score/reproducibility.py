@@ -19,9 +19,10 @@ _POINTS: Mapping[tuple[Run, str], float] = {
 _FILES = {"log": "metrics.log", "checkpoint": "checkpoint.pt"}
 FIX_FIRST = "Fix the cause, then run make verify."
 # Two machines differ by rounding errors. Training magnifies these step by step, until a run may be chaotic. So the
-# relative difference of a value from ours may be `_GROWTH` times the largest difference before it. This starts at
-# `_ROUNDING`, and each value may raise it at most by the factor `_PACE`. The log of another program, seed or scale
-# differs suddenly. Above `_CHAOS` every value is possible, so that only the first steps and the end decide.
+# relative difference of a value from ours may be `_GROWTH` times the largest difference before it. The largest
+# difference starts at `_ROUNDING`, and each value may raise it at most by the factor `_PACE`. The log of another
+# program, seed or scale differs suddenly. Above `_CHAOS` every value is possible, so only the first steps and the end
+# decide.
 # Measured against portable numerics: 106 recipes, broken and fixed, native with one thread; 9 with two threads; huge_lr
 # on an emulated Arm processor. As an outer bound, 30 recipes in float64, with the random numbers of float32 and without
 # the three faults that are overflows.
@@ -104,7 +105,7 @@ def _across_classes(row: ShownRow, evidence: Evidence, run: Run) -> RubricItem:
     """Judge a run of another platform class: two replays must be equal, and the student's values close to ours."""
     replay, again = evidence.replay(run), evidence.again.get(run)
     if again is None or again.status == "XX":
-        return open_check(*row, "Your runs come from another platform, which needs a second replay, and that failed.")
+        return open_check(*row, "Your runs come from another platform, so we need a second replay. It failed.")
     if not same_bytes(replay, again):
         remedy = "Make the experiment independent of the clock and of unseeded random numbers."
         return lost(*row, "Two replays on the same machine gave different results.", remedy)
@@ -134,7 +135,7 @@ def _claimed_records(evidence: Evidence, run: Run) -> Sequence[Record]:
 
 
 def _jump(evidence: Evidence, run: Run) -> str:
-    """Return, as a clause, the first value that differs from ours by more than grown rounding errors, or ""."""
+    """Return, as a clause, the first value whose difference from ours rounding errors cannot explain, or ""."""
     theirs, ours = _claimed_records(evidence, run), evidence.replay(run).records()
     if not theirs:
         return "the log cannot be read"

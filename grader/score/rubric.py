@@ -68,7 +68,7 @@ def load_weights(path: Path = DEFAULT_RUBRIC) -> Weights:
 
 
 def read_weights(path: Path) -> Weights:
-    """Return the points of every item in a rubric file, and its gates. Raises `UserError` if they do not add to 100."""
+    """Return the points of every item in a rubric file, and its gates. Raises `UserError` if the sum is not 100."""
     rubric = read_record(path, _Rubric)
     weights = Weights(rubric.__pydantic_extra__, rubric.gates)
     total = sum(sum(checks.values()) for checks in weights.values())

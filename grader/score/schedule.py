@@ -21,10 +21,10 @@ def local_time(moment: datetime, zone: tzinfo, *, seconds: bool = False) -> str:
 
 
 class LatePolicy(StrictModel):
-    """The deduction for each day that has begun: points out of 100, or per cent of the earned points.
+    """The deduction for each day that has begun: points out of 100, or percent of the earned points.
 
-    grace_minutes: within this time after the deadline, nothing is late. most_days: after this many days, a submission
-    gets no points. extensions: another due date for single students, by login, in the course's local time.
+    grace_minutes: within this time after the deadline, no submission is late. most_days: after this many days, a
+    submission gets no points. extensions: another due date for single students, by login, in the course's local time.
     """
 
     points_per_day: _Percent | None = None
@@ -85,13 +85,13 @@ class Schedule(StrictModel):
         return own.get(login(student), self.due).replace(tzinfo=self.zone)
 
     def level(self, now: datetime, student: str | None = None) -> ReleaseLevel:
-        """Return how much a student may see at `now`, an aware time; without `student`, one without an extension."""
+        """Return how much a student may see at `now`, an aware datetime. `student` None: without an extension."""
         if now >= self._begins("solution", student):
             return "solution"
         return "feedback" if now >= self._begins("feedback", student) else "score"
 
     def begins(self, level: Literal["feedback", "solution"], student: str | None = None) -> str:
-        """Return the local time from which a student sees a level; without `student`, one without an extension."""
+        """Return the local time from which a student sees a level. `student` None: without an extension."""
         return local_time(self._begins(level, student), self.zone)
 
     def _begins(self, level: Literal["feedback", "solution"], student: str | None) -> datetime:

@@ -24,16 +24,16 @@ def scores_json(scores: Scores) -> Iterator[bytes]:
     start, end = _SCORES.dump_json(replace(scores, submissions=()), indent=1).split(_NO_ROWS)
     yield start + _NO_ROWS[:-1]
     for place, row in enumerate(scores.submissions):
-        whole = replace(row, criteria={**row.criteria})  # they may still be on the disk
+        whole = replace(row, criteria={**row.criteria})  # the criteria may still be on the disk
         lines = _ROW.dump_json(whole, indent=1).replace(b"\n", b"\n  ")
         yield (b",\n  " if place else b"\n  ") + lines
     yield (b"\n ]" if scores.submissions else b"]") + end + b"\n"
 
 
 def head_before(out: Path) -> Scores | None:
-    """Return the scores in a folder of reports without their rows, or None if it holds no scores.
+    """Return the scores in a folder of reports without their rows, or None if it contains no scores.
 
-    Raises `UserError` if they cannot be read.
+    Raises `UserError` if the scores cannot be read.
     """
     with _explain_bad_scores(out), _open_scores(out) as file:
         if file is None:
@@ -46,9 +46,9 @@ def head_before(out: Path) -> Scores | None:
 
 
 def read_rows_before(out: Path) -> Iterator[SubmissionScore]:
-    """Yield the rows of the scores in a folder of reports, one in memory at a time; none without scores.
+    """Yield the rows of the scores in a folder of reports, with one row in memory at a time.
 
-    Raises `UserError` if they cannot be read.
+    A folder without scores has no rows. Raises `UserError` if the scores cannot be read.
     """
     with _explain_bad_scores(out), _open_scores(out) as file:
         for row in () if file is None else ijson.items(file, "submissions.item", use_float=True):
@@ -57,7 +57,7 @@ def read_rows_before(out: Path) -> Iterator[SubmissionScore]:
 
 @contextmanager
 def _open_scores(out: Path) -> Iterator[BinaryIO | None]:
-    """Open `scores.json`, or yield None without one. A power cut leaves a file empty, or full of zeros."""
+    """Open `scores.json`; yield None if it is missing, or if a power cut has left it empty or full of zeros."""
     try:
         file = (out / SCORES).open("rb")
     except FileNotFoundError:

@@ -180,7 +180,7 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
         message = "According to the submission, the runs are from another kind of machine. Their bytes may differ."
         flags.append(Flag(id="other platform", message=message))
     own = evidence.recipe
-    if evidence.settings.seed != own.seed and not own.personal_seeds:  # the roster says whose personal seed it is
+    if evidence.settings.seed != own.seed and not own.personal_seeds:  # the roster knows each student's personal seed
         message = f"The seed is {evidence.settings.seed}, not the recipe's {own.seed}."
         flags.append(Flag(id="other settings", message=message))
     for name in ("epochs", "batch_size"):
@@ -195,7 +195,7 @@ def attachments_of(name: str, evidence: Evidence) -> Attachments:
     """Return the attachments for the page of a submission."""
     return Attachments(
         submission=name,
-        broken_source=sys.intern(evidence.recipe.broken_source()),  # one string for a class
+        broken_source=sys.intern(evidence.recipe.broken_source()),  # all submissions of a class share one string
         fixed_source=evidence.source,
         report=evidence.report,
         measurements=measurements(evidence),

@@ -130,8 +130,8 @@ def _claim(replay: Replay) -> Claim:
 def reference_report(recipe: Recipe, broken_log: str, fixed_log: str, solutions: Path = SOLUTIONS) -> str:
     """Return a complete `report.md` about these two logs.
 
-    It earns all points if the fixed run is of the reference fix. With another fix it is still true, but it may take a
-    difference that comes from this fix for the first sign of the fault.
+    The report earns all points if `fixed_log` comes from the reference fix. With another fix, the report is still true,
+    but it may cite a difference that this fix causes as the first sign of the fault.
     """
     broken, fixed = log_values(broken_log), log_values(fixed_log)
     sign = first_departure(broken, fixed) or ("loss", 0)
@@ -149,7 +149,10 @@ def reference_report(recipe: Recipe, broken_log: str, fixed_log: str, solutions:
 
 
 def _diagnosis(recipe: Recipe, first_wrong: str, solutions: Path) -> tuple[str, str]:
-    """Return the entries of the diagnosis and the function of the first; `first_wrong` is "" if no value is wrong."""
+    """Return the entries of the diagnosis, and the function that the first entry names.
+
+    first_wrong: "" if no value is wrong.
+    """
     if recipe.is_healthy:
         return f"  - cause: {HEALTHY}\n", "no function"
     if not first_wrong:

@@ -27,15 +27,15 @@ from harness.student.check_commands import documentation
 from harness.submission.document import count_words
 from harness.submission.report import body_of
 
-_SHOWN = 100  # the most pairs of an exercise whose texts are shown side by side
-_NAMED = 3  # the most similar students that a flag names
+_SHOWN = 100  # show the texts of at most this many pairs of an exercise side by side
+_NAMED = 3  # a flag names at most this many similar students
 # A passage is listed if more than a tenth of the class have it: at least _FEW, at most _MANY students. If more than
 # _MANY students have a shingle, each is paired only with the first of them, not with every other.
 _FEW, _MANY = 5, 30
 _COMMON_WORDS, _MOST_COMMON = 12, 20  # common passages: the least number of words, and the most that are shown
 _LIMIT = 4_000  # compare at most this many words; the longest experiment has 1,729, and a report may have 500
-_CONTEXT, _LINES, _COLUMNS = 2, 200, 300  # shown of a program: lines around a marked one, most lines, most columns
-_CERTAIN = 2.0  # the strength of a reason that cannot be a coincidence; other reasons have a share, at most 1
+_CONTEXT, _LINES, _COLUMNS = 2, 200, 300  # excerpts of programs: lines around a marked line, maximum lines, columns
+_CERTAIN = 2.0  # the strength of a reason that cannot be a coincidence; other reasons have at most 1
 
 Piece = tuple[str, bool]  # some text, and whether the other work has it, too
 Side = tuple[str, tuple[Piece, ...], tuple[Piece, ...]]  # a title, and the text of either work
@@ -180,7 +180,7 @@ _WORD = re.compile(
 )
 _SENTENCE = re.compile(r"(?:[^\W\d_]+[,;:]? ){5}[^\W\d_]")  # six words: neither code nor a record of a log
 _SPELLED = re.compile(r"<U\+([0-9A-F]{4,5})>")  # how a page shows an invisible character
-_TITLE_WORDS = 5  # a longer heading is a sentence
+_TITLE_WORDS = 5  # a longer heading counts as a sentence
 _TOKEN = re.compile(r'(?P<comment>#[^\n]*|("""|\'\'\')(?s:.*?)\2)|\w+|[^\w\s]')
 _SEAM = re.compile(r'"\s*\n\s*f?"')  # the place where source code breaks a long string into two literals
 
@@ -318,8 +318,8 @@ class _Reason:
 class _TextIndex:
     """The texts of one kind in a class, and an index from shared shingles to the students who have them.
 
-    The index leaves out shingles from our own texts. It also leaves out those of only one student, so that it stays
-    small.
+    The index leaves out shingles from our own texts. It also leaves out shingles that only one student has, so that it
+    stays small.
     """
 
     def __init__(self, kind: _TextKind, works: Sequence[Work], numbers: Sequence[int], ours: Set[int]) -> None:
@@ -355,7 +355,7 @@ class _TextIndex:
         return {*filter(self.is_own, {*self.texts[one].runs}.intersection(self.texts[other].runs))}
 
     def alike(self, one: int, other: int) -> tuple[float, int, int]:
-        """Return the larger share of shared words, the number of shared words, and the work that the share is of.
+        """Return the larger share of shared words, the number of shared words, and the work with that share.
 
         The share and the number are 0 if the works are not similar enough.
         """

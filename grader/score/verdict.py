@@ -65,7 +65,7 @@ Criteria = Mapping[Criterion, CriterionScore]
 
 
 def _check_if_read(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Validate criteria read from JSON. Those that the grader made are valid, and may still be on the disk."""
+    """Validate criteria read from JSON. Criteria from this process are valid, and may still be on the disk."""
     return check(value) if info.mode == "json" else value
 
 

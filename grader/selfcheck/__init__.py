@@ -1,1 +1,1 @@
-"""`grader selfcheck` proves every recipe both ways, and the grader on known edits; `grader new-recipe` writes one."""
+"""`grader selfcheck` tests recipes and the grader. `grader new-recipe` and `grader new-experiment` write new ones."""

@@ -1,4 +1,4 @@
-"""What the self-check measured of a recipe over seeds, `solutions/<id>/calibration.toml`, and how it is shown."""
+"""Read, write and show `solutions/<id>/calibration.toml`: the measurements of a recipe by the self-check."""
 
 import json
 import textwrap
@@ -22,13 +22,13 @@ _HEAD = (
 _WIDTH = 110
 _Span = Annotated[tuple[float, float], Field(strict=False)]
 _Words = Annotated[tuple[str, ...], Field(strict=False)]
-Trips = Mapping[str, Mapping[str, str]]  # by recipe, what its break trips: {check: outcome}
+Trips = Mapping[str, Mapping[str, str]]  # by recipe, {check: outcome} of the checks that find its break
 
 
 class Quantity(StrictModel):
-    """The figure of a symptom or an observation: its bound, and its least and largest value over seeds.
+    """The value of a symptom or an observation: its bound, and the range over seeds.
 
-    A side without a value is left out: its logs do not hold the signal.
+    broken, healthy: the smallest and the largest value; None if the logs do not contain the signal.
     """
 
     data: str
@@ -42,20 +42,20 @@ class Quantity(StrictModel):
         return (self.data, self.quantity, self.present_if, _span_text(self.broken), _span_text(self.healthy))
 
     def toml(self) -> str:
-        """Return the figure as an inline table."""
+        """Return the quantity as an inline table."""
         told = {key: getattr(self, key) for key in ("data", "quantity", "present_if")}
         words = [f"{key} = {json.dumps(value)}" for key, value in told.items()]
         spans = {"broken": self.broken, "healthy": self.healthy}
-        # TOML has inf and nan, and JSON has not.
+        # TOML has inf and nan, but JSON does not.
         words += [f"{key} = [{span[0]:.4g}, {span[1]:.4g}]" for key, span in spans.items() if span is not None]
         return f"{{{', '.join(words)}}}"
 
 
 class Calibration(StrictModel):
-    """The whole file.
+    """The content of `calibration.toml`.
 
-    `edits` lists by verdict the known edits that got it. `left_out` lists those whose place the break has changed, and
-    `wrong` holds a sentence for each thing that is not as the recipe declares.
+    edits: the known edits that were judged correctly, by verdict. left_out: the known edits that do not fit, because
+    the break changed the same code. wrong: a sentence for each measurement that contradicts the recipe.
     """
 
     format_version: Literal[1] = 1
@@ -76,22 +76,22 @@ class Calibration(StrictModel):
 
 
 def load_calibration(recipe_id: str, solutions: Path = SOLUTIONS) -> Calibration | None:
-    """Return what was measured of a recipe, or None if nothing was yet. Raises `UserError` for a wrong file."""
+    """Return the calibration of a recipe, or None if there is none yet. Raises `UserError` for an invalid file."""
     path = calibration_path(recipe_id, solutions)
     return read_record(path, Calibration) if path.is_file() else None
 
 
 def calibration_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
-    """Return where the calibration of a recipe is stored."""
+    """Return the path of a recipe's calibration."""
     return solutions / recipe_id / CALIBRATION
 
 
 def _toml_list(words: Sequence[str]) -> str:
-    """Return a list of TOML, on one line if it is short."""
+    """Return a TOML list, on one line if it is short."""
     texts = [json.dumps(word, ensure_ascii=False) for word in words]
     if len(line := f"[{', '.join(texts)}]") <= _WIDTH:
         return line
-    # A line break never falls into a text.
+    # Never break a line inside a text.
     joined = " ".join(f"{text},".replace(" ", "\0") for text in texts)
     filled = textwrap.fill(joined, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return f"[\n{textwrap.indent(filled, '    ')}\n]".replace("\0", " ")
@@ -101,12 +101,12 @@ def _span_text(span: tuple[float, float] | None) -> str:
     return "-" if span is None else f"{span[0]:.4g} to {span[1]:.4g}"
 
 
-# --- How it is shown ---
+# --- Pages ---
 
 
 @dataclass(frozen=True)
 class Section:
-    """One part of a page: a title, sentences, a table, and problems; without problems it has passed."""
+    """One section of a page: a title, sentences, a table, and problems. It has passed if it has no problems."""
 
     title: str
     says: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class Section:
     problems: Sequence[str] = ()
 
     def markdown(self) -> str:
-        """Return the part as Markdown."""
+        """Return the section as Markdown."""
         lines = [f"## {self.title}"]
         if self.rows:
             table = (self.columns, ["---"] * len(self.columns), *self.rows)
@@ -131,12 +131,12 @@ def _cell(text: str) -> str:
 
 
 def recipe_section(recipe: Recipe, trips: Mapping[str, str], found: Calibration) -> Section:
-    """Return the section of a recipe whose break trips these checks, {check: outcome}."""
-    tripped = ", ".join(f"`{check}` {outcome}" for check, outcome in trips.items()) or "no check"
-    edits = f"{sum(map(len, found.edits.values()))} known edits get their verdict."
+    """Return the section about one recipe. trips: {check: outcome} of the checks that find its break."""
+    tripped = ", ".join(f"`{check}` ({outcome})" for check, outcome in trips.items()) or "none"
+    edits = f"The grader judges {sum(map(len, found.edits.values()))} known edits correctly."
     if found.left_out:
-        edits += f" Left out, because the break changed their place: {', '.join(found.left_out)}."
-    says = (f"{recipe.experiment}, {found.seeds} seeds. Trips: {tripped}.", edits)
+        edits += f" Left out, because the break changed the same code: {', '.join(found.left_out)}."
+    says = (f"{recipe.experiment}, {found.seeds} seeds. Checks that find the break: {tripped}.", edits)
     columns = ("data", "quantity", "present if", "broken", "healthy")
     return Section(recipe.id, says, columns, [one.row() for one in found.quantities], found.wrong)
 
@@ -144,9 +144,10 @@ def recipe_section(recipe: Recipe, trips: Mapping[str, str], found: Calibration)
 def calibration_page(
     recipes: Sequence[Recipe], trips: Trips, outcomes: Trips, found: Mapping[str, Calibration | None]
 ) -> str:
-    """Return the page of calibration: what was measured of each recipe, and which recipes differ least.
+    """Return the calibration page: the measurements of each recipe, and the pairs of recipes that differ least.
 
-    `outcomes` holds for each recipe what every check finds, `found` what was measured, None if nothing was yet.
+    trips: by recipe, the checks that find its break. outcomes: by recipe, the outcome of every check. found: by recipe,
+    its calibration, or None if there is none yet.
     """
     head = f"# Calibration\n\nMade from `solutions/<id>/{CALIBRATION}`. Ranges are over all seeds.\n"
     sections = [
@@ -160,7 +161,10 @@ def calibration_page(
 
 
 def trip_differences(one: Mapping[str, str], two: Mapping[str, str]) -> list[str]:
-    """Return the checks that only one of two breaks trips, or with another outcome; both hold {check: outcome}."""
+    """Return the checks that find only one of two breaks, or find them with different outcomes.
+
+    one, two: {check: outcome} of the checks that find each break.
+    """
     return [name for name in {**one, **two} if one.get(name) != two.get(name)]
 
 
@@ -173,7 +177,8 @@ def _pairs_section(recipes: Sequence[str], trips: Trips, outcomes: Trips) -> Sec
         if len(names) < 2:
             rows.append((one, two, "; ".join(names or sound) or "the log"))
     says = (
-        f"A check that trips tells {sum(map(bool, pairs.values()))} of {len(pairs)} pairs apart. The table lists the"
-        " pairs with at most one such check. `grader selfcheck` proves that something tells each pair apart."
+        f"The checks that find a break distinguish {sum(map(bool, pairs.values()))} of {len(pairs)} pairs. The table"
+        " lists the pairs that at most one such check distinguishes. `grader selfcheck` proves that each pair differs"
+        " in a check or in the log."
     )
-    return Section("What tells two recipes apart", (says,), ("recipe", "recipe", "by"), rows)
+    return Section("Differences between recipes", (says,), ("recipe", "recipe", "difference"), rows)

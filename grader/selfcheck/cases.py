@@ -1,6 +1,6 @@
-"""Exercises beside each other: twins, decoys and two breaks at once, from `solutions/cases.toml`.
+"""Check the cases in `solutions/cases.toml`: twins, decoys, and pairs of breaks in one experiment.
 
-Twins make the same first impression and have different causes. A decoy is a healthy experiment that looks ill.
+Twins look alike at first and have different causes. A decoy is a healthy experiment that looks broken.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,10 @@ _SEED = 42
 
 
 def what_parts(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Return the checks whose outcomes differ, those that show a fault itself first; both hold {check: outcome}."""
+    """Return the checks whose outcomes differ between two exercises. Checks that show a fault itself come first.
+
+    first, second: {check: outcome} of each exercise.
+    """
     names = [name for name in first if name in second and first[name] != second[name]]
     return sorted(names, key=lambda name: -sum(_shows_fault(name, one[name]) for one in (first, second)))
 
@@ -31,29 +34,29 @@ def _shows_fault(name: str, outcome: str) -> bool:
 
 
 def twin_problems(cases: Cases, outcomes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield each pair of twins that no check tells apart."""
+    """Yield a sentence for each pair of twins that no check distinguishes."""
     for one, two in (twins.exercises for twins in cases.twins):
         if one in outcomes and two in outcomes and not what_parts(outcomes[one], outcomes[two]):
-            yield f"no check tells the twins {one} and {two} apart"
+            yield f"no check distinguishes the twins {one} and {two}"
 
 
 def silent_reasons(recipes: Sequence[Recipe], solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return why no check finds it, of each recipe whose notes say so."""
+    """Return, by recipe, why no check finds its break. Only recipes whose notes explain this are included."""
     parts = {recipe.id: parts_of(recipe, solutions) for recipe in recipes}
     return {id: own[SILENT] for id, own in parts.items() if SILENT in own}
 
 
 def silence_problems(silent: Mapping[str, str], trips: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield each exercise that trips no check and is not declared silent, or is, and trips one."""
+    """Yield a sentence for each exercise whose notes and checks disagree about whether a check finds its break."""
     for id, found in trips.items():
         if not found and id not in silent:
-            yield f"{id}: no check finds it. Say in its notes.md why, as **{SILENT}.**"
+            yield f"{id}: no check finds the break. Explain the reason in its notes.md, under **{SILENT}.**"
         elif found and id in silent:
-            yield f"{id}: its notes.md declares it silent, and {', '.join(found)} finds it."
+            yield f"{id}: its notes.md says that no check finds the break, but {', '.join(found)} finds it."
 
 
 def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
-    """Yield what is wrong with a decoy: it does not look ill, does not learn, or raises an alarm."""
+    """Yield each problem with a decoy: it does not look broken, it does not learn, or a check raises an alarm."""
     subjects = {
         (decoy.id, seed): SubjectChecks(decoy.source(), RunSettings(seed=seed, dataset=decoy.dataset), check_names())
         for decoy in decoys
@@ -84,7 +87,7 @@ def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
 
 
 def pair_fixes(one: Recipe, two: Recipe) -> list[KnownFix]:
-    """Return what a student may hand in for both breaks at once: each fix alone, and both."""
+    """Return the known fixes of an experiment with two breaks: each fix alone, and both together."""
     both = case_of(f"{one.id}+{two.id}", (one, two))
     return [
         KnownFix(both, "both", "full", both.healthy_source()),
@@ -94,20 +97,20 @@ def pair_fixes(one: Recipe, two: Recipe) -> list[KnownFix]:
 
 
 def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]], silent: Mapping[str, str]) -> str:
-    """Return the page of the cases.
+    """Return the page about twins, decoys, pairs of breaks, and breaks that no check finds.
 
-    `outcomes` holds what each check finds of each exercise, `silent` why no check finds some.
+    outcomes: by exercise, the outcome of each check. silent: the reasons why no check finds an exercise's break.
     """
     lines = ["# Twins, decoys, and two at once", "", MADE]
-    lines += ["", "## Twins", "", "Two exercises that look alike at first, and the check that tells them apart.", ""]
-    lines += ["| exercises | both | told apart by |", "| --- | --- | --- |"]
+    lines += ["", "## Twins", "", "Two exercises that look alike at first, and checks with different outcomes.", ""]
+    lines += ["| exercises | both | checks that differ |", "| --- | --- | --- |"]
     for twins in cases.twins:
         one, two = twins.exercises
         names = what_parts(outcomes.get(one, {}), outcomes.get(two, {}))
         parts = [f"`{name}`: {outcomes[one][name]}, {outcomes[two][name]}" for name in names[:2]]
         lines.append(f"| {one}, {two} | {twins.alike} | {'; '.join(parts)} |")
-    lines += ["", "## Decoys", "", "Healthy experiments that look ill. Every check is sound.", ""]
-    lines += ["| decoy | experiment | looks as if | and yet |", "| --- | --- | --- | --- |"]
+    lines += ["", "## Decoys", "", "Healthy experiments that look broken. Every check is sound.", ""]
+    lines += ["| decoy | experiment | symptom | why it is healthy |", "| --- | --- | --- | --- |"]
     lines += [f"| {one.id} | {one.experiment} | {one.looks.says} | {one.why} |" for one in cases.decoy]
     lines += [
         "",
@@ -117,7 +120,7 @@ def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]], silent: 
         "",
     ]
     lines += [f"- {one} and {two}" for one, two in cases.together]
-    lines += ["", "## Silent", "", "Every check is sound: the log alone shows these breaks.", ""]
+    lines += ["", "## Silent", "", "Every check is sound. Only the log shows these breaks.", ""]
     lines += ["| exercise | why no check finds it |", "| --- | --- |"]
     lines += [f"| {id} | {why} |" for id, why in silent.items()]
     return "\n".join(lines) + "\n"

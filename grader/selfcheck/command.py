@@ -1,4 +1,4 @@
-"""Run the self-check, print each part, and write what it measured."""
+"""Run the self-check, print its sections, and write its measurements to the folders of the recipes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ _LEAST_SEEDS = 5
 
 @dataclass(frozen=True)
 class SelfcheckOptions:
-    """What a maintainer asked for; an empty `only` means every exercise."""
+    """The options of `grader selfcheck`. An empty `only` means every exercise."""
 
     seeds: int
     jobs: int
@@ -57,14 +57,14 @@ class SelfcheckOptions:
 
 
 def run_selfcheck(options: SelfcheckOptions) -> int:
-    """Check the exercises, print the result, and return 0 if all agrees, 1 if something does not.
+    """Check the exercises and print the result. Return 0 if there is no problem, else 1.
 
-    With `write`, what was measured is written into the folders of the recipes. With `only`, too, experiments that were
-    never measured get their bands and outcomes; the others keep theirs.
-    Raises `UserError` for wrong use: an unknown exercise, no sandbox.
+    With `write`, write the measurements to the folders of the recipes. With `only`, keep the bands and outcomes of
+    experiments that were already measured. Raises `UserError` for an unknown exercise, without a sandbox, and for too
+    few seeds with `write`.
     """
     if options.write and options.seeds < _LEAST_SEEDS:
-        raise UserError(f"--write needs --seeds {_LEAST_SEEDS} or more: bands over fewer say little.")
+        raise UserError(f"--write needs --seeds {_LEAST_SEEDS} or more: bands from fewer seeds are too unreliable.")
     if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
     recipes, problems = load_recipes(options.exercises)
@@ -102,7 +102,11 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A recipe that can be checked: what its break trips, measured and stored, and its known edits."""
+    """A recipe that can be checked.
+
+    trips: {check: outcome} of the checks that find its break, as measured now. stored: the same from `measured.toml`.
+    alarms: the checks that are unsound on the healthy experiment. fixes, left_out: its known edits.
+    """
 
     recipe: Recipe
     trips: Mapping[str, str]
@@ -113,9 +117,9 @@ class _Plan:
 
 
 def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Runs) -> list[Section]:
-    """Return a section for each recipe, and one that says what tells them apart.
+    """Check recipes. Return a section for each recipe, and a section about the differences between recipes.
 
-    A recipe that cannot be checked is named, and the others are checked.
+    If a recipe cannot be checked, its section contains the reason.
     """
     sections, plans = [], []
     measured = measure(wanted, options.seeds, runs)
@@ -129,7 +133,7 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
         known = {(band.experiment, band.dataset) for band in load_bands()} if options.only else set()
         write_bands([item for item in seed_runs if (item.recipe.experiment, item.dataset) not in known], runs)
     wrong = fix_problems([fix for plan in plans for fix in plan.fixes], runs)
-    # The grader finds its recipes by name: those of another folder it does not know.
+    # The grader finds its recipes by name, and does not know recipes in another folder.
     graded = [plan.recipe for plan in plans] if options.exercises == EXERCISES else []
     unfit = _self_test_problems(graded, runs)
     for plan in plans:
@@ -144,7 +148,10 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
 
 
 def _plan(recipe: Recipe, measured: MeasuredOutcomes | None, options: SelfcheckOptions) -> _Plan:
-    """Return what to check, after writing `measured.toml` if asked. Raises an error if something is missing."""
+    """Return the plan for a recipe. With `--write`, first write its `measured.toml`.
+
+    Raises `UserError`, `ValueError` or `LookupError` if a measurement or file is missing or invalid.
+    """
     if measured is None:
         raise UserError(f"{recipe.id}: the checks fail on its experiment; harness triage says why.")
     path = measured_path(recipe.id, options.solutions)
@@ -152,13 +159,13 @@ def _plan(recipe: Recipe, measured: MeasuredOutcomes | None, options: SelfcheckO
         write_whole({path: measured_toml(measured).encode()})
     if not options.write:
         load_band(recipe.experiment, recipe.dataset)
-    trips_of(recipe.id, options.solutions)  # raises for a wrong file
+    trips_of(recipe.id, options.solutions)  # raises `UserError` for an invalid file
     stored = read_table(path)["trips"]
     return _Plan(recipe, measured.trips, stored, measured.alarms, *known_fixes(recipe, options.solutions))
 
 
 def _self_test_problems(recipes: Sequence[Recipe], runs: Runs) -> Mapping[str, str]:
-    """Return what is wrong with the reference solution of each recipe when it is graded, or ""."""
+    """Return, by recipe, the problem that its self-test found, or ""."""
     wanted = {recipe: self_test_requests(recipe) for recipe in recipes}
     made = runs.replays("reference solutions", chain.from_iterable(wanted.values()))
     weights = load_weights(DEFAULT_RUBRIC)
@@ -169,16 +176,19 @@ def _self_test_problems(recipes: Sequence[Recipe], runs: Runs) -> Mapping[str, s
 
 
 def _calibration(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], unfit: str) -> Calibration:
-    """Return what was measured; `judged` holds a problem or "" for each known edit, `unfit` for the self-tests."""
+    """Return the calibration of a recipe.
+
+    own: its runs over seeds. judged: a problem or "" for each known edit. unfit: the problem of the self-test, or "".
+    """
     recipe = plan.recipe
     quantities = [
         quantity_of(item, symptom) for item in own for symptom in (*item.recipe.symptoms, *item.recipe.observations)
     ]
     problems = [*(problem for item in own for problem in problems_of(item)), *filter(None, [*judged, unfit])]
     if not recipe.symptoms and not plan.trips:
-        problems.append(f"{recipe.id}: no symptom is declared and no check trips, so nothing shows the break")
+        problems.append(f"{recipe.id}: it has no symptom and no check finds its break, so nothing shows the break")
     if plan.stored != plan.trips:
-        told = f"measured.toml says {plan.stored}, measured is {plan.trips}"
+        told = f"measured.toml contains {plan.stored}, but the self-check measured {plan.trips}"
         problems.append(f"{recipe.id}: {told}: run with --write")
     problems += [f"{recipe.experiment}: `{check}` raises an alarm on the healthy experiment" for check in plan.alarms]
     edits: dict[Verdict, tuple[str, ...]] = {}
@@ -197,9 +207,12 @@ def _calibration(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], un
 def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, MeasuredOutcomes]) -> Section:
     pairs = pair_differences(seed_runs, measured)
     close = [(*pair, found[0]) for pair, found in pairs.items() if len(found) == 1]
-    alike = [f"nothing tells {one} and {two} apart" for (one, two), found in pairs.items() if not found]
-    says = f"{len(pairs) - len(alike)} of {len(pairs)} pairs differ. The table lists those that differ in one thing."
-    return Section("What tells two recipes apart", (says,), ("recipe", "recipe", "by"), close, alike)
+    alike = [f"nothing distinguishes {one} and {two}" for (one, two), found in pairs.items() if not found]
+    says = (
+        f"{len(pairs) - len(alike)} of {len(pairs)} pairs differ. The table lists the pairs that differ in only one"
+        " check or symptom."
+    )
+    return Section("Differences between recipes", (says,), ("recipe", "recipe", "difference"), close, alike)
 
 
 def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOptions, runs: Runs) -> Section:
@@ -218,6 +231,6 @@ def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOp
 
 
 def page(sections: Sequence[Section], command: str) -> str:
-    """Return the result as Markdown; it names the command that made it."""
+    """Return the result as Markdown. It begins with the command that measured it."""
     head = f"# Calibration\n\nWritten by `{command}`. Ranges are over all seeds.\n"
     return "\n".join((head, *(section.markdown() for section in sections)))

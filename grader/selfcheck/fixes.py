@@ -1,4 +1,4 @@
-"""Judge the known fixes of recipes as the grader does, and hold their verdicts against `variants.toml`."""
+"""Judge the known fixes of recipes as the grader does, and compare the verdicts with `variants.toml`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,12 +15,12 @@ from harness.behaviour.sound import SoundPrograms
 from harness.recipes.known_edits import KnownFix, Verdict
 from harness.student.goal import judge
 
-# Points for a correct and for a minimal fix that each verdict must get: at least, at most.
+# The points (least, most) that a fix with each verdict must get for `correct` and for `minimal`.
 EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
     "full": ((CORRECT, CORRECT), (6, MINIMAL)),
     "alternative": ((CORRECT, CORRECT), (0, MINIMAL)),
     "overreach": ((CORRECT, CORRECT), (0, MINIMAL - 2.5)),
-    # A sound edit may switch a feature off that a fix must keep.
+    # A sound edit may disable a feature that a fix must keep.
     "sound": ((MASKED, CORRECT), (0, MINIMAL)),
     "masking": ((0, 4), (0, 0)),
     "wrong": ((0, MASKED), (0, 0)),
@@ -29,9 +29,9 @@ EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
 
 
 def problem_of(fix: KnownFix, checks: Sequence[RubricItem]) -> str:
-    """Return what is wrong with the points that a known fix got, or ""."""
+    """Return a sentence if a known fix got points outside `EXPECTED`, else ""."""
     for check, (low, high) in zip(checks, EXPECTED[fix.verdict], strict=True):
-        # Another network, sound or not, may wait for the instructor, and so may another change of what was broken.
+        # The grader may leave the decision on a different network or on a different repair to the instructor.
         if check.points is None and fix.verdict in ("sound", "masking", "overreach"):
             continue
         if check.points is None or not low <= check.points <= high:
@@ -44,10 +44,10 @@ def problem_of(fix: KnownFix, checks: Sequence[RubricItem]) -> str:
 
 
 def fix_problems(fixes: Sequence[KnownFix], runs: Runs) -> Mapping[KnownFix, str]:
-    """Return what is wrong with the points that each fix gets, or with what `make verify` says of it, or "".
+    """Return, by fix, a sentence if its points or the result of `make verify` are wrong, else "".
 
-    The checks are made of right variants, of both ends of a range and of sound edits, too: the comparison takes these
-    for right because `variants.toml` says so.
+    Also run the checks on correct variants, on both ends of a range and on sound edits. The comparison of behaviours
+    alone would accept them, because `variants.toml` declares them correct.
     """
     found = {}
     for fix, replays in replay_fixes(fixes, runs, prove=True):
@@ -57,7 +57,7 @@ def fix_problems(fixes: Sequence[KnownFix], runs: Runs) -> Mapping[KnownFix, str
 
 
 def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFix, Sequence[RubricItem]]]:
-    """Replay the fixes, and yield each with its checks `correct` and `minimal`."""
+    """Replay the fixes, and yield each with its rubric items `correct` and `minimal`."""
     for fix, replays in replay_fixes(fixes, runs):
         yield fix, judge_known(fix, replays)
 
@@ -65,9 +65,9 @@ def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFi
 def replay_fixes(
     fixes: Sequence[KnownFix], runs: Runs, *, prove: bool = False
 ) -> Iterator[tuple[KnownFix, Mapping[Role, Replay]]]:
-    """Replay the fixes at their recipe's own settings, and yield each with all that its judgement needs.
+    """Replay the fixes at their recipe's own settings. Yield each with all replays that are needed to judge it.
 
-    With `prove`, the checks of right and sound ones are made in any case.
+    prove: always run the checks on correct fixes and sound edits, even if the behaviour decides.
     """
     requests: dict[KnownFix, dict[Role, Request]] = {}
     for fix in fixes:
@@ -96,11 +96,11 @@ def replay_fixes(
 
 
 def judge_known(fix: KnownFix, replays: Mapping[Role, Replay]) -> Sequence[RubricItem]:
-    """Return the checks `correct` and `minimal` of a fix."""
+    """Return the rubric items `correct` and `minimal` of a fix."""
     evidence = own_evidence(fix.recipe, fix.source, replays["broken"], replays["reference"], replays["fixed"])
     comparison = comparison_of(replays)
     evidence = replace(evidence, comparison=comparison)
-    # The checks know usual losses only, so they prove nothing about another one that `variants.toml` has.
+    # The checks know only common losses, so they prove nothing about another loss in `variants.toml`.
     is_another_loss = comparison is not None and comparison.is_right and comparison.other_loss
     if "fixed checks" in replays and not is_another_loss:
         evidence = replace(evidence, checks=(replays["fixed checks"], replays["reference checks"]))
@@ -108,7 +108,7 @@ def judge_known(fix: KnownFix, replays: Mapping[Role, Replay]) -> Sequence[Rubri
 
 
 class _Replayed:
-    """What `make verify` would measure of a fix, as the replays have it."""
+    """The measurements that `make verify` would make of a fix, taken from its replays."""
 
     def __init__(self, replays: Mapping[Role, Replay]) -> None:
         self._replays = replays
@@ -129,7 +129,10 @@ class _Replayed:
 
 
 def verify_problem(fix: KnownFix, replays: Mapping[Role, Replay], correct: RubricItem) -> str:
-    """Return where `make verify` and the grader disagree about a fix, or ""; neither judges one that waits."""
+    """Return a sentence if `make verify` and the grader disagree about a fix, else "".
+
+    A fix that waits for the instructor is not compared.
+    """
     fixed = replays["fixed"]
     own = replays.get(OWN_BEHAVIOUR)
     if correct.points is None or fixed.status != "OK" or own is None or own.behaviour is None:
@@ -141,7 +144,9 @@ def verify_problem(fix: KnownFix, replays: Mapping[Role, Replay], correct: Rubri
         return ""
     missed = next((f": {one.says}: {one.found}" for one in criteria if not one.reached), "")
     said = f"make verify says {'Fixed' if says else 'not fixed'}{missed}"
-    return f"{fix.recipe.id} {fix.id} ({fix.verdict}): {said}, the grader gives {correct.points:g}: {correct.reason}"
+    return (
+        f"{fix.recipe.id} {fix.id} ({fix.verdict}): {said}, but the grader gives {correct.points:g}: {correct.reason}"
+    )
 
 
 def _all(requests: Mapping[KnownFix, Mapping[Role, Request]]) -> list[Request]:

@@ -1,7 +1,7 @@
-"""The goal of a recipe: what counts as fixed when a student verifies at home, and how hard the exercise is.
+"""Compute the goal of a recipe: the conditions under which `make verify` counts it as fixed, and its level.
 
-The level is one, and one more for each thing that hides the cause: a file of more than 75 lines, a file of more than
-200, no symptom in the log, at most one check that trips, a first place that triage names which does not hold the cause.
+The level starts at 1. Each of these facts adds 1: the file has more than 75 lines, it has more than 200 lines, the log
+shows no symptom, at most one check finds the break, the first place that triage names does not contain the cause.
 """
 
 import json
@@ -20,9 +20,10 @@ _LINES = (75, 200)
 
 
 def goal_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, str]) -> Goal:
-    """Return the goal that follows from what was measured, {check: outcome}; `trips` are those of the break.
+    """Return the goal that follows from the measurements of a recipe.
 
-    Raises `LookupError` if no band of the experiment was measured.
+    trips: {check: outcome} of the checks that find the break. outcomes: {check: outcome} of all checks. Raises
+    `LookupError` if the experiment has no measured band.
     """
     band = load_band(recipe.experiment, recipe.dataset)
     low, high = band.reference
@@ -38,7 +39,7 @@ def goal_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, str
 
 
 def level_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, str]) -> int:
-    """Return the level of a recipe, from 1 for a loud fault in a short file to 5."""
+    """Return the level of a recipe: from 1 for an obvious fault in a short file to 5 for a hidden fault."""
     lines = len(recipe.broken_source().splitlines())
     hides = [lines > limit for limit in _LINES]
     hides += [not recipe.symptoms, len(trips) <= 1, leads(recipe, outcomes) != 1]
@@ -46,7 +47,7 @@ def level_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, st
 
 
 def behaviour_files(recipes: Sequence[Recipe], runs: Runs) -> Mapping[Recipe, bytes]:
-    """Measure the sound programs of each recipe, and return the content of its `behaviour.txt`."""
+    """Measure the sound programs of each recipe, and return the content of each `behaviour.txt`."""
     wanted: dict[Recipe, dict[Role, Request]] = {}
     for recipe in recipes:
         reference = request_of(recipe, recipe.healthy_source(), own_settings(recipe, recipe.dataset))
@@ -60,7 +61,7 @@ def behaviour_files(recipes: Sequence[Recipe], runs: Runs) -> Mapping[Recipe, by
 
 def goal_toml(goal: Goal) -> str:
     """Return the text of `goal.toml`."""
-    # A string, number or list of JSON is one of TOML, too.
+    # A JSON string, number or list is also valid TOML.
     lines = [f"{key} = {json.dumps(value)}\n" for key, value in goal.model_dump(exclude_none=True).items()]
     lines[0] = f"{lines[0].rstrip()}  # computed by `grader selfcheck --write`\n"
     return "".join(lines)

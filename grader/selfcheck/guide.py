@@ -1,6 +1,6 @@
-"""The pages that follow from the recipes: the field guide, the interview cards, and the matrix of checks.
+"""Make the pages about all recipes: the field guide, the interview cards, and the matrix of checks.
 
-Instructors read them. A kit holds none: they name the cause of every case.
+These pages are for instructors. Kits for students do not contain them, because they name the cause of every case.
 """
 
 import re
@@ -17,7 +17,7 @@ from harness.recipes.recipe import EXERCISES, SOLUTIONS, Area, Recipe
 from harness.workspace.workspace import PROMPT
 
 _PART = re.compile(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-SILENT = "Why no check finds it"  # this part of the notes declares a break silent
+SILENT = "Why no check finds it"  # the title of a part of the notes, for a break that no check finds
 _ORDINALS = ("no", "first", "second", "third")
 MADE = "Made from the recipes."
 
@@ -25,7 +25,7 @@ MADE = "Made from the recipes."
 def parts_of(recipe: Recipe, solutions: Path = SOLUTIONS) -> Mapping[str, str]:
     """Return the parts of a recipe's notes by name ("Cause", "Fix" ...), each on one line.
 
-    Raises `UserError` for notes that cannot be read.
+    Raises `UserError` if the notes cannot be read.
     """
     path = solutions / recipe.id / "notes.md"
     try:
@@ -36,7 +36,7 @@ def parts_of(recipe: Recipe, solutions: Path = SOLUTIONS) -> Mapping[str, str]:
 
 
 def field_guide(recipes: Sequence[Recipe], trips: Trips) -> str:
-    """Return the field guide: by area, symptom, cause, way to find it, fix and tempting wrong fix of each fault."""
+    """Return the field guide: each fault by area, with symptom, cause, checks that find it, fix and wrong fix."""
     lines = ["# Field guide to faults", "", MADE]
     lines += ["", "| area | faults |", "| --- | --- |"]
     by_area = {area: [recipe for recipe in recipes if recipe.area == area] for area in get_args(Area)}
@@ -53,14 +53,14 @@ def _fault(recipe: Recipe, trips: Mapping[str, str]) -> Iterator[str]:
     finds = [f"`{check.replace('_', '-')}` says `{outcome}`" for check, outcome in trips.items()]
     yield from ("", f"### {recipe.id}", "", f"*{recipe.title}* ({recipe.experiment})", "")
     yield f"- **Symptom.** {seen[0].upper()}{seen[1:]}."
-    yield f"- **How to find it.** {', '.join(finds) or 'No check trips: the log shows it'}."
+    yield f"- **How to find it.** {', '.join(finds) or 'No check finds it, but the log shows it'}."
     yield from (f"- **{name}.** {parts.get(name, '')}" for name in ("Cause", "Why it looks so", "Fix"))
     yield f"- **The tempting wrong fix.** {parts.get('What masks it', '')}"
 
 
 def interview_cards(recipes: Sequence[Recipe]) -> str:
-    """Return the interview cards: the story of each fault as a question, and what a good answer says."""
-    lines = ["# Interview cards", "", MADE, "Read the question aloud, and let the candidate ask for figures."]
+    """Return the interview cards: the story of each fault as a question, with a good answer."""
+    lines = ["# Interview cards", "", MADE, "Read the question aloud, and let the candidate ask for values."]
     for recipe in recipes:
         story = (EXERCISES / recipe.id / PROMPT).read_text(encoding="utf-8").split("\n", 1)[1].strip()
         parts = parts_of(recipe)
@@ -71,9 +71,9 @@ def interview_cards(recipes: Sequence[Recipe]) -> str:
 
 
 def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
-    """Return the matrix: which checks each break trips, and whether triage leads to the function of the cause.
+    """Return the matrix page: which checks find each break, and whether triage names the function of the cause.
 
-    `outcomes` holds for each recipe what every check finds on it.
+    trips: by recipe, {check: outcome} of the checks that find the break. outcomes: the same for all checks.
     """
     led = {recipe.id: leads(recipe, outcomes.get(recipe.id, {})) for recipe in recipes}
     names = [name for name in check_names() if any(name in found for found in trips.values())]
@@ -81,12 +81,13 @@ def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
         "# Recipes and checks",
         "",
         MADE,
-        "A recipe trips a check that is unsound on the broken experiment and sound on the healthy one with every seed"
-        ' of the self-check. ● is an outcome that shows the fault itself, ○ one of its consequences. "leads" says'
-        " which of the places to read that `harness triage` prints last is a function that the break changes.",
+        "A check finds a break if it is unsound on the broken experiment and sound on the healthy experiment, with"
+        " every seed of the self-check. ● is an outcome that shows the fault itself. ○ is an outcome that shows a"
+        " consequence. At its end, `harness triage` lists places to read. The column `leads` says which of"
+        " these places is the first that names a function that the break changes.",
         "",
-        f"Triage leads to the cause in {sum(map(bool, led.values()))} of {len(led)}, in"
-        f" {list(led.values()).count(1)} with the first place that it names.",
+        f"Triage names the function of the cause for {sum(map(bool, led.values()))} of {len(led)} recipes, and for"
+        f" {list(led.values()).count(1)} of them in its first place.",
     ]
     lines += [
         "",
@@ -103,7 +104,7 @@ def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
 
 
 def places_of(outcomes: Mapping[str, str]) -> list[str]:
-    """Return the places that `harness triage` names, as it orders them; `outcomes` is {check: outcome}."""
+    """Return the places that `harness triage` names, in its order. outcomes: {check: outcome}."""
     made = {name: one for name, one in outcomes.items() if load_check(name).in_triage}
     found = [CheckReport(load_check(name), "", Finding(one, "", {})) for name, one in made.items()]
     return [line for line in where_next(sorted(found, key=_order)) if line.startswith("read: ")]
@@ -114,7 +115,7 @@ def _order(report: CheckReport) -> int:
 
 
 def leads(recipe: Recipe, outcomes: Mapping[str, str]) -> int:
-    """Return which place that `harness triage` names is a function that the break changes, 1 for the first; else 0."""
+    """Return the number of the first place in `harness triage` that names a changed function; 0 if no place does."""
     changed = functions_changed(recipe.healthy_source(), recipe.broken_source())
     named = (set(re.findall(r"\w+", place)) for place in places_of(outcomes))
     return next((number for number, words in enumerate(named, 1) if changed & words), 0)

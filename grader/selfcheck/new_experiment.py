@@ -1,11 +1,11 @@
-"""`grader new-experiment`: a data set of your own, its held-out split, an experiment on it, and their self-check.
+"""`grader new-experiment`: add your own data set, its held-out split, and an experiment on it, and check them.
 
-It writes each file into the folder where the suite looks for files of that kind:
+The command writes these files:
 
-- `harness/data/embedded/<name>.npz`, with training and validation examples, and `<name>.toml`, which describes them;
-- `grader/replay/heldout/<name>.npz`, with the examples that no student gets;
-- `harness/experiments/<name>.py`, the healthy experiment, from a template;
-- `solutions/<name>.edits.toml`, sound edits of it, which the self-check needs.
+- `harness/data/embedded/<name>.npz` contains the training and validation examples, and `<name>.toml` describes them;
+- `grader/replay/heldout/<name>.npz` contains the examples that no student gets;
+- `harness/experiments/<name>.py` is the healthy experiment, made from a template;
+- `solutions/<name>.edits.toml` contains sound edits of the experiment, which the self-check needs.
 """
 
 import csv
@@ -43,22 +43,22 @@ from harness.run.settings import RunSettings
 _TEMPLATE = Path(__file__).parent / "templates" / "experiment.py.j2"
 _EDITS = _TEMPLATE.with_name("edits.toml")
 _SEED = 42
-# Runs for the self-check take seconds, and kits carry the data: a course needs no more.
+# These limits keep runs short and kits small. No course needs more data.
 _MOST_EXAMPLES, _MOST_BYTES, _LEAST_OF_A_CLASS = 20_000, 64 * 2**20, 10
 _PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 _TABLE_BYTES = 64 * 2**20
 _MOST_CLASSES = 100
-# Of five examples three train; one validates, and one is held out.
+# The splits of five consecutive examples.
 _PARTS = ("train", "train", "train", "validation", "heldout")
-# A column that numbers the rows of a table: those that it can divide are for validation, or are held out.
+# The first column of a table contains numbers. Rows with a multiple of this number are for validation or held out.
 _EVERY = 5
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What was read: inputs uint8 (N, C, H, W) or float32 (N, F), and targets int64 or float32 (N,).
+    """The examples of a data set: inputs uint8 (N, C, H, W) or float32 (N, F), and targets int64 or float32 (N,).
 
-    groups: (N,), examples of one group stay in one split.
+    groups: (N,). All examples of a group go into the same split.
     """
 
     inputs: NDArray[Any]
@@ -69,9 +69,9 @@ class Examples:
 
 
 def write_experiment(name: str, data: Path, *, target: str | None, group: str | None) -> list[str]:
-    """Write the files of a new experiment and return what to tell the author.
+    """Write the files of a new experiment. Return the lines to print: the sizes of the splits, and the files.
 
-    Raises `UserError` for a name that cannot be used, and for data that cannot.
+    Raises `UserError` for an invalid name and for unusable data.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{2,39}", name):
         raise UserError(f"{name!r} cannot be a name: use 3 to 40 lower-case letters, digits and _.")
@@ -79,12 +79,12 @@ def write_experiment(name: str, data: Path, *, target: str | None, group: str | 
         raise UserError(f"There is already a data set or an experiment {name}: choose another name.")
     table = _table_in(data)
     if table is None and (target or group):
-        raise UserError("--target and --group are columns of a table: leave them out for pictures.")
+        raise UserError("--target and --group name columns of a table: leave them out for images.")
     examples = read_table_file(table, target, group) if table else read_pictures(data)
     if len(examples.labels) > _MOST_EXAMPLES or examples.inputs.nbytes > _MOST_BYTES:
         raise UserError(
-            f"{data} holds {len(examples.labels)} examples ({examples.inputs.nbytes // 2**20} MiB). Runs must take"
-            f" seconds: choose at most {_MOST_EXAMPLES} of at most {_MOST_BYTES // 2**20} MiB together."
+            f"{data} has {len(examples.labels)} examples ({examples.inputs.nbytes // 2**20} MiB), which is too much for"
+            f" runs of a few seconds: choose at most {_MOST_EXAMPLES} examples and {_MOST_BYTES // 2**20} MiB."
         )
     splits = split(examples)
     kind: Literal["table", "images"] = "table" if table else "images"
@@ -103,29 +103,32 @@ def _table_in(data: Path) -> Path | None:
     if data.suffix.lower() == ".csv" and data.is_file():
         return data
     if not data.is_dir():
-        said = f"{data} is no CSV: save it as one" if data.is_file() else f"There is no folder {data}"
-        raise UserError(f"{said}: name a CSV, or a folder with one or with pictures.")
+        said = f"{data} is not a CSV file" if data.is_file() else f"There is no folder {data}"
+        raise UserError(f"{said}: give a CSV file, or a folder with a CSV file or with images.")
     tables = sorted(data.glob("*.csv"))
     if others := sorted(path.name for path in data.glob("*.xls*")):
-        raise UserError(f"{data / others[0]} is no CSV: save it as one.")
+        raise UserError(f"{data / others[0]} is not a CSV file: save it as CSV.")
     if len(tables) > 1:
-        raise UserError(f"{data} holds {len(tables)} CSV files: name the one to use.")
+        raise UserError(f"{data} contains {len(tables)} CSV files: give the path of the file to use.")
     return tables[0] if tables else None
 
 
 def read_pictures(folder: Path) -> Examples:
-    """Return the pictures below a folder with one folder for each class, all of one size, grey or in colour."""
+    """Return the images in a folder, which has a subfolder for each class.
+
+    Raises `UserError` unless all images have the same size and the same number of channels (1 or 3).
+    """
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
-        raise UserError("Reading pictures needs Pillow: pip install pillow") from None
+        raise UserError("Reading images needs Pillow: pip install pillow") from None
     classes = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     files = [(number, path) for number, one in enumerate(classes) for path in sorted(one.rglob("*"))]
     files = [(number, path) for number, path in files if path.suffix.lower() in _PICTURES]
     if len({number for number, _ in files}) < 2:
         raise UserError(
-            f"{folder} needs one CSV, or a folder of pictures for each class, as in {folder}/cat/1.png and"
-            f" {folder}/dog/1.png; two classes at least."
+            f"{folder} must contain one CSV file, or a folder of images for each of two or more classes, such as"
+            f" {folder}/cat/1.png and {folder}/dog/1.png."
         )
     pictures = []
     for _, path in files:
@@ -134,13 +137,13 @@ def read_pictures(folder: Path) -> Examples:
                 is_grey = picture.mode in ("1", "L", "LA", "I;16")
                 pictures.append(np.atleast_3d(np.asarray(picture.convert("L" if is_grey else "RGB"))))
         except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-            raise UserError(f"{path} cannot be read as a picture: {printable(str(error))}") from None
+            raise UserError(f"{path} cannot be read as an image: {printable(str(error))}") from None
     usual, _ = Counter(one.shape for one in pictures).most_common(1)[0]
     if others := [path for (_, path), one in zip(files, pictures, strict=True) if one.shape != usual]:
         height, width, channels = usual
         raise UserError(
-            f"Most pictures are {height}x{width} with {channels} channel(s), and {len(others)} are not, such as"
-            f" {others[0]}: bring all to one size and form."
+            f"Most images are {height}x{width} with {channels} channel(s), but {len(others)} are different, such as"
+            f" {others[0]}: give all images the same size and number of channels."
         )
     inputs = np.stack(pictures).transpose(0, 3, 1, 2).copy()
     labels = np.array([number for number, _ in files], dtype=np.int64)
@@ -148,18 +151,19 @@ def read_pictures(folder: Path) -> Examples:
 
 
 def read_table_file(path: Path, target: str | None, group: str | None) -> Examples:
-    """Return the rows of a CSV with a heading; by default its last column is the target.
+    """Return the rows of a CSV file whose first line names the columns. By default, the last column is the target.
 
-    A target of whole numbers or words has classes; any other is a measurement. A column of words becomes one column for
-    each word. Rows of one group (a patient, a machine) stay in one split; without groups, equal rows do.
+    A target of whole numbers or words is a class. Any other target is a real number. A column of words becomes a
+    one-hot column for each word. All rows of a group (a patient, a machine) go into the same split. Without `group`,
+    equal rows go into the same split.
     """
-    text = read_text(path, _TABLE_BYTES, missing="name a CSV", too_large="choose fewer rows")
+    text = read_text(path, _TABLE_BYTES, missing="give a CSV file", too_large="choose fewer rows")
     text = text.removeprefix("\ufeff")
     header = text.partition("\n")[0]
     lines = [row for row in csv.reader(io.StringIO(text), delimiter=max(",;\t", key=header.count)) if row]
     headings = [name.strip() for name in lines[0]] if lines else []
     if len(headings) < 2 or len(set(headings)) < len(headings) or not all(headings):
-        raise UserError(f"{path} needs a first line with a different name for each of two or more columns.")
+        raise UserError(f"{path} must begin with a line of column names: two or more, all different.")
     for number, row in enumerate(lines[1:], start=2):
         empty = [name for name, cell in zip(headings, row, strict=False) if not cell.strip()]
         if len(row) != len(headings) or empty:
@@ -175,7 +179,7 @@ def read_table_file(path: Path, target: str | None, group: str | None) -> Exampl
         if name not in (target, group):
             columns |= _columns_of(name, cells[name])
     if not columns:
-        raise UserError(f"{path} has no column beside target and group: there is nothing to learn from.")
+        raise UserError(f"{path} has no columns except the target and the group, so there are no inputs.")
     labels, classes = _targets(cells[target])
     features = np.stack([*columns.values()], axis=1)
     groups = np.unique(cells[group], return_inverse=True)[1].astype(np.int64) if group else _alike(features)
@@ -188,12 +192,12 @@ def read_table_file(path: Path, target: str | None, group: str | None) -> Exampl
 
 
 def _plain(name: str) -> str:
-    """Return a name as Python and a recipe can write it."""
+    """Return a column's name as a valid identifier in lower case."""
     return re.sub(r"\W+", "_", name.strip().lower()).strip("_") or "column"
 
 
 def _columns_of(name: str, cells: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Return one column of numbers; of words one for each of them, which is 1 where the word stands."""
+    """Return a column of numbers, or a one-hot column for each word in a column of words."""
     numbers = _floats(cells)
     if numbers is not None:
         return {_plain(name): numbers}
@@ -209,7 +213,7 @@ def _floats(cells: Sequence[str]) -> NDArray[np.float32] | None:
     except ValueError:
         return None
     if not np.isfinite(numbers).all():
-        raise UserError("The CSV has a number that is not finite: replace it.")
+        raise UserError("The CSV file contains a non-finite number: replace it.")
     return numbers
 
 
@@ -219,20 +223,22 @@ def _targets(cells: Sequence[str]) -> tuple[NDArray[Any], tuple[str, ...]]:
     if numbers is not None and (len(words) > _MOST_CLASSES or any("." in cell for cell in words)):
         return numbers, ()
     if len(words) > _MOST_CLASSES or len(words) < 2:
-        raise UserError(f"The target has {len(words)} different words: it needs 2 to {_MOST_CLASSES}, or numbers.")
+        raise UserError(
+            f"The target has {len(words)} different values: use numbers, or 2 to {_MOST_CLASSES} different classes."
+        )
     return np.array([words.index(cell) for cell in cells], dtype=np.int64), tuple(words)
 
 
 def _alike(inputs: NDArray[Any]) -> NDArray[np.int64]:
-    """Return a number for each example, the same for equal inputs: apart, both sides of a split would know them."""
+    """Return a number for each example. Equal inputs have equal numbers, so that they go into the same split."""
     first: dict[bytes, int] = {}
     rows = inputs.reshape(len(inputs), -1)
     return np.array([first.setdefault(row.tobytes(), len(first)) for row in rows], dtype=np.int64)
 
 
 def _order(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of each example's group in a random order of the groups."""
-    # The stream of RandomState is frozen; that of default_rng may change with a release of NumPy.
+    """Return the position of each example's group in a random order of the groups."""
+    # NumPy never changes the numbers of RandomState, but a release may change the numbers of default_rng.
     every = np.unique(groups)
     place = np.empty(int(every.max()) + 1, dtype=np.int64)
     place[np.random.RandomState(_SEED).permutation(every)] = np.arange(len(every))
@@ -240,7 +246,7 @@ def _order(groups: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _numbers(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each example's group: `_EVERY` divides it exactly where the group does not train."""
+    """Return a number for each example's group. It is a multiple of `_EVERY` if the group is not for training."""
     place = _order(groups)
     turn, rest = np.divmod(place, len(_PARTS))
     trains = np.array([part == "train" for part in _PARTS])[rest]
@@ -250,7 +256,7 @@ def _numbers(groups: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def split(examples: Examples) -> Mapping[str, NDArray[np.int64]]:
-    """Return the rows of each split. Raises `UserError` if one lacks a class, or has too few examples."""
+    """Return the rows of each split. Raises `UserError` if there are too few examples, or a split lacks a class."""
     part_of = np.array(_PARTS)[_order(examples.groups) % len(_PARTS)]
     found = {part: np.flatnonzero(part_of == part) for part in dict.fromkeys(_PARTS)}
     if len(examples.labels) < 2 * _LEAST_OF_A_CLASS * len(_PARTS):
@@ -260,7 +266,9 @@ def split(examples: Examples) -> Mapping[str, NDArray[np.int64]]:
     for part, rows in found.items():
         for number, name in enumerate(examples.classes):
             if not (examples.labels[rows] == number).any():
-                raise UserError(f"The class {printable(name)} has no {part} example: give more of it, or leave it out.")
+                raise UserError(
+                    f"The class {printable(name)} has no {part} example: add examples of this class, or leave it out."
+                )
     return found
 
 
@@ -280,28 +288,28 @@ def _data_files(name: str, parts: Mapping[str, tuple[NDArray[Any], NDArray[Any]]
 
 
 def _description(form: DataForm, classes: Sequence[str]) -> str:
-    """Return the file that `harness.data` reads; a list of JSON is one of TOML, too."""
+    """Return the text of the TOML file that describes a data set. A JSON list is also valid TOML."""
     pairs = {"kind": form.kind, "shape": list(form.shape), "columns": list(form.columns), "classes": list(classes)}
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in pairs.items()]
     return "\n".join(["# Written by grader new-experiment; harness/data/__init__.py reads it.", *lines, ""])
 
 
 def experiment_text(form: DataForm, classes: Sequence[str]) -> str:
-    """Return the source of a healthy experiment on data of this form; no classes: the target is a measurement."""
+    """Return the source of a healthy experiment on data of this form. Without classes, it is a regression."""
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)  # not HTML
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     return template.render(form=form, classes=len(classes), width=len(form.columns) - 2)
 
 
 def check_experiment(name: str, *, seeds: int, jobs: int) -> int:
-    """Run an experiment over seeds, in the sandbox, and make all checks; print what is wrong, and return 0 or 1.
+    """Check an experiment in the sandbox, and print the problems. Return 0 if there are none, else 1.
 
-    It must run, repeat to the byte, learn more than a guess knows, and be sound to each check of `harness triage`.
-    Raises `UserError` for an unknown experiment, and without a sandbox.
+    With each seed, the experiment must finish, give the same bytes twice, be clearly better than guessing, and pass
+    each check of `harness triage`. Raises `UserError` for an unknown experiment, and without a sandbox.
     """
     source = experiment_source(name)
     if name not in DATASETS:
-        raise UserError(f"{name} is an experiment of the suite: grader selfcheck proves it.")
+        raise UserError(f"{name} is an experiment of the suite: grader selfcheck checks it.")
     if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
     subject = Recipe.model_construct(
@@ -333,15 +341,16 @@ def check_experiment(name: str, *, seeds: int, jobs: int) -> int:
     if problems:
         print(f"Next: correct {path} or {SOLUTIONS / f'{name}.edits.toml'}, then grader new-experiment {name}")
         return 1
-    print(f"{name} repeats to the byte, learns, and passes {len(names)} checks.")
+    print(f"{name} repeats byte for byte, learns, and passes {len(names)} checks.")
     print(
-        f"Next: break it, as in grader new-recipe {name}_rate --experiment {name} --find 'lr=0.003' --replace 'lr=3.0'"
+        "Next: break the experiment, for example with"
+        f" grader new-recipe {name}_rate --experiment {name} --find 'lr=0.003' --replace 'lr=3.0'"
     )
     return 0
 
 
 def _problems(name: str, runs: Sequence[Replay], outcomes: Mapping[str, str] | None) -> Iterator[str]:
-    """Yield what is wrong with two runs of one seed, and with what the checks find; None if they fail."""
+    """Yield each problem with two runs of one seed, and with the outcomes of the checks (None if the checks failed)."""
     first, again = runs
     if first.status == "XX":  # our fault
         raise RuntimeError(first.message)
@@ -351,20 +360,20 @@ def _problems(name: str, runs: Sequence[Replay], outcomes: Mapping[str, str] | N
     if not same_bytes(first, again):
         yield "a second run differs from the first"
     if not has_learnt(first, name):
-        yield "on held-out examples it is hardly better than a guess"
+        yield "on held-out examples, it is hardly better than guessing"
     yield from _alarms(outcomes)
 
 
 def _alarms(outcomes: Mapping[str, str] | None) -> Iterator[str]:
     if outcomes is None:
-        yield "the checks cannot run on it"
+        yield "the checks cannot run on this experiment"
     for check, outcome in (outcomes or {}).items():
         if not load_check(check).outcome(outcome).sound:
             yield f"the check {check.replace('_', '-')} finds {outcome}"
 
 
 def in_new_process(name: str, *, seeds: int, jobs: int) -> int:
-    """Check an experiment in a process that knows its data set: `harness.data` reads the list of them once."""
+    """Check an experiment in a new process, because this process has read the list of data sets already."""
     words = ["new-experiment", name, "--seeds", str(seeds), "--jobs", str(jobs)]
     sys.stdout.flush()
     return subprocess.run([sys.executable, "-P", "-m", "grader", *words], check=False).returncode

@@ -35,10 +35,10 @@ from harness.run.symptoms import judge_symptom
 
 _SEED = 42
 _WINDOWS = (None, (0, 20), (1, 5))
-# The least distance of the two ranges, relative to their sum, that a threshold may rest on: a factor of 1.22.
+# A threshold between two ranges needs at least this distance between them, relative to their sum: a factor of 1.22.
 _LEAST_MARGIN = 0.1
 _MOST = 2
-# A figure this many times smaller than the other side's counts as zero when a bound is placed between them.
+# To place a bound between two values, raise the lower value to at least this share of the higher one.
 _FLOOR = 1e-4
 _ROUNDING = 1e-6  # accuracies are float32
 
@@ -46,10 +46,10 @@ _ROUNDING = 1e-6  # accuracies are float32
 def write_recipe(
     recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: str | None, *, seeds: int, jobs: int
 ) -> int:
-    """Measure a new recipe, write its two folders and print the result; return 0, or 1 if nothing shows the break.
+    """Measure a new recipe, write its two folders and print the result. Return 1 if nothing shows the break, else 0.
 
-    By default it uses the data set of the experiment's other recipes. Raises `UserError` for an id that exists, an
-    unknown experiment, and an edit that does not fit.
+    The default for `dataset` is the data set of the experiment's other recipes. Raises `UserError` for an id that
+    exists, an unknown experiment, and an edit that does not fit.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{2,39}", recipe_id):
         raise UserError(f"{recipe_id!r} cannot be an id: use 3 to 40 lower-case letters, digits and _.")
@@ -86,28 +86,31 @@ def write_recipe(
         print(f"Next: replace every {PLACEHOLDER} in these files, then")
         print(f"  grader selfcheck --only {recipe_id} --seeds 10 --write")
         return 0
-    print("Nothing shows this break: no signal of the log separates it, and no check trips.")
+    print("Nothing shows this break: no signal of the log differs clearly, and no check finds it.")
     print(f"Next: delete {folder} and {measured.parent}, and try another edit")
     return 1
 
 
 def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[Mapping[str, str], SeedRuns]:
-    """Write `measured.toml`; return which checks the break trips, and the runs over seeds."""
+    """Run the checks, write `measured.toml`, and run the recipe over seeds.
+
+    Return {check: outcome} of the checks that find the break, and the runs.
+    """
     with open_runs(jobs=jobs) as runs:
-        _say(f"1 of 2: all checks of the broken and the healthy experiment, over {max(seeds, 3)} seeds: some minutes.")
+        _say(f"1 of 2: all checks on the broken and the healthy experiment, with {max(seeds, 3)} seeds: some minutes.")
         found = measure([draft], seeds, runs).get(draft.id)
         if found is None:
-            raise UserError("The checks fail on the broken experiment: does it run at all?")
+            raise UserError("The checks fail on the broken experiment: check that the experiment runs with your edit.")
         measured.parent.mkdir()
-        # A replay measures the checks that are listed there.
+        # Replays run the checks that this file lists.
         measured.write_text(measured_toml(found), encoding="utf-8")
-        _say(f"2 of 2: the broken and the healthy run, over {seeds} seeds.")
+        _say(f"2 of 2: the broken and the healthy run, with {seeds} seeds.")
         made = run_seeds([draft], seeds, runs)
     own = next(item for item in made if item.dataset == draft.dataset)
     for name, side in own.sides.items():
         for seed, (first, _) in side.items():
             if first.status != "OK":
-                raise UserError(f"The {name} run with seed {seed} does not come to its end: {first.message}")
+                raise UserError(f"The {name} run with seed {seed} does not finish: {first.message}")
     return found.trips, own
 
 
@@ -116,9 +119,9 @@ def _say(line: str) -> None:
 
 
 def edits_of(finds: Sequence[str], replaces: Sequence[str]) -> tuple[Edit, ...]:
-    """Return the edits of a command line, in which a backslash and n stand for a line break.
+    """Return the edits of a command line. Replace a backslash followed by n with a line break.
 
-    Raises `UserError` for a `--find` without its `--replace`.
+    Raises `UserError` for a `--find` without a `--replace`.
     """
     if len(finds) != len(replaces):
         raise UserError("Every --find needs one --replace, in the same order.")
@@ -130,12 +133,12 @@ def edits_of(finds: Sequence[str], replaces: Sequence[str]) -> tuple[Edit, ...]:
 
 def _draft(recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: str | None) -> Recipe:
     """Return the recipe without its symptoms. Raises `UserError` for an edit that does not fit the experiment."""
-    experiment_source(experiment)  # raises for an unknown one
+    experiment_source(experiment)  # raises `UserError` for an unknown experiment
     dataset = dataset or {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}.get(experiment)
-    if dataset is None and experiment in DATASETS:  # grader new-experiment gives both one name
+    if dataset is None and experiment in DATASETS:  # new-experiment gives both the same name
         dataset = experiment
     if dataset is None:
-        raise UserError(f"No recipe breaks {experiment} yet: say which data set it is for, with --dataset.")
+        raise UserError(f"No recipe breaks {experiment} yet: give its data set with --dataset.")
     if dataset not in DATASETS:
         raise UserError(f"There is no data set {printable(dataset)}: {suggestion(dataset, [*DATASETS])}")
     recipe = Recipe.model_construct(
@@ -147,7 +150,7 @@ def _draft(recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: st
     except (ValueError, Unparsable) as error:
         raise UserError(f"The edit does not fit {experiment}: {error}") from None
     if recipe.healthy_source() == recipe.broken_source():
-        raise UserError("The edit changes nothing: let --find and --replace differ.")
+        raise UserError("The edit changes nothing: use different texts for --find and --replace.")
     return recipe.model_copy(update={"area": min(changed, default="model")})
 
 
@@ -166,15 +169,16 @@ def recipe_toml(recipe: Recipe) -> str:
 
 
 def _toml(value: object) -> str:
-    # A string, number or list of JSON is one of TOML, too.
+    # A JSON string, number or list is also valid TOML.
     return json.dumps(value, ensure_ascii=False)
 
 
 def propose(broken: Sequence[Sequence[Record]], healthy: Sequence[Sequence[Record]]) -> list[Symptom]:
-    """Return symptoms that all broken runs show and no healthy one; [] if no signal separates them.
+    """Return symptoms that all broken runs show and no healthy run shows; [] if no signal separates the runs.
 
-    They are those with the largest margins, of at most two different signals. `broken` and `healthy` are the records of
-    runs over the same seeds.
+    Choose the symptoms with the largest margins, for at most two different signals.
+
+    broken, healthy: the records of the runs, with the same seeds.
     """
     best: dict[str, tuple[float, Symptom]] = {}
     for signal, reducer, steps in product(get_args(Signal), get_args(Reducer), _WINDOWS):
@@ -197,7 +201,10 @@ def _span(runs: Sequence[Sequence[Record]], measure: Symptom) -> tuple[float, fl
 def _between(
     measure: Symptom, broken: tuple[float, float], healthy: tuple[float, float]
 ) -> tuple[float, Symptom] | None:
-    """Return the symptom that separates the two ranges, and its margin, 1 for ranges without any ratio."""
+    """Return the margin and the symptom that separates the two ranges, or None if they overlap.
+
+    The margin is the distance of the ranges relative to their sum; 1 if one end is infinite.
+    """
     above = broken[0] > healthy[1]
     low, high = (healthy[1], broken[0]) if above else (broken[1], healthy[0])
     if not high - low > (_ROUNDING if measure.signal == "eval_mode_gain" else 0.0):
@@ -211,7 +218,7 @@ def _between(
 
 
 def middle(low: float, high: float) -> float:
-    """Return a short number between two: the geometric middle if the scale is positive, else the arithmetic one."""
+    """Return a short number between two numbers: near their geometric mean, or near their mean if one is negative."""
     if high == math.inf:
         high = 100 * abs(low) or 1.0
     if low == -math.inf:

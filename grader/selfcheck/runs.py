@@ -1,4 +1,4 @@
-"""The runs of the self-check: replays in the sandbox and outcomes of checks, each kept in the cache of replays."""
+"""Make the runs of the self-check: replays in the sandbox, and outcomes of checks. The cache of replays keeps both."""
 
 import hashlib
 import json
@@ -28,12 +28,13 @@ from harness.recipes.recipe import Recipe
 from harness.run.provenance import ABOVE_CHECKS, harness_hash
 from harness.run.settings import RunSettings
 
-# To start a process and import torch takes as long as the checks of a small experiment.
+# The number of subjects in one process. Starting a process and importing torch takes as long as the checks of a small
+# experiment.
 _TOGETHER = 10
 
 
 class SubjectChecks(NamedTuple):
-    """A source under settings, and the checks to make of it."""
+    """A source, its settings, and the checks to run on it."""
 
     source: str
     settings: RunSettings
@@ -41,13 +42,13 @@ class SubjectChecks(NamedTuple):
 
 
 class OutcomesByCheck(StrictModel):
-    """What the checks found of one experiment: {check: outcome}."""
+    """The outcomes of the checks on one experiment: {check: outcome}."""
 
     outcomes: dict[str, str]
 
 
 class Runs:
-    """Makes the replays and checks that are not in the cache, `jobs` at a time."""
+    """Makes replays and runs checks, `jobs` at a time, unless the cache contains their results."""
 
     def __init__(self, replayer: Replayer, folder: Path, progress: ProgressBar, *, jobs: int) -> None:
         self.replayer = replayer
@@ -57,13 +58,13 @@ class Runs:
         self._progress = progress
 
     def replays(self, label: str, requests: Iterable[Request]) -> Mapping[Request, Replay]:
-        """Return the replay of each request; `label` names the stage on the progress bar."""
+        """Return the replay of each request. label: the name of this stage on the progress bar."""
         wanted = list(dict.fromkeys(requests))
         self._replays.make(label, list(wanted), self._progress)
         return {request: self._replays.of(request) for request in wanted}
 
     def outcomes(self, label: str, subjects: Sequence[SubjectChecks]) -> Mapping[SubjectChecks, Mapping[str, str]]:
-        """Return what the checks find of each subject, {check: outcome}; leave out a subject that fails."""
+        """Run the checks on each subject, and return {check: outcome} by subject. Leave out subjects that fail."""
         keys = {subject: _key(subject) for subject in dict.fromkeys(subjects)}
         known = {subject: self._outcomes.get(key) for subject, key in keys.items()}
         found = {subject: kept.outcomes for subject, kept in known.items() if kept is not None}
@@ -82,7 +83,7 @@ class Runs:
 
 
 def _split_evenly(alike: Sequence[SubjectChecks], jobs: int) -> list[Sequence[SubjectChecks]]:
-    """Return groups of about equal size, as many for each of the `jobs`: none waits long for the last group."""
+    """Return groups of about equal size: the same number for each job, so that all jobs end at the same time."""
     count = min(jobs * math.ceil(len(alike) / (jobs * _TOGETHER)), len(alike))
     return [alike[first::count] for first in range(count)]
 
@@ -90,7 +91,7 @@ def _split_evenly(alike: Sequence[SubjectChecks], jobs: int) -> list[Sequence[Su
 def _outcomes(group: Sequence[SubjectChecks]) -> dict[SubjectChecks, dict[str, str]]:
     try:
         findings = start([(one.source, one.settings) for one in group], group[0].checks)
-    except UserError:  # its replay says what is wrong with it
+    except UserError:  # the replay of the experiment reports the reason
         return {} if len(group) == 1 else dict(chain.from_iterable(_outcomes([one]).items() for one in group))
     outcomes = ({name: finding.outcome for name, finding in found.items()} for found in findings)
     return dict(zip(group, outcomes, strict=True))
@@ -98,7 +99,7 @@ def _outcomes(group: Sequence[SubjectChecks]) -> dict[SubjectChecks, dict[str, s
 
 @contextmanager
 def open_runs(*, jobs: int) -> Iterator[Runs]:
-    """Yield the runs, with the usual cache of replays."""
+    """Yield a `Runs` with a sandbox and the default cache of replays."""
     folder = default_folder()
     trim(folder)
     with shown_progress(Console(stderr=True)) as progress, open_sandbox("warm", jobs) as sandbox:
@@ -108,7 +109,7 @@ def open_runs(*, jobs: int) -> Iterator[Runs]:
 def request_of(
     recipe: Recipe, source: str, settings: RunSettings, *, trusted: bool = True, repetition: int = 0
 ) -> Request:
-    """Return the request to replay a source; `trusted` says that it is the suite's own, not a student's."""
+    """Return the request to replay a source. trusted: whether the source is from the suite, not from a student."""
     return Request(recipe, settings, source, tree_digest(source), trusted=trusted, repetition=repetition)
 
 

@@ -1,8 +1,8 @@
-"""Every recipe over seeds: broken runs show its symptoms, healthy runs do not, and both repeat to the byte.
+"""Run every recipe over seeds: broken runs show its symptoms, healthy runs do not, and both repeat byte for byte.
 
-`write_bands` measures how far from the reference fix a sound fix may end on held-out data; a student may choose a
-smaller rate or another optimizer. The band of an experiment is the largest distance of its sound edits, or of two seeds
-of the healthy experiment, rounded up.
+`write_bands` measures how much worse than the reference fix a sound fix may be on held-out data, because a student may
+choose a smaller learning rate or another optimizer. The band of an experiment is the largest distance of its sound
+edits, or of two seeds of the healthy experiment, rounded up.
 """
 
 import json
@@ -36,18 +36,18 @@ from harness.submission.check_run import diagnostic_fault
 
 FIRST_SEED = 100
 _EDIT_SEEDS = 3
-# The other promises of determinism have tests of their own.
+# The number of seeds that run twice. Other tests cover the rest of determinism.
 _REPEATED = 1
-# The accuracy on 500 held-out images moves by about this much if only the seed changes.
+# The accuracy on 500 held-out images changes by about this much with the seed.
 _ROUND_TO = 0.01
-# If every known run reads all held-out examples right, another right fix may still miss one in a hundred: of 300
-# examples, the rule of three allows three.
+# Even if every known run classifies all held-out examples correctly, another correct fix may miss 1 in 100. For 300
+# examples, the rule of three allows 3 errors.
 _NARROWEST = 0.01
 _HEAD = (
     "# Measured by grader selfcheck --write; grader/score/measurements.py explains the figures.\nformat_version = 1\n"
 )
-# Every check is made with the recipe's own seed and with these two; those that a break trips, and all checks of the
-# healthy experiment, with further seeds, too.
+# Every check runs with the recipe's own seed and with these two. The checks that find a break, and all checks on the
+# healthy experiment, also run with further seeds.
 MORE_SEEDS = (7, 1001)
 _SOUND_HEAD = (
     "# Measured by `grader selfcheck --write`: what the checks find of each healthy experiment and decoy.\n"
@@ -58,7 +58,10 @@ _TRIPS_HEAD = "# Measured by `grader selfcheck --write`: what the checks find of
 
 @dataclass(frozen=True)
 class SeedRuns:
-    """The runs of a recipe on one data set, by seed; on the first seed it ran twice, else the pair is one run."""
+    """The runs of a recipe on one data set: a pair of replays by seed.
+
+    With the first seed, the pair is two runs. With other seeds, it is the same run twice.
+    """
 
     recipe: Recipe
     dataset: str
@@ -72,7 +75,7 @@ class SeedRuns:
 
 
 def run_seeds(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> list[SeedRuns]:
-    """Run every recipe, broken and healthy, on each seed and data set, and again on the first seed."""
+    """Run every recipe, broken and healthy, with each seed on each data set. Run the first seed twice."""
 
     def requests(recipe: Recipe, source: str, dataset: str) -> Mapping[int, tuple[Request, Request]]:
         every = [RunSettings(seed=seed, dataset=dataset) for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
@@ -101,7 +104,7 @@ def run_seeds(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> list[SeedRun
 
 
 def _data_sets_for(recipe: Recipe) -> Iterator[str]:
-    """Yield the recipe's data set and the others of its form that are on this machine."""
+    """Yield the recipe's data set and the other data sets of its form that are on this machine."""
     for name, form in DATASETS.items():
         if form == DATASETS[recipe.dataset]:
             try:
@@ -112,7 +115,7 @@ def _data_sets_for(recipe: Recipe) -> Iterator[str]:
 
 
 def quantity_of(runs: SeedRuns, symptom: Symptom) -> Quantity:
-    """Return the figure of a symptom with its ranges over the broken and over the healthy runs."""
+    """Return the quantity of a symptom, with its ranges over the broken runs and over the healthy runs."""
     bounds = [f"> {symptom.above:g}"] if symptom.above is not None else []
     bounds += [f"< {symptom.below:g}"] if symptom.below is not None else []
     steps = "" if symptom.steps is None else f", {symptom.steps[0]} to {symptom.steps[1]}"
@@ -126,7 +129,7 @@ def quantity_of(runs: SeedRuns, symptom: Symptom) -> Quantity:
 
 
 def problems_of(runs: SeedRuns) -> Iterator[str]:
-    """Yield what is not as the recipe declares: runs that fail or do not repeat, symptoms absent or present."""
+    """Yield each contradiction to a recipe: a run fails or does not repeat, a symptom is wrongly present or absent."""
     for name, side in runs.sides.items():
         for seed, (first, again) in side.items():
             where = f"{runs.recipe.id} on {runs.dataset}, seed {seed}, {name} run"
@@ -134,7 +137,7 @@ def problems_of(runs: SeedRuns) -> Iterator[str]:
                 yield f"{where}: {first.message}"
                 continue
             if not same_bytes(first, again):
-                yield f"{where}: it does not repeat to the byte"
+                yield f"{where}: a second run gives different bytes"
             if fault := diagnostic_fault("its log", first.records()):
                 yield f"{where}: {fault}"
             expected = [(symptom, name == "broken") for symptom in runs.recipe.symptoms]
@@ -148,9 +151,9 @@ def problems_of(runs: SeedRuns) -> Iterator[str]:
 
 
 def write_bands(seed_runs: Sequence[SeedRuns], runs: Runs, path: Path = BANDS) -> None:
-    """Measure the band of each experiment and data set from its healthy runs, and write them all to `path`.
+    """Measure the band of each experiment and data set from its healthy runs, and write all bands to `path`.
 
-    Bands of other data sets are kept: not every machine has MNIST.
+    Keep the bands of other data sets, because not every machine has MNIST.
     """
     bands = {(band.experiment, band.dataset): band for band in load_bands(path)}
     # All recipes of an experiment share its healthy runs.
@@ -165,7 +168,7 @@ def write_bands(seed_runs: Sequence[SeedRuns], runs: Runs, path: Path = BANDS) -
 def _measure_band(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], runs: Runs) -> Band:
     quantity = "loss" if _figure(next(iter(healthy.values())), "accuracy") is None else "accuracy"
     reference = {seed: _figure(replay, quantity) for seed, replay in healthy.items()}
-    # Known edits are judged with the recipe's own seed.
+    # Include the recipe's own seed, because known edits are judged with it.
     seeds = dict.fromkeys((*list(healthy)[:_EDIT_SEEDS], recipe.seed))
     own, *requests = [
         (seed, request_of(recipe, text, RunSettings(seed=seed, dataset=dataset)))
@@ -181,7 +184,7 @@ def _measure_band(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], r
 
 
 def sound_edits(recipe: Recipe) -> list[str]:
-    """Return the healthy experiment with each sound edit that keeps the network, into which the evaluator loads."""
+    """Return the healthy experiment after each sound edit, except edits of the network: its weights must fit."""
     source = recipe.healthy_source()
     edited = [edit.source(source) for edit in load_shared_edits(recipe.experiment) if edit.verdict == "sound"]
     return [text for text in edited if "model" not in changed_areas(source, text)]
@@ -195,14 +198,15 @@ def band_of(
     *,
     by_accuracy: bool,
 ) -> Band:
-    """Return the band of the reference's figures over seeds and of pairs (reference, sound edit) of one seed.
+    """Return the band that contains all these metrics.
 
-    Raises `ValueError` for a figure that is not finite: such an edit is not sound.
+    reference: the metrics of the reference fix over seeds. edits: pairs (reference, sound edit) with equal seeds.
+    Raises `ValueError` for a non-finite metric, because such an edit is not sound.
     """
     low, high = min(reference), max(reference)
     pairs = [*edits, (high, low) if by_accuracy else (low, high)]
     if not all(math.isfinite(value) for pair in pairs for value in pair):
-        raise ValueError(f"a sound edit of {experiment} on {dataset} ended with a figure that is not finite")
+        raise ValueError(f"a sound edit of {experiment} on {dataset} ended with a non-finite metric")
     farthest = max(own - value if by_accuracy else value / own for own, value in pairs)
     limit = max(round(math.ceil(farthest / _ROUND_TO) * _ROUND_TO, 2), _NARROWEST)
     return Band(
@@ -216,7 +220,7 @@ def band_of(
 
 def entry(band: Band) -> str:
     """Return the lines of `bands.toml` for a band."""
-    # A string, number or list of JSON is one of TOML, too.
+    # A JSON string, number or list is also valid TOML.
     table = band.model_dump(exclude_none=True).items()
     return "\n[[band]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table)
 
@@ -228,9 +232,10 @@ def _figure(replay: Replay, quantity: str) -> float | None:
 
 
 class MeasuredOutcomes(NamedTuple):
-    """What the checks find of a broken experiment, {check: outcome}: those that the break trips, and the others.
+    """The outcomes of the checks on a broken experiment.
 
-    `alarms` names the checks that are unsound on the healthy experiment.
+    trips: {check: outcome} of the checks that find the break. others: {check: outcome} of the other checks. alarms: the
+    checks that are unsound on the healthy experiment.
     """
 
     trips: Mapping[str, str]
@@ -239,9 +244,9 @@ class MeasuredOutcomes(NamedTuple):
 
 
 def measure(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> dict[str, MeasuredOutcomes]:
-    """Run the checks on the broken and the healthy experiment of each recipe; return what was found by recipe.
+    """Run the checks on the broken and the healthy experiment of each recipe, and return the outcomes by recipe.
 
-    A break trips a check if all seeds agree: `seeds` of them, three at least. A recipe whose checks fail is left out.
+    A check finds a break if all seeds agree: `seeds` of them, but at least three. Leave out a recipe whose checks fail.
     """
     more = range(FIRST_SEED, FIRST_SEED + seeds - len(MORE_SEEDS) - 1)
 
@@ -271,9 +276,12 @@ def measure(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> dict[str, Meas
 
 
 def summarize_outcomes(broken: Sequence[Mapping[str, str]], healthy: Sequence[Mapping[str, str]]) -> MeasuredOutcomes:
-    """Return the outcomes of the broken experiment on which all seeds agree; both lists hold {check: outcome} by seed.
+    """Return the outcomes of the broken experiment on which all seeds agree.
 
-    A break trips a check whose outcome is unsound then, and which is sound on the healthy experiment with every seed.
+    A check finds the break if this outcome is unsound, and if the check is sound on the healthy experiment with every
+    seed.
+
+    broken, healthy: {check: outcome} for each seed.
     """
     found = _agreed_outcomes(broken)
     alarms = {name for one in healthy for name, outcome in one.items() if _bad(name, outcome)}
@@ -287,7 +295,7 @@ def _bad(name: str, outcome: str) -> bool:
 
 
 def _agreed_outcomes(outcomes: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the outcomes of the first seed that no other seed contradicts."""
+    """Return the outcomes of the first seed, without those that another seed contradicts."""
     first, *others = outcomes
     return {name: one for name, one in first.items() if all(other.get(name, one) == one for other in others)}
 
@@ -299,17 +307,17 @@ def measured_toml(found: MeasuredOutcomes) -> str:
 
 
 def _list_outcomes(outcomes: Mapping[str, str]) -> str:
-    """Return a list of TOML with an entry "check outcome" for each."""
-    # A line break never falls between a check and its outcome.
+    """Return a TOML list with an entry "check outcome" for each check."""
+    # Never break a line between a check and its outcome.
     words = " ".join(f'"{name}\0{one}",' for name, one in sorted(outcomes.items()))
     filled = textwrap.indent(textwrap.fill(words, 110, break_on_hyphens=False), "    ").replace("\0", " ")
     return f"[\n{filled}\n]"
 
 
 def write_sound(experiments: Sequence[Sound], path: Path, runs: Runs, *, whole: bool) -> None:
-    """Write `sound.toml`: what every check finds of each healthy experiment and decoy, if seeds agree.
+    """Write `sound.toml`: the outcomes of every check on each healthy experiment and decoy, if all seeds agree.
 
-    whole: measure all of them again; else only those that are not in the file yet.
+    whole: measure all of these again. Otherwise measure only the experiments that are not in the file yet.
     """
     known = {} if whole else {name: dict(map(str.split, one)) for name, one in read_table(path)["outcomes"].items()}
     found = {**known, **_sound_outcomes([one for one in experiments if one.name not in known], runs)}
@@ -327,17 +335,18 @@ def _sound_outcomes(experiments: Sequence[Sound], runs: Runs) -> dict[str, Mappi
 
 
 def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
-    """Return where the measured trips of a recipe are stored."""
+    """Return the path of a recipe's `measured.toml`."""
     return solutions / recipe_id / MEASURED
 
 
 def differences(
     mine: SeedRuns, others: SeedRuns, my_checks: MeasuredOutcomes, their_checks: MeasuredOutcomes
 ) -> list[str]:
-    """Return what tells two recipes apart.
+    """Return the differences between two recipes.
 
-    That is checks that only one trips, or with another outcome; else symptoms of only one of them; else checks that
-    say different things and are sound both times, as of two experiments.
+    These are the checks that find only one of the two breaks, or find them with different outcomes. If there are none,
+    return the symptoms of only one recipe. If there are none either, return the checks with different sound outcomes,
+    which occur in different experiments.
     """
     checks = trip_differences(my_checks.trips, their_checks.trips)
     symptoms = (
@@ -354,7 +363,7 @@ def differences(
 def pair_differences(
     runs: Sequence[SeedRuns], measured: Mapping[str, MeasuredOutcomes]
 ) -> dict[tuple[str, str], list[str]]:
-    """Return for each pair of recipes, on their own data sets, what tells them apart."""
+    """Return the differences between each pair of recipes, on their own data sets."""
     own = [item for item in runs if item.dataset == item.recipe.dataset]
     return {
         (one.recipe.id, two.recipe.id): differences(one, two, measured[one.recipe.id], measured[two.recipe.id])
