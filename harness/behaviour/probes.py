@@ -12,21 +12,40 @@ Fourier features, which does not depend on the order of the rows.
 import ast
 import copy
 import functools
-import hashlib
 import itertools
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from itertools import chain
-from types import CodeType, FrameType, FunctionType
-from typing import Any, NamedTuple
+from contextlib import ExitStack, nullcontext
+from types import FunctionType
+from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
 
-from harness.behaviour.compare import NEVER_CALLED, NOT_EXECUTED, RAISES
+from harness.behaviour.compare import NOT_EXECUTED, RAISES
+from harness.behaviour.execution import not_executed, record_places
+from harness.behaviour.projections import (
+    describe_rows,
+    distance_along,
+    draw_normal,
+    fourier_features,
+    index_equal,
+    project,
+    project_changes,
+    project_rows,
+    round_number,
+)
+from harness.behaviour.recorders import record_autocast, record_batch_sizes, record_clipping
+from harness.behaviour.stand_ins import (
+    StandIn,
+    bytes_of,
+    draw_batch,
+    draw_validation_batch,
+    give_weights,
+    output_shape,
+    outputs_for,
+)
 from harness.checks.core.subject import Subject, Trial
 from harness.checks.core.training import no_autocast
 from harness.data import DATASETS
@@ -40,8 +59,6 @@ MeasuredBehaviour = dict[str, AspectFigures]
 """The figures of each aspect (named lists of numbers), by the names of `compare.ASPECTS`."""
 
 _ROWS = 48
-_DIRECTIONS = 3
-_SCALES = (0.03, 0.3)  # factors of the phases of the Fourier features
 _STEPS = 6
 _MOST_SCHEDULED = 400  # steps of an optimizer with artificial gradients
 _EXAMINED = 12  # how many of these steps are compared
@@ -51,18 +68,6 @@ _RATE = 1e-3  # learning rate of the plain optimizer
 _DRAWN = 60  # batches that describe a random preparation
 _DOUBLINGS, _SURE = 12, 6.0  # double weights until 90 % of the outputs lead by _SURE: a loss of about 0.01
 _NEAR = 0.1  # distance of numeric labels from the outputs that they fit, in deviations
-# Calls that only read a number.
-_LOOKS = frozenset(
-    ("abs", "all", "any", "float", "format", "int", "item", "items", "join", "keys", "len", "list", "max", "mean",
-     "min", "norm", "round", "set", "sorted", "str", "sum", "tolist", "tuple", "values")
-)  # fmt: skip
-# Calls that list the parts of a network.
-_PARTS = frozenset(
-    ("parameters", "named_parameters", "buffers", "named_buffers", "modules", "named_modules", "children",
-     "named_children", "zip", "enumerate", "list", "tuple", "reversed")
-)  # fmt: skip
-# Constants that run settings may override.
-_SET_BY_RUNS = frozenset({"EPOCHS", "BATCH_SIZE"})
 _FACTOR = 2.0**10  # another scale for gradient scalers, which start at 2**16
 _CERTAIN = (0.0, 1.0, 4.0)  # lead of the correct output of the stand-in
 _LOSSES = (1.0, 1.0, 0.3, 1.0, 1.0, 0.5, 0.7, 0.8, 0.2, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0)
@@ -75,235 +80,20 @@ def measure_behaviour(subject: Subject) -> MeasuredBehaviour:
     """
     subject.trial()
     found: MeasuredBehaviour = {}
-    with _record_places(str(subject.path)) as executed:
+    with record_places(str(subject.path)) as executed:
         for name, probe in _PROBES.items():
             figures: AspectFigures = {}
             try:
                 for figure, numbers in probe(subject):
-                    figures[figure] = [_plain(number) for number in numbers]
+                    figures[figure] = [round_number(number) for number in numbers]
             except Exception as error:  # the program's code may raise anything
                 figures[RAISES] = [type(error).__name__]
             found[name] = figures
-    found[NOT_EXECUTED] = _not_executed(ast.parse(subject.source), executed)
+    found[NOT_EXECUTED] = not_executed(ast.parse(subject.source), executed)
     return found
 
 
 Probe = Iterator[tuple[str, Sequence[float | str]]]
-
-
-class _SourceSpan(NamedTuple):
-    """The position of a piece of source: first and last line, first and last column."""
-
-    line: int
-    end_line: int
-    column: int
-    end_column: int
-
-    def holds(self, other: "_SourceSpan") -> bool:
-        """Return whether this piece contains another piece."""
-        begins = (self.line, self.column) <= (other.line, other.column)
-        return begins and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
-
-
-@contextmanager
-def _record_places(file: str) -> Iterator[set[_SourceSpan]]:
-    """Yield a set. When the block ends, it contains the places of the file that were executed."""
-    found = set[tuple[CodeType, int]]()
-    places = set[_SourceSpan]()
-
-    def on_operation(frame: FrameType, event: str, _: Any) -> Any:
-        if event == "opcode":
-            found.add((frame.f_code, frame.f_lasti))
-        return on_operation
-
-    def on_call(frame: FrameType, _event: str, _: Any) -> Any:
-        if frame.f_code.co_filename != file:
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return on_operation
-
-    before = sys.gettrace()
-    sys.settrace(on_call)
-    try:
-        yield places
-    finally:
-        sys.settrace(before)
-        of_code = {code: [*code.co_positions()] for code, _ in found}
-        for code, at in found:
-            line, end_line, column, end_column = of_code[code][at // 2]
-            if line is not None and end_line is not None and column is not None and end_column is not None:
-                places.add(_SourceSpan(line, end_line, column, end_column))
-
-
-def _not_executed(
-    tree: ast.AST, executed: set[_SourceSpan], constants: Mapping[str, object] | None = None, inside: str = ""
-) -> AspectFigures:
-    """Return the statements of each function that no probe executes; `NEVER_CALLED` comes first if none is executed.
-
-    In executed statements, branches of expressions count, too. Some code is left out because it has no effect here:
-
-    - `raise`, because the training runs without this error;
-    - `print`;
-    - code that a constant of the file switches off;
-    - code for graphics cards, because the grader has none;
-    - loops over parts that the network does not have.
-    """
-    found: AspectFigures = {}
-    constants = _constants(tree) if constants is None else constants
-    lines = {place.line for place in executed}
-    for node in ast.iter_child_nodes(tree):
-        name = f"{inside}.{node.name}".lstrip(".") if isinstance(node, ast.FunctionDef | ast.ClassDef) else inside
-        found |= _not_executed(node, executed, constants, name)
-        if isinstance(node, ast.FunctionDef):
-            statements = list(_own_statements(node.body, constants))
-            missed = [one for one in statements if lines.isdisjoint(_lines_of(one))]
-            without = {id(part) for one in statements if one not in missed for part in _over_no_parts(one, lines)}
-            if statements and len(missed) == len(statements):
-                found[name] = [NEVER_CALLED]
-            acting = [one for one in missed if not (_prints(one) or _is_for_cards(one) or id(one) in without)]
-            texts = [ast.unparse(one).partition("\n")[0] for one in acting]
-            told = _only_told(node)
-            looked_at = (one for one in statements if one not in missed and not _tells(one, told))
-            branches = chain(*(_branches(one, constants) for one in looked_at))
-            texts += [text for branch, text in branches if not any(map(_place_of(branch).holds, executed))]
-            if texts:
-                found[name] = [*found.get(name, ()), *texts]
-    return found
-
-
-def _constants(tree: ast.AST) -> dict[str, object]:
-    """Return the constants of a file by name, without names that are assigned again or that a run may set."""
-    stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    stored += [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
-    found: dict[str, object] = {}
-    for node in getattr(tree, "body", ()):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value)) if stored.count(name) == 1:
-                found[name] = value
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Tuple(elts=[])) if stored.count(name) == 1:
-                found[name] = ()
-    return {name: value for name, value in found.items() if name not in _SET_BY_RUNS}
-
-
-def _value_of(test: ast.expr, constants: Mapping[str, object]) -> bool | None:
-    """Return the value of a condition on constants or on a graphics card; None for any other condition."""
-    if ast.unparse(test) == "torch.cuda.is_available()":
-        return False
-    match test:
-        case ast.Constant(value=value):
-            return bool(value)
-        case ast.Name(id=name) if name in constants:
-            return bool(constants[name])
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            value = _value_of(operand, constants)
-            return None if value is None else not value
-    return None
-
-
-def _own_statements(block: Sequence[ast.stmt], constants: Mapping[str, object]) -> Iterator[ast.stmt]:
-    """Yield the statements of a function, without inner functions and without code that a constant switches off."""
-    for node in block:
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not is_text and not isinstance(node, ast.Raise | ast.Assert | ast.Pass | ast.Try | ast.Global):
-            yield node
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            continue
-        asks = getattr(node, "test" if isinstance(node, ast.If) else "iter", None)
-        holds = _value_of(asks, constants) if isinstance(node, ast.If | ast.For) and asks is not None else None
-        parts = {None: ("body", "orelse", "finalbody"), True: ("body",), False: ("orelse",)}[holds]
-        handlers = [handler.body for handler in getattr(node, "handlers", ())]
-        for inner in (*(getattr(node, part, ()) for part in parts), *handlers):
-            yield from _own_statements(inner, constants)
-
-
-def _branches(statement: ast.stmt, constants: Mapping[str, object]) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the expressions that a statement may skip when it is executed, each with a text that describes it."""
-    heads = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
-    for node in chain(*map(ast.walk, heads)):
-        match node:
-            case ast.IfExp(test=test, body=one, orelse=other):
-                parts = {None: [one, other], True: [one], False: [other]}[_value_of(test, constants)]
-            case ast.BoolOp(values=[_, *others]):
-                parts = others
-            case ast.Lambda(body=one) | ast.ListComp(elt=one) | ast.SetComp(elt=one) | ast.GeneratorExp(elt=one):
-                parts = [one]
-            case ast.DictComp(value=one):
-                parts = [one]
-            case _:
-                parts = []
-        yield from ((part, f"{ast.unparse(part)} in {ast.unparse(node)}") for part in parts)
-
-
-def _only_told(function: ast.FunctionDef) -> set[str]:
-    """Return the names in a function whose values are used only in `print` or in conditions of `print`."""
-    names = {node.id: 0 for node in ast.walk(function) if isinstance(node, ast.Name)}
-    told = dict.fromkeys(names, 0)
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            names[node.id] += 1
-        parts: list[ast.AST] = []
-        if isinstance(node, ast.If) and not node.orelse and all(map(_prints, node.body)):
-            parts = [node.test]
-        elif isinstance(node, ast.stmt) and _prints(node):
-            parts = [node]
-        for name in (one for part in parts for one in ast.walk(part) if isinstance(one, ast.Name)):
-            told[name.id] += isinstance(name.ctx, ast.Load)
-    outside = (
-        name for node in ast.walk(function) if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
-    )
-    return {name for name, count in names.items() if count == told[name]}.difference(outside)
-
-
-def _tells(statement: ast.stmt, told: set[str]) -> bool:
-    """Return whether a statement prints, or computes a value that is only printed."""
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in told:
-            return _LOOKS.union(_PARTS).issuperset(_called_names(value))
-    return _prints(statement)
-
-
-def _called_names(node: ast.AST) -> list[str]:
-    """Return the last part of the name of each call in a piece of source."""
-    calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
-    return [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in calls]
-
-
-def _over_no_parts(statement: ast.stmt, lines: set[int]) -> Iterator[ast.stmt]:
-    """Yield the statements in a loop over parts of a network if the network has none of these parts."""
-    if not isinstance(statement, ast.For):
-        return
-    names = _called_names(statement.iter)
-    if names and _PARTS.issuperset(names) and lines.isdisjoint(chain(*map(_lines_of, statement.body))):
-        yield from (one for inner in statement.body for one in ast.walk(inner) if isinstance(one, ast.stmt))
-
-
-def _is_for_cards(statement: ast.stmt) -> bool:
-    """Return whether a statement calls only functions for graphics cards."""
-    calls = [ast.unparse(one.func) for one in ast.walk(statement) if isinstance(one, ast.Call)]
-    return bool(calls) and all(name.startswith("torch.cuda.") for name in calls)
-
-
-def _prints(statement: ast.stmt) -> bool:
-    """Return whether a statement only prints, without any call that could have another effect."""
-    match statement:
-        case ast.Expr(value=ast.Call(func=ast.Name(id="print")) as call):
-            calls = [node.func for node in ast.walk(call) if isinstance(node, ast.Call) and node is not call]
-            names = {one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in calls}
-            return names <= _LOOKS and not any(isinstance(node, ast.NamedExpr) for node in ast.walk(call))
-    return False
-
-
-def _place_of(node: ast.expr) -> _SourceSpan:
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    return _SourceSpan(node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
-
-
-def _lines_of(node: ast.stmt) -> range:
-    """Return the lines of a statement; for a compound statement, the lines of its head."""
-    body = getattr(node, "body", None)
-    last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or node.lineno
-    return range(node.lineno, max(last, node.lineno) + 1)
 
 
 # --- data ---
@@ -338,22 +128,22 @@ def _with_unseen(subject: Subject) -> list[float]:
     commonest, next_one = symbols[symbols > 0].bincount().argsort(descending=True, stable=True)[:2]
     symbols[symbols == commonest] = next_one
     _, (inputs, _) = subject.experiment().load_data(data)
-    return _features_of(_phases(inputs))
+    return fourier_features(project_rows(inputs))
 
 
 def _data(inputs: Tensor, labels: Tensor) -> Probe:
     yield "rows", [len(inputs)]
     yield "shape", [*inputs.shape[1:], *labels.shape[1:]]
-    phases = _phases(inputs), _phases(labels)
-    yield "inputs", _features_of(*phases[:1])
-    yield "labels", _features_of(*phases[1:])
-    yield "pairs", _features_of(*phases)
+    phases = project_rows(inputs), project_rows(labels)
+    yield "inputs", fourier_features(*phases[:1])
+    yield "labels", fourier_features(*phases[1:])
+    yield "pairs", fourier_features(*phases)
 
 
 def _preparation(subject: Subject) -> Probe:
     """Prepare artificial batches. If the result is random, `_augmentation` describes its distribution."""
     trial = subject.trial()
-    inputs, labels = _batch(trial, _ROWS)
+    inputs, labels = draw_batch(trial, _ROWS)
     inputs[0] = 0  # a blank example
     batches = _all_prepared(trial, inputs, labels)
     shape = labels.shape
@@ -364,14 +154,14 @@ def _preparation(subject: Subject) -> Probe:
         yield "at random", [1.0]
         return
     prepared, targets = batches[0]
-    yield "whole", [len(prepared), *_as_set(prepared, targets), *_as_set(targets)]
-    yield "inputs", _projections(prepared)
+    yield "whole", [len(prepared), *describe_rows(prepared, targets), *describe_rows(targets)]
+    yield "inputs", project(prepared)
 
 
 def _others_changed(trial: Trial, inputs: Tensor, labels: Tensor, batches: "_TensorBatches", seed: int) -> float:
     """Replace a random half of the batch, and return the share of the other examples that change."""
     half = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(seed))[: len(inputs) // 2]
-    others, other_labels = _batch(trial, len(inputs), seed=70 + seed)
+    others, other_labels = draw_batch(trial, len(inputs), seed=70 + seed)
     replaced = inputs.index_copy(0, half, others[half]), labels.index_copy(0, half, other_labels[half])
     kept = torch.ones(len(inputs), dtype=torch.bool).index_fill(0, half, False)
     found = []
@@ -387,7 +177,7 @@ def _others_changed(trial: Trial, inputs: Tensor, labels: Tensor, batches: "_Ten
 def _augmentation(subject: Subject) -> Probe:
     """Describe a random preparation by statistics over many batches of noise."""
     trial = subject.trial()
-    inputs, labels = _batch(trial, _ROWS)
+    inputs, labels = draw_batch(trial, _ROWS)
     batches = _all_prepared(trial, inputs, labels)
     if not _is_random(batches) or any(one.shape != inputs.shape for one, _ in batches):
         return
@@ -395,7 +185,7 @@ def _augmentation(subject: Subject) -> Probe:
     parts = [(prepared.flatten(1).double() * noise).sum(dim=1) / noise.square().sum(dim=1) for prepared, _ in batches]
     sizes = [prepared.double().norm() / inputs.double().norm() for prepared, _ in batches]
     alike = inputs[:1].expand_as(inputs).contiguous()
-    drawn = [[_key(row) for row in prepared] for prepared, _ in _all_prepared(trial, alike, labels)]
+    drawn = [[bytes_of(row) for row in prepared] for prepared, _ in _all_prepared(trial, alike, labels)]
     every = len(drawn) * _ROWS
     beside = {
         apart: [rows[place] == rows[place + apart] for rows in drawn for place in range(_ROWS - apart)]
@@ -451,29 +241,29 @@ def _network(subject: Subject) -> Probe:
     model = trial.model
     yield "parameters", [float(parameter.numel()) for parameter in model.parameters()]
     for kind in ("usual", "large", "blank"):
-        _give_weights(model)
-        inputs, _ = _batch(trial, _ROWS)
+        give_weights(model)
+        inputs, _ = draw_batch(trial, _ROWS)
         if inputs.is_floating_point():
             inputs *= {"usual": 1.0, "large": 30.0, "blank": 0.0}[kind]
         with torch.no_grad():
             torch.manual_seed(7)
-            yield f"{kind} inputs, eval mode", _projections(model.eval()(inputs))
+            yield f"{kind} inputs, eval mode", project(model.eval()(inputs))
             torch.manual_seed(7)
             before = [buffer.clone() for buffer in model.buffers()]
-            yield f"{kind} inputs, training mode", _projections(model.train()(inputs))
-        yield f"{kind} inputs, statistics", _changes(before, model)
-    inputs, _ = _batch(trial, _ROWS)
+            yield f"{kind} inputs, training mode", project(model.train()(inputs))
+        yield f"{kind} inputs, statistics", project_changes(before, model)
+    inputs, _ = draw_batch(trial, _ROWS)
     for name, some in _other_forms(inputs):
         for mode in ("eval", "training"):
-            _give_weights(model)
+            give_weights(model)
             torch.manual_seed(7)
-            yield _try_measure(f"{name}, {mode} mode", lambda: _projections(model.train(mode == "training")(some)))  # noqa: B023
-    _give_weights(model)
+            yield _try_measure(f"{name}, {mode} mode", lambda: project(model.train(mode == "training")(some)))  # noqa: B023
+    give_weights(model)
     model.zero_grad()
     torch.manual_seed(7)
     outputs = model.train()(inputs)
-    (outputs * _draws(outputs.shape, 8)).sum().backward()
-    yield "gradients", [number for p in model.parameters() for number in _projections(_gradient(p))[:1]]
+    (outputs * draw_normal(outputs.shape, 8)).sum().backward()
+    yield "gradients", [number for p in model.parameters() for number in project(_gradient(p))[:1]]
 
 
 def _other_forms(inputs: Tensor) -> Iterator[tuple[str, Tensor]]:
@@ -498,7 +288,7 @@ def _initialization(subject: Subject) -> Probe:
     model = subject.trial().model
     tensors = list(model.parameters())
     yield "parameters", [float(tensor.numel()) for tensor in tensors]
-    yield "equal ones", _partition([_key(tensor) for tensor in tensors])
+    yield "equal ones", index_equal([bytes_of(tensor) for tensor in tensors])
     counts = [tensor.numel() * _BUILDS for tensor in tensors]
     sums, squares = [0.0] * len(counts), [0.0] * len(counts)
     experiment = subject.experiment()
@@ -533,13 +323,13 @@ def _update_rule(subject: Subject) -> Probe:
     for size in (1e-2, 1e-6):
         trial = subject.trial()
         model, optimizer, scheduler = trial.model, trial.optimizer, trial.scheduler
-        _give_weights(model)
+        give_weights(model)
         small = list(model.parameters())
         start = [p.detach().clone() for p in small]
-        base = [_draws(p.shape, 20 + number) * size for number, p in enumerate(small)]
+        base = [draw_normal(p.shape, 20 + number) * size for number, p in enumerate(small)]
         for gradient in base:
             gradient.flatten()[::7] = 0.0  # zero, as for a dead unit
-        signs = _draws((trial.steps,), 9).sign() * 0.5 + 0.6  # gradients with one direction and two lengths
+        signs = draw_normal((trial.steps,), 9).sign() * 0.5 + 0.6  # gradients with one direction and two lengths
         for step in range(steps):
             for p, gradient in zip(small, base, strict=True):
                 if p.requires_grad:
@@ -548,7 +338,7 @@ def _update_rule(subject: Subject) -> Probe:
             if scheduler is not None:
                 scheduler.step()
             if step in watched:
-                moved = [_along(p.detach() - s, g) for p, s, g in zip(small, start, base, strict=True)]
+                moved = [distance_along(p.detach() - s, g) for p, s, g in zip(small, start, base, strict=True)]
                 yield f"gradients of {size:g}, point {watched.index(step)}", moved
         yield (
             f"gradients of {size:g}, in all",
@@ -567,14 +357,14 @@ def _plain_optimizer(trial: Trial, rate: float = _RATE) -> torch.optim.Optimizer
 def _loss(subject: Subject) -> Probe:
     """Give the loss artificial outputs, and yield its values and gradients."""
     trial = subject.trial()
-    shape = _output_shape(trial)
-    _, labels = _batch(trial, _ROWS)
+    shape = output_shape(trial)
+    _, labels = draw_batch(trial, _ROWS)
     for rows in (_ROWS, 7, 1):
         for scale in (0.0, 1.0, 10.0, 1e4):
-            outputs = (_draws((rows, *shape), 31) * scale).requires_grad_()
+            outputs = (draw_normal((rows, *shape), 31) * scale).requires_grad_()
             loss = trial.experiment.compute_loss(outputs, labels[:rows])
             yield f"{rows} rows of {scale:g}", [float(loss.detach()), *_derivative(loss, outputs)]
-        right = (_echoes(labels[:rows], shape) * 20).requires_grad_()
+        right = (outputs_for(labels[:rows], shape) * 20).requires_grad_()
         loss = trial.experiment.compute_loss(right, labels[:rows])
         yield f"{rows} rows, right", [float(loss.detach()), *_derivative(loss, right)]
 
@@ -583,7 +373,7 @@ def _derivative(loss: Tensor, outputs: Tensor) -> list[float]:
     if not loss.requires_grad:
         return [0.0]
     (gradient,) = torch.autograd.grad(loss, outputs, allow_unused=True)
-    return [0.0] if gradient is None else _projections(gradient)
+    return [0.0] if gradient is None else project(gradient)
 
 
 def _step(subject: Subject) -> Probe:
@@ -594,12 +384,12 @@ def _step(subject: Subject) -> Probe:
     """
     for kind in ("usual inputs", "large inputs", "small loss", "another factor"):
         trial = subject.trial()
-        _give_weights(trial.model)
+        give_weights(trial.model)
         optimizer = _plain_optimizer(trial)
         rows = [trial.batch_size] * 3
         if kind == "small loss":
             rows[1] = max(trial.batch_size // 2, 1)
-        batches = [_batch(trial, size, seed) for size, seed in zip(rows, (3, 4, 5), strict=True)]
+        batches = [draw_batch(trial, size, seed) for size, seed in zip(rows, (3, 4, 5), strict=True)]
         scale = 100.0 if kind == "large inputs" else 1.0
         if not batches[0][0].is_floating_point() and scale != 1.0:
             continue
@@ -661,7 +451,7 @@ def _fitting_labels(outputs: Tensor, labels: Tensor) -> Tensor:
     if outputs.numel() != labels.numel():
         return labels
     deviation = min((float(one) for one in (outputs.std(), labels.std()) if one > 0), default=0.0)
-    return outputs.reshape(labels.shape) + _NEAR * deviation * _draws(labels.shape, 75)
+    return outputs.reshape(labels.shape) + _NEAR * deviation * draw_normal(labels.shape, 75)
 
 
 def _are_answers(labels: Tensor) -> bool:
@@ -714,7 +504,7 @@ def _steps(
     start = [p.detach().clone() for p in model.parameters()]
     before = [buffer.clone() for buffer in model.buffers()]
     losses, sizes = [], []
-    with _calls(model) as calls, _autocast() as reduced:
+    with record_batch_sizes(model) as calls, record_autocast() as reduced:
         for number, (inputs, labels) in enumerate(batches):
             torch.manual_seed(50 + number)
             given = inputs * scale if scale != 1.0 else inputs
@@ -722,10 +512,10 @@ def _steps(
             if number in (0, len(batches) - 1):
                 moved = [p.detach() - s for p, s in zip(model.parameters(), start, strict=True)]
                 yield f"moves, step {number}", [float(one.double().norm()) for one in moved]
-                yield f"directions, step {number}", [number for one in moved for number in _projections(one)[:2]]
+                yield f"directions, step {number}", [number for one in moved for number in project(one)[:2]]
         sizes = list(calls)
     yield "losses", losses
-    yield "statistics", _changes(before, model)
+    yield "statistics", project_changes(before, model)
     yield "calls of the network", [float(len(sizes)), *map(float, sorted(set(sizes)))]
     yield "precision", [" ".join(sorted(reduced))]
 
@@ -748,12 +538,12 @@ def _first_steps(subject: Subject) -> Probe:
 def _evaluation(subject: Subject) -> Probe:
     """Evaluate stand-in networks of different accuracy on splits of different sizes."""
     trial = subject.trial()
-    shape = _output_shape(trial)
-    inputs, labels = _validation_batch(trial, max(_EVALUATED))
+    shape = output_shape(trial)
+    inputs, labels = draw_validation_batch(trial, max(_EVALUATED))
     for certain in _CERTAIN:
-        outputs = _draws((len(inputs), *shape), 41) + certain * _echoes(labels, shape)
+        outputs = draw_normal((len(inputs), *shape), 41) + certain * outputs_for(labels, shape)
         for name, rows in _splits(labels).items():
-            model = _StandIn(inputs, outputs, trial.model)
+            model = StandIn(inputs, outputs, trial.model)
             found = trial.experiment.evaluate(model, inputs[rows].clone(), labels[rows].clone())
             yield f"stand-in {certain:g}, {name}", _metrics(found)
 
@@ -761,17 +551,17 @@ def _evaluation(subject: Subject) -> Probe:
 def _evaluation_of_network(subject: Subject) -> Probe:
     """Evaluate the network with fixed weights, starting in either mode."""
     trial = subject.trial()
-    inputs, labels = _validation_batch(trial, max(_EVALUATED))
+    inputs, labels = draw_validation_batch(trial, max(_EVALUATED))
     for name, rows in _splits(labels).items():
         again = subject.trial()
         model = again.model
-        _give_weights(model)
+        give_weights(model)
         before = [buffer.clone() for buffer in model.buffers()]
         for mode in (True, False):
             torch.manual_seed(11)
             found = again.experiment.evaluate(model.train(mode), inputs[rows].clone(), labels[rows].clone())
             yield f"{name}, from {'training' if mode else 'eval'} mode", _metrics(found)
-        yield f"{name}, statistics", _changes(before, model)
+        yield f"{name}, statistics", project_changes(before, model)
 
 
 def _splits(labels: Tensor) -> dict[str, Tensor]:
@@ -789,7 +579,7 @@ def _epoch_end(subject: Subject) -> Probe:
     accuracies = [1 / (1 + loss) for loss in _LOSSES]
     for number, (loss, accuracy) in enumerate(zip(_LOSSES, accuracies, strict=True)):
         trained = getattr(trial.model, "network", trial.model)
-        _give_weights(trained, seed=200 + number)
+        give_weights(trained, seed=200 + number)
         stopped = trial.experiment.end_epoch(trial.model, {"val_loss": loss, "val_accuracy": accuracy})
         yield f"epoch {number}, stopped", [float(stopped)]
         if trial.experiment.serves:
@@ -806,7 +596,7 @@ def _probe_serving(subject: Subject) -> Probe:
         trial.step(*batch)
     for seed in (1, 2):
         model = copy.deepcopy(trial.model)
-        _give_weights(model, seed=seed)
+        give_weights(model, seed=seed)
         for mode in (True, False):
             yield f"weights {seed}, from {'training' if mode else 'eval'} mode", _serve(trial, model.train(mode))
 
@@ -875,9 +665,9 @@ def _features(subject: Subject) -> Probe:
     """Yield for each feature whether it is active (1 or 0), or how strongly (a number)."""
     trial = subject.trial()
     experiment, model, optimizer = trial.experiment, trial.model, trial.optimizer
-    inputs, labels = _batch(trial, _ROWS)
+    inputs, labels = draw_batch(trial, _ROWS)
     yield "random augmentation", [float(_is_random(_all_prepared(trial, inputs, labels)))]
-    _give_weights(model)
+    give_weights(model)
     with torch.no_grad():
         yield "dropout", [_differ(model.train()(inputs), model.train()(inputs))]
     yield "resting parameters", [float(_count_resting(subject))]
@@ -904,7 +694,7 @@ def _features(subject: Subject) -> Probe:
     trial = subject.trial()
     optimizer = _plain_optimizer(trial)
     batch = next(trial.batches())
-    with _calls(trial.model) as calls, _autocast() as reduced:
+    with record_batch_sizes(trial.model) as calls, record_autocast() as reduced:
         trial.experiment.train_step(trial.model.train(), optimizer, *batch)
     yield "parts of a batch", [float(len(calls))]
     yield "division of a batch", [len(batch[0]) / max(calls, default=len(batch[0]))]
@@ -956,12 +746,12 @@ def _moves_by_itself(subject: Subject) -> bool:
 def _clips(subject: Subject) -> bool:
     """Return whether a step clips: it calls `clip_grad_norm_`, or 100 times larger inputs do not double its length."""
     moves = []
-    with _record_clipping() as clipped:
+    with record_clipping() as clipped:
         for scale in (1e3, 1e5):
             trial = subject.trial()
-            _give_weights(trial.model)
+            give_weights(trial.model)
             start = [p.detach().clone() for p in trial.model.parameters()]
-            inputs, labels = _batch(trial, trial.batch_size)
+            inputs, labels = draw_batch(trial, trial.batch_size)
             if inputs.is_floating_point():
                 inputs = inputs * scale
             optimizer = _plain_optimizer(trial)
@@ -999,250 +789,12 @@ _PROBES: Mapping[str, Callable[[Subject], Probe]] = {
 # --- artificial inputs, labels and weights ---
 
 
-def _draws(shape: Sequence[int], seed: int) -> Tensor:
-    return torch.randn(tuple(shape), generator=torch.Generator().manual_seed(seed))
-
-
-def _batch(trial: Trial, rows: int, seed: int = 3) -> tuple[Tensor, Tensor]:
-    """Return random inputs and labels with the shape and type of the training split."""
-    return _like(trial.inputs, trial.labels, _output_shape(trial), rows, seed)
-
-
-def _validation_batch(trial: Trial, rows: int) -> tuple[Tensor, Tensor]:
-    return _like(*trial.validation, _output_shape(trial), rows, 6)
-
-
-def _like(inputs: Tensor, labels: Tensor, outputs: Sequence[int], rows: int, seed: int) -> tuple[Tensor, Tensor]:
-    shape = (rows, *inputs.shape[1:])
-    generator = torch.Generator().manual_seed(seed)
-    if inputs.is_floating_point():
-        drawn = torch.randn(shape, generator=generator)
-    else:  # texts of different lengths, padded with zeros
-        drawn = torch.randint(1, int(inputs.max()) + 1, shape, generator=generator)
-        if bool((inputs == 0).any(dim=1).all()) or bool((inputs[:, -1] == 0).any()):
-            lengths = torch.randint(shape[1] // 2, shape[1] + 1, (rows, 1), generator=generator)
-            drawn = torch.where(torch.arange(shape[1]) < lengths, drawn, 0)
-    targets = _targets(labels, outputs, drawn, rows, generator)
-    return drawn, targets
-
-
-def _targets(labels: Tensor, outputs: Sequence[int], inputs: Tensor, rows: int, generator: torch.Generator) -> Tensor:
-    shape = (rows, *labels.shape[1:])
-    if not labels.is_floating_point():
-        classes = outputs[-1] if outputs and outputs[-1] > 1 else 2
-        drawn = torch.randint(0, classes, shape, generator=generator)
-        if labels.dim() > 1 and bool((labels == IGNORED).any()):
-            drawn = torch.where(inputs == 0, IGNORED, drawn)
-        return drawn
-    finite = labels[labels.isfinite()]
-    if bool(((finite == 0) | (finite == 1)).all()):
-        return (torch.rand(shape, generator=generator) < 0.4).to(labels.dtype)
-    if labels.dim() == 2 and len(outputs) == 1 and labels.shape[1] == outputs[0] + 1:  # a class and other targets
-        drawn = torch.randn(shape, generator=generator)
-        drawn[:, 0] = torch.randint(0, outputs[0], (rows,), generator=generator).to(labels.dtype)
-        return drawn
-    return torch.randn(shape, generator=generator).to(labels.dtype) * float(finite.double().std())
-
-
-def _output_shape(trial: Trial) -> tuple[int, ...]:
-    model = copy.deepcopy(trial.model).eval()
-    with torch.no_grad():
-        outputs = model(trial.inputs[:2])
-    return tuple(outputs.shape[1:])
-
-
-def _echoes(labels: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return outputs (B, *shape) that predict the labels, as scores of size 1."""
-    if labels.is_floating_point():
-        if labels.dim() == 2 and len(shape) == 1 and labels.shape[1] == shape[0] + 1:
-            return nn.functional.one_hot(labels[:, 0].long(), shape[0]).float()
-        found = labels.reshape(len(labels), *shape).float()
-        return 2 * found - 1 if bool(((found == 0) | (found == 1)).all()) else found
-    known = labels.clamp(min=0)
-    if not shape or shape[-1] == 1:
-        return (2 * known.float() - 1).reshape(len(labels), *shape)
-    return nn.functional.one_hot(known, shape[-1]).float()
-
-
-class _StandIn(nn.Module):
-    """A network with a fixed output for each row of inputs, and with dropout and batch norm, which show the mode."""
-
-    def __init__(self, inputs: Tensor, outputs: Tensor, network: nn.Module) -> None:
-        super().__init__()
-        object.__setattr__(self, "_network", network)  # not a submodule
-        self.anchor = nn.Parameter(torch.zeros(1))
-        self.dropout, self.norm = nn.Dropout(0.5), nn.BatchNorm1d(1)
-        self._answers = {_key(row): output for row, output in zip(inputs, outputs, strict=True)}
-        self._unknown = torch.zeros_like(outputs[0])
-
-    def forward(self, inputs: Tensor, *_: object) -> Tensor:
-        """Return the fixed output for each row of inputs, or zeros for an unknown row."""
-        outputs = torch.stack([self._answers.get(_key(row), self._unknown) for row in inputs])
-        if self.training:
-            self.norm(inputs.reshape(-1, 1).float())
-        return self.dropout(outputs) if self.training else outputs
-
-    def __iter__(self) -> Iterator[Any]:
-        """Return an iterator over the layers of the real network, if it is a sequence."""
-        return iter(self.__dict__["_network"])
-
-    def __len__(self) -> int:
-        return len(self.__dict__["_network"])
-
-    def __getitem__(self, index: int) -> Any:
-        return self.__dict__["_network"][index]
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the real network, which `evaluate` may need for a further metric."""
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            return getattr(self.__dict__["_network"], name)
-
-
-def _key(row: Tensor) -> bytes:
-    return row.detach().contiguous().numpy().tobytes()
-
-
-def _floats(model: nn.Module) -> dict[str, Tensor]:
-    """Return non-empty floating-point parameters and buffers by name."""
-    named = itertools.chain(model.named_parameters(), model.named_buffers())
-    return {name: tensor for name, tensor in named if tensor.is_floating_point() and tensor.numel()}
-
-
-@torch.no_grad()
-def _give_weights(model: nn.Module, seed: int = 0) -> None:
-    """Overwrite weights and running statistics with fixed random values; equal random tensors get equal values."""
-    given: dict[bytes, int] = {}
-    for place, (name, tensor) in enumerate(_floats(model).items()):
-        if not isinstance(tensor, nn.Parameter) and not name.endswith(("running_mean", "running_var")):
-            continue
-        is_drawn = bool((tensor != tensor.flatten()[0]).any())
-        number = given.setdefault(_key(tensor), place) if is_drawn else place
-        drawn = _draws(tensor.shape, 1000 * (seed + 1) + number)
-        if name.endswith("running_var"):
-            drawn = 0.5 + drawn.abs()
-        elif tensor.dim() > 1:
-            drawn = drawn / math.sqrt(tensor[0].numel())
-        else:
-            drawn = 0.1 * drawn + (1.0 if name.endswith("weight") else 0.0)
-        tensor.copy_(drawn)
-
-
 # --- numbers of tensors ---
-
-
-def _projections(*tensors: Tensor) -> list[float]:
-    """Return the norm and random projections of each tensor; if entries are not finite, their count comes first."""
-    found: list[float] = []
-    for tensor in tensors:
-        values = tensor.detach().double().flatten()
-        finite = values.isfinite()
-        if not bool(finite.all()):
-            found.append(float((~finite).sum()))
-            values = values.where(finite, 0.0)
-        found.append(float(values.norm()))
-        for number in range(_DIRECTIONS):
-            direction = _draws(values.shape, 60 + number).double()
-            found.append(float(values @ direction))
-    return found
-
-
-def _changes(before: Sequence[Tensor], model: nn.Module) -> list[float]:
-    """Return the projections of the buffers that have changed."""
-    pairs = zip(before, model.buffers(), strict=True)
-    return _projections(*(new for old, new in pairs if not torch.equal(old, new)))
-
-
-def _as_set(*parts: Tensor) -> list[float]:
-    """Return features of rows that ignore the order of the rows, but not which parts belong together."""
-    return _features_of(*map(_phases, parts))
-
-
-def _phases(part: Tensor) -> Tensor:
-    """Return the projections (B, 3) of rows on random directions; NaN for a row with a non-finite entry."""
-    rows = part.detach().reshape(len(part), -1)
-    directions = _draws((rows.shape[1], _DIRECTIONS), 80 + rows.shape[1]) / math.sqrt(rows.shape[1])
-    return rows.double() @ directions.double()
-
-
-def _features_of(*phases: Tensor) -> list[float]:
-    """Return means of random Fourier features (Rahimi and Recht, 2007) over rows, which describe a distribution."""
-    found: list[float] = []
-    for scale in _SCALES:
-        phase = sum((one * 10**place * scale for place, one in enumerate(phases)), torch.zeros(()))
-        bad = int((~phase.isfinite()).sum())
-        phase = phase.nan_to_num(0.0, 0.0, 0.0)
-        found += [float(bad)] if bad else []
-        found += [*phase.cos().mean(dim=0).tolist(), *phase.sin().mean(dim=0).tolist()]
-    return found
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
-def _along(moved: Tensor, gradient: Tensor) -> float:
-    """Return how far a tensor has moved against the direction of a gradient."""
-    direction = gradient.double().flatten()
-    return float(-(moved.double().flatten() @ direction) / direction.norm())
-
-
-def _partition(contents: Sequence[bytes]) -> list[float]:
-    """Return for each entry the index of the first entry that is equal to it."""
-    first: dict[str, int] = {}
-    digests = [hashlib.sha256(content).hexdigest() for content in contents]
-    return [float(first.setdefault(digest, number)) for number, digest in enumerate(digests)]
-
-
 def _metrics(found: Mapping[str, float | None]) -> list[float]:
     return [value for value in found.values() if value is not None]
-
-
-def _plain(number: float | str) -> float | str:
-    if isinstance(number, str):
-        return number
-    return float(f"{number:.8g}") if math.isfinite(number) else str(float(number))
-
-
-@contextmanager
-def _calls(model: nn.Module) -> Iterator[list[int]]:
-    """Yield a list that collects the number of rows in each call of the network."""
-    sizes: list[int] = []
-    handle = model.register_forward_pre_hook(lambda _model, given: sizes.append(len(given[0]) if given else 0))
-    try:
-        yield sizes
-    finally:
-        handle.remove()
-
-
-@contextmanager
-def _record_clipping() -> Iterator[list[float]]:
-    """Yield a list that collects the bound of each gradient clipping."""
-    bounds: list[float] = []
-    clip = nn.utils.clip_grad_norm_
-
-    def record(parameters: Any, max_norm: float, *arguments: Any, **options: Any) -> Any:
-        bounds.append(float(max_norm))
-        return clip(parameters, max_norm, *arguments, **options)
-
-    with patch.object(nn.utils, "clip_grad_norm_", record):
-        yield bounds
-
-
-@contextmanager
-def _autocast() -> Iterator[set[str]]:
-    """Yield a set that collects the precisions of each `torch.autocast` block."""
-    entered: set[str] = set()
-    enter = torch.autocast.__enter__
-
-    def record(self: torch.autocast) -> Any:
-        if self._enabled:
-            entered.add(str(self.fast_dtype))
-        return enter(self)  # type: ignore[no-untyped-call]
-
-    with patch.object(torch.autocast, "__enter__", record):
-        yield entered

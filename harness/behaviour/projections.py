@@ -1,0 +1,82 @@
+"""Describe tensors and distributions of rows by a few numbers: projections and random Fourier features."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+_DIRECTIONS = 3
+_SCALES = (0.03, 0.3)  # factors of the phases of the Fourier features
+
+
+def draw_normal(shape: Sequence[int], seed: int) -> Tensor:
+    """Return normal random numbers of a shape; equal seeds give equal numbers."""
+    return torch.randn(tuple(shape), generator=torch.Generator().manual_seed(seed))
+
+
+def project(*tensors: Tensor) -> list[float]:
+    """Return the norm and random projections of each tensor; if entries are not finite, their count comes first."""
+    found: list[float] = []
+    for tensor in tensors:
+        values = tensor.detach().double().flatten()
+        finite = values.isfinite()
+        if not bool(finite.all()):
+            found.append(float((~finite).sum()))
+            values = values.where(finite, 0.0)
+        found.append(float(values.norm()))
+        for number in range(_DIRECTIONS):
+            direction = draw_normal(values.shape, 60 + number).double()
+            found.append(float(values @ direction))
+    return found
+
+
+def project_changes(before: Sequence[Tensor], model: nn.Module) -> list[float]:
+    """Return the projections of the buffers that have changed."""
+    pairs = zip(before, model.buffers(), strict=True)
+    return project(*(new for old, new in pairs if not torch.equal(old, new)))
+
+
+def describe_rows(*parts: Tensor) -> list[float]:
+    """Return features of rows that ignore the order of the rows, but not which parts belong together."""
+    return fourier_features(*map(project_rows, parts))
+
+
+def project_rows(part: Tensor) -> Tensor:
+    """Return the projections (B, 3) of rows on random directions; NaN for a row with a non-finite entry."""
+    rows = part.detach().reshape(len(part), -1)
+    directions = draw_normal((rows.shape[1], _DIRECTIONS), 80 + rows.shape[1]) / math.sqrt(rows.shape[1])
+    return rows.double() @ directions.double()
+
+
+def fourier_features(*phases: Tensor) -> list[float]:
+    """Return means of random Fourier features (Rahimi and Recht, 2007) over rows, which describe a distribution."""
+    found: list[float] = []
+    for scale in _SCALES:
+        phase = sum((one * 10**place * scale for place, one in enumerate(phases)), torch.zeros(()))
+        bad = int((~phase.isfinite()).sum())
+        phase = phase.nan_to_num(0.0, 0.0, 0.0)
+        found += [float(bad)] if bad else []
+        found += [*phase.cos().mean(dim=0).tolist(), *phase.sin().mean(dim=0).tolist()]
+    return found
+
+
+def distance_along(moved: Tensor, gradient: Tensor) -> float:
+    """Return how far a tensor has moved against the direction of a gradient."""
+    direction = gradient.double().flatten()
+    return float(-(moved.double().flatten() @ direction) / direction.norm())
+
+
+def index_equal(contents: Sequence[bytes]) -> list[float]:
+    """Return for each entry the index of the first entry that is equal to it."""
+    first: dict[str, int] = {}
+    digests = [hashlib.sha256(content).hexdigest() for content in contents]
+    return [float(first.setdefault(digest, number)) for number, digest in enumerate(digests)]
+
+
+def round_number(number: float | str) -> float | str:
+    """Return a number with eight digits; a word and a number that is not finite become text."""
+    if isinstance(number, str):
+        return number
+    return float(f"{number:.8g}") if math.isfinite(number) else str(float(number))
