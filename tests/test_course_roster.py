@@ -232,7 +232,7 @@ def test_what_one_of_a_group_hands_in_counts_for_all(tmp_path: Path) -> None:
             "excuses ada from b1, which is not one of its cases: choose from a1, a2, a3, or all",
         ),
         ('excused = { eve = ["all"] }', "eve is excused, but is not on the roster"),
-        ('groups = [["ada", "bob"], ["cem", "Ada"]]', "has ada in groups twice"),
+        ('groups = [["ada", "bob"], ["cem", "Ada"]]', "lists ada in groups twice"),
         ('groups = [["ada", "eve"]]', "eve is in a group, but is not on the roster"),
         ('groups = [["ada"]]', "at least 2 items"),
     ],

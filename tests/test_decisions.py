@@ -134,10 +134,10 @@ def test_a_decision_that_does_not_fit_is_noted_and_stops_nothing(tmp_path: Path,
         (one('chek = "fix.correct"\npoints = 1'), "override #1.chek: there is no such key"),
         (one('check = "fix.correct"\npoints = nan'), "points: Input should be"),
         (one('check = "fix.correct"\npoints = -1'), "points: Input should be greater than or equal to 0"),
-        (one('check = "fix.correct"'), "needs `points`, `add` or `withdrawn` with a `check`"),
-        (one('check = "fix.correct"\npoints = 1\nadd = 1'), "needs `points`"),
-        (one('check = "fix.correct"\ntotal = 1'), "needs `points`"),
-        (one("points = 1"), "without one, `total`, `add`, `withdrawn` or `student`"),
+        (one('check = "fix.correct"'), "needs exactly one of `points`, `add` and `withdrawn`"),
+        (one('check = "fix.correct"\npoints = 1\nadd = 1'), "needs exactly one"),
+        (one('check = "fix.correct"\ntotal = 1'), "needs exactly one"),
+        (one("points = 1"), "exactly one of `total`, `add`, `withdrawn` and `student`"),
         (one("add = inf"), "override #1.add:"),
         ('[[override]]\nsubmission = "a"\ntotal = 1\n', "override #1.comment: this key is missing"),
         (one("total = 1", comment=""), "comment: String should have at least 1 character"),
@@ -199,7 +199,7 @@ def test_the_last_entry_about_a_thing_holds_and_the_earlier_ones_are_its_history
     assert [one.state for one in result.decisions] == ["replaced", "replaced", "withdrawn"]
     assert result.submissions == SCORES.submissions
     page = "".join(render_class_page(result))
-    assert all(words in page for words in ("Too kind.", "2026-01-01", "withdrawn: the rules hold"))
+    assert all(words in page for words in ("Too kind.", "2026-01-01", "withdrawn: the result of the rules counts"))
 
 
 def test_points_are_added_below_the_floor_of_a_check_and_above_the_maximum_of_a_total(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_second_scoring_says_what_changed_and_why(tmp_path: Path) -> None:
     }
     page = "".join(render_class_page(replace(after, changes=changed_scores(earlier, after))))
     assert "your decision about fix.correct" in page
-    assert changed_scores(after.submissions, SCORES)[0].why == ("your decision about fix.correct no longer holds")
+    assert changed_scores(after.submissions, SCORES)[0].why == ("your decision about fix.correct no longer applies")
 
 
 def test_changes_say_what_came_what_went_and_what_counts() -> None:

@@ -191,7 +191,7 @@ def test_an_option_that_a_format_does_not_use_is_refused(out: Path, words: tuple
 
 
 def test_reports_that_another_grader_writes_are_left_alone(out: Path) -> None:
-    with lock_folder(out), pytest.raises(UserError, match="Another grader is writing"):
+    with lock_folder(out), pytest.raises(UserError, match="Another grader command is writing"):
         run(out, "csv")
 
 
@@ -217,6 +217,6 @@ def test_one_case_of_a_pool_stands_for_all_of_it(tmp_path: Path) -> None:
         '"Participant 1",Ada,ada,x,,100.00,-\n"Participant 2",Bob,bob,x,,100.00,-\n'
     )
     done = run(out, "moodle", "--gradebook", str(tmp_path / "w.csv"), "--exercise", "steep")
-    assert "asleep count as well: each student has one case of the pool." in done.output
+    assert "Also included: asleep. Each student has one case of the pool." in done.output
     table = list(csv.DictReader(io.StringIO(files(out, "moodle")["moodle.csv"].decode("utf-8-sig"))))
     assert {row["Email address"]: float(row["Grade"]) > 0 for row in table} == {"ada": True, "bob": True}

@@ -131,7 +131,7 @@ def test_a_stale_page_replaces_no_decision_and_shows_both(server: ReviewServer) 
     decisions = decisions_path(server.out).read_bytes()
     status, page, _ = ask(server, first, form_of(other, "3", "A quarter."))
     assert (status, decisions_path(server.out).read_bytes()) == (409, decisions)
-    meanwhile = "Prof. Ada has decided it in the meantime: 7 points. Half."
+    meanwhile = "Prof. Ada has made another decision in the meantime: 7 points. Half."
     for words in (meanwhile, "7 of 12, decided", 'value="3"', "A quarter."):
         assert words in page
     assert ask(server, first, form_of(other, "", "", "undo"))[0] == 409

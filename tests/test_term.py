@@ -232,7 +232,9 @@ def test_a_term_loses_nothing(term: Term) -> None:
     total, *_ = items_of(rows[UNTIMED])
     seen = seen_of(reports, total)
     decide(reports, total, "100", "She told me on the 27th.", "ada", seen)
-    with pytest.raises(DecidedMeanwhile, match=r"ada has decided it in the meantime: 100 points\. She told me"):
+    with pytest.raises(
+        DecidedMeanwhile, match=r"ada has made another decision in the meantime: 100 points\. She told me"
+    ):
         decide(reports, total, "0", "Too late.", "bob", seen)
     said = term.run(*score("week-1"))
     assert f"{UNTIMED}_a1: not judged -> 100 (your decision about the total)" in said

@@ -1,6 +1,6 @@
 """Read a course: one `course.toml` with its roster, its assignments and their cases.
 
-Every date is a local time in the course's time zone. Paths are relative to the file.
+Every date is a local time in the course's time zone. Paths are relative to the folder of `course.toml`.
 """
 
 from collections import Counter
@@ -71,7 +71,7 @@ class Assignment(StrictModel):
     """The exercises that students work on between two dates.
 
     attempts: which submission counts.
-    rubric: the file with the points; by default the grader's.
+    rubric: the file with the points; by default the grader's rubric.
     hints: whether the kit has hints.
     triage: what students see of the checks: outcomes, only values ("figures"), or nothing ("off").
     predict: whether students predict each run before they make it.
@@ -100,11 +100,14 @@ class Assignment(StrictModel):
 
     @property
     def exercises(self) -> tuple[str, ...]:
-        """The ids of its cases and written exercises."""
+        """The ids of the cases and the written exercises."""
         return (*(one.id for one in self.case), *self.written)
 
     def pool_of(self, case: str) -> tuple[str, ...]:
-        """Return the sorted ids of the pool of a case; () if it belongs to no pool. Each student gets one of them."""
+        """Return the sorted ids of all cases in the pool of this case, or () if the case belongs to no pool.
+
+        Each student gets one case of a pool.
+        """
         name = next((one.pool for one in self.case if one.id == case), None)
         return tuple(sorted(one.id for one in self.case if one.pool == name)) if name else ()
 
@@ -140,11 +143,14 @@ class Assignment(StrictModel):
         if any(one.tzinfo is not None for one in self.dates()):
             raise ValueError("has a date with an offset: remove the offset, because the course has a time zone")
         if self.due <= self.opens:
-            raise ValueError(f"is due {_as_text(self.due)}, not after it opens, {_as_text(self.opens)}: change one")
+            raise ValueError(
+                f"is due {_as_text(self.due)}, but opens {_as_text(self.opens)}: choose a due date after that"
+            )
         for student, until in self.late.extensions.items():
             if until < self.due:
                 raise ValueError(
-                    f"gives {printable(student)} less time, until {_as_text(until)}: choose a date after the due date"
+                    f"the extension of {printable(student)} ends {_as_text(until)}, before the due date: choose a later"
+                    " date"
                 )
         feedback, solution = self.release_dates()
         until = self.due + timedelta(minutes=self.late.grace_minutes)
@@ -154,7 +160,9 @@ class Assignment(StrictModel):
                 " later date"
             )
         if solution < feedback:
-            raise ValueError(f"results.solution is before feedback, {_as_text(feedback)}: change one")
+            raise ValueError(
+                f"results.solution is before results.feedback, {_as_text(feedback)}: change one of the dates"
+            )
         return self
 
     @model_validator(mode="after")
@@ -166,12 +174,12 @@ class Assignment(StrictModel):
             for name in names:
                 if name not in (EVERY, *ids):
                     raise ValueError(
-                        f"excuses {printable(student)} from {printable(name)}, which is not one of its cases: choose"
+                        f"excuses {printable(student)} from {printable(name)}, which is not in this assignment: choose"
                         f" from {', '.join(ids)}, or {EVERY}"
                     )
         counts = Counter(login(name) for group in self.groups for name in group)
         if twice := [name for name, count in counts.items() if count > 1]:
-            raise ValueError(f"has {printable(twice[0])} in groups twice: keep one")
+            raise ValueError(f"lists {printable(twice[0])} in groups twice: remove one")
         return self
 
     def dates(self) -> Iterator[datetime]:
@@ -191,7 +199,10 @@ class Assignment(StrictModel):
 
 
 class Course(StrictModel):
-    """The content of a course file. folder: its folder. secret: the seed of all random draws of the course."""
+    """The content of a course file.
+
+    folder: the folder of the course file. secret: the seed of all random draws of the course.
+    """
 
     format_version: Literal[1]
     id: _Id
@@ -209,7 +220,7 @@ class Course(StrictModel):
         try:
             ZoneInfo(name)
         except (OSError, ValueError, KeyError):
-            raise ValueError(f"{name!r} is not a time zone: write one such as Europe/Berlin") from None
+            raise ValueError(f"{name!r} is not a time zone: write a name such as Europe/Berlin") from None
         return name
 
     @model_validator(mode="after")
@@ -228,7 +239,8 @@ class Course(StrictModel):
                 aware = date.replace(tzinfo=self.zone)
                 if aware.astimezone(UTC).astimezone(self.zone).replace(tzinfo=None) != date:
                     problems.append(
-                        f"{one.id}: the clocks of {self.time_zone} skip {_as_text(date)}: choose another time"
+                        f"{one.id}: {_as_text(date)} does not exist in {self.time_zone}, because the clocks go"
+                        " forward: choose another time"
                     )
         if problems:
             raise ValueError("; ".join(problems))
@@ -236,7 +248,7 @@ class Course(StrictModel):
 
     @property
     def zone(self) -> ZoneInfo:
-        """The time zone of its dates."""
+        """The time zone of all dates of the course."""
         return ZoneInfo(self.time_zone)
 
     def students(self) -> tuple[Student, ...]:
@@ -244,13 +256,13 @@ class Course(StrictModel):
         return read_roster(self.folder / self.roster)
 
     def find(self, name: str | None) -> Assignment:
-        """Return the assignment with this id, or the only one. Raises `UserError`."""
+        """Return the assignment with this id; for None, the only assignment. Raises `UserError` if there is none."""
         ids = [one.id for one in self.assignment]
         if name is None and len(ids) == 1:
             return self.assignment[0]
         if name is None or name not in ids:
             said = "Name an assignment" if name is None else f"There is no assignment {printable(name)}"
-            raise UserError(f"{said}: {suggestion(name or '', ids) if ids else 'the course has none yet.'}")
+            raise UserError(f"{said}: {suggestion(name or '', ids) if ids else 'the course has no assignment yet.'}")
         return self.assignment[ids.index(name)]
 
     def cases(self, assignment: Assignment) -> list[Case]:
@@ -279,12 +291,15 @@ class Course(StrictModel):
 
 
 def read_course(path: Path) -> Course:
-    """Return a course. Raises `UserError` that names every invalid key. `check_course` also reads the named files."""
+    """Return a course. Raises `UserError` that names every invalid key. `check_course` also checks other files."""
     return read_record(path, Course, folder=path.parent)
 
 
 def check_course(path: Path) -> list[str]:
-    """Return lines that describe a course. Raises `UserError` with every problem in it and in the files it names."""
+    """Return lines that describe a course.
+
+    Raises `UserError` that lists every problem in the course file and in the files that it names.
+    """
     if not path.is_file():
         read_course(path)  # raises the error
     problems: list[str] = []
@@ -364,11 +379,11 @@ def _describe_assignment(course: Course, one: Assignment, students: Sequence[Stu
             yield f"  {first.id} and {second.id} look alike at first (solutions/cases.toml)"
     for case in cases:
         if len(case.parts) == 2 and not {case.parts, case.parts[::-1]} & {*known.together}:
-            yield f"  {case.id}: it is not tested whether students can find both of its breaks (solutions/cases.toml)"
+            yield f"  {case.id}: no test shows that students can find both of its breaks (solutions/cases.toml)"
 
 
 def _particulars(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:
-    """Yield a line for each setting that differs from the default, or between students."""
+    """Yield a line for each setting that differs from its default or between students."""
     if one.written:
         yield f"  written exercises: {', '.join(one.written)}"
     for case in {case.pool: case for case in course.cases(one) if case.pool}.values():
@@ -395,7 +410,7 @@ def _across(course: Course, students: Sequence[Student]) -> Iterator[str]:
             yield f"{both} use the same experiment: a diff of the two shows both breaks"
     counts = Counter(login(student.email) for student in students if student.email)
     for email in (email for email, count in counts.items() if count > 1):
-        yield f"{counts[email]} students have the address {printable(email)}: it does not show who sent a file"
+        yield f"{counts[email]} students have the address {printable(email)}, so it does not show who sent a file"
 
 
 def _as_text(date: datetime) -> str:

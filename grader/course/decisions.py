@@ -1,7 +1,7 @@
-"""Read, store and apply the instructor's decisions: a TOML file next to the reports, which `grader score` applies.
+"""Read, store and apply the instructor's decisions. They are in a TOML file next to the reports.
 
-Each decision is one `[[override]]` table. `grader review` appends to the file, and an instructor can edit it. The last
-entry about an item holds. Earlier entries are its history.
+Each decision is one `[[override]]` table. `grader review` appends to the file, and an instructor can edit it.
+`grader score` applies the last entry about each item. Earlier entries are the history of the item.
 """
 
 import difflib
@@ -37,8 +37,11 @@ from harness.recipes.personal import login
 
 TOTAL = "the total"
 _NonEmptyText = Annotated[str, Field(min_length=1)]
-_BEGINS = "# Your decisions. Every `grader score` applies them. The last entry about an item holds.\n"
-_FORMS = "needs `points`, `add` or `withdrawn` with a `check`; without one, `total`, `add`, `withdrawn` or `student`"
+_BEGINS = "# Your decisions. Every `grader score` applies them. The last entry about an item counts.\n"
+_FORMS = (
+    "needs exactly one of `points`, `add` and `withdrawn` if it has a `check`, and exactly one of `total`, `add`,"
+    " `withdrawn` and `student` if it has no `check`"
+)
 _REASONS = 4  # the most reasons in a line about a change
 _REASON = 200  # the most characters of a reason that comes from the row
 
@@ -47,8 +50,9 @@ class Decision(StrictModel):
     """A decision about an item (`check`, as `<criterion>.<item id>`), about the total, or about a submission's student.
 
     `points` and `total` replace the result of the rules; `add` adds to it or subtracts from it. `withdrawn` restores
-    the result of the rules. `grader review` also stores `who` decided `when`, and `sha256`, the hash of the tarball, or
-    "" if it could not be read. The decision does not apply to another tarball.
+    the result of the rules. `grader review` also stores the person (`who`), the time (`when`) and the hash of the
+    tarball (`sha256`; "" if the tarball could not be read). With a hash, the decision does not apply to another
+    tarball.
     """
 
     submission: str
@@ -73,16 +77,16 @@ class Decision(StrictModel):
 
     @property
     def about(self) -> str:
-        """What the decision is about: an item, the total, or the student."""
+        """The subject of the decision: an item, the total, or the student."""
         return self.check or ("the student" if self.student else TOTAL)
 
     @property
     def says(self) -> str:
         """The content of the decision, in a few words."""
         if self.student is not None:
-            return f"it is {printable(self.student)}'s"
+            return f"the submission belongs to {printable(self.student)}"
         if self.withdrawn:
-            return "withdrawn: the rules hold"
+            return "withdrawn: the result of the rules counts"
         return f"{self.add:+g} points" if self.add is not None else f"{self.points or self.total or 0:g} points"
 
     def fits(self, row: SubmissionScore) -> bool:
@@ -100,7 +104,7 @@ def tarball_of(row: SubmissionScore) -> str:
 
 
 def decisions_path(out: Path) -> Path:
-    """Return the path of the decisions: next to the reports, because the reports are replaced as a whole."""
+    """Return the path of the decisions. It is next to the reports, because the reports are replaced as a whole."""
     return path_beside(out, "decisions.toml")
 
 
@@ -121,7 +125,7 @@ def keep_decision(out: Path, decision: Decision, *, after: int | None = None) ->
     """Append a decision to the file, completely or not at all. A lock makes several writers wait for each other.
 
     after: the number of entries about the same item that the author has seen. Raises `DecidedMeanwhile` if the number
-    is different now, and `UserError` if the file cannot be read, so that nothing is written after an error.
+    is different now, and `UserError` if the file cannot be read. After an error, the file is unchanged.
     """
     path = decisions_path(out)
     values = decision.model_dump(exclude_none=True)
@@ -148,10 +152,10 @@ def _target_of(decision: Decision) -> tuple[str, str]:
 def _meanwhile(entries: Sequence[Decision]) -> str:
     """Return the decision that somebody else has made, as sentences."""
     if not entries:
-        return "The decisions about it have disappeared from the file."
+        return "The earlier decisions have disappeared from the file."
     last = entries[-1]
     who = printable(last.who) if last.who else "Somebody"
-    return f"{who} has decided it in the meantime: {last.says}. {printable(last.comment, 600)}"
+    return f"{who} has made another decision in the meantime: {last.says}. {printable(last.comment, 600)}"
 
 
 def entries_about(decisions: Sequence[Decision], submission: str, about: str) -> int:
@@ -160,22 +164,22 @@ def entries_about(decisions: Sequence[Decision], submission: str, about: str) ->
 
 
 def decisions_about(decisions: Sequence[Decision], row: SubmissionScore, about: str) -> list[Decision]:
-    """Return the decisions about an item and this tarball. The last one holds."""
+    """Return the decisions about an item that fit the scored tarball. The last one counts."""
     return [one for one in decisions if (one.submission, one.about) == (row.submission, about) and one.fits(row)]
 
 
 def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
     """Return the scores with the decisions applied, and with the state of each decision.
 
-    Each item and total keeps the verdict of the rules, so that applying decisions twice is the same as once. Criteria
-    and totals are added up again. A submission without open items is graded. A decision that does not fit (another
-    tarball, an unknown submission or item, too many points) is kept, but not applied.
+    Each item and total also stores the result of the rules, so that a second application changes nothing. The points of
+    criteria and the totals are recomputed. A submission without open items gets the status `graded`. A decision that
+    does not fit (another tarball, an unknown submission or item, too many points) is kept, but not applied.
     """
     rows = {row.submission: _by_rule(row) for row in scores.submissions}
     things: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, decision in enumerate(decisions):
         things[decision.submission, decision.about].append(place)
-    problems: dict[int, str] = {}  # for the decision that holds about each item
+    problems: dict[int, str] = {}  # for the decision that counts for each item
     for (name, _), places in sorted(things.items(), key=lambda item: item[0][1] == TOTAL):
         row = rows.get(name)
         place = next((one for one in reversed(places) if row and decisions[one].fits(row)), places[-1])
@@ -189,7 +193,10 @@ def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
 
 
 def _note_decision(decision: Decision, problem: str | None) -> Decided:
-    """Return the history entry of a decision. problem: "" if it is applied, None if a later one replaces it."""
+    """Return the history entry of a decision.
+
+    problem: "" if the decision is applied, None if a later decision replaces it, else why it does not fit.
+    """
     state: Literal["holds", "replaced", "withdrawn", "not applied"] = "withdrawn" if decision.withdrawn else "holds"
     if problem is None:
         state = "replaced"
@@ -304,7 +311,7 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
 def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[Change, ...]:
     """Return the changes since the previous scores: different totals, new submissions, missing submissions.
 
-    Without previous scores there are no changes. A file that only has a new name is not a change.
+    Without previous scores there are no changes. Renaming a file is not a change.
     """
     before = {row.submission: _snapshot_row(row) for row in earlier}
     now = {row.submission: row for row in scores.submissions}
@@ -327,7 +334,7 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
             gone.pop(earlier_name, None)
             figures = before[earlier_name].figures
             if figures[TOTAL][0] != total:
-                # A row that is no longer judged, or does not count, has its own reason.
+                # If the row has no total, its own reason explains that.
                 why = clip(row.reason, _REASON) if row.total is None and row.reason else _why(figures, after)
                 note(name, figures[TOTAL][0], total, why)
         elif row.is_there:
@@ -345,7 +352,7 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
 
 @dataclass(frozen=True)
 class _NotedBefore:
-    """The parts of a row of the previous scores that are compared. work: the student's login and the exercise."""
+    """The parts of a previous row to compare with the current row. work: the student's login and the exercise."""
 
     figures: Mapping[str, tuple[str, bool]]
     tarball: str
@@ -362,7 +369,10 @@ def _work_of(row: SubmissionScore) -> tuple[str, str]:
 
 
 def _figures(row: SubmissionScore) -> dict[str, tuple[str, bool]]:
-    """Return total, tarball and the points of each item as texts, each with whether the instructor decided it."""
+    """Return texts for the total, the tarball and the points of each item, by name.
+
+    Each text has a flag, which is true if the instructor decided the value.
+    """
     total = row.status if row.total is None else points(row.total)
     return {
         TOTAL: (f"{total}, does not count" if row.not_counting else total, row.rule is not None),
@@ -386,7 +396,7 @@ def _why(before: Mapping[str, tuple[str, bool]], after: Mapping[str, tuple[str, 
         if is_now:
             reasons.append(f"your decision about {about}")
         elif was:
-            reasons.append(f"your decision about {about} no longer holds")
+            reasons.append(f"your decision about {about} no longer applies")
         elif about == "the tarball":
             reasons.append("another tarball")
         elif about == "whether it counts":
@@ -394,4 +404,4 @@ def _why(before: Mapping[str, tuple[str, bool]], after: Mapping[str, tuple[str, 
         elif about != TOTAL:
             reasons.append(f"{about} {old} -> {new}")
     more = f" and {len(reasons) - _REASONS} more" if len(reasons) > _REASONS else ""
-    return ", ".join(reasons[:_REASONS]) + more or "it has different items now"
+    return ", ".join(reasons[:_REASONS]) + more or "the items are different now"

@@ -1,4 +1,4 @@
-"""`grader demo`: make an invented course with submissions, score it, decide, score it again, and export it.
+"""`grader demo`: make an invented course with submissions, score them, store a decision, score again, and export.
 
 `demo_class/` contains the course, the plan of submissions, and the sentences of the reports. All runs are real.
 """
@@ -36,10 +36,10 @@ from harness.submission.archive import SUFFIX
 
 CLASS = Path(__file__).with_name("demo_class")
 _EVERY = 10  # submissions between two lines of progress
-_FIRST = 6  # the number of submissions on the first page
-_STUDENT, _CASE, _ADDED = "bjork", "a1", 5.0  # the decision of the demo: this student gets these points more
+_FIRST = 6  # the number of submissions in the first scoring
+_STUDENT, _CASE, _ADDED = "bjork", "a1", 5.0  # the decision of the demo: this student gets additional points
 _COMMENT = "In the office hour she named the cause at once."
-_PLATFORMS: tuple[Format, ...] = ("moodle", "canvas")  # of the two assignments
+_PLATFORMS: tuple[Format, ...] = ("moodle", "canvas")  # the platforms of the two assignments
 _FORMATS: tuple[Format, ...] = ("csv", "json", "pages")
 _COLUMNS = ("login", "name", "email", "section")
 _TO_LOOK_AT = """
@@ -48,14 +48,14 @@ Open these two pages in a browser:
   {second}
 Look at: the flags "similar" and "other seed" (isaac handed in ada's file) and "other name" (maria's file names joao),
 the rejected files, the deductions for lateness, the decided total (bjork), and similar.html in the same folder.
-The submissions are in {submissions}. The files to give back are in export/ of the reports."""
+The submissions are in {submissions}. The exported files are in the folder export/ of the reports."""
 
 
 class Planned(NamedTuple):
     """The planned submission of a student for a case.
 
-    number: of the student in the class. kind: a word of `demo_class/class.csv`. of: the login of another student, or
-    "". days: how late the submission is, 0 for on time.
+    number: the position of the student in the class. kind: a word of `demo_class/class.csv`. of: the login of another
+    student, whose file ("copy") or login ("as") the student hands in, or "". days: how late the submission is.
     """
 
     number: int
@@ -90,7 +90,7 @@ class _Week:
 
 
 def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: int) -> int:
-    """Make the course in `folder`, score it, decide, score it again and export it. Return the exit status of scoring.
+    """Make a course in `folder`, score it, store a decision, score it again and export it. Return the scoring's status.
 
     score: scores a folder of submissions. Raises `UserError` if the folder exists and is not an earlier demo.
     """
@@ -204,7 +204,7 @@ def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int |
             path = week.submissions / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-            # Some hours before the end of the day in question. A second attempt comes an hour after the first.
+            # Hand in some hours before the due date or the end of a late day. A second attempt is an hour later.
             before = timedelta(hours=2 + 7 * item.number % 20 - turn)
             until = week.assignment.due.replace(tzinfo=week.course.zone) + timedelta(days=item.days)
             times.append((place, (until - before).isoformat()))
@@ -242,10 +242,10 @@ def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
 
 
 def retold(report: str, *, number: int, mistaken: bool) -> str:
-    """Return a report that earns all points, retold with other sentences. If `mistaken`, it names a wrong cause.
+    """Return a report that earns all points, with other sentences. If `mistaken`, the new report names a wrong cause.
 
-    Two students share at most one sentence, as two lines share at most one point; `number` must be below 49. Reports
-    that find nothing wrong share two more short sentences, and contain no facts.
+    number: the student's position in the class, below 49. It selects the sentences so that two students share at most
+    one. Reports that find nothing wrong share two more short sentences, and contain no facts.
     """
     _, matter, body = report.split("---\n", 2)
     row, column = divmod(number, 7)
@@ -265,7 +265,7 @@ def retold(report: str, *, number: int, mistaken: bool) -> str:
 
 
 def _mistaken(matter: str) -> str:
-    """Return front matter in which the cause and a ruled-out cause are exchanged."""
+    """Return the front matter with the cause and a ruled-out cause swapped."""
     cause, *_, rival = re.findall(r"cause: (\w+)", matter)
     if cause != HEALTHY:
         return re.sub(

@@ -27,10 +27,11 @@ class _Drawn(NamedTuple):
 def draw_cases(course: Course, assignment: str, count: int, level: int, *, pool: int = 1) -> list[CaseTable]:
     """Draw `count` cases of one level, some of them healthy. No two share an experiment or look alike.
 
-    Breaks of other assignments are not used again. The same call gives the same cases, whatever the course file says
-    about this assignment. pool: the number of cases in place of each one; each student gets one of them. The cases of a
-    pool have the same level, the same kind of data and the same number of breaks. The numbers of checks that find them
-    are as close as the catalogue allows. Raises `UserError` if the catalogue has too few cases.
+    Breaks of other assignments are not used again. The same call gives the same cases, even if the course file already
+    has other cases for this assignment. pool: with more than 1, draw a pool of this many cases in place of each case;
+    each student gets one case of a pool. The cases of a pool have the same level, the same kind of data and the same
+    number of breaks, and about the same number of checks finds the breaks of each. Raises `UserError` if the catalogue
+    has too few cases.
     """
     known, recipes = load_cases(), {recipe.id: recipe for recipe in load_recipes()[0]}
     others = [case for one in course.assignment if one.id != assignment for case in one.case]
@@ -58,12 +59,12 @@ def draw_cases(course: Course, assignment: str, count: int, level: int, *, pool:
                 members = [first, *_companions(first, candidates, there, pool - 1, known.twins)]
                 if len(members) == pool:
                     pools.append(members)
-        # Healthy cases must not replace breaks that the catalogue lacks.
+        # If there are too few breaks, do not draw more healthy cases instead.
         if len(pools) < most:
             each = f" with {pool - 1} similar to each" if pool > 1 else ""
             raise UserError(
-                f"Level {level} has only {len(pools)} breaks of different experiments{each}, not {count - healthy}:"
-                " draw fewer cases."
+                f"Level {level} has only {len(pools)} breaks of different experiments{each}, but {count - healthy} are"
+                " needed: draw fewer cases."
             )
     ordered = _by_rank(words, [tuple(members[0]) for members in pools])
     pools.sort(key=lambda members: ordered.index(tuple(members[0])))
@@ -76,7 +77,7 @@ def draw_cases(course: Course, assignment: str, count: int, level: int, *, pool:
 
 
 def _fits(one: _Drawn, there: Sequence[_Drawn], twins: Sequence[Twins]) -> bool:
-    """Return whether a case has another experiment than all of these, and does not look like any of them."""
+    """Return whether a case shares its experiment with no case in `there`, and does not look like any of them."""
     names = {name for other in there for name in other.breaks}
     return all(one.experiment != other.experiment for other in there) and not _look_alike(one.breaks, names, twins)
 
@@ -125,7 +126,7 @@ def _look_alike(names: Sequence[str], there: set[str], twins: Sequence[Twins]) -
 
 
 def _letter(ids: set[str], place: int) -> str:
-    """Return a letter with which no other id begins, if possible the one at this place in the alphabet."""
+    """Return a letter with which none of the ids begins, if possible the letter at `place` in the alphabet."""
     free = [one for one in string.ascii_lowercase if not any(id.startswith(one) for id in ids)]
     wanted = string.ascii_lowercase[place % 26]
     return wanted if wanted in free or not free else free[0]

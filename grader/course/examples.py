@@ -49,7 +49,7 @@ def example_submission(
 
 
 def edits_of(case: Case) -> dict[str, str]:
-    """Return three experiments for a case: fixed ("right"), with a masked symptom ("masked"), and "wrong"."""
+    """Return three experiments for a case: "right" (fixed), "masked" (symptom masked), and "wrong" (neither)."""
     broken = case.broken_source()
     if case.is_healthy:
         edits = (edit for edit in load_shared_edits(case.experiment) if edit.verdict == "masking")

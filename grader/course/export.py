@@ -61,8 +61,8 @@ _YOURS = re.compile(r'<(p|details) class="yours.*?</\1>\n', re.DOTALL)
 _FOR_YOU = ("csv", "json")  # these formats are for the instructor and contain everything
 _SEEN: dict[ReleaseLevel, str] = {
     "score": "Students see only their score in it. Export again when they may see the feedback.",
-    "feedback": "Students see feedback in it, but nothing that reveals a cause. Export again when they may see that.",
-    "solution": "Students see everything in it, also the causes.",
+    "feedback": "Students see feedback in it, but no causes. Export again when they may see the causes.",
+    "solution": "Students see everything in it, including the causes.",
 }
 
 
@@ -83,13 +83,13 @@ class ExportOptions:
 
 
 def run_export(platform: Format, options: ExportOptions, now: datetime | None = None) -> None:
-    """Write an export in place of the earlier one, and print its content and its gaps.
+    """Write an export in place of the earlier one. Print the paths of its files, and notes on missing grades.
 
     now: an aware time that decides how much students may see; by default the current time. Raises `UserError` for
     invalid reports, tables, courses or options.
     """
     _refuse_unused(platform, options)
-    # A platform may know a student only by the address on the roster.
+    # A platform may identify a student only by the email address on the roster.
     roster = read_course(options.course).students() if options.course else ()
     names = {student.login: (student.email,) for student in roster if student.email}
     out, folder = options.out, options.out / EXPORTS / platform
@@ -97,8 +97,8 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
     scores = None if platform == "gradescope-autograder" else read_scores(out)
     if scores and options.assignment and scores.assignment != options.assignment:
         raise UserError(
-            f"{out} contains the scores of {printable(scores.assignment) or 'no assignment'}, not of"
-            f" {printable(options.assignment)}: give the correct folder with --out."
+            f"{out} contains the scores of {printable(scores.assignment) or 'submissions without an assignment'}, not"
+            f" of {printable(options.assignment)}: give the correct folder with --out."
         )
     if scores is not None:
         options = _with_whole_pools(options, scores)
@@ -108,7 +108,7 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
             out.mkdir(parents=True, exist_ok=True)
         with lock_folder(out) as alone:
             if not alone:
-                raise UserError(f"Another grader is writing to {out} now: wait until it has finished.")
+                raise UserError(f"Another grader command is writing to {out} now: wait until it has finished.")
             with new_export(folder, files) as scratch:
                 notes = _write(platform, scores, now, scratch, options, names)
             note(out, "export", f"{platform}{f' into {options.gradebook.name}' if options.gradebook else ''}")
@@ -127,7 +127,7 @@ def _with_whole_pools(options: ExportOptions, scores: Scores) -> ExportOptions:
     named = dict.fromkeys(options.exercises)
     for pool in scores.pools:
         if not named.keys().isdisjoint(pool) and (others := [one for one in pool if one not in named]):
-            click.echo(f"{', '.join(others)} count as well: each student has one case of the pool.", err=True)
+            click.echo(f"Also included: {', '.join(others)}. Each student has one case of the pool.", err=True)
             named |= dict.fromkeys(others)
     return replace(options, exercises=tuple(named))
 
@@ -135,7 +135,7 @@ def _with_whole_pools(options: ExportOptions, scores: Scores) -> ExportOptions:
 def _write(
     platform: Format, scores: Scores | None, now: datetime, folder: Path, options: ExportOptions, names: platforms.Names
 ) -> Sequence[str]:
-    """Write the files of an export, and return sentences on students or exercises that it lacks."""
+    """Write the files of an export, and return sentences on students or exercises that the export lacks."""
     if scores is None:
         assignment = read_course(options.course).find(options.assignment) if options.course else None
         settings = gradescope.Settings(
@@ -216,7 +216,7 @@ def _fill(
 
 
 def people_of(course: Path | None) -> dict[str, tuple[str, str]]:
-    """Return name and section of each student of a course, by login; {} without a course."""
+    """Return the name and the section of each student of a course, by login; {} without a course."""
     students = read_course(course).students() if course else ()
     return {login(one.login): (one.name, one.section) for one in students}
 
@@ -227,7 +227,7 @@ def given_path(out: Path) -> Path:
 
 
 def read_given(out: Path) -> dict[str, platforms.Given]:
-    """Return the grades that exports gave, by platform. Raises `UserError` for an invalid file."""
+    """Return the grades that earlier exports wrote, by platform. Raises `UserError` for an invalid file."""
     path = given_path(out)
     try:
         return _GIVEN.validate_json(path.read_bytes())
@@ -272,10 +272,10 @@ def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str],
     for one in notes:
         click.echo(one, err=True)
     if waiting := sum(row.status == "not judged" for row in scores.submissions):
-        click.echo(f"{waiting} not judged, so without a grade in this export: grader review {out} shows why.")
+        click.echo(f"{waiting} not judged, and without a grade in this export: grader review {out} shows why.")
     # The formats for the instructor also contain rejected submissions.
     if outside := find_left_out(scores.submissions) if platform in _FOR_YOU else not_exported(scores):
-        click.echo(f"{len(outside)} not in this export: decide them in grader review (docs/grading.md).", err=True)
+        click.echo(f"{len(outside)} left out of this export: decide them in grader review (docs/grading.md).", err=True)
         for name, why in outside.items():
             click.echo(f"  {clip(name, 80)}: {clip(why, 200)}", err=True)
 

@@ -54,7 +54,7 @@ def forget(student: str, out: Path) -> list[str]:
 
 
 def _files_left(rows: Sequence[SubmissionScore], gone: Sequence[SubmissionScore]) -> Iterator[str]:
-    """Yield a line on each file of the student that the instructor has to delete, later if a group shares it."""
+    """Yield a line for each file of the student that the instructor must delete, now or, for a shared file, later."""
     for row in gone:
         if row.arrival is None or row.copy_of:  # another member handed in the file of a copy
             continue
@@ -113,7 +113,7 @@ def _rewrite_decisions(out: Path, names: Collection[str], student: str) -> None:
 
 
 def _comments_behind(table: str, student: str) -> str:
-    """Return the comments after an entry, which belong to the next entry, without those that name the student."""
+    """Return the comments after an entry, which belong to the next entry. Leave out lines with the student's login."""
     lines = table.splitlines(keepends=True)
     own = max(number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
     return "".join(line for line in lines[own + 1 :] if line.strip() and login(student) not in login(line))
@@ -131,7 +131,7 @@ def _rewrite_log(out: Path, names: Collection[str]) -> None:
 
 
 def places_left(student: str) -> Sequence[str]:
-    """Return lines on what the instructor has to delete by hand."""
+    """Return lines that list the data that the instructor must delete by hand."""
     return [
         f"Remove {printable(student)} from the roster, the course file and the files of times. Otherwise the next"
         " scoring lists the student again.",

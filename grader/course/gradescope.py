@@ -119,7 +119,7 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
 
     rows: the scores of the tarballs of one submission. A problem that the student can correct becomes a visible test
     with 0 points. An open item has no score, and the total leaves it out. Raises `UserError` if the grader could not
-    judge an exercise at all, because no result is better than 0 points.
+    judge an exercise at all, because an error message is better than an undeserved 0.
     """
     share = len(settings.exercises)
     tests: list[dict[str, Any]] = []
@@ -174,10 +174,7 @@ def _test(name: str, output: str, visibility: Visibility, earned: float | None, 
 
 
 def run(settings: Settings, folder: Path = AUTOGRADER) -> None:
-    """Score `submission/` in Gradescope's folder, and write `results/results.json`.
-
-    Raises `UserError` as `results` does.
-    """
+    """Score `submission/` in Gradescope's folder, and write `results/results.json`. Raises `UserError` as `results`."""
     try:
         files = read_folder(folder / "submission").files
     except UserError:

@@ -39,7 +39,7 @@ from harness.written.exercise import FileExercise, file_exercise_ids, load_exerc
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "kit_files"
-# Static files of every kit. They have other names here, so that no tool applies them to this repository.
+# Static files of every kit. They have different names here, so that no tool applies them to this repository.
 _STATIC = {
     "Dockerfile": "Dockerfile",
     ".devcontainer/devcontainer.json": "devcontainer.json",
@@ -49,7 +49,7 @@ _STATIC = {
 LEGAL = ("LICENSE", "NOTICE")  # every copy must include these
 # For `sha256sum -c`: all files of the kit except notebooks, because Jupyter changes them.
 LISTING = "kit.sha256"
-# Pages that are not files of the repository, but are made from the harness.
+# Pages that are generated from the harness, and are not files of the repository.
 _MADE: Mapping[str, Callable[[], str]] = {"docs/checks.md": documentation}
 _LONG_LINE = 40  # a line of a solution with more characters than this cannot be in a kit by coincidence
 _FOLDER = "trainwreck"  # the folder in the tarball, so that its bytes do not depend on the place of the build
@@ -60,15 +60,15 @@ _TRIAGE: dict[Triage, str] = {
     "off": "",
 }
 _WRITTEN = "Exercises without a run, whose answer is one file (see their `PROMPT.md`):"
-# The parts to remove from our Makefile and pyproject.toml: everything below a line, and the grader's lines above it.
+# The parts to remove from our Makefile and pyproject.toml: everything from the first "# --- ", and the grader's lines.
 _NOT_FOR_STUDENTS = re.compile(r'\n# --- .*|^ *"?grader.*?\n', re.DOTALL | re.MULTILINE)
 
 
 def build_kit(tarball: Path, files: dict[str, bytes] | None = None) -> dict[str, bytes]:
-    """Write the kit as a tarball, with its `.sha256` next to it, and return its files by path.
+    """Write the kit as a tarball, with its `.sha256` next to it. Return the files of the kit by path.
 
-    files: by default the whole suite. The bytes of the tarball depend only on them. Raises `UserError` if the kit would
-    reveal an answer, and `OSError` if it cannot be written.
+    files: by default the whole suite. The bytes of the tarball depend only on these files. Raises `UserError` if the
+    kit would reveal an answer, and `OSError` if the tarball cannot be written.
     """
     if tarball.exists() and not _is_kit(tarball):
         raise UserError(f"{tarball} exists and is not a kit: choose another name.")
@@ -198,7 +198,7 @@ def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
 
 
 def _files_of_every_kit(readme: str) -> dict[str, bytes]:
-    """Return the files that every kit has: harness, project files, this README with its pages, container files."""
+    """Return the files that every kit has: harness, project files, this README, its linked pages, container files."""
     harness = suite_path("harness")
     files = {
         path.relative_to(PACKAGES).as_posix(): path.read_bytes()
@@ -220,7 +220,7 @@ def _files_of_every_kit(readme: str) -> dict[str, bytes]:
 
 
 def _refuse_answers(recipe: Recipe, files: Mapping[str, bytes]) -> None:
-    """Raise `UserError` if an exercise's files contain its break, or its experiment contains the healthy text."""
+    """Raise `UserError` if the files of an exercise contain its break, or its experiment contains the healthy text."""
     for edit in recipe.breaks:
         for name, content in files.items():
             texts = [edit.find.strip(), edit.replace.strip()]
@@ -289,7 +289,7 @@ def read_kit(tarball: Path) -> dict[str, bytes]:
 
 
 def inspect_kit(tarball: Path, course: Course, assignment: Assignment) -> tuple[list[str], bool]:
-    """Return lines on the files and the answers in an archive, and whether it reveals an answer."""
+    """Return lines that list the files and the answers in an archive, and whether the archive reveals an answer."""
     files = read_kit(tarball)
     lines = [f"{len(content):>9,}  {name}" for name, content in sorted(files.items())]
     found = list(answers_in(files, course.cases(assignment), hints=assignment.hints))

@@ -21,7 +21,7 @@ def with_lateness(
     """Return the rows with totals after the deduction for lateness.
 
     now: an aware time at which all submissions had arrived. If the time of a submission is unknown, and lateness would
-    cost it points, the row waits for the instructor. Without `now`, no further rows start to wait. A total that the
+    cost points, the row waits for the instructor. Without `now`, no further rows start to wait. A total that the
     instructor has set stays unchanged. Points that the instructor has added do not cancel the deduction.
     """
 
@@ -42,7 +42,7 @@ def with_lateness(
 
 
 def _is_in_time(row: SubmissionScore, schedule: Schedule, now: datetime) -> bool:
-    """Return whether a submission without a time loses no points for lateness, whenever it came."""
+    """Return whether a submission with an unknown time loses no points for lateness, whatever its time was."""
     # Canvas marks late submissions in its file names.
     on_canvas = row.arrival is not None and any(one.platform == "Canvas" for one in row.arrival.senders)
     is_unmarked = on_canvas and row.arrival is not None and not row.arrival.late
@@ -51,11 +51,11 @@ def _is_in_time(row: SubmissionScore, schedule: Schedule, now: datetime) -> bool
 
 
 def choose_attempt(attempts: Sequence[SubmissionScore], rule: AttemptRule) -> SubmissionScore | None:
-    """Return the attempt that counts, or None if it is not clear.
+    """Return the attempt that counts, or None if the rule does not decide.
 
-    It is not clear if a time is unknown, if an attempt waits for points under "best", or if two attempts have the same
-    time and different points. Rejected attempts and repeated bytes are ignored. Among equal attempts, the one with the
-    last name counts.
+    The rule does not decide if a time is unknown, if an attempt waits for points under "best", or if two attempts have
+    the same time and different points. Rejected attempts and repeated bytes are ignored. Among equal attempts, the one
+    with the last name counts.
     """
     whole = _without_repeats([row for row in attempts if row.status != "rejected"])
     if len(whole) <= 1:
@@ -71,7 +71,7 @@ def choose_attempt(attempts: Sequence[SubmissionScore], rule: AttemptRule) -> Su
 
 
 def _without_repeats(attempts: Sequence[SubmissionScore]) -> list[SubmissionScore]:
-    """Return the attempts without those that have the same bytes as the attempt before them."""
+    """Return the attempts. Leave out each attempt with the same bytes as the attempt before it."""
 
     def digest(row: SubmissionScore) -> object:
         return row.provenance.get("tarball_sha256", row.submission)

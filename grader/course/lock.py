@@ -1,7 +1,7 @@
-"""The lock of an assignment: a file next to the course file with the version of each case in each kit.
+"""The lock of an assignment: a file next to the course file that records the version of each case in each kit.
 
-`grader kit` writes it. If a case changes after that, scoring does not judge its submissions, because a correct fix of
-the old version could look wrong.
+`grader kit` writes the lock. If a case changes after that, scoring does not judge its submissions, because a correct
+fix of the old version could look wrong.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _NAMES = {"source_sha256": "experiment", "dataset": "data set", "seed": "seed", 
 
 
 class CaseVersion(StrictModel):
-    """Everything that determines the runs of a case. Equal versions have equal runs."""
+    """The values that determine the runs of a case. Equal versions have equal runs."""
 
     source_sha256: str
     dataset: str
@@ -38,7 +38,7 @@ class CaseVersion(StrictModel):
     personal_seeds: bool
 
     def differences(self, other: "CaseVersion") -> str:
-        """Return, in words, how the other version differs from this one; "" if they are equal."""
+        """Describe how the other version differs from this one; return "" if they are equal."""
         mine, theirs = self.model_dump(), other.model_dump()
         return ", ".join(f"different {words}" for name, words in _NAMES.items() if mine[name] != theirs[name])
 
@@ -127,13 +127,13 @@ def note_kit(course: Course, assignment: Assignment) -> list[str]:
 
 
 def _find_changes(before: Edition, cases: Mapping[str, CaseVersion]) -> dict[str, str]:
-    """Return, by id, how the cases of an edition differ from the current ones; equal cases are left out."""
-    found = {id: old.differences(cases[id]) if id in cases else "it is gone" for id, old in before.cases.items()}
+    """Describe, by id, how the cases of an edition differ from the current cases. Leave out equal cases."""
+    found = {id: old.differences(cases[id]) if id in cases else "removed" for id, old in before.cases.items()}
     return {id: why for id, why in found.items() if why}
 
 
 class Handout:
-    """The cases of an assignment as they were handed out, to check submissions against."""
+    """The versions of an assignment's cases in the kits that were handed out. Submissions are compared with them."""
 
     def __init__(self, course: Course, assignment: Assignment) -> None:
         """Read the lock. Raises `UserError` as `read_lock` does."""
@@ -145,7 +145,7 @@ class Handout:
         self._mates = {login(name): group for group in assignment.groups for name in group}
 
     def notes(self) -> list[str]:
-        """Return sentences to show to the instructor before the scoring starts."""
+        """Return sentences for the instructor to read before the scoring starts."""
         if self._lock is None:
             return [
                 f"There is no {self._path}, so the grader cannot see whether a case has changed since you handed it"
@@ -163,7 +163,7 @@ class Handout:
         return found
 
     def problem(self, submission: Submission | Answer) -> Flag | None:
-        """Return a flag if a submission is of another version of its case, or of another student's case; else None."""
+        """Return a flag if a submission belongs to another assignment, version or student's case, or else None."""
         if submission.recipe not in self._exercises:
             return Flag(id=OTHER_ASSIGNMENT, message=f"{submission.recipe} does not belong to this assignment.")
         if isinstance(submission, Answer):
@@ -184,14 +184,14 @@ class Handout:
             old = edition.cases.get(submission.recipe)
             if old is not None and old.source_sha256 == made_with != now.source_sha256:
                 message = (
-                    f"It was made with the kit of {self._when(edition)}. The newer kit of {self._when(last)} changed"
-                    " the case."
+                    f"The submission was made with the kit of {self._when(edition)}. The newer kit of"
+                    f" {self._when(last)} changed the case."
                 )
                 return Flag(id=OTHER_VERSION, message=message)
         return None
 
     def _cases_of(self, submission: Submission) -> list[str]:
-        """Return the cases of the pool that the student and the members of the student's group get."""
+        """Return the case of the pool that the student gets, and the case of each member of the student's group."""
         group = self._mates.get(login(submission.student), ())
         return [self._cases[submission.recipe].case_of(name) for name in (submission.student, *group)]
 

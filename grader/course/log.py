@@ -1,4 +1,4 @@
-"""The log of a folder of reports: who scored or exported, and when. It is next to the reports and only grows."""
+"""The log of a folder of reports: who scored or exported, and when. Commands only append to it, except `forget`."""
 
 import getpass
 import hashlib
@@ -23,15 +23,15 @@ from harness.errors import UserError
 from harness.formats.toml_file import StrictModel
 from harness.run.provenance import harness_hash
 
-_SHOWN = 10  # the most changes of one scoring that are printed
+_SHOWN = 10  # the maximum number of changes to print for one scoring
 
 
 class LogEntry(StrictModel):
     """One line of the log.
 
     did: the command. about: details. suite: the version of the suite. harness_sha256: the hash of its harness.
-    inputs: the SHA-256 of each input, by its name. counts: the number of rows by status.
-    changes: the totals that differ from the previous scores.
+    inputs: the SHA-256 of each input, by its name. counts: the number of rows by status. upgrade: how the suite or the
+    rubric has changed, or "". changes: the totals that differ from the previous scores.
     """
 
     when: Annotated[datetime, Field(strict=False)]
@@ -47,7 +47,7 @@ class LogEntry(StrictModel):
 
 
 def log_path(out: Path) -> Path:
-    """Return the path of the log: next to the reports, because the reports are replaced as a whole."""
+    """Return the path of the log. It is next to the reports, because the reports are replaced as a whole."""
     return path_beside(out, "log.jsonl")
 
 

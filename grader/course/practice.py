@@ -1,7 +1,7 @@
 """`grader practice`: score one workspace at home with the whole rubric, without handing it in.
 
-The student sees the same page as in a course. It names the cause, so a later submission says that the student has seen
-the solution.
+The student sees the same page as in a course. The page names the cause, so a later submission says that the student has
+seen the solution.
 """
 
 import tempfile
@@ -30,7 +30,7 @@ _STUDENT = "you"
 
 
 def tells_too_early(exercise: str, work: Path) -> bool:
-    """Return whether a score would reveal the cause too early: the experiment is not fixed, and the cause not known.
+    """Return whether a score would reveal the cause too early: the experiment is not fixed, and no page revealed it.
 
     Raises `UserError` if there is no workspace.
     """
@@ -43,7 +43,7 @@ def tells_too_early(exercise: str, work: Path) -> bool:
 
 
 def practise(exercise: str, work: Path) -> int:
-    """Score the workspace of an exercise, print the lost points, and write the pages. Return 0, or 1 without a total.
+    """Score the workspace of an exercise, print the lost points, and write the pages. Return 0, or 1 if not judged.
 
     Raises `UserError` if the workspace could not be handed in.
     """
@@ -59,7 +59,7 @@ def practise(exercise: str, work: Path) -> int:
         weights = load_weights(DEFAULT_RUBRIC)
         with open_grading(options, weights, quiet) as grading, shown_progress(Console(stderr=True)) as progress:
             (score,) = judge_files(read_folder(packed.path.parent).files, grading, progress)
-    row = replace(score.row, arrival=None)  # its time comes from a temporary file
+    row = replace(score.row, arrival=None)  # the arrival describes a temporary file
     scores = Scores(provenance=provenance_of(options), submissions=(row,))
     write_reports(scores, {row.submission: score.attachments}, options.out, titles={exercise: found.title})
     note_progress(work / exercise, score=row.total, revealed=True)

@@ -1,7 +1,7 @@
 """Read regrade requests: students mail a form from their page, and `grader review --requests` imports the mails.
 
-They are stored next to the reports, one JSON object per line, with the time of the import. A request waits until
-somebody makes a later decision about the same item.
+The requests are stored next to the reports, one JSON object per line, with the time of the import. A request waits
+until somebody makes a later decision about the same item.
 """
 
 import re
@@ -46,14 +46,14 @@ class RegradeRequest(StrictModel):
         return self.submission == row.submission and tarball_of(row).startswith(self.file)
 
     def place_at_row(self, row: SubmissionScore, abouts: Collection[str]) -> "RegradeRequest":
-        """Return the request for the review. It is about the total if it names no item of the row or another file."""
+        """Return this request. If it names another file or no item of the row, make it a request about the total."""
         if self.about in abouts and self.fits(row):
             return self
         which = "" if self.fits(row) else ", of another file"
         return self.model_copy(update={"about": TOTAL, "why": f"(About {self.about}{which}.) {self.why}"})
 
     def waits(self, decisions: Iterable[Decision]) -> bool:
-        """Return whether there is no decision about it since it came in."""
+        """Return whether nobody has decided the item since the request was imported."""
         return not any(
             (one.submission, one.about) == (self.submission, self.about) and _later(one.when, self.received)
             for one in decisions
@@ -69,7 +69,7 @@ def _later(when: str | None, received: datetime) -> bool:
 
 
 def requests_path(out: Path) -> Path:
-    """Return the path of the requests: next to the reports, because the reports are replaced as a whole."""
+    """Return the path of the requests. It is next to the reports, because the reports are replaced as a whole."""
     return path_beside(out, "requests.jsonl")
 
 
@@ -90,8 +90,8 @@ def read_requests(out: Path) -> list[RegradeRequest]:
 def take_in(out: Path, place: Path) -> tuple[int, int, list[Path]]:
     """Import the requests in a file or in the files of a folder.
 
-    Return the number of new requests, the number of known requests, and the files without a request. Mails may be plain
-    text, also quoted. Raises `UserError` if there is no request at all.
+    Return the number of new requests, the number of known requests, and the files without a request. A mail must be
+    plain text, and may quote the form. Raises `UserError` if there is no request at all.
     """
     files = sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
     now = datetime.now(UTC).replace(microsecond=0)
@@ -110,7 +110,7 @@ def take_in(out: Path, place: Path) -> tuple[int, int, list[Path]]:
 
 
 def parse(text: str, received: datetime) -> Iterator[RegradeRequest]:
-    """Yield the requests in a text, ignoring quotation marks such as "> "."""
+    """Yield the requests in a text. Ignore the "> " that mail programs put before quoted lines."""
     plain = re.sub(r"^(> ?)+", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
     for part in plain.split(REQUEST_BEGINS)[1:]:
         form, ends, _ = part.partition(REQUEST_ENDS)

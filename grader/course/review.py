@@ -67,7 +67,7 @@ class OpenItem:
 
 
 def row_key(row: SubmissionScore) -> str:
-    """Return a name of a submission that does not reveal the student, neither by itself nor by its sort order."""
+    """Return a name for a submission. Neither the name nor its place in a sorted list reveals the student."""
     return hashlib.sha256(row.submission.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -123,8 +123,8 @@ def decide(out: Path, item: OpenItem, words: str, comment: str, who: str, seen: 
     """Store a decision about an item on the disk; `words` have the format of `read_points`.
 
     seen: the result of `seen_of` when the item was shown. Raises `UserError` as `read_points` does, and if the comment
-    is empty, if the decision does not apply, if somebody else has decided meanwhile, or if the decisions file cannot be
-    read.
+    is empty, if the decision does not apply, if somebody else has decided in the meantime, or if the decisions file
+    cannot be read.
     """
     after = _entries_seen(seen, item)
     key, given = read_points(item, words)
@@ -139,10 +139,10 @@ def decide(out: Path, item: OpenItem, words: str, comment: str, who: str, seen: 
 
 
 def undo(out: Path, item: OpenItem, who: str, seen: str | None = None) -> None:
-    """Store a decision that restores the one before the last, or the verdict of the rules.
+    """Store a decision that restores the previous decision or, if there is none, the result of the rules.
 
     A second undo is therefore a redo. seen: as for `decide`. Raises `UserError` if there is no decision about the item,
-    or if somebody else has decided meanwhile.
+    or if somebody else has decided in the meantime.
     """
     after = _entries_seen(seen, item)
     entries = decisions_about(load_decisions(out), item.row, item.about)

@@ -1,4 +1,4 @@
-"""`grader review` in a browser: serve pages to this machine only, which show open items and store decisions.
+"""`grader review` in a browser: serve pages that show open items and store decisions, to this machine only.
 
 The address and each form contain a secret. There is no cookie, so that no other page can decide in the instructor's
 name. Requests for another host name (DNS rebinding) are refused. The pages load nothing, and run only our script. A
@@ -34,7 +34,7 @@ from grader.score.scores_file import SCORES, read_scores
 from grader.score.verdict import Decided, Scores, SubmissionScore
 from harness.errors import UserError
 
-_HOSTS = ("127.0.0.1", "localhost")  # with any port, because a tunnel may use another one
+_HOSTS = ("127.0.0.1", "localhost")  # with any port, because a tunnel may use a different port
 _LARGEST = 100_000  # bytes of a form
 _COMMENTS = {"accept": "Your instructor has accepted it.", "reject": "Your instructor has not accepted it."}
 _ABOUT_CODE = ("not checked by machine", "other settings", "other platform")  # flags that reveal no student
@@ -112,7 +112,7 @@ class ReviewServer(ThreadingHTTPServer):
 
 @lru_cache(maxsize=1)
 def _read(out: Path, version: object) -> Scores:
-    """Return the scores that the rules gave. version: part of the cache key, which changes with the file."""
+    """Return the scores without decisions. version: a part of the cache key, which changes when the file changes."""
     return apply_decisions(read_scores(out), ())
 
 
@@ -144,18 +144,18 @@ class _Desk:
         self.open = {item.key for item in find_open_items(now.submissions)} | self.asked.keys()
 
     def find(self, key: str) -> OpenItem | None:
-        """Return the item with this key, also if it is not in the queue, or None."""
+        """Return the item with this key, even if the queue does not contain it; None if there is no such item."""
         row = self.rows.get(key.partition("/")[0])
         return next((item for item in items_of(row) if item.key == key), None) if row else None
 
     def place(self, item: OpenItem) -> int | None:
-        """Return the position in the queue of the item or, if it is not there, of its submission; or None."""
+        """Return the position of the item in the queue; else the position of its submission, or None."""
         keys = [one.key for one in self.items]
         same = [place for place, one in enumerate(self.items) if one.row is item.row]
         return keys.index(item.key) if item.key in keys else next(iter(same), None)
 
     def next_open(self, item: OpenItem) -> OpenItem | None:
-        """Return the next open item in the queue, starting again from the top after the last one; or None."""
+        """Return the next open item in the queue, or None. After the end of the queue, continue at its top."""
         place = self.place(item) or 0
         return next((one for one in self.items[place:] + self.items[:place] if one.key in self.open), None)
 
@@ -224,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
             item = desk.find(key)
             if key and item is None:
                 return self._send(
-                    HTTPStatus.NOT_FOUND, "There is no such submission or item any more: go back to the queue."
+                    HTTPStatus.NOT_FOUND, "This submission or item does not exist any more: go back to the queue."
                 )
             if posted and item is not None:
                 return self._keep(desk, item, form)
@@ -233,7 +233,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(HTTPStatus.CONFLICT, f"{problem} Then load this page again.")
         except Exception:
             traceback.print_exc()
-            return self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "This is a bug of the grader: see the terminal.")
+            return self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "This is a bug in the grader: see the terminal.")
         self._send(HTTPStatus.OK, page, kind="text/html")
 
     def _is_ours(self, *tokens: str) -> bool:
@@ -261,7 +261,7 @@ class _Handler(BaseHTTPRequestHandler):
                 given = points(item.accepted) if act == "accept" else "0"
                 decide(out, item, given, comment or _comment(item, act), who, seen)
         except UserError as problem:
-            # Read the files again, so that the page shows the other person's decision next to the typed values.
+            # Read the files again, so that the page shows another person's decision next to the typed values.
             desk = self.server.desk(everything=desk.everything)
             page = self._page(desk, item, None, {"points": words, "comment": comment}, str(problem))
             return self._send(HTTPStatus.CONFLICT, page, kind="text/html")

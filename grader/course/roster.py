@@ -1,4 +1,4 @@
-"""Read the roster of a course, and compare it with the submissions: missing work, strangers, groups, seeds."""
+"""Read the roster of a course, and compare it with the submissions: missing work, unknown students, groups, seeds."""
 
 import csv
 import io
@@ -39,7 +39,7 @@ _FIRST, _LAST = ("first name", "firstname", "given name"), ("last name", "lastna
 
 
 def read_roster(path: Path) -> tuple[Student, ...]:
-    """Return the students of a CSV, in its order.
+    """Return the students in a CSV, in the order of its lines.
 
     The CSV may be a plain one (login, name, email, section), or an export of a platform:
 
@@ -71,7 +71,7 @@ def read_roster(path: Path) -> tuple[Student, ...]:
             found[rows.line_num] = _student(row, column)
     problems = [f"line {line}: {problem}" for line, problem in sorted(_problems(found))]
     if not found:
-        problems = ["it lists no student"]
+        problems = ["no line contains a student"]
     if problems:
         raise UserError("\n".join([f"{path} cannot be used:", *(f"  {path.name}, {item}." for item in problems)]))
     return tuple(found.values())
@@ -115,7 +115,7 @@ def _student(row: Mapping[str, str], column: str) -> Student:
 
 
 def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
-    """Yield the lines whose login is invalid, and why."""
+    """Yield the number and the problem of each line whose login is invalid."""
     same, alike = defaultdict(list), defaultdict(list)
     for line, student in found.items():
         name = student.login
@@ -149,8 +149,8 @@ def with_missing(
 
     exercises: the ids of cases and written exercises. excused: the exercises from which students are excused, by login;
     `EVERY` means all. cases: at most one case of a pool is missing; the others are `not drawn`.
-    Logins are spelled as on the roster. Earlier rows for missing work are made again. A file under another student's
-    name counts for neither student. A submission by an excused student gets the status `excused`.
+    Logins are spelled as on the roster. Earlier rows for missing work are replaced. A file under another student's name
+    counts for neither student. A submission by an excused student gets the status `excused`.
     """
     from_ = {login(name): given for name, given in (excused or {}).items()}
     pools = {case.id: case for case in cases if case.pool}
@@ -209,7 +209,7 @@ def with_groups(rows: Sequence[SubmissionScore], groups: Sequence[Sequence[str]]
     """Return the rows, and a copy of each group member's row for every other member of the group.
 
     groups: logins. A copy has its own lateness, and counts as a file of the other member. A decision about a row also
-    holds for its copies; a decision about a copy holds only for that copy.
+    applies to its copies; a decision about a copy applies only to that copy.
     """
     mates = {
         login(name): [other for other in group if login(other) != login(name)] for group in groups for name in group
@@ -234,7 +234,7 @@ def with_groups(rows: Sequence[SubmissionScore], groups: Sequence[Sequence[str]]
 def with_roster_flags(
     rows: Sequence[SubmissionScore], students: Sequence[Student], cases: Sequence[Case]
 ) -> list[SubmissionScore]:
-    """Return the rows, with flags if the student or the sender is not on the roster, or the seed is another's."""
+    """Return the rows, with flags if the student or sender is not on the roster, or if another student has the seed."""
     known = {login(student.login) for student in students}
     people = {key for one in students for key in (letters_of(one.name), *map(login, one.names))} - {""}
     named = any(student.name for student in students)

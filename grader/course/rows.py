@@ -17,7 +17,7 @@ from harness.recipes.cases import Case
 
 @dataclass(frozen=True)
 class CourseRows:
-    """The parts of a course that change the rows of a class."""
+    """The parts of a course that scoring applies to the rows of a class."""
 
     course: Course
     assignment: Assignment
