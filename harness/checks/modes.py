@@ -28,13 +28,25 @@ another number of examples. Logarithms to base 10 or to the number of classes ar
 
 import copy
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_pre_hook
 
+from harness.checks.core.evaluation import (
+    LossAndAccuracy,
+    StandInNetwork,
+    evaluate_twice,
+    hold_mode,
+    is_equal,
+    loss_distance,
+    metric_distance,
+    record_evaluation,
+    record_inputs,
+    record_old_copies,
+    share_changed,
+)
 from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.loss import are_probabilities, kind_of, mean_cross_entropy, stable_loss
 from harness.checks.core.subject import Subject, Trial
@@ -49,49 +61,48 @@ from harness.run.evaluation import IGNORED
 # reported loss over the mean loss      | 1        | 0.2    | PART 0.9       | wrong number of examples
 #
 # PART: the broken run divides the sum over validation by the number of training examples.
-REPEATS, OFF = 1e-9, 1e-3
+REPEATS = 1e-9
 CHANGED, PART, EQUAL = 0.05, 0.9, 1e-3
 SAME, SAME_LOSS = 5e-3, 1e-2
 STEPS = 6
-
-_LossAndAccuracy = tuple[float, float | None]  # the accuracy is None for a regression
 
 
 def measure(subject: Subject) -> Finding:
     """Evaluate the network after the first steps in several ways, and compare the results."""
     trial = subject.trial()
     start = copy.deepcopy(trial.model)
-    with _inputs_of(trial.model) as trained_on:
+    with record_inputs(trial.model) as trained_on:
         for batch in trial.batches(STEPS):
             trial.step(*batch)
 
-    def evaluate_copy(model: nn.Module) -> _LossAndAccuracy:
+    def evaluate_copy(model: nn.Module) -> LossAndAccuracy:
         found = trial.experiment.evaluate(model, *trial.validation)
         return float(found["val_loss"] or 0.0), found["val_accuracy"]
 
-    def evaluate_held(model: nn.Module) -> _LossAndAccuracy:
-        with _mode(model, training=False):
+    def evaluate_held(model: nn.Module) -> LossAndAccuracy:
+        with hold_mode(model, training=False):
             return evaluate_copy(model)
 
     model = copy.deepcopy(trial.model).train()
-    first, second, moved = _twice(model, evaluate_copy)
-    trusted, trusted_again, _ = _twice(copy.deepcopy(trial.model).train(), evaluate_held)
+    first, second, moved = evaluate_twice(model, evaluate_copy)
+    trusted, trusted_again, _ = evaluate_twice(copy.deepcopy(trial.model).train(), evaluate_held)
     stand_in = None
     # An evaluate that needs the experiment's own network cannot use the stand-in.
     with suppress(UserError, RuntimeError):
-        own, again, changed = _twice(_Stand(trial).train(), evaluate_copy)
-        stand_in = max(_loss_distance(own, again), changed)
-    with _old_copies(start, trial.model) as old_copies:
-        outputs, evaluated_on, _ = _record_evaluation(trial.model, evaluate_copy)
+        own, again, changed = evaluate_twice(StandInNetwork(trial).train(), evaluate_copy)
+        stand_in = max(loss_distance(own, again), changed)
+    with record_old_copies(start, trial.model) as old_copies:
+        outputs, evaluated_on, _ = record_evaluation(trial.model, evaluate_copy)
     factor = _factor(trial, evaluate_copy, start)
     changed_inputs = None
     # Test-time augmentation gives the network more inputs than the split has.
-    if trained_on and sum(map(len, outputs)) == len(trial.validation[0]) and _strange(trained_on, trial.inputs) == 0.0:
-        changed_inputs = _strange(evaluated_on, trial.validation[0])
+    as_many = sum(map(len, outputs)) == len(trial.validation[0])
+    if trained_on and as_many and share_changed(trained_on, trial.inputs) == 0.0:
+        changed_inputs = share_changed(evaluated_on, trial.validation[0])
     reported, whole, last, what = _as_reported(trial, outputs, first)
-    if not _equal(first, second) or not moved <= REPEATS or (stand_in is not None and stand_in > REPEATS):
+    if not is_equal(first, second) or not moved <= REPEATS or (stand_in is not None and stand_in > REPEATS):
         outcome = "unrepeatable"
-    elif _distance(first, trusted) > SAME:
+    elif metric_distance(first, trusted) > SAME:
         outcome = "other-mode"
     elif reported == "part":
         outcome = "partial"
@@ -133,116 +144,7 @@ def measure(subject: Subject) -> Finding:
     )
 
 
-class _Stand(nn.Module):
-    """A network with batch norm and dropout, for any inputs, with the output shape of the experiment's own network."""
-
-    def __init__(self, trial: Trial) -> None:
-        super().__init__()
-        inputs = next(trial.batches())[0]
-        with torch.no_grad():
-            outputs = copy.deepcopy(trial.model).eval()(inputs)
-        self.by_place = outputs.dim() == 3 and outputs.shape[:2] == inputs.shape[:2]
-        self.shape = outputs.shape[2:] if self.by_place else outputs.shape[1:]
-        self.norm, self.drop = nn.BatchNorm1d(16), nn.Dropout(0.5)
-        self.head = nn.Linear(16, math.prod(self.shape))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return outputs in the shape that the experiment's own network returns."""
-        places = inputs.shape[:2] if self.by_place else inputs.shape[:1]
-        values = inputs.to(self.head.weight.dtype).reshape(math.prod(places), 1, -1)
-        features = nn.functional.adaptive_avg_pool1d(values, 16).flatten(1)
-        found: Tensor = self.head(self.drop(self.norm(features)))
-        return found.reshape(*places, *self.shape)
-
-
-@contextmanager
-def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
-    """Hold a network in one mode, even if `train()` or `eval()` is called."""
-
-    def hold(module: nn.Module, _inputs: object) -> None:
-        module.training = training
-
-    handles = [module.register_forward_pre_hook(hold) for module in model.modules()]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-@contextmanager
-def _inputs_of(model: nn.Module) -> Iterator[list[object]]:
-    """Yield a list that collects the first argument of each call of a network."""
-    noted: list[object] = []
-    handle = model.register_forward_pre_hook(lambda _model, inputs: noted.append(*inputs[:1] or (None,)))
-    try:
-        yield noted
-    finally:
-        handle.remove()
-
-
-def _record_evaluation(
-    network: nn.Module, written: Callable[[nn.Module], _LossAndAccuracy]
-) -> tuple[list[Tensor], list[object], _LossAndAccuracy]:
-    """Return the outputs and inputs of a network for each call during `evaluate`, and the reported metrics.
-
-    The list of outputs is empty if one is not a tensor, or if their shapes differ in more than the number of examples,
-    as for texts that are cut.
-    """
-    model = copy.deepcopy(network).train()
-    noted: list[object] = []
-    model.register_forward_hook(lambda _model, _inputs, output: noted.append(output))
-    with _inputs_of(model) as given:
-        figures = written(model)
-    outputs = [output.detach().float() for output in noted if isinstance(output, Tensor)]
-    alike = len(outputs) == len(noted) and len({output.shape[1:] for output in outputs}) <= 1
-    return outputs if alike else [], given, figures
-
-
-def _strange(given: list[object], loaded: Tensor) -> float | None:
-    """Return the share of rows given to a network that are not in the loaded split; None if that is unknown."""
-    rows = [part.detach().flatten(1) for part in given if isinstance(part, Tensor) and part.dim() > 1]
-    known, width = loaded.flatten(1), loaded[0].numel()
-    if len(rows) < len(given) or any(part.shape[1] != width for part in rows):
-        return None
-    found = torch.cat(rows).to(known.dtype) if rows else known[:0]
-    off = torch.ones(len(found), dtype=torch.bool)
-    if len(found) == len(known):  # in another precision, rows in the same order are almost equal
-        off = (found - known).double().abs().amax(dim=1) > OFF * max(float(known.double().std()), 1e-12)
-    own = {row.numpy().tobytes() for row in known}
-    strange = [row.contiguous().numpy().tobytes() not in own for row in found[off]]
-    return sum(strange) / max(len(found), 1)
-
-
-@contextmanager
-def _old_copies(start: nn.Module, model: nn.Module) -> Iterator[list[nn.Module]]:
-    """Yield a list of the networks, shaped like the model, that are called with trained weights and initial buffers."""
-    found: list[nn.Module] = []
-    shapes = [parameter.shape for parameter in model.parameters()]
-    places = [
-        place
-        for place, (old, new) in enumerate(zip(start.buffers(), model.buffers(), strict=True))
-        if old.is_floating_point() and not torch.equal(old, new)
-    ]
-
-    def note(module: nn.Module, _inputs: object) -> None:
-        parameters, buffers = list(module.parameters()), list(module.buffers())
-        if [parameter.shape for parameter in parameters] != shapes or len(buffers) != len(list(start.buffers())):
-            return
-        kept = list(start.buffers())
-        learnt = not all(map(torch.equal, parameters, start.parameters()))
-        if learnt and all(torch.equal(buffers[place], kept[place]) for place in places):
-            found.append(module)
-
-    handle = register_module_forward_pre_hook(note) if places else None
-    try:
-        yield found
-    finally:
-        if handle is not None:
-            handle.remove()
-
-
-def _factor(trial: Trial, written: Callable[[nn.Module], _LossAndAccuracy], start: nn.Module) -> float | None:
+def _factor(trial: Trial, written: Callable[[nn.Module], LossAndAccuracy], start: nn.Module) -> float | None:
     """Return the reported loss as a fraction of the network's mean loss, if three networks have the same fraction.
 
     Return None if they do not, if the loss is not a mean over examples with classes, or if the reported loss has
@@ -254,7 +156,7 @@ def _factor(trial: Trial, written: Callable[[nn.Module], _LossAndAccuracy], star
         parameter.data.mul_(2)
     factors = []
     for network in (trial.model, start, larger):
-        outputs, _, (reported, _) = _record_evaluation(network, written)
+        outputs, _, (reported, _) = record_evaluation(network, written)
         if labels.dim() != 1 or sum(map(len, outputs)) != len(labels):
             return None
         every = torch.cat(outputs)
@@ -278,7 +180,7 @@ def _factor(trial: Trial, written: Callable[[nn.Module], _LossAndAccuracy], star
 
 
 def _as_reported(
-    trial: Trial, outputs: list[Tensor], reported: _LossAndAccuracy
+    trial: Trial, outputs: list[Tensor], reported: LossAndAccuracy
 ) -> tuple[str | None, float | None, float | None, str]:
     """Compare the metric that `evaluate` reports with metrics of the recorded outputs.
 
@@ -346,34 +248,3 @@ def _says_yes_or_no(trial: Trial, outputs: Tensor, labels: Tensor) -> bool:
 def _even(outputs: Tensor) -> float:
     """Return the output at which both classes are equally likely: 0.5 for probabilities, 0 for logits."""
     return 0.5 if are_probabilities(outputs) else 0.0
-
-
-def _twice(
-    model: nn.Module, evaluate: Callable[[nn.Module], _LossAndAccuracy]
-) -> tuple[_LossAndAccuracy, _LossAndAccuracy, float]:
-    """Evaluate twice; return both results and the largest change of any buffer."""
-    before = [buffer.clone() for buffer in model.buffers()]
-    first, second = evaluate(model), evaluate(model)
-    moved = [
-        float(torch.where(new == old, 0.0, (new.double() - old.double()).abs()).max())  # a mask contains -inf
-        for old, new in zip(before, model.buffers(), strict=True)
-        if old.numel()
-    ]
-    return first, second, max(moved, default=0.0)
-
-
-def _loss_distance(first: _LossAndAccuracy, second: _LossAndAccuracy) -> float:
-    """Return the difference of two losses; 0 if both results are equal, NaN included."""
-    return 0.0 if _equal(first, second) else abs(second[0] - first[0]) or 1.0
-
-
-def _equal(first: _LossAndAccuracy, second: _LossAndAccuracy) -> bool:
-    """Return whether two results are equal; NaN equals NaN."""
-    return all(one == other or repr(one) == repr(other) for one, other in zip(first, second, strict=True))
-
-
-def _distance(first: _LossAndAccuracy, second: _LossAndAccuracy) -> float:
-    """Return the difference of the accuracies, or for a regression the relative difference of the losses."""
-    if first[1] is not None and second[1] is not None:
-        return abs(first[1] - second[1])
-    return abs(first[0] - second[0]) / max(abs(second[0]), 1e-12)
