@@ -207,7 +207,7 @@ def test_all_runs_of_a_submission_share_its_time(tmp_path: Path) -> None:
     assert left(third, third, settings=SETTINGS) == 1
     # What has no time is not run, and says so; that is remembered, too.
     given.clear()
-    assert "it was not run" in Replayer(sandbox, tmp_path).make(replace(request(SOUND), seconds=0)).message
+    assert "the grader did not run it" in Replayer(sandbox, tmp_path).make(replace(request(SOUND), seconds=0)).message
     assert given == []
 
 

@@ -311,6 +311,6 @@ def test_the_guides_tell_of_every_recipe_whatever_was_measured() -> None:
     guide = field_guide(recipes, {"huge_lr": {"overfit": "diverges", "learning_rate": "too-large"}})
     assert "`overfit` says `diverges`, `learning-rate` says `too-large`." in guide
     drawn = matrix(recipes, {"huge_lr": {"overfit": "diverges"}}, {"huge_lr": {"learning_rate": "too-large"}})
-    assert "| huge_lr | first | ○ |" in drawn and "| loss_sum | no |" in drawn and "in 1 of" in drawn
+    assert "| huge_lr | first | ○ |" in drawn and "| loss_sum | no |" in drawn and "for 1 of" in drawn
     parts = {"Cause", "Why it looks so", "Fix", "What masks it", "Interview question"}
     assert all(parts <= parts_of(recipe).keys() for recipe in recipes)

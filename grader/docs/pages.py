@@ -36,7 +36,7 @@ def make_pages() -> dict[str, str]:
 def notebook_page(path: Path) -> str:
     """Return a notebook as a page, without the output of its cells."""
     title, *cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    about = f"This page shows the notebook [{path.name}]({path.name}), to read before you run it."
+    about = f"This page shows the notebook [{path.name}]({path.name}), so that you can read it before you run it."
     texts = ["".join(title["source"]), about]
     for cell in cells:
         source = "".join(cell["source"])

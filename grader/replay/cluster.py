@@ -1,7 +1,8 @@
 """Make replays on the workers of a Dask cluster. Requests and results are sent as JSON bytes.
 
-Dask gives replays to free workers, and repeats those of a dead worker on others. Every worker must have our code, our
-versions, our platform class and a working sandbox. If a worker does not, the command stops and names it.
+Dask sends replays to free workers. If a worker dies, Dask repeats its replays on other workers. Every worker must have
+the code, the versions and the platform class of this machine, and a working sandbox. If a worker differs, the command
+stops and names the worker.
 """
 
 import asyncio
@@ -50,11 +51,11 @@ def description() -> Mapping[str, str]:
     """Return the properties that must be equal on a worker and on the grader's machine."""
     return {
         "code": _LOADED,
-        # Another minor version of Python has other error messages.
+        # The error messages of Python depend on its minor version.
         "Python": platform.python_version().rpartition(".")[0],
         "torch": version("torch").partition("+")[0],
         "NumPy": version("numpy"),
-        # Machines with non-portable numerics agree only with machines of the same kind.
+        # Without portable numerics, only machines of the same kind give equal bytes.
         "platform": f"{platform.machine()}, portable" if examine_machine()["portable"] else machine_state(),
     }
 
@@ -102,7 +103,7 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
                 _replayer().data.accept(request.settings.dataset, DataFiles(subset, heldout))
             made = _replayer().replay(request)
             unfit = _unfit_reason(wanted) if made.status == "XX" else ""
-    except OSError as error:  # its disk is full
+    except OSError as error:  # the worker's disk is full
         unfit = f"{error}: fix that, and restart the worker"
     worker = get_worker()
     answer = {"unfit": f"{worker.name} ({worker.address}): {unfit}"} if unfit else made.model_dump(mode="json")
@@ -214,7 +215,7 @@ class _Cluster:
         case = request.recipe
         job = fields | {
             "recipe": request.recipe.id, "settings": asdict(request.settings), "wanted": description(),
-            # A worker does not have the course file, so send it the case.
+            # Send the case, because a worker does not have the course file.
             "case": case.table.model_dump() if isinstance(case, Case) and case.course else None,
         }  # fmt: skip
         return self._client.submit(replay, json.dumps(job).encode(), *self._files.get(dataset, ()), pure=False)

@@ -56,9 +56,9 @@ class ReplayData:
         self._files: dict[str, DataFiles] = {}
 
     def files(self, name: str) -> DataFiles:
-        """Return the files of a data set. Raises `UserError` if it is not on this machine.
+        """Return the files of a data set. Raises `UserError` if the data set is not on this machine.
 
-        Pages show its message, so it names no folder. Standard error shows the reason.
+        The error's message names no folder, because pages show it. The reason goes to standard error.
         """
         with self._lock:
             if name not in self._files:

@@ -30,7 +30,7 @@ class SplitFigures(StrictModel):
 
 
 class Evaluation(StrictModel):
-    """The trusted evaluator's metrics for replayed weights; `problem` says why there are none."""
+    """The trusted evaluator's metrics for replayed weights, or the `problem` with these weights."""
 
     heldout: SplitFigures | None = None
     validation: SplitFigures | None = None
@@ -41,10 +41,9 @@ class Replay(StrictModel):
     """The result of a run, of checks or of a behaviour. If `status` is not OK, `message` says why.
 
     A run has a log, a checkpoint and their evaluation. The other kinds have only `checks` or `behaviour`.
-    status: `XX` is our fault, or the machine's, or comes from the settings. Every other status comes from the
-        experiment.
+    status: `XX` if the cause is the grader, the machine or the settings. Otherwise the cause is the experiment.
     lasting: for XX, whether another attempt would fail, too.
-    seconds: the time of all its runs, which counts against the time of a submission.
+    seconds: the time of all runs of this replay, which counts against the time of a submission.
     """
 
     status: RunStatus

@@ -1,4 +1,4 @@
-"""Make one replay: run an experiment in a sandbox, then evaluate its weights in another, without student code."""
+"""Make one replay: run an experiment in a sandbox, then evaluate its weights in a sandbox without student code."""
 
 import errno
 import json
@@ -45,7 +45,7 @@ ENGINES: tuple[Engine, ...] = get_args(Engine)
 HARNESS_BROKE = "the harness broke while it ran this experiment"
 # With a full or read-only disk every replay fails, so these errors stop the command.
 _NO_DISK = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EROFS])
-_NOT_RUN = "it was not run, because under these settings the other runs leave too little time for it"
+_NOT_RUN = "the grader did not run it, because under these settings the other runs leave too little time"
 _TIME_UP = "the run and the evaluation of its weights used up their time"
 # The files that a finished run writes.
 _RESULTS = ("metrics.log", "checkpoint.pt")
@@ -113,7 +113,7 @@ class _TimeUp(Exception):
 
 
 class _RequestRuns:
-    """All runs of one request. They share its time; `left` is the number of remaining seconds."""
+    """All runs of one request, which share its time. left: the number of remaining seconds."""
 
     def __init__(self, request: Request, replayer: Replayer) -> None:
         self._request = request
@@ -159,7 +159,7 @@ class _RequestRuns:
         return replay.model_copy(update={"evaluation": evaluation})
 
     def _evaluate(self, weights: bytes) -> Evaluation | None:
-        """Evaluate weights with the recipe's own model on held-out data. Return None for a failure of ours."""
+        """Evaluate weights with the recipe's own model on held-out data. Return None if the grader itself failed."""
         inputs = {
             "job.json": json.dumps({"dataset": self._dataset}).encode(),
             "experiment.py": self._request.recipe.healthy_source().encode(),

@@ -1,6 +1,6 @@
-"""Get the replays of a class: from the cache, or made in parallel, each distinct program only once.
+"""Get the replays of a class from the cache, or make them in parallel. Each distinct program runs only once.
 
-They stay in the cache. The replays of 2,100 submissions with personal seeds take 0.5 GB.
+The replays stay in the cache. The replays of 2,100 submissions with personal seeds take 0.5 GB.
 """
 
 import errno
@@ -38,7 +38,7 @@ _ENTRY = re.compile(r"\.?[0-9a-f]{64}\.json(\.[0-9a-f]{8})?")
 _A_DAY = 86_400.0  # seconds
 # A replay takes 75 kB, and the replays of a self-check about 0.5 GB.
 KEPT_DAYS = 60.0
-_QUEUED = 4  # queued replays for each local worker, so that it need not wait while the grader reads and scores
+_QUEUED = 4  # queued replays for each local worker, so that no worker waits while the grader reads and scores
 _WAITING = 2  # waiting items for each queued replay; a submission takes 0.4 MB
 _IN_MEMORY = 64  # keep the last used replays in memory, which takes 5 MB
 CacheRecord = TypeVar("CacheRecord", bound=StrictModel)
@@ -263,8 +263,8 @@ def trim(folder: Path, days: float = KEPT_DAYS) -> tuple[int, int]:
 def order_files(files: Iterable[HandedIn]) -> Iterable[HandedIn | Submission]:
     """Return the files in the order to read them: one of each exercise first, then the others by exercise.
 
-    The first files start our own runs of each exercise, for which all others wait. Files of one exercise are read
-    together, because they share logs in memory. The exercise is guessed from the last word of the file name, as make
+    The first files start our own runs of each exercise, for which all other files wait. Files of one exercise are read
+    together, because they share logs in memory. The exercise is guessed from the end of the file name, where make
     submit writes it. A wrong guess only costs time.
     """
 

@@ -28,7 +28,7 @@ from harness.recipes.suite import suite_path
 from harness.run.provenance import ABOVE_CHECKS, harness_hash
 from harness.run.settings import RunSettings
 
-# All runs of one submission share `seconds`. The other limits hold for each run. Measured on one 2.5 GHz core: a run of
+# All runs of one submission share `seconds`. The other limits apply to each run. Measured on one 2.5 GHz core: a run of
 # the slowest recipe takes 10 s and 420 MB, including its checks and the evaluation of its weights. A submission with a
 # personal seed has three such runs, so that a processor may be four times slower. `wall_seconds` allows for a busy
 # machine, on which a run gets only a fifth of a processor.
@@ -50,8 +50,8 @@ Role = str
 """The purpose of a replay.
 
 "broken", "reference" and "fixed" are the three runs. "broken again" and "fixed again" repeat two of them if the
-student's machine may give other bytes than ours. `OWN` are the three runs at the recipe's own settings, in case that
-nothing can be decided at the student's settings. "fixed checks" and "reference checks" are checks.
+student's machine may give other bytes than ours. `OWN` are the three runs at the recipe's own settings, which decide if
+the student's settings do not. "fixed checks" and "reference checks" are checks.
 `grader.score.behaviour` has the roles of behaviours.
 """
 
@@ -170,7 +170,8 @@ def check_request(request: Request, kind: ReplayKind = "checks") -> Request:
 def requests_of(submission: Submission, recipe: Recipe) -> dict[Role, Request]:
     """Return the requests for our broken run, our reference fix and the student's fix, under the student's settings.
 
-    If the student's program equals one of ours, ours is run in its place. Most correct fixes equal the reference fix.
+    If the student's program equals one of our programs, the request is for our program. Most correct fixes equal the
+    reference fix.
     """
     broken, reference = trusted_requests(recipe, submission.settings)
     own = Request(broken.recipe, submission.settings, submission.source, submission.tree, trusted=False)

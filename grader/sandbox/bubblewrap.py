@@ -50,10 +50,10 @@ def bwrap_version() -> tuple[int, ...] | None:
 def bwrap_command(
     *, files: Mapping[str, bytes], visible: Sequence[Path], scratch_bytes: int, nested: bool, keep: Keep
 ) -> list[str]:
-    """Return the bubblewrap command, to which the caller appends the program.
+    """Return the bubblewrap command. The caller appends the program to it.
 
-    files: contents by absolute path inside the sandbox. nested: whether the program may create namespaces inside its
-    own. Raises `ValueError` for a visible path that is not absolute.
+    files: contents by absolute path inside the sandbox. nested: whether the program may create nested namespaces.
+    Raises `ValueError` for a visible path that is not absolute.
     """
     words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"]
     words += ["--uid", _NOBODY, "--gid", _NOBODY, "--hostname", "sandbox", "--cap-drop", "ALL"]
@@ -68,7 +68,8 @@ def bwrap_command(
     words += [*mounts(visible, hidden_paths()), "--dir", "/input"]
     for place, content in {**files, **_ETC}.items():
         words += ["--file", str(keep(content)), place]
-    # Last, because bubblewrap creates folders and files in the root until here. The root has no size limit.
+    # Make the root read-only at the end, because bubblewrap creates folders and files there until now. The root has no
+    # size limit.
     return [*words, "--remount-ro", "/", "--chdir", "/scratch"]
 
 
@@ -103,8 +104,8 @@ def hidden_paths() -> tuple[Path, ...]:
     """Return the files and folders that a sandboxed process must not see, even inside a visible folder."""
     names = ("exercises", "grader", "solutions", "submissions", "tests", "trainwreck_suite")
     paths = [*(_ROOT / name for name in names), *(_ROOT / "harness" / name for name in HIDDEN_FROM_STUDENTS)]
-    # The repository may be inside a system folder (/usr/src), or a caller may make it visible. After an installation
-    # from a wheel, PACKAGES is the folder of all installed packages, and a replay needs the packages of others.
+    # Hide the repository, because it may be inside a system folder (/usr/src), or a caller may make it visible. After
+    # an installation from a wheel, do not hide PACKAGES: it contains all installed packages, which a replay needs.
     if not (_ROOT / "trainwreck_suite").is_dir():
         paths.append(_ROOT)
     with contextlib.suppress(RuntimeError):  # some users have no home

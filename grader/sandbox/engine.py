@@ -54,7 +54,7 @@ _BOOT = (
 # children inherit it.
 _KILLED_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
 _START_SECONDS = 120.0
-_INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; dnf, zypper, pacman and apk have it too)."
+_INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; also in dnf, zypper, pacman and apk)."
 _TRIAL_LIMITS = Limits(seconds=10, memory_bytes=256 * MIB, scratch_bytes=MIB)
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
@@ -64,7 +64,7 @@ class NotStarted(Exception):
 
 
 def run_in_sandbox(command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
-    """Run a script in a new worker, and return the result. Then every process of the run is dead.
+    """Run a script in a new worker, and return the result. At the end, every process of the run is dead.
 
     A script can never cause an exception here. Raises `ValueError` for a visible path that is not absolute, and
     `SandboxStopped` as soon as any thread sets `stop`.
@@ -220,7 +220,7 @@ class Worker:
             with pass_on(reading, writing), contextlib.suppress(ConnectionError):
                 socket.send_fds(self._control, [b"%d" % len(described)], [sent, *writing.values()])
         readings = read_pipes(reading, pipe_rooms(limits), limits.wall_seconds, stop)
-        # Otherwise processes of the run may still exist. `close` ends them.
+        # If this is False, processes of the run may still exist. `close` ends them.
         self.is_ready = readings.complete and has_ended(readings.content["results"])
         return _outcome(readings, limits)
 
@@ -295,7 +295,7 @@ def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
 
 
 def sandbox_problem() -> str | None:
-    """Return None if a sandbox starts on this machine, else a sentence with the reason and the remedy."""
+    """Return None if a sandbox starts on this machine, else a sentence with the problem and the remedy."""
     if sys.platform != "linux":
         return f"The sandbox needs Linux, but this is {platform.system()}: use a Linux machine, real or virtual."
     if platform.machine() not in ARCHITECTURES:

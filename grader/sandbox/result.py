@@ -5,8 +5,8 @@ Every status says whose fault it is, so that a script cannot blame the grader:
 - OK: exit status 0. RE: another exit status. SG: a signal killed the script, or its whole sandbox.
 - TO: it used up its time. ML: too much memory, or too many processes or threads. OL: too much output, a full scratch
   folder, too many files, or results that are too large.
-- XX: the fault of the grader or the machine. bubblewrap or the launcher failed, the script does not exist, or the run
-  did not end although it used little time.
+- XX: the grader or the machine failed. bubblewrap or the launcher failed, the script does not exist, or the run did not
+  end although it used little time.
 """
 
 import math
@@ -91,8 +91,8 @@ class SandboxCommand:
 class SandboxResult:
     """How a script ended, as a status and as a sentence, and its output. All of it is untrusted.
 
-    seconds: the time that it used of `Limits.seconds`. files: contents by path in `out/`; only a script that ended by
-    itself (OK, RE, SG) has any. stdout, stderr: cut at `Limits.output_bytes`.
+    seconds: the time that the script used of `Limits.seconds`. files: contents by path in `out/`; empty unless the
+    script ended by itself (OK, RE, SG). stdout, stderr: cut at `Limits.output_bytes`.
     """
 
     status: RunStatus
@@ -115,8 +115,8 @@ def rlimits(limits: Limits) -> list[tuple[str, int, int]]:
     # torch reserves memory that it never uses, and RLIMIT_DATA counts it.
     data = limits.memory_bytes + 512 * MIB
     return [
-        # The soft limit sends SIGXCPU, which shows the reason. The hard limit sends SIGKILL, which does not. The time
-        # between them is enough for the launcher to check, also on a busy machine.
+        # The soft limit sends SIGXCPU, which shows the reason. The hard limit sends SIGKILL, which hides the reason.
+        # The time between the two limits is enough for the launcher to check, even on a busy machine.
         ("RLIMIT_CPU", seconds, seconds + 30),
         ("RLIMIT_DATA", data, data),
         ("RLIMIT_FSIZE", limits.file_bytes, limits.file_bytes),

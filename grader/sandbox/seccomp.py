@@ -1,6 +1,6 @@
 """The seccomp filter: the system calls that a run may make, with reasons, as a classic BPF program.
 
-All other calls fail with ENOSYS, as on a kernel without them, so that the C library falls back on others. To find the
+All other calls fail with ENOSYS, as on a kernel without them, so that the C library uses other calls. To find the
 calls of a new library, run it under `strace -f` and compare. Add a call only if a training run needs it. Layout and
 constants are from linux/seccomp.h, linux/filter.h and linux/bpf_common.h.
 """
@@ -17,7 +17,7 @@ X32_BIT = 0x40000000
 
 # The allowed calls by the reason why a run needs them, with their numbers on x86_64 and aarch64
 # (arch/x86/entry/syscalls/syscall_64.tbl, asm-generic/unistd.h); None if the processor has no such call. The list has
-# all calls that were seen in runs, and those that other versions of the C library or Python make in their place.
+# all calls that occurred in runs, and the calls that other versions of the C library or Python make in their place.
 _ALLOWED: dict[str, dict[str, tuple[int | None, int | None]]] = {
     "reads inputs; writes logs, checkpoints and prints": {
         "read": (0, 63), "readv": (19, 65), "pread64": (17, 67), "write": (1, 64), "writev": (20, 66),

@@ -29,7 +29,7 @@ class Meter:
     """Measures the resources of all processes of a run together, every few milliseconds.
 
     The time of a run is the processor time of all its processes, plus the time in which all of them sleep. Waiting for
-    a processor or a disk does not count, so that the sum is the same on a busy machine. The launcher is not part of the
+    a processor or a disk does not count, so the sum is the same on a busy machine. The launcher is not part of the
     run, but it reaps the run's processes, so only the time of its ended children counts.
     """
 
@@ -66,7 +66,7 @@ class Meter:
         return "it used up its processor time" if self._computed > self._slept else "it slept too long"
 
     def seconds(self) -> float:
-        """Return the time of the run in seconds: until the last measurement, or all if every process is dead."""
+        """Return the time of the run in seconds, until the last measurement. After its end, the time is complete."""
         ended = os.times()
         return max(self._computed, ended.children_user + ended.children_system) + self._slept
 
@@ -74,10 +74,10 @@ class Meter:
 def usage(most: int, launcher: str, others: Collection[str] = ()) -> tuple[int, float, int, bool]:
     """Return a run's number of processes and threads, processor seconds and memory, and whether a process is awake.
 
-    It stops counting after `most` processes, because a fork bomb makes new ones in the meantime.
+    The count stops after `most` processes, because a fork bomb makes new processes in the meantime.
 
-    Processes are given by their numbers in /proc. Only the ended children of the launcher count, and the processes
-    `others` do not count. The processor time of an ended process is added to the process that waited for it. That
+    launcher, others: process numbers in /proc. Of the launcher, only its ended children count. The processes `others`
+    do not count. The processor time of an ended process is added to the process that waited for it. That
     always happens, because the launcher waits for orphans, and the seccomp filter does not let a run ignore SIGCHLD.
     """
     count = ticks = memory = 0

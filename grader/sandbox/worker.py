@@ -124,11 +124,11 @@ def _use_up_heap() -> None:
     _LIBC.mallopt(_M_TOP_PAD, 96 << 20)
     _LIBC.sbrk.restype = ctypes.c_void_p
     end = _LIBC.sbrk(ctypes.c_ssize_t(0))
-    for _ in range(1 << 14):  # at most 1 GiB, in case that another allocator never grows the heap
+    for _ in range(1 << 14):  # at most 1 GiB, in case another allocator never grows the heap
         _LIBC.malloc(ctypes.c_size_t(1 << 16))
         if _LIBC.sbrk(ctypes.c_ssize_t(0)) != end:
             break
-    _LIBC.mallopt(_M_TOP_PAD, 128 << 10)  # back to the default, because it also holds for the heap of every thread
+    _LIBC.mallopt(_M_TOP_PAD, 128 << 10)  # back to the default, because it also applies to the heap of every thread
 
 
 def _check_imported() -> None:

@@ -3,8 +3,8 @@
 The size of an edit is the number of nodes that only the old program or only the new program has, whichever is larger.
 The order of statements and arguments therefore does not count. A helper that only one program has belongs to the
 function that calls it. Code that moves to another function counts once, in its new function. Only code that affects the
-training counts: it reaches a returned value, changes something that outlives the function, or decides whether an assert
-or a raise ends the function. Prints, logging, timers, counters, further metrics, names of variables, comments,
+training counts: it contributes to a returned value, changes something that outlives the function, or decides whether an
+assert or a raise ends the function. Prints, logging, timers, counters, further metrics, names of variables, comments,
 docstrings, annotations, imports, and stops at a non-finite number do not count.
 """
 
@@ -54,7 +54,7 @@ class _Part:
     """The statements at the top of a file that define one name. The name "" is for statements without a name.
 
     code: their syntax trees. nodes: the counts of each kind of node that affects the training. reads: the names that
-    they read. literal: whether it is a constant, whose value counts where it is read.
+    the statements read. literal: whether the name is a constant, whose value counts where the code reads it.
     """
 
     code: str
@@ -88,8 +88,8 @@ def edit_sizes(before: str, after: str) -> dict[str, int]:
 def _with_helpers(parts: Mapping[str, _Part], other: Mapping[str, _Part]) -> dict[str, Counter[str]]:
     """Return the nodes of each part, including its helpers and constants that the other program lacks.
 
-    Such a helper belongs to the part that calls it. If several parts call it, it belongs to the one that lost most of
-    these nodes. A helper that is never called does not count.
+    Such a helper belongs to the part that calls it. If several parts call it, it belongs to the part that lost most of
+    the helper's nodes. A helper that is never called does not count.
     """
     helpers = {name for name in parts.keys() - other.keys() - AREAS.keys() if name}
     nodes = {name: Counter(part.nodes) for name, part in parts.items() if name not in helpers}
@@ -125,7 +125,7 @@ def functions_changed(before: str, after: str) -> frozenset[str]:
     old, new = ({(name, part.code) for name, part in _parts(source).items() if name} for source in (before, after))
     changed = {name for name, _ in old ^ new}
     parts = _parts(after)
-    # Repeat this, because a network may be a class that uses other classes, which read constants.
+    # Repeat until nothing is added, because a network may be a class that uses other classes, which read constants.
     while using := {name for name, part in parts.items() if name and part.reads & (changed - AREAS.keys())} - changed:
         changed |= using
     return frozenset(changed)
@@ -214,8 +214,8 @@ def _makes_container(statement: ast.stmt) -> bool:
 def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) -> set[str]:
     """Return the functions and methods of a file that have a side effect.
 
-    A function that calls one of them has a side effect, too. So each function is sliced once, and the slice records
-    which names it calls.
+    A function that calls one of these functions has a side effect, too. So each function is sliced once, and the slice
+    records which names it calls.
     """
     acting: list[str] = []
     callers: dict[str, list[str]] = {}
@@ -376,7 +376,7 @@ def _looks_for_non_finite(test: ast.expr) -> bool:
 
 
 def _own_metrics(value: ast.expr) -> ast.expr:
-    """Return a table of metrics without those that the trainer ignores. Return any other value unchanged."""
+    """Return a dict of metrics without the metrics that the trainer ignores. Return any other value unchanged."""
     keys = [getattr(key, "value", None) for key in value.keys] if isinstance(value, ast.Dict) else []
     if not isinstance(value, ast.Dict) or _METRICS[0] not in keys:
         return value
@@ -394,7 +394,7 @@ def _labels(
 ) -> Iterator[str]:
     """Yield a label for each node: its kind and all of its fields that are not nodes.
 
-    Names of variables and assignments to them get no label, so that it does not matter whether a value has a name.
+    Variables and assignments to variables get no label, so an edit that only names a value has size 0.
     """
     if path := path_of(node, paths):
         yield path

@@ -14,11 +14,11 @@ def words(text: str) -> frozenset[str]:
 
 
 # The rule for each field of each class of `ast`:
-#   visit    nodes that Python evaluates, stores to, or binds names with: judge each of them
+#   visit    nodes that Python evaluates, assigns to, or uses to bind names: judge each of them
 #   block    statements, which are judged separately
-#   check    the method for this class looks at it (`_StatementJudge._check_*`)
-#   name     a name that is bound, which must not be a built-in name
-#   free     never evaluated, so anything is allowed
+#   check    a method for this class judges the field (`_StatementJudge._check_*`)
+#   name     a name that the node binds, which must not be a built-in name
+#   free     Python never evaluates this field, so any content is allowed
 #   empty    must be absent or empty
 # "-" means that the class is not covered at all.
 _SYNTAX = """
@@ -276,13 +276,14 @@ def is_listed(path: str) -> bool:
     return name in LISTED.get(module, ())
 
 
-# Objects that may be made once at the top of a file, because they cannot count calls.
+# Calls whose results a file may keep at its top level, because these objects cannot count calls.
 KEPT = frozenset(
     {"logging.getLogger", "torch.device", "torch.GradScaler", "torch.amp.GradScaler", "torch.cuda.amp.GradScaler"}
     | {f"torch.nn.{name}" for name in LOSSES}
 )
-# Calls that keep or use an argument out of our sight, with the allowed number of positional arguments and the allowed
-# keywords. They must be called by their own name. Other arguments could pass a file, a callback or a process.
+# Calls that keep an argument, or use it where we cannot check it: the allowed number of positional arguments and the
+# allowed keywords. The code must call them by their own name. Other arguments could pass a file, a callback or a
+# process.
 ARGUMENTS: dict[str, tuple[int, frozenset[str]]] = {
     "print": (1000, words("sep end flush")),
     "logging.basicConfig": (0, words("level format datefmt")),
@@ -300,16 +301,16 @@ ARGUMENTS: dict[str, tuple[int, frozenset[str]]] = {
     "dataclasses.asdict": (1, words("")),
     **{path: (3, words("device_type dtype enabled mode cache_enabled check_nan")) for path in CONTEXTS},
 }
-# Only annotations and base classes may name these.
+# Only annotations and base classes may use these modules.
 NEVER_CALLED = tuple(f"{module}." for module in ("typing", "collections.abc"))
-# This call may change only a table that the same function call has made.
+# This function changes its argument, which must be a dict that the same function call has made.
 UNPREFIX = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
 LAMBDA_SCHEDULES = words("torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler.MultiplicativeLR")
-# Other layers would keep an iterator that they get. These two read it at once.
+# These two layers read an iterator argument at once. Other layers would keep it.
 HOLDS_LAYERS = words("torch.nn.Sequential torch.nn.ModuleList")
 
-# Names that the harness looks up in an experiment or its network before it measures. An edit must not add them. FROZEN
-# names the layers that checks expect to stay fixed, so an edit must not change it either.
+# Names that the harness looks up in an experiment or its network before it measures. An edit must not add these names.
+# FROZEN names the layers that checks expect to stay fixed, so an edit must not change its value either.
 ASKED = words("FROZEN AMP AUGMENT INTERRUPTED_AT replicas")
 
 # Built-in names. A type may be passed as a value, but a function may only be called.

@@ -1,4 +1,4 @@
-"""Hash the program of an experiment without its formatting, and look up things in its syntax tree."""
+"""Hash the program of an experiment without its formatting, and find blocks and names in its syntax tree."""
 
 import ast
 import hashlib

@@ -1,7 +1,7 @@
-"""Find patterns of code that are plain only as a whole, because a single node of them does not say enough.
+"""Find patterns of code that are plain only as a whole, because their single nodes do not show that they are harmless.
 
-Each function looks for one pattern, and tells `plain_edit` which nodes are plain in it. Code in any other form stays
-uncovered.
+Each function looks for one pattern, and returns the nodes or names that are plain in it. Code in any other form is not
+plain.
 """
 
 import ast
@@ -14,10 +14,10 @@ from grader.syntax.program import does_nothing, path_of
 def yields_of_managers(tree: ast.Module, paths: Mapping[str, str]) -> set[int]:
     """Return the ids of `yield`s in context managers: functions with `@contextmanager` and exactly one `yield`.
 
-    `with` runs such a function up to its `yield` and, after the block, the rest. The same statements around the block
-    would have the same effect. The `yield` must be a statement in the function's body, or in the body of a `try` with
-    only a `finally`, so that it runs once and catches nothing. Nothing else can use the generator, because only `with`
-    may call the function (`_StatementJudge._check_Name`).
+    `with` runs this function up to its `yield`, then its block, then the rest of the function. The same statements
+    before and after the block would have the same effect. The `yield` must be a statement in the function's body, or
+    in the body of a `try` with only a `finally`, so that it runs once and catches nothing. Nothing else can use the
+    generator, because only `with` may call the function (`_StatementJudge._check_Name`).
     """
     found = set()
     for function in tree.body:

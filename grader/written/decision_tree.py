@@ -181,7 +181,7 @@ def reference_text() -> str:
 
 
 def _parts(group: Sequence[str], known: Mapping[str, TripsOfOne], check: str) -> dict[str | None, list[str]]:
-    """Return the experiments grouped by the outcome of a check; None stands for all its sound outcomes."""
+    """Return the experiments grouped by the outcome of a check. The key None means any sound outcome."""
     parts: dict[str | None, list[str]] = {}
     for truth in group:
         parts.setdefault(known[truth].get(check), []).append(truth)

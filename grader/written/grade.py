@@ -41,7 +41,7 @@ def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Sc
 
 
 def solution(exercise: FileExercise) -> str:
-    """Return the reference solution of an exercise. That of the decision tree is computed from the measured recipes."""
+    """Return the reference solution of an exercise. For the decision tree, compute it from the measured recipes."""
     if isinstance(exercise, DecisionTree):
         return reference_text()
     return (SOLUTIONS / exercise.id / exercise.file).read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ class AnswerGrader:
         return ""
 
     def judge(self, exercise: FileExercise, text: str) -> Judgement:
-        """Return the judgement of a text, from the cache if it is there. A fault of ours is not cached."""
+        """Return the judgement of a text, from the cache if possible. Never cache a failure of the grader."""
         # The hash covers `solutions/` too.
         determines = json.dumps([exercise.id, text, code_and_machine_hash()])
         key = hashlib.sha256(determines.encode()).hexdigest()

@@ -1,12 +1,12 @@
 """Inside the sandbox: run checks on an experiment, or measure its behaviour.
 
 Input: `../input/job.json` with `settings`, `checks` (names), `behaviour` and `source`. Output: one line of JSON on
-standard output. It has, for each check, an `outcome` with its `figures`, or a `problem`, a sentence on why the check
-could not run. Under `behaviour` it has the `figures` of each aspect, or a `problem`.
+standard output. For each check, the line has an `outcome` with its `figures`, or a `problem`: a sentence on why the
+check could not run. Under `behaviour`, it has the `figures` of each aspect, or a `problem`.
 
 Each check runs in a separate process, which loads the experiment again and starts from the seed. It sends its outcome
 to this process, which runs no student code. Only this process writes to standard output. So a check cannot read
-anything that an earlier one has left in memory or in files, and cannot change an earlier outcome.
+anything that an earlier check has left in memory or in files, and cannot change an earlier outcome.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ WRITABLE = (SCRATCH, Path("/tmp"), Path("/dev/shm")) if Path("/scratch") == SCRA
 
 
 def main() -> int:
-    """Run all checks, and print their results. Exit with 3 for a fault of ours."""
+    """Run all checks, and print their results. Exit with status 3 if the grader itself fails."""
     from harness.behaviour.probes import measure_behaviour
     from harness.canonical_setup import apply_numerics
     from harness.checks import make_check

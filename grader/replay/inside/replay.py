@@ -1,7 +1,8 @@
 """Inside the sandbox: run an experiment.
 
-Input: `../input/job.json` with `settings`, `source`, and `platform`, which asks for the platform class. All files go to
-`out/`. The exit status is 2 for a mistake in the experiment, with a sentence in `error.txt`, and 3 for a fault of ours.
+Input: `../input/job.json` with `settings`, `source`, and `platform`: whether to write the platform class. All files go
+to `out/`. The exit status is 2 for a mistake in the experiment, with a sentence in `error.txt`. It is 3 if the grader
+fails.
 """
 
 import json
