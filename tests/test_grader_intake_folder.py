@@ -701,7 +701,7 @@ def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
     assert score_folder(folder, ScoreOptions(out=out, jobs=1, times=times)) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == (
-        "In all: 2 submissions (0 graded, 2 rejected, 0 not judged), 1 without a submission, ignored system files (2)."
+        "In all: 2 submissions (0 graded, 2 rejected, 0 not judged), 1 other file, ignored system files (2)."
     )
     ada = "lovelaceada_LATE_1_2_ada_huge_lr"
     rows = {row.submission: row.arrival for row in read_scores(out).submissions}

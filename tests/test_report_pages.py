@@ -290,7 +290,7 @@ def test_what_does_not_count_is_in_no_figure_of_the_class() -> None:
     second = make_row("ada_steep-1", "ada", "steep", {}, total=10.0, not_counting="ada_steep counts.")
     page = "".join(render_class_page(scores_of(good, second)))
     assert "<dt>Mean total</dt><dd>90" in page
-    assert "means and charts leave out 1 that does not count" in page
+    assert "means and charts leave out 1 submission that does not count" in page
     assert "does not count" not in "".join(render_class_page(scores_of(good)))
 
 

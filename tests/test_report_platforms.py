@@ -142,7 +142,7 @@ def test_canvas_columns_that_are_called_like_the_exercises_are_filled(tmp_path: 
     filled = canvas(tmp_path, class_of(*rows), text)
     # The open one keeps the grade that Canvas has: an empty cell would wipe it.
     assert canvas_import(filled.table) == {"101": {"12345": "9.45", "12346": "44.00"}}
-    assert filled.notes == ["No column has the name of asleep: add it with --exercise."]
+    assert filled.notes == ["No column has the name of asleep: add the exercise with --exercise."]
 
 
 def test_the_only_column_of_a_gradebook_needs_no_name(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from harness.submission.limits import EXTENSION_BYTES, MEMBERS, MIB, NAME_BYTES,
 
 # Decompress in pieces, so that memory never exceeds the limits.
 _CHUNK = MIB // 4
-# A tarball of empty deflate blocks could take 9 s to decompress without any output to count. No program writes this
-# many bytes more than the content has.
+# The most bytes by which a gzip file may exceed its content. A file of empty deflate blocks has no content that the
+# limits could count, and takes up to 9 s to decompress. No ordinary program writes such a large excess.
 _OVERHEAD_BYTES = MIB
 _BLOCK = tarfile.BLOCKSIZE
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)
@@ -103,7 +103,7 @@ def gunzip(data: bytes) -> bytes:
             limit = TARBALL_BYTES // MIB
             raise Rejected("unpacks too large", f"The archive contains more than {limit} MiB: {REMEDY}.")
         if position - len(waiting) > size + _OVERHEAD_BYTES:
-            raise Rejected("damaged archive", f"The archive is larger than its content: {REMEDY}, again.")
+            raise Rejected("damaged archive", f"The archive is much larger than its content: {REMEDY}, again.")
         pieces.append(piece)
         if not piece and not waiting and position == len(data) and not stream.eof:
             raise Rejected("truncated archive", f"The archive ends too early: {REMEDY}, again.")
@@ -115,7 +115,7 @@ def gunzip(data: bytes) -> bytes:
 def read_members(tar: bytes, members: dict[str, bytes]) -> None:
     """Add the files of a tar archive to `members`, by name.
 
-    Raises `Rejected` for members that are not plain files or folders. Members before that stay in `members`.
+    Raises `Rejected` for a member that is not a plain file or a folder. Earlier members stay in `members`.
     """
     longer = ""
     for headers, (position, info) in enumerate(_headers(tar), start=1):
@@ -165,7 +165,7 @@ def _headers(tar: bytes) -> Iterator[tuple[int, tarfile.TarInfo]]:
 
 
 def _longer_name(info: tarfile.TarInfo, content: bytes) -> str:
-    """Return the name for the next member from an extension header, or ""."""
+    """Return the name that an extension header gives to the next member, or ""."""
     if info.size > EXTENSION_BYTES:
         raise Rejected("name too long", f"A header in the archive is longer than {EXTENSION_BYTES} bytes.")
     try:
@@ -210,10 +210,10 @@ def plain_name(name: str) -> str:
     if not name.isprintable():
         raise Rejected("unprintable name", f"{where} has invisible characters.")
     if name.startswith("/") or "\\" in name or name[1:2] == ":":
-        raise Rejected("absolute name", f"{where} is not a plain relative one.")
+        raise Rejected("absolute name", f"{where} is not a plain relative path.")
     parts = name.removeprefix("./").rstrip("/").split("/")
     if ".." in parts:
         raise Rejected("path traversal", f"{where} leads out of its folder.")
     if any(part in ("", ".") for part in parts) and name not in (".", "./"):
-        raise Rejected("absolute name", f"{where} is not a plain relative one.")
+        raise Rejected("absolute name", f"{where} is not a plain relative path.")
     return "/".join(parts)

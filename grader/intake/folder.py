@@ -6,16 +6,16 @@ Nothing is unpacked to the disk, and names in a zip are never used as paths. Lay
 - Canvas, "Download Submissions" (canvas-lms, `lib/content_zipper.rb`): `lovelaceada_LATE_123_456_ada_huge_lr.tar.gz`:
   the sortable name, LATE, the user's id, the file's id, the file name; or `anon_x7Yz1_456_...`; text that a student
   typed is `lovelaceada_123_text.html`;
-- Moodle, "Download all submissions" (moodle, `mod/assign/classes/downloader.php`): the folder
-  `Ada Lovelace_123_assignsubmission_file`, with a `_` at the end in older releases, or the same before a file name;
-  text that a student typed is in `..._assignsubmission_onlinetext`;
+- Moodle, "Download all submissions" (moodle, `mod/assign/classes/downloader.php`): a folder
+  `Ada Lovelace_123_assignsubmission_file`, with a `_` at the end in older releases, or a file whose name begins with
+  these words; text that a student typed is in `..._assignsubmission_onlinetext`;
 - Gradescope, "Export Submissions": folders `submission_123`, and next to them `submission_metadata.yml`, which maps
-  them to `:submitters` (`:name`, `:sid`, `:email`) and `:created_at`. Gradescope does not document this format.
+  each folder to `:submitters` (`:name`, `:sid`, `:email`) and `:created_at`. Gradescope does not document this format.
 
 A zip may replace any of these folders, or contain one student's tarballs.
 
-Students choose the names and lists inside their uploads. So only the outermost names and lists prove who sent a file
-and when: those in the folder or zip that the instructor downloaded (`_downloads`).
+Students choose the names and lists inside their uploads. So only the names and lists on the outermost level prove who
+sent a file and when. This level is the folder or zip that the instructor downloaded (`_downloads`).
 """
 
 import io
@@ -41,7 +41,7 @@ from harness.submission.archive import SUFFIX
 from harness.submission.limits import MIB
 
 NO_ARCHIVE = "no archive"  # the code of files that are not submissions
-_DEPTH = 8  # the most levels of folders
+_DEPTH = 8  # the maximum number of nested folders
 _METADATA = "submission_metadata.yml"
 _METADATA_BYTES = 16 * MIB
 
@@ -72,7 +72,7 @@ class Sender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """How a submission came in, according to the platform or the file system, not to the student.
+    """The file, senders and time of a submission. The source is the platform or the file system, not the student.
 
     file: the path in the folder of submissions. submitted_at: an aware time in UTC; None if unknown. time_from: the
     source of that time, in words. late: the platform marks the submission as late.
@@ -130,7 +130,7 @@ class PlatformName(NamedTuple):
 
 @dataclass(frozen=True)
 class _File:
-    """A file in a folder or a zip. If the path ends with /, it is an empty folder. files: the number it represents."""
+    """A file in a folder or a zip, or an empty folder if the path ends with /. files: how many files it represents."""
 
     path: str
     open: Callable[[], IO[bytes]]
@@ -165,8 +165,8 @@ def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = 
     if not any(_is_archive(entry.path) for entry in entries):
         names = ", ".join(printable(entry.path) for entry in entries[:3]) or "nothing"
         raise UserError(
-            f"{place} contains no .tar.gz file, but {names}{' and more' if entries[3:] else ''}: put the tarballs there"
-            " that students wrote with make submit."
+            f"{place} contains no .tar.gz file. It contains {names}{' and more' if entries[3:] else ''}. Put the files"
+            " there that students wrote with make submit."
         )
     downloads = _downloads([entry.path for entry in entries])
     known, listings = _gradescope(entries, downloads)
@@ -182,9 +182,9 @@ def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = 
 
 
 def platform_of(path: str) -> PlatformName:
-    """Return the claim of a path about its sender, from the outermost part that looks like a platform's name.
+    """Return the sender that a path claims, from the outermost part in the form of a platform's name.
 
-    The claim proves nothing. `read_folder` decides which part of a path a platform has made.
+    The claim proves nothing. `read_folder` decides which part of a path comes from a platform.
     """
     parts = path.split("/")
     for index, part in enumerate(parts):
@@ -194,7 +194,7 @@ def platform_of(path: str) -> PlatformName:
 
 
 def _parse_platform(part: str, *, is_file: bool) -> PlatformName | None:
-    """Return the claim of one part of a path, or None if it does not look like a platform's name."""
+    """Return the sender that one part of a path claims, or None if the part has no platform's form."""
     moodle = _MOODLE.fullmatch(part)
     # Canvas uses such names only for files.
     canvas = _CANVAS.fullmatch(_without_marks(part)) if is_file or part.lower().endswith(".zip") else None
@@ -214,8 +214,9 @@ def _parse_platform(part: str, *, is_file: bool) -> PlatformName | None:
 def _downloads(paths: Sequence[str]) -> frozenset[str]:
     """Return the folders and zips that platforms made, each with / at its end; "" is the given folder itself.
 
-    They are on the outermost level that has a name in a platform's form. On a lower level, every folder and zip with a
-    tarball must contain such a name. Otherwise the folders are the students' own, and one student imitates a platform.
+    Each of them directly contains a name in a platform's form, and all are on the outermost level that has these names.
+    If a folder or zip on this level has a tarball, but no name in this form, the folders are the students' own, and one
+    student imitates a platform. In this case, the result is empty.
     """
     split = [path.split("/") for path in paths]
     for depth in range(max(map(len, split), default=0)):
@@ -330,7 +331,7 @@ def _date(moment: float) -> datetime | None:
 
 
 def _expand_zips(entries: Iterable[_File], depth: int = 0) -> Iterator[_File]:
-    """Yield the entries, and replace each zip by its members. A zip in a student's zip is not opened."""
+    """Yield the entries, with each zip replaced by its members. A zip in a student's zip is not opened."""
     for entry in entries:
         if not entry.path.lower().endswith(".zip") or _reason_to_ignore(entry.path) or entry.problem is not None:
             yield entry
@@ -395,7 +396,7 @@ def _add_time(arrival: Arrival, entry: _File, told: Times, *, trust_dates: bool)
         return arrival
     last = entry.path.rpartition("/")[2]
     people = (text for one in arrival.senders for text in (one.email, one.id, one.name))
-    # Names by the platform come before names by the student. A platform's list names a student's zip.
+    # Look up names from the platform before names from the student. A platform may list the name of a student's zip.
     moment = told.find(
         (
             entry.path,
@@ -413,7 +414,7 @@ def _add_time(arrival: Arrival, entry: _File, told: Times, *, trust_dates: bool)
 
 
 def _logins(stem: str, exercises: Sequence[str]) -> Iterator[str]:
-    """Yield the complete text before an exercise in a file name, because students choose these names."""
+    """Yield the whole text before the id of an exercise in a file name. A shorter text could be another's login."""
     for exercise in exercises:
         login, found, behind = stem.rpartition(f"_{exercise}")
         if found and _BEHIND.fullmatch(behind):
@@ -423,7 +424,8 @@ def _logins(stem: str, exercises: Sequence[str]) -> Iterator[str]:
 def _gradescope(entries: Sequence[_File], downloads: Set[str]) -> tuple[Mapping[str, Arrival], set[str]]:
     """Return the arrivals in Gradescope's lists, by the path of a folder, and the paths of these lists.
 
-    A list in another place than the download itself is a student's file. An unreadable list stays an ordinary file.
+    Only a list directly in a download is from Gradescope. Any other list is a student's file. An unreadable list is
+    treated as an ordinary file.
     """
     known: dict[str, Arrival] = {}
     listings = set()
@@ -448,7 +450,7 @@ _Owners = dict[int, dict[str, str]]
 
 
 def _facts(data: bytes) -> Mapping[str, tuple[_Owners, datetime | None]]:
-    """Return submitters and time by submission. Raises `ValueError` if the data is not YAML."""
+    """Return the submitters and the time of each submission. Raises `ValueError` if the data is not YAML."""
     fields = {":name": "name", ":sid": "id", ":email": "email"}
     people: dict[str, _Owners] = {}
     moments: dict[str, datetime] = {}

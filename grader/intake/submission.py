@@ -44,7 +44,7 @@ class Submission:
     """The two runs that a student handed in. Everything in it is untrusted.
 
     name: the file name without `.tar.gz`. files: the short files that scoring needs. logs: the log of each run.
-    ignored: the printable names of unknown members. missing: the known members that are not there, which costs points.
+    ignored: the printable names of unknown members. missing: the known members that are absent, which costs points.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Submission:
         return {run: Claim(self.logs.get(run), self.manifest.files.get(f"runs/{run}/checkpoint.pt")) for run in RUNS}
 
     def platform(self, run: Run) -> dict[str, Any] | None:
-        """Return the platform class that a run claims, or None."""
+        """Return the platform class that the files of a run claim, or None."""
         platform = self._fact(run, "platform_class")
         return platform if isinstance(platform, dict) else None
 
@@ -151,7 +151,7 @@ def escape_name(name: str) -> str:
 
 
 def parse_submission(name: str, data: bytes, catalogue: Catalogue = SUITE) -> Submission | Answer:
-    """Return the submission in the bytes of a tarball, with this name.
+    """Parse the bytes of a tarball with this name. Return the submission or the answer to a written exercise.
 
     Raises `Rejected` for an invalid tarball, or for an exercise that is not in the catalogue.
     """
@@ -216,7 +216,7 @@ def _student_and_recipe(members: Mapping[str, bytes]) -> tuple[str | None, str |
 def _submission(
     members: Mapping[str, bytes], manifest: Manifest, name: str, sha256: str, catalogue: Catalogue
 ) -> Submission:
-    # An invalid recipe is our fault, so its submissions are not rejected here but wait.
+    # An invalid recipe is our fault, so do not reject its submissions here. They wait for the instructor.
     if not catalogue.holds(manifest.recipe):
         raise Rejected("unknown recipe", f"The grader has no exercise {printable(manifest.recipe)}: {_REMEDY}.")
     if manifest.dataset not in DATASETS:

@@ -38,7 +38,7 @@ _OF_CANVAS = ("login_id", "sis_user_id", "name", "sortable_name", "email", "id")
 
 @dataclass(frozen=True)
 class Told:
-    """The content of a line: a time, and all names under which it can be found. Messages show the first name."""
+    """The content of a line: a time, and all names under which the time can be found. Messages show the first name."""
 
     names: tuple[str, ...]
     moment: datetime
@@ -56,7 +56,7 @@ class Times:
     ) -> None:
         """people: all names of each student. exercises: ids that may be at the end of file names.
 
-        A name that two students share finds no time, and a name with two times finds none either.
+        `find` ignores a name that two students share, and a name with two different times.
         """
         self.exercises = exercises
         self.source = source
@@ -118,7 +118,7 @@ def read_times(path: Path, zone: tzinfo | None = None) -> list[Told]:
             raise UserError(f"{path}, line {number}: write a name and a time{zoned}, as in ada,{example}.")
         one = Told(names, moment)
         if is_own and lines.setdefault(key_of(names[0]), one).moment != moment:
-            raise UserError(f"{path}, line {number}: {printable(names[0])} has two times: name the files instead.")
+            raise UserError(f"{path}, line {number}: {printable(names[0])} has two times: use file names instead.")
         found.append(one)
     if not found:
         raise UserError(f"{path} has no times: write a name and a time in each line, as in ada,2026-03-01T23:59:00.")
@@ -126,7 +126,7 @@ def read_times(path: Path, zone: tzinfo | None = None) -> list[Told]:
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, tuple[str, ...], str, bool]]:
-    """Yield number, names and time of each line, and whether it is the instructor's own table."""
+    """Yield the number, the names and the time of each line, and whether it is in the instructor's own table."""
     header = text.partition("\n")[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count), strict=True)
     csv.field_size_limit(_BYTES)

@@ -1,7 +1,7 @@
 """Read an untrusted zip within limits. Nothing is unpacked to the disk, and names of members are never used as paths.
 
-`zipfile` reads only the directory of the zip. This module reads the content, one member at a time, and trusts only the
-directory for its place and size.
+`zipfile` reads only the directory of the zip. This module reads the content of one member at a time. It takes the place
+and the size of each member from the directory only.
 """
 
 import io
@@ -21,10 +21,10 @@ from harness.submission.limits import MIB, TARBALL_BYTES
 # The directory of 2,100 submissions has 0.6 MB. Python needs ten times as much memory for it.
 _DIRECTORY_BYTES = 4 * MIB
 _MEMBERS = 10_000
-# A student's own zip contains few tarballs. The limit matters, because reading each one inflates the whole zip again.
+# A student's own zip contains few tarballs. The limit matters, because each tarball inflates the whole zip again.
 _FEW_DIRECTORY_BYTES = MIB // 8
 _FEW_MEMBERS = 50
-# Logs shrink to a tenth, but a zip bomb expands one byte to a thousand.
+# Logs compress to a tenth of their size, a zip bomb to a thousandth.
 _RATIO = 100
 
 
@@ -44,10 +44,10 @@ class Member:
 
 
 def read_zip(open_archive: Callable[[], IO[bytes]], *, few: bool) -> list[Member]:
-    """Return the members of a zip, in its order. Names may occur twice.
+    """Return the members of a zip, in the order of its directory. Names may occur twice.
 
-    few: the zip is from one student and may have only a few members. Raises `Rejected` if there are too many, or if the
-    zip is damaged.
+    few: the zip is from one student and may have only a few members. Raises `Rejected` if there are too many members,
+    or if the zip is damaged.
     """
     size, most = (_FEW_DIRECTORY_BYTES, _FEW_MEMBERS) if few else (_DIRECTORY_BYTES, _MEMBERS)
     try:
@@ -104,7 +104,7 @@ def _problem(name: str, info: zipfile.ZipInfo) -> Rejected | None:
     if info.file_size > TARBALL_BYTES or info.compress_size > TARBALL_BYTES:
         return Rejected("archive too large", f"The archive is larger than {TARBALL_BYTES // MIB} MiB: {REMEDY}.")
     if info.file_size > max(MIB, info.compress_size * _RATIO):
-        return Rejected("unpacks too large", f"This file in the zip unpacks to {_RATIO} times its size: {REMEDY}.")
+        return Rejected("unpacks too large", f"This file in the zip unpacks to over {_RATIO} times its size: {REMEDY}.")
     return None
 
 
@@ -116,7 +116,7 @@ def _date(info: zipfile.ZipInfo) -> datetime | None:
 
 
 def _open(open_archive: Callable[[], IO[bytes]], info: zipfile.ZipInfo) -> IO[bytes]:
-    """Return the content of a member without a problem. Trust only the zip's directory for its place and size."""
+    """Return the content of a member without a problem. Take its place and size from the zip's directory only."""
     damaged = Rejected("damaged archive", f"The zip is damaged: {REMEDY}, again.")
     if info.header_offset < 0:  # the zip gives a wrong position of its directory
         raise damaged

@@ -1,9 +1,9 @@
 """Compute statistics of a class: a table of students by exercise, and difficulty and discrimination of each exercise.
 
-Only graded submissions that count enter the statistics. Difficulty is the mean total. Discrimination is the correlation
-of an exercise's totals with the mean of the same students' other exercises (the corrected item-total correlation;
-Crocker and Algina, "Introduction to Classical and Modern Test Theory", 1986, chapter 14). Both have 95 % intervals: for
-the mean from the normal distribution, for the correlation from Fisher's z.
+The statistics include only graded submissions that count. Difficulty is the mean total. Discrimination is the
+correlation of an exercise's totals with the mean of the same students' other exercises (the corrected item-total
+correlation; Crocker and Algina, "Introduction to Classical and Modern Test Theory", 1986, chapter 14). Both have 95 %
+intervals: the mean from the normal distribution, the correlation from Fisher's z.
 """
 
 import math
@@ -21,7 +21,7 @@ from grader.score.verdict import Scores, SubmissionScore
 from harness.recipes.personal import login
 
 _SURE = 1.96  # standard deviations to each side of an interval of 95 %
-_LEAST = 4  # the least number of pairs for a correlation
+_LEAST = 4  # the minimum number of pairs for a correlation
 ITEM_COLUMNS = (
     "Exercise", "Graded", "Mean", "95 % interval", "Discrimination", "95 % interval",
     "Files per student", "Hours between files",

@@ -103,7 +103,7 @@ Students = Mapping[str, Mapping[str, SubmissionScore | None]]
 
 
 def exercises_of(students: Students) -> list[str]:
-    """Return every exercise that somebody handed in. If all its submissions are left out, it gets no column."""
+    """Return every exercise that somebody handed in, without exercises whose submissions are all left out."""
     return sorted({name for found in students.values() for name, row in found.items() if row is not None})
 
 
@@ -138,7 +138,7 @@ def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str])
 
 
 def is_excused(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str]) -> bool:
-    """Return whether a student is excused from all of these exercises, apart from cases of other students."""
+    """Return whether a student is excused from all of these exercises. Ignore cases that only other students get."""
     rows = [found.get(exercise) for exercise in exercises]
     rows = [row for row in rows if row is None or row.status != "not drawn"]
     return bool(rows) and all(row is not None and row.status == "excused" for row in rows)
@@ -157,9 +157,9 @@ def export(scores: Scores, platform: GradebookPlatform) -> bytes:
 def not_exported(scores: Scores) -> dict[str, str]:
     """Return the submissions that exports leave out, with the reasons.
 
-    A platform has one cell for a student and a recipe, and may take two names for the same student. If two submissions
-    would need the same cell, both are left out. Rejected archives are left out because only the sender is known, and
-    Moodle refuses the whole file if it does not know a login.
+    A platform has one cell for a student and a recipe, and may treat two spellings as the same student. If two
+    submissions would need the same cell, both are left out. Rejected archives are left out because only the sender is
+    known, and Moodle refuses the whole file if it does not know a login.
     """
     found = find_left_out(scores.submissions)
     rows = [row for row in scores.submissions if row.submission not in found]
@@ -203,7 +203,7 @@ def canvas_name(student: str) -> str:
 def _canvas(students: Students) -> bytes:
     """Return a file for Canvas' gradebook import. The login identifies a student; an empty cell means no grade.
 
-    It has no byte order mark, because the import would read it as a part of the first heading.
+    The file has no byte order mark, because the import would read the mark as a part of the first heading.
     """
     recipes = exercises_of(students)
     header = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *map(cell, recipes)]
@@ -218,7 +218,7 @@ def _canvas(students: Students) -> bytes:
 def _moodle(students: Students) -> bytes:
     """Return a file for Moodle's grade import, with a grade and feedback for each recipe.
 
-    An open grade is "-", which Moodle reads as no grade. It would turn an empty cell of a new grade item into 0.
+    An open grade is "-", which Moodle reads as no grade. Moodle would turn an empty cell of a new grade item into 0.
     """
     recipes, rows = exercises_of(students), []
     header = ["username", *(cell(words) for one in recipes for words in (one, f"{one} feedback"))]

@@ -44,7 +44,7 @@ _PLOT_HEIGHT = 200
 _NAME_LIMIT = 80  # characters of a recipe's name; the filter compares the name as it is shown
 _REASON_LIMIT = 500
 _MOST_CRITERIA = 5  # with more criteria than this, only the gradebook shows them
-_MOST_PAIRS = 200  # the most pairs that are shown side by side
+_MOST_PAIRS = 200  # the maximum number of pairs to show side by side
 Facts = Mapping[str, str | int | float | bool | None]
 
 
@@ -52,7 +52,7 @@ Facts = Mapping[str, str | int | float | bool | None]
 class PageRow:
     """A line of the table: a score, its page, and the points of the criteria (None: open, or not in its rubric).
 
-    name: the student's name from the roster, or "". arrival: when the submission came in, and whether it counts.
+    name: the student's name from the roster, or "". arrival: when the submission arrived, and whether it counts.
     """
 
     score: SubmissionScore
@@ -66,7 +66,7 @@ class PageRow:
 def render_class_page(
     scores: Scores, likeness: Likeness = NOTHING_ALIKE, people: People | None = None
 ) -> Iterator[str]:
-    """Return the class page as HTML, in pieces. It links to the page of similar work, if there is any.
+    """Return the class page as HTML, in pieces. If there is similar work, the page links to its page.
 
     people: name and section of students, by `harness.recipes.personal.login`.
     """
@@ -185,9 +185,9 @@ def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | 
 
 
 def lost_checks(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, int]]:
-    """Return one line per item: its name, how often it lost points, the mean loss, and how many are open.
+    """Return one line per item: its name, how many submissions lost points, the mean loss, and how many are open.
 
-    Items that lost points most often come first.
+    Items that cost points most often come first.
     """
     titles: dict[str, str] = {}
     missing: dict[str, list[float | None]] = defaultdict(list)
@@ -269,7 +269,7 @@ def when_chart(scores: Scores) -> LineChart | None:
 
 
 def _shortly(row: SubmissionScore, zone: tzinfo) -> str:
-    """Return in a few words when a submission came in, whether it is late, and whether it counts among several."""
+    """Return in a few words when a submission arrived, whether it is late, and whether it counts among several."""
     words = [local_time(row.arrival.submitted_at, zone)] if row.arrival and row.arrival.submitted_at else []
     words += ["late"] if row.late or (row.arrival and row.arrival.late) else []
     several = any(flag.id == SAME_STUDENT for flag in row.flags)
@@ -278,7 +278,7 @@ def _shortly(row: SubmissionScore, zone: tzinfo) -> str:
 
 
 def arrival_words(row: SubmissionScore, zone: tzinfo = UTC) -> str:
-    """Return sentences on how a submission came in and whether it counts. They do not depend on other students."""
+    """Return sentences on how a submission arrived and whether it counts. They do not depend on other students."""
     words = []
     if arrival := row.arrival:
         sender = " and ".join(one.name or one.email or one.id for one in arrival.senders)
@@ -305,7 +305,7 @@ def format_decision_time(when: str, zone: tzinfo) -> str:
 
 
 def _groups(rows: Sequence[PageRow]) -> Iterator[tuple[str, list[tuple[PageRow, str]]]]:
-    """Yield the groups for an instructor to look at, each as a title and its rows: open, rejected, flags, decided."""
+    """Yield groups of rows that the instructor should look at, each with its title: open, rejected, flags, decided."""
     checks = [
         (row, f"{name}.{check.id}", check)
         for row in rows
@@ -364,7 +364,7 @@ def render_submission(
     attachments: everything that the page shows in addition to the score; with None, only the score.
     title: the title of the recipe.
     provenance: of the whole class; the page begins with its "warning", if there is one.
-    schedule: the dates of the assignment; with them, the page says when the student may see it.
+    schedule: the dates of the assignment; with a schedule, the page says when the student may see the page.
     work: for a student's page, the sections with the submitted files. They replace the attachments.
     """
     row = replace(row, flags=own_flags(row))
@@ -410,7 +410,7 @@ def render_submission(
 
 
 def _request_form(row: SubmissionScore) -> str:
-    """Return the form, as text, with which a student asks for a regrade of a submission."""
+    """Return the text of the form in which a student asks for a regrade of a submission."""
     file = str(row.provenance.get("tarball_sha256") or "")[:12]
     lines = (REQUEST_BEGINS, f"submission: {row.copy_of or row.submission}", f"file: {file}", "about: ", "why: ")
     return "\n".join((*lines, REQUEST_ENDS))

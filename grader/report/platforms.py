@@ -1,7 +1,7 @@
-"""Fill in the tables that Canvas and Moodle export, and name feedback files so that they accept them.
+"""Fill in the tables that Canvas and Moodle export, and give feedback files the names that these platforms accept.
 
-A filled table contains only the rows and columns that the import needs, so that it neither restores an old grade nor
-deletes one. Grades by other people stay unchanged. docs/grading.md, section Export, links to the formats.
+A filled table contains only the rows and columns that the import needs, so that the import neither restores an old
+grade nor deletes a grade. Grades by other people stay unchanged. docs/grading.md, section Export, links to the formats.
 """
 
 import csv
@@ -67,7 +67,10 @@ class _Cells:
         self.kept: list[str] = []
 
     def fill(self, student: str, row: _ROW, ours: Mapping[str, str]) -> bool:
-        """Return whether an export may fill all these cells of a student's row, given by column."""
+        """Return whether an export may fill all these cells of a student's row. If so, record the new texts.
+
+        ours: the new text of each cell, by column.
+        """
         if not all(self._may_fill(student, name, row[name], text) for name, text in ours.items()):
             return False
         for name, text in ours.items():
@@ -126,7 +129,7 @@ def fill_canvas(
     found, notes = _match_students(path, [row for row in rows if row["ID"].strip().isdigit()], students, names or {})
     filling = {one for counting in columns.values() for one in counting}
     notes += [
-        f"No column has the name of {printable(one)}: add it with --exercise."
+        f"No column has the name of {printable(one)}: add the exercise with --exercise."
         for one in exercises_of(students)
         if one not in filling
     ]
@@ -141,7 +144,7 @@ def fill_canvas(
         if not ours:
             continue
         places[student] = row
-        # Canvas finds the student by its own number, so other cells may change.
+        # Canvas finds the student by the number in the column ID, so the other cells may be escaped.
         texts = [row[name] if name == "ID" else cell(row[name]) for name in person]
         texts[0] = canvas_name(row[person[0]])
         # An empty cell would delete a grade.
@@ -217,7 +220,7 @@ def moodle_files(filled: Filled, page: Callable[[str], str]) -> Iterator[tuple[s
 
 
 def _read(path: Path, needed: Sequence[str], how: str) -> tuple[list[str], list[_ROW], str]:
-    """Return headings, rows and delimiter of an exported table."""
+    """Return the headings, the rows and the delimiter of an exported table."""
     text = read_text(path, _LIMIT, missing=how, too_large="is it a table?").removeprefix("\ufeff")
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     csv.field_size_limit(_LIMIT)  # Moodle's worksheet contains texts by students, which may be long
@@ -268,7 +271,7 @@ def _counting_exercises(students: Students, exercises: Sequence[str]) -> list[st
 def _match_students(
     path: Path, rows: Sequence[_ROW], students: Students, names: Names
 ) -> tuple[dict[str, _ROW], list[str]]:
-    """Return the row of each student, and a sentence on each student without a row. It never guesses."""
+    """Return the row of each student, and a sentence on each student without a clear match."""
     index = defaultdict(set)
     for place, row in enumerate(rows):
         for name in _LOGINS:
@@ -290,12 +293,12 @@ def _match_students(
 
 
 def _canvas_grade(found: Mapping[str, SubmissionScore | None], counting: Sequence[str], most: str) -> str:
-    """Return the text of a student's cell: "EX", which Canvas reads as excused, a grade, or ""."""
+    """Return the text of a student's cell: a grade, "EX" (which Canvas reads as excused), or ""."""
     return "EX" if is_excused(found, counting) else _scale_grade(grade(found, counting), most)
 
 
 def _scale_grade(value: float | None, most: str) -> str:
-    """Return a grade out of 100 as the text of a cell, scaled to the column's maximum, if it has one."""
+    """Return a grade out of 100 as the text of a cell, scaled to the column's maximum; "" for no grade."""
     if value is None:
         return ""
     found = re.fullmatch(r"([0-9]*)(?:[.,]([0-9]+))?", most.strip())  # platforms write 10.00 or 10,00

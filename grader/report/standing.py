@@ -1,4 +1,4 @@
-"""Find the status of each student in each exercise for the student's page, also if a file is missing or unreadable."""
+"""Find the status of each student in each exercise for the student's page, even if a file is missing or unreadable."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

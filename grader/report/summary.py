@@ -9,24 +9,25 @@ from rich.console import Console
 
 from grader.intake.folder import NO_ARCHIVE, FolderContent
 from grader.report.gradebook import GRADEBOOK
+from grader.report.text import count_noun
 from grader.report.write import INDEX
 from grader.score.identity import STRANGER, find_left_out
 from grader.score.verdict import ABSENT, Scores
 from harness.console.terminal import fold
 from harness.errors import printable
 
-_LISTED = 20  # the most lines of one kind that are printed
+_LISTED = 20  # the maximum number of lines to print of one kind
 
 
 def _count_all(statuses: Mapping[str, int], others: int, ignored: Mapping[str, int]) -> str:
-    """Return a line that counts submissions by status, files that are not submissions, and ignored files."""
+    """Return a line that counts submissions by status, other files, and ignored files by kind."""
     submissions = {"graded": 0, "rejected": 0, "not judged": 0} | dict(statuses)
     absent = {status: submissions.pop(status, 0) for status in ABSENT}
     kinds = ", ".join(f"{number} {status}" for status, number in submissions.items())
     number = sum(submissions.values())
     parts = [f"{number} {'submission' if number == 1 else 'submissions'} ({kinds})"]
     parts += [f"{count} {status}" for status, count in absent.items() if count and status != "not drawn"]
-    parts += [f"{others} without a submission"] if others else []
+    parts += [count_noun(others, "other file")] if others else []
     parts += [f"ignored {kind} ({number})" for kind, number in ignored.items()]
     return f"In all: {', '.join(parts)}."
 
@@ -68,7 +69,7 @@ def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Pa
         say(f"Most files are rejected. Do they really belong to {printable(scores.assignment)}?")
     for name, why in find_left_out(scores.submissions).items():
         say(f"  {printable(name)}: not in {GRADEBOOK} and not in exports. {printable(why, 600)}")
-    say_list("No submission:", [f"{printable(name)}: {why}" for name, why in others.items()])
+    say_list("Files that are not submissions:", [f"{printable(name)}: {why}" for name, why in others.items()])
     handed_in = [row for row in scores.submissions if row.arrival and row.submission not in others]
     flags = [(row.submission, flag.message) for row in handed_in for flag in row.flags if flag.id == STRANGER]
     say_list("Not on the roster:", [f"{printable(name)}: {printable(why)}" for name, why in flags])
@@ -78,8 +79,8 @@ def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Pa
         waits = sum(row.untimed for row in handed_in)
         marked = sum(one.late for one in timeless)
         say(
-            f"The time of {len(timeless)} files is unknown. The platform marks {marked} of them as late. {waits} wait,"
-            " because lateness would cost points: give their times with --times (docs/grading.md)."
+            f"The time of {len(timeless)} files is unknown. The platform marks {marked} of them as late. {waits} are"
+            " not graded, because lateness would cost points: give their times with --times (docs/grading.md)."
         )
     if scores.upgrade:
         say(f"The suite or the rubric has changed since the last scoring: {printable(scores.upgrade)}.")

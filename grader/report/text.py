@@ -33,7 +33,10 @@ MARKER = '<meta name="generator" content="trainwreck grader">'
 
 
 def clip(text: str, limit: int) -> str:
-    """Return at most `limit` characters of a text on one line, made visible, and the number of left-out characters."""
+    """Return at most `limit` characters of a text on one line, with codes for hidden characters.
+
+    If characters are left out, the result says how many.
+    """
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text) - limit} more characters)"
     return visible(text).replace("\n", " ").replace("\t", " ")

@@ -1,4 +1,4 @@
-"""Write the reports and the exports as a whole: fill a new folder next to the old one, then exchange the two."""
+"""Write the reports and the exports as a whole: fill a new folder next to the old folder, then exchange the two."""
 
 import ctypes
 import os
@@ -42,7 +42,7 @@ def write_reports(
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
     attachments: for the page of each submission, by submission. titles: the title of each recipe. people: name and
-    section of students, by login. likeness: the content of `similar.html`, which is written only if there is any.
+    section of students, by login. likeness: the content of `similar.html`, which is written only if there is content.
     The same input gives the same bytes. If anything stops this function, the earlier reports stay unchanged. Raises
     `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
     """
@@ -112,7 +112,7 @@ def _write_class(scores: Scores, folder: Path, likeness: Likeness, people: Peopl
 
 
 def check_reports_folder(out: Path) -> None:
-    """Raise `UserError` if reports cannot be written to `out`, or if they would replace files that are not ours.
+    """Raise `UserError` if reports cannot be written to `out`, or would replace files that the grader did not write.
 
     Call this before the replays. The caller must hold the lock on the folder, because half-written reports of a killed
     grader are removed.
@@ -137,9 +137,9 @@ def check_reports_folder(out: Path) -> None:
 def new_export(folder: Path, names: Collection[str]) -> Iterator[Path]:
     """Yield an empty folder for an export, which replaces `folder` at the end of the block.
 
-    names: the files that such exports write in addition to pages. If anything stops the block, the earlier export
-    stays. The caller must hold the lock on the reports. Raises `UserError` if the export would replace a file that is
-    not ours.
+    names: the files that this kind of export writes in addition to pages. If anything stops the block, the earlier
+    export stays. The caller must hold the lock on the reports. Raises `UserError` if the export would replace a file
+    that the grader did not write.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file: move it away.")
