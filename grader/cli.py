@@ -1,4 +1,4 @@
-"""The `grader` command with its subcommands for instructors. Most of them end by naming the next step."""
+"""The `grader` command with its subcommands for instructors. At the end, most subcommands print the next step."""
 
 import signal
 import sys
@@ -31,7 +31,7 @@ _course_file = click.argument("file", type=_FILE, default=Path("course.toml"))
 
 
 def _course_of(course: Path | None, assignment: str | None) -> Path | None:
-    """Return the course file, the default file if only an assignment is given, or None without a course."""
+    """Return the course file. Without one, return `course.toml` if an assignment is given, else None."""
     return Path("course.toml") if course is None and assignment is not None else course
 
 
@@ -54,7 +54,7 @@ def cli() -> None:
 @click.argument("submissions", type=click.Path(path_type=Path))
 @_reports
 @_jobs
-@click.option("--rubric", type=_FILE, help="A rubric to use in place of grader/score/rubric.toml or the assignment's.")
+@click.option("--rubric", type=_FILE, help="The rubric. Default: the assignment's rubric, or grader/score/rubric.toml.")
 @_course
 @_assignment
 @click.option(
@@ -80,8 +80,8 @@ def cli() -> None:
 def score(submissions: Path, **options: Any) -> None:
     """Score everything in SUBMISSIONS, a folder or a zip, and write the reports.
 
-    It reads unchanged downloads from Canvas, Moodle and Gradescope (docs/grading.md).
-    Exit status: 0 everything is judged, 1 something waits for you, 2 wrong use, 3 our fault.
+    SUBMISSIONS may be an unchanged download from Canvas, Moodle or Gradescope (docs/grading.md).
+    Exit status: 0 everything is judged, 1 something waits for you, 2 wrong use, 3 a bug in trainwreck.
     """
     from grader.grade import score_folder
     from grader.session import ScoreOptions
@@ -98,14 +98,16 @@ def score(submissions: Path, **options: Any) -> None:
 @cli.command()
 @click.argument("reports", type=_FOLDER)
 @click.option("--who", help="Your name, stored with each decision. Default: your login.")
-@click.option("--anonymous", is_flag=True, help="Hide names, and show the submissions in an order that reveals nobody.")
+@click.option(
+    "--anonymous", is_flag=True, help="Hide names, and sort the submissions in an order that reveals no name."
+)
 @click.option(
     "--requests", type=click.Path(path_type=Path), help="Import regrade requests: a mail, or a folder of mails."
 )
 def review(reports: Path, who: str | None, anonymous: bool, requests: Path | None) -> None:
     """Open a page in your browser where you decide open items in REPORTS.
 
-    Only this machine can open the page. It saves each decision at once, in a file next to the reports.
+    Only this machine can open the page. The page saves each decision at once, in a file next to the reports.
     """
     import getpass
 
@@ -187,7 +189,7 @@ def forget_(student: str, reports: tuple[Path, ...], yes: bool) -> None:
 @click.option(
     "--pseudonyms", is_flag=True, help="csv and json, with --course: write pseudonyms in place of names, and no texts."
 )
-@click.option("--overwrite", is_flag=True, help="Also replace grades that an earlier export did not write.")
+@click.option("--overwrite", is_flag=True, help="Also replace grades that no earlier export wrote.")
 @click.option(
     "--visibility",
     type=click.Choice(("visible", "after_due_date", "after_published", "hidden")),
@@ -232,10 +234,7 @@ def practice(exercise: str, work: Path, yes: bool) -> None:
 
 @cli.command()
 def doctor() -> None:
-    """Check whether this machine can grade.
-
-    It tests the sandbox, the numerics and the data.
-    """
+    """Check whether this machine can grade: test the sandbox, the numerics and the data."""
     from grader.doctor import run_doctor
 
     sys.exit(run_doctor())
@@ -250,9 +249,9 @@ def doctor() -> None:
 @click.option("--write", is_flag=True, help="Write the measurements, and the pages that are made from them.")
 @_jobs
 def selfcheck(**options: Any) -> None:
-    """Test every recipe, and the judgement of known edits.
+    """Test every recipe, and whether the grader judges known edits as expected.
 
-    Exit status: 0 everything is as expected, 1 something is not, 2 wrong use, 3 our fault.
+    Exit status: 0 everything is as expected, 1 something is not, 2 wrong use, 3 a bug in trainwreck.
     """
     from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 
@@ -289,7 +288,7 @@ def new_recipe(
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="A CSV, or a folder with one, or a folder of images for each class. Without it: check NAME again.",
+    help="A CSV, a folder with one CSV, or a folder of images for each class. Without --data, check NAME again.",
 )
 @click.option("--target", metavar="COLUMN", help="CSV: the column to predict.  [default: the last column]")
 @click.option("--group", metavar="COLUMN", help="CSV: rows with the same value in this column stay in one split.")
@@ -300,7 +299,7 @@ def new_experiment(
 ) -> None:  # fmt: skip
     """Write a data set with a held-out split and an experiment on it, and check the experiment.
 
-    Exit status: 0 it is sound, 1 it is not, 2 wrong use, 3 our fault.
+    Exit status: 0 the experiment is sound, 1 it is not, 2 wrong use, 3 a bug in trainwreck.
     """
     from grader.selfcheck.new_experiment import check_experiment, in_new_process, write_experiment
 
@@ -328,7 +327,7 @@ def demo(out: Path, jobs: int) -> None:
 @click.option("--out", type=_FILE, help="The file to write.  [default: kit.tar.gz, or the assignment's id]")
 @_course
 @_assignment
-@click.option("--inside", type=_FILE, help="Build nothing. List the files of this archive, and search it for answers.")
+@click.option("--inside", type=_FILE, help="Build nothing. List the files of this archive and search them for answers.")
 def kit(out: Path | None, course: Path | None, assignment: str | None, inside: Path | None) -> None:
     """Build the archive for students: the suite without its answers, or the cases of one assignment.
 
@@ -346,7 +345,7 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
         if inside is not None:
             lines, told = inspect_kit(inside, read, chosen)
             click.echo("\n".join(lines))
-            click.echo("The archive reveals answers." if told else f"The archive reveals no case of {chosen.id}.")
+            click.echo("The archive reveals answers." if told else f"The archive reveals no answer of {chosen.id}.")
             sys.exit(1 if told else 0)
         out = out or Path(f"{chosen.id}.tar.gz")
         with name_place(out):
@@ -366,7 +365,7 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
     click.echo(f"{out}: {describe_kit(files)}")
     if Path("course.toml").is_file():
         click.echo(
-            "This kit shows the name of every exercise, also of your cases. Do not hand it out in a graded course."
+            "This kit contains every exercise, and the names reveal causes. Do not hand it out in a graded course."
         )
         click.echo("Next: grader kit --assignment ID")
     else:
@@ -375,7 +374,7 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
 
 @cli.group()
 def course() -> None:
-    """Describe a course in one file: roster, assignments, cases."""
+    """Write and check a course file: roster, assignments, cases."""
 
 
 @course.command()
@@ -410,7 +409,7 @@ def check_(file: Path) -> None:
 @click.option("--level", metavar="N", type=whole_number(1, 5), required=True, help="The difficulty, from 1 to 5.")
 @click.option(
     "--pool", metavar="K", type=whole_number(1, 8), default=1, show_default=True,
-    help="Draw K similar cases in place of each one. Each student gets one of the K.",
+    help="Draw a pool of K similar cases in place of each case. Each student gets one case of each pool.",
 )  # fmt: skip
 def draw(file: Path, assignment: str, count: int, level: int, pool: int) -> None:
     """Print cases to paste into a course file. The same arguments always print the same cases."""
@@ -431,6 +430,6 @@ def clear_cache() -> None:
 
 def main() -> NoReturn:
     """Run `grader`."""
-    # If our parent ignores SIGCHLD, bubblewrap inherits that and waits for its child forever.
+    # If the parent process ignores SIGCHLD, bubblewrap inherits this setting and waits for its child forever.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     run_command(cli, "grader")

@@ -1,4 +1,4 @@
-"""`grader doctor`: check whether this machine can grade, what to install, and which protections the sandbox has."""
+"""`grader doctor`: check whether this machine can grade, and list the protections of the sandbox."""
 
 import ctypes
 import platform
@@ -39,7 +39,7 @@ def run_doctor() -> int:
 
 
 def list_defences() -> Iterator[tuple[str, str, str]]:
-    """Yield the features that the sandbox uses: the name, its state on this machine, and what is missing, or ""."""
+    """Yield the name of each feature that the sandbox uses, its state here, and the missing protection, or ""."""
     lost = "" if kernel_release() >= COUNTS_PROCESSES else "the processes of a run are counted only at intervals"
     yield "kernel", f"Linux {platform.release()}", lost
     version = bwrap_version() or (0,)

@@ -90,8 +90,8 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
         # Replay and score.
         rows = settle_students(sorted(map(attachments.keep, judged), key=attrgetter("submission")), students)
 
-        # Compare. Rows for missing work are added twice: a decision may be about such a row, and may also assign a
-        # submission to another student.
+        # Compare. Rows for missing work are added twice: before the decisions, because a decision may be about such a
+        # row, and after them, because a decision may assign a submission to another student.
         scores = replace(scores, submissions=course.with_missing(rows) if course else rows)
         scores = apply_decisions(scores, load_decisions(options.out))
         rows = scores.submissions
@@ -117,12 +117,12 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
             upgrade=scores.upgrade,
             changes=scores.changes,
         )
-    with name_place(Path("standard output")):  # the reports are written, so an error must not name them
+    with name_place(Path("standard output")):  # the reports are written, so an error now is about the output
         return print_summary(scores, found, options.out, decisions_path(options.out))
 
 
 def _no_scores(options: ScoreOptions, course: CourseRows | None) -> Scores:
-    """Return scores without any submission, for the class that is to be scored."""
+    """Return the scores of a class before scoring: its course, dates and provenance, but no submissions."""
     provenance = provenance_of(options)
     if course is None:
         return Scores(course="", assignment="", provenance=provenance, submissions=())
@@ -137,7 +137,7 @@ def _no_scores(options: ScoreOptions, course: CourseRows | None) -> Scores:
 
 
 def _works(rows: Iterable[SubmissionScore], attachments: Mapping[str, Attachments]) -> Iterator[Work]:
-    """Yield the comparable parts of each submission that was read and scored, exercise by exercise."""
+    """Yield, exercise by exercise, the parts of each scored submission that are compared with other submissions."""
     for row in sorted(rows, key=attrgetter("recipe")):
         shown, facts = attachments.get(row.submission), row.provenance
         if shown and (shown.fixed_source or shown.report):
@@ -155,7 +155,7 @@ def _works(rows: Iterable[SubmissionScore], attachments: Mapping[str, Attachment
 
 
 def _programs_of(exercise: str, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the programs that students may have from us: the original program, and the reference fix or solution."""
+    """Return two programs that students can share without copying: the original, and the reference fix or solution."""
     written = find_file_exercise(exercise)
     if written is not None:
         return stub(written), solution(written)

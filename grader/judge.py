@@ -111,7 +111,8 @@ def _check_dataset(submission: Submission, recipe: Recipe) -> None:
 def _judge(read: Submission, grading: Grading, problems: dict[str, str]) -> Score | list[Request]:
     """Return the score of a submission, or the replays that it needs first.
 
-    A student's code runs only after the self-test of its recipe. problems: the result for each tested recipe, or "".
+    A student's code runs only after the self-test of its recipe. problems: the problem that the self-test of each
+    recipe found, or "".
     """
     if read.recipe not in problems:
         found = _recipe_problem(read.recipe, grading)
@@ -131,7 +132,7 @@ def _judge(read: Submission, grading: Grading, problems: dict[str, str]) -> Scor
 
 
 def _recipe_problem(recipe_id: str, grading: Grading) -> str | list[Request]:
-    """Return why a recipe cannot be graded on this machine, or "", or the replays that its self-test needs first."""
+    """Return why a recipe cannot be graded here, "" if it can, or the replays that its self-test still needs."""
     try:
         recipe = grading.catalogue.find(recipe_id)
         requests = self_test_requests(recipe)
@@ -167,7 +168,7 @@ def _score_or_missing(submission: Submission, grading: Grading) -> Score | list[
 def _next_requests(
     submission: Submission, recipe: Recipe, requests: Mapping[Role, Request], made: Mapping[Role, Replay]
 ) -> Mapping[Role, Request]:
-    """Return the next replays to make for a submission, given the replays so far; {} if they are enough."""
+    """Return the next replays that a submission needs after those in `made`; {} if it needs no more."""
     asked = requests_of(submission, recipe)
     stages: list[tuple[Role, ...]] = [("broken", "reference"), ("fixed",)]
     if "broken" in made and not must_agree(submission, made["broken"]):

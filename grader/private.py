@@ -12,7 +12,7 @@ from harness.recipes.suite import PACKAGES
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """Create files (0600) and folders (0700) in the block without rights for others. It affects all threads."""
+    """In the block, create files (0600) and folders (0700) without rights for others. This affects all threads."""
     before = os.umask(0o077)
     try:
         yield
@@ -21,7 +21,7 @@ def private_files() -> Iterator[None]:
 
 
 def path_beside(reports: Path, name: str) -> Path:
-    """Return the path `<reports>.<name>`, next to a folder of reports: the folder itself is replaced as a whole."""
+    """Return the path `<reports>.<name>`, next to a folder of reports. (The folder itself is replaced as a whole.)"""
     # "." and ".." are not names, so resolve them.
     whole = reports if reports.name not in ("", "..") else reports.resolve()
     return whole.with_name(f"{whole.name}.{name}")
@@ -37,7 +37,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def set_rights(folder: Path, like: Path) -> None:
-    """Give a folder and its content the rights of another folder: who may enter that folder may read these files."""
+    """Give a folder and its content the rights of another folder. Users who may enter that one may read these files."""
     mode = like.stat().st_mode & 0o777
     for path in (folder, *folder.rglob("*")):
         path.chmod(mode if path.is_dir() else mode & 0o666)
@@ -48,7 +48,7 @@ _PATH = re.compile(r"(?<![\w./<>-])/(?!(?:input|scratch|dev|proc)\b)[\w.@+~-]+(?
 
 
 def without_folders(text: str) -> str:
-    """Return a message in which every path of this machine is reduced to its last name."""
+    """Return a message in which every path of this machine is shortened to its last part."""
     for folder in (str(PACKAGES), str(Path("~").expanduser())):  # their names may contain spaces
         text = text.replace(f"{folder}/", "/-/")
     return _PATH.sub(lambda match: match[0].rstrip("/").rpartition("/")[2], text)

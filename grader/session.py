@@ -27,7 +27,8 @@ from harness.errors import UserError, printable
 from harness.recipes.catalogue import SUITE, Catalogue
 from harness.run.provenance import harness_hash
 
-# Parts that can change points between two scorings of one folder: the key, its name, and whether to show its value.
+# Parts that can change points between two scorings of a folder: the key in the provenance, its name in messages, and
+# whether messages show its value.
 _OF_SUITE = (
     ("grader", "version", True),
     ("torch", "torch", True),
@@ -114,10 +115,10 @@ def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
 
 @contextmanager
 def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Lock a folder, and yield whether we hold the lock. wait: wait while another process holds it.
+    """Lock a folder, and yield whether we hold the lock. wait: wait while another process holds the lock.
 
     The kernel releases the lock when the process ends, for any reason. On a file system without locks, every process
-    gets it. Raises `OSError` if the folder is missing or cannot be read.
+    gets the lock. Raises `OSError` if the folder is missing or cannot be read.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -141,15 +142,15 @@ def hold_reports_folder(out: Path) -> Iterator[None]:
     with lock_folder(out) as alone:
         if not alone:
             raise UserError(
-                f"Another grader is writing reports to {out} now: wait until it has finished, or choose another folder"
-                " with --out."
+                f"Another grader command is writing reports to {out} now: wait until it has finished, or choose another"
+                " folder with --out."
             )
         check_reports_folder(out)
         yield
 
 
 def refuse_other_scores(before: Scores | None, now: Scores, out: Path) -> None:
-    """Raise `UserError` if the scores in a folder are of another assignment or course, or of a newer suite."""
+    """Raise `UserError` if the scores in a folder belong to another assignment or course, or to a newer suite."""
     if before is None:
         return
     if (before.course, before.assignment) != (now.course, now.assignment):
@@ -167,7 +168,7 @@ def refuse_other_scores(before: Scores | None, now: Scores, out: Path) -> None:
 
 
 def upgrade_between(before: Scores | None, now: Scores) -> str:
-    """Return, in words, how the suite and the rubric have changed since the previous scores; "" if they have not."""
+    """Describe how the suite and the rubric have changed since the previous scores; return "" if they have not."""
     changed = [
         f"{words} {old} -> {new}" if is_shown else f"a different {words}"
         for name, words, is_shown in _OF_SUITE
@@ -177,7 +178,9 @@ def upgrade_between(before: Scores | None, now: Scores) -> str:
 
 
 def _whose(scores: Scores) -> str:
-    return f"{printable(scores.assignment)} of {printable(scores.course)}" if scores.assignment else "no assignment"
+    if not scores.assignment:
+        return "submissions without an assignment"
+    return f"{printable(scores.assignment)} of {printable(scores.course)}"
 
 
 def _numbers(version: str) -> list[int]:

@@ -344,7 +344,7 @@ def test_each_assignment_has_reports_of_its_own(tmp_path: Path, monkeypatch: pyt
     files = {path: path.read_bytes() for path in sorted(Path("reports").rglob("*.*"))}
     said = refused("score", "submissions", "--assignment", "week-2", "--out", "reports/week-1")
     assert "reports/week-1 contains the scores of week-1 of ml, not of week-2 of ml" in said
-    assert "contains the scores of week-1 of ml, not of no assignment" in refused(
+    assert "contains the scores of week-1 of ml, not of submissions without an assignment" in refused(
         "score", "submissions", "--out", "reports/week-1"
     )
     assert "give one of reports/week-1, reports/week-2" in refused("export", "--format", "csv")
