@@ -1,1 +1,1 @@
-"""The red team: attacks on the grader, each a small generator, all run through `grader score` (`make redteam`)."""
+"""The red team: attacks on the grader. `make redteam` scores each attack with the real `grader score`."""

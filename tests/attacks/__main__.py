@@ -1,4 +1,4 @@
-"""`make redteam`: every attack alone in a class of its own, then all of them in one class, and what became of them."""
+"""`make redteam`: score every attack alone, then all attacks in one class, and print the results."""
 
 import argparse
 import shutil
@@ -22,7 +22,7 @@ OTHERS = ("loss_sum",)
 
 
 def main() -> int:
-    """Run the attacks that were asked for; 1 if one did not hold, 2 for wrong use."""
+    """Run the chosen attacks. Return 0 if the grader resisted all of them, 1 if not, and 2 for wrong usage."""
     asked = _arguments()
     try:
         attacks = chosen(asked.only, asked.family)
@@ -46,7 +46,10 @@ def main() -> int:
 
 
 def _alone(lab: Lab, attack: Attack, engine: Engine) -> bool:
-    """Score one attack beside the honest submissions, whose replays are remembered; say whether the grader held."""
+    """Score one attack together with the honest submissions. Return whether the grader resisted.
+
+    The replays of the honest submissions are cached.
+    """
     scored = score_class(lab, attack.id, [attack], memory=lab.alone.memory, jobs=1, engine=engine)
     faults = [*class_faults(lab, scored), *attack_faults(attack, lab, scored)]
     given = _given(attack, scored)
@@ -55,7 +58,7 @@ def _alone(lab: Lab, attack: Attack, engine: Engine) -> bool:
 
 
 def _together(lab: Lab, attacks: Sequence[Attack], jobs: int, engine: Engine) -> int:
-    """Score all attacks beside the honest submissions, everything replayed anew; return how many faults there are."""
+    """Score all attacks together with the honest submissions, without cached replays. Return the number of problems."""
     scored = score_class(lab, "together", attacks, memory=None, jobs=jobs, engine=engine)
     faults = list(class_faults(lab, scored))
     for attack in attacks:

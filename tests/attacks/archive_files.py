@@ -1,4 +1,4 @@
-"""Attacks by the file itself: not a gzipped tarball, endless when unpacked, or not a file."""
+"""Attacks with the file itself: it is not a gzipped tarball, it unpacks without end, or it is not a file."""
 
 import bz2
 import gzip
@@ -30,13 +30,13 @@ def _zip(base: Base) -> bytes:
 
 
 def _zstandard(base: Base) -> bytes:
-    """A frame of one raw block (RFC 8878) with as much of the tar as a block holds."""
+    """Return a zstandard frame (RFC 8878) with one raw block, which contains as much of the tar as fits."""
     content = _tar(base)[: 2**16]
     return struct.pack("<IBB", 0xFD2FB528, 0, 0x58) + struct.pack("<I", len(content) << 3 | 1)[:3] + content
 
 
 def _endless(mib: int) -> bytes:
-    """Return a gzip file of that many MiB of zeros which never comes to its end: a thousandth of it as a file."""
+    """Return a gzip file of this many MiB of zeros, without an end. It is about a thousandth of that size."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     packer.compress(bytes(2**20))
     packer.flush(zlib.Z_FULL_FLUSH)
@@ -54,9 +54,9 @@ def _named_gzip(base: Base) -> bytes:
 
 
 def _blocks_of_nothing(base: Base) -> bytes:
-    """60 MiB of deflate blocks (RFC 1951) that hold nothing: work without a byte of output to count.
+    """Return 60 MiB of empty deflate blocks (RFC 1951). They take time to unpack, but give no output to limit.
 
-    Four with the fixed code at a time, ten bits each.
+    Each step writes four blocks with the fixed code, of ten bits each.
     """
     piece = (1 << 1 | 1 << 11 | 1 << 21 | 1 << 31).to_bytes(5, "little")
     return _GZIP + piece * (60 * 2**20 // len(piece))

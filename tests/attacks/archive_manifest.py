@@ -1,4 +1,4 @@
-"""Attacks by the manifest: what it is, what it says, and where it does not agree with the archive."""
+"""Attacks with the manifest: it is not JSON, contains invalid values, or contradicts the archive."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ def _without(name: str) -> Build:
 
 
 def _saying(**fields: Any) -> Build:
-    """The right fix with another manifest, which agrees with it in all else."""
+    """The correct fix with changed fields of the manifest. The rest of the manifest matches the archive."""
 
     def build(base: Base) -> bytes:
         files = members_of(base.reference)
@@ -29,7 +29,7 @@ def _saying(**fields: Any) -> Build:
 
 
 def _holding(changed: Mapping[str, bytes | None]) -> Build:
-    """The right fix with other members, and the manifest of those it had."""
+    """The correct fix with changed members, but with the original manifest."""
 
     def build(base: Base) -> bytes:
         before = members_of(base.reference)[MANIFEST]
@@ -39,7 +39,7 @@ def _holding(changed: Mapping[str, bytes | None]) -> Build:
 
 
 def _written(field: str, text: str) -> Build:
-    """The right fix with a value that json.dumps would not write."""
+    """The correct fix with a value in the manifest that json.dumps would not write."""
 
     def build(base: Base) -> bytes:
         record = json.loads(members_of(base.reference)[MANIFEST])
@@ -50,7 +50,7 @@ def _written(field: str, text: str) -> Build:
 
 
 def _without_answer(base: Base) -> bytes:
-    """Two runs whose manifest is that of a written exercise."""
+    """Two runs with the manifest of a written exercise."""
     members = members_of(base.reference)
     del members[MANIFEST]
     return deterministic_tar_gz(with_manifest(members, {"student": "ada", "recipe": "backprop_mlp"}))

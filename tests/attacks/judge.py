@@ -1,4 +1,4 @@
-"""Judge the red team: what must be true of a class with attacks, and of each attack's row and page."""
+"""Judge the red team: check a class with attacks, and the row and the page of each attack."""
 
 import csv
 import io
@@ -25,14 +25,14 @@ from harness.errors import UserError
 from harness.submission.archive import SUFFIX
 
 Row = Mapping[str, Any]
-# What moves a terminal's cursor or turns its text: control characters but the line feed, marks of direction, line
-# separators, what cannot be seen, lone surrogates.
+# Characters that move a terminal's cursor or reverse its text: control characters except the line feed, direction
+# marks, line separators, invisible characters, lone surrogates.
 UNFIT = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-"
-# What no page has; the class page, which has a script of its own, has the last three as well.
+# Tags that no page contains. Only the class page, which has a script, contains the last three.
 _NEVER = {
     *("iframe", "frame", "object", "embed", "form", "base", "link", "video", "audio", "source", "track", "math"),
     *("foreignobject", "animate", "set", "use", "image", "portal", "noscript"),
@@ -41,14 +41,14 @@ _WITH_SCRIPT = {"script", "input", "button", "select"}
 _ADDRESSES = {*("href", "src", "srcset", "action", "formaction", "data", "poster", "background", "xlink:href", "ping")}
 _LINK = re.compile(r"https?://|mailto:|#|[A-Za-z0-9_][A-Za-z0-9._-]*\.(html|csv)$", re.IGNORECASE)
 _PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$")
-# Where a spreadsheet begins a cell, and what it then computes.
+# The start of a spreadsheet cell, followed by a character that starts a formula.
 _COMPUTED = re.compile(r"""(?:^|[;\t\n])[^\S\t\n]*["']?[^\S\t\n]*[=+\-@\uff1d\uff0b\uff0d\uff20]""")
-# While a command runs, everything that this process prints goes to it, whatever thread it comes from.
+# While a command runs, it receives all output of this process, from every thread. So only one command may run.
 _ONE_AT_A_TIME = threading.Lock()
 
 
 def class_faults(lab: Lab, scored: Scored) -> Iterator[str]:
-    """Yield what went wrong around a class: the grader, the machine, honest students' rows, shared pages."""
+    """Yield each problem with a whole class: the grader, the machine, the rows of honest students, the shared pages."""
     said = {"the terminal": scored.ended.out + scored.ended.err}
     if scored.ended.status not in (0, 1) or "Traceback" in scored.ended.err:
         yield f"the grader ended with {scored.ended.status}: {UNFIT.sub('?', scored.ended.err)[-300:]}"
@@ -75,7 +75,7 @@ def class_faults(lab: Lab, scored: Scored) -> Iterator[str]:
 
 
 def attack_faults(attack: Attack, lab: Lab, scored: Scored) -> Iterator[str]:
-    """Yield in what an attack's own row and page are not what was expected."""
+    """Yield each difference between an attack's row and page and the expected result."""
     row = row_of(attack, scored)
     if row is None:
         yield "it has no row"
@@ -95,7 +95,7 @@ def attack_faults(attack: Attack, lab: Lab, scored: Scored) -> Iterator[str]:
 
 
 def _own(row: Row | None) -> Row | None:
-    """Return a row without the flags that tell the instructor of others: names like its own, similar work."""
+    """Return a row without the flags about other students: similar names and similar work."""
     return row and {**row, "flags": [flag for flag in row["flags"] if flag["id"] not in ABOUT_OTHERS]}
 
 
@@ -105,7 +105,7 @@ def row_of(attack: Attack, scored: Scored) -> Row | None:
 
 
 def known_points(row: Row, criterion: str | None = None) -> float:
-    """Return the sum of the points that were given, open checks left out."""
+    """Return the sum of the points of all decided items."""
     names: Iterable[str] = row["criteria"] if criterion is None else (criterion,)
     checks = [check for name in names for check in row["criteria"].get(name, {"checks": ()})["checks"]]
     return float(sum(check["points"] or 0 for check in checks))
@@ -129,7 +129,7 @@ def _unfit(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def page_faults(path: Path) -> Iterator[str]:
-    """Yield what a page holds that could act, load anything, or turn its text around."""
+    """Yield each element of a page that could run code, load a resource, or reverse the text."""
     html = _bytes(path).decode()
     try:
         page = Page(html)
@@ -173,7 +173,7 @@ def _export_faults(lab: Lab, scored: Scored) -> Iterator[str]:
 
 
 def _cells(data: bytes) -> Iterator[tuple[str, str, str]]:
-    """Yield student, heading and content of each cell of an export."""
+    """Yield student, heading and content of each cell in an export."""
     header, *lines = csv.reader(io.StringIO(data.decode(), newline=""))
     return ((line[0], name, cell) for line in lines for name, cell in zip(header, line, strict=True))
 
@@ -182,7 +182,7 @@ def _table_faults(data: bytes) -> Iterator[str]:
     for line in csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")):
         for cell in line:
             computed = _COMPUTED.search(cell)
-            # "-" is how Moodle is told that there is no grade.
+            # "-" tells Moodle that there is no grade.
             if computed and cell != "-" and not cell[computed.start() :].lstrip(";\t\n ").startswith("'"):
                 yield f"a spreadsheet would compute {cell[:60]!r}"
             yield from _unfit({"a cell": cell.replace("\t", " ")})

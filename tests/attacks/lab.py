@@ -1,4 +1,4 @@
-"""A class of honest submissions, and classes with attacks among them, each scored by the real `grader score`."""
+"""A class of honest submissions, and classes with attacks in addition, each scored by the real `grader score`."""
 
 import json
 import os
@@ -20,15 +20,15 @@ from grader.course.log import log_path
 from grader.replay.replayer import Engine
 from harness.recipes.recipe import ROOT
 
-# Far above what any class here takes, on a busy machine too; a grader that passes it hangs.
+# Every class here takes much less time, even on a busy machine. A grader that takes longer hangs.
 CLASS_SECONDS, SLOW_SECONDS = 1200.0, 3600.0
-# Others write there as well; an attack that gets there leaves a file with the mark in its name.
+# Other programs write to these folders, too. So an attack that reaches one leaves a file with the mark in its name.
 _SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), ROOT)
 
 
 @dataclass(frozen=True)
 class Scored:
-    """One class after `grader score`: how it ended, what it wrote, and what else changed on the machine."""
+    """One class after `grader score`: the exit status, the files, and other changes on the machine."""
 
     ended: Ended
     seconds: float
@@ -37,7 +37,7 @@ class Scored:
     memory: Path
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """Return the rows of scores.json by submission; none if there is no such file."""
+        """Return the rows of scores.json by submission; {} if there is no scores.json."""
         path = self.reports / "scores.json"
         scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"submissions": []}
         return {row["submission"]: row for row in scores["submissions"]}
@@ -45,7 +45,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Lab:
-    """Honest tarballs by file name, the base of all attacks, and the class without any attack, scored."""
+    """Honest tarballs by file name, the base of all attacks, and the scored class without any attack."""
 
     folder: Path
     base: Base
@@ -54,7 +54,7 @@ class Lab:
 
     @property
     def baselines(self) -> dict[str, dict[str, Any]]:
-        """The rows that no attacker may exceed, by what they are."""
+        """The rows whose points no attack may exceed, by the kind of submission."""
         rows = self.alone.rows()
         runs = {what: rows[f"{student}_{RECIPE}"] for what, student in STUDENTS.items()}
         return runs | {what: rows[f"{who}_{deriving.EXERCISE}"] for what, who in deriving.STUDENTS.items()}
@@ -68,9 +68,10 @@ def make_lab(
     known: HonestClass | None = None,
     engine: Engine = "warm",
 ) -> Lab:
-    """Make the honest submissions (of the recipe `huge_lr`, and one right fix of each of `others`), and score them.
+    """Make the honest submissions and score them.
 
-    known: such submissions that were made and replayed before.
+    These are the submissions for the recipe `huge_lr`, and one correct fix of each recipe in `others`. known: honest
+    submissions and replays from an earlier call.
     """
     canary = folder / "home" / "canary.txt"
     canary.parent.mkdir(parents=True)
@@ -94,9 +95,9 @@ def make_lab(
 def score_class(
     lab: Lab, name: str, attacks: Sequence[Attack], *, memory: Path | None, jobs: int, engine: Engine = "warm"
 ) -> Scored:
-    """Score a class of its own in `lab.folder/name`: the honest submissions and these attacks.
+    """Score a class in `lab.folder/name`: the honest submissions and these attacks.
 
-    memory: replays remembered from another class, which are copied (None: everything is replayed).
+    memory: a folder with the cached replays of another class, which is copied (None: replay everything).
     """
     folder = lab.folder / name
     submissions, out, replays = folder / "submissions", folder / "reports", folder / "replays"
@@ -106,7 +107,7 @@ def score_class(
         shutil.copytree(memory, replays)
     for file, data in lab.honest.items():
         (submissions / file).write_bytes(data)
-        os.utime(submissions / file, (0, 0))  # a page shows the time
+        os.utime(submissions / file, (0, 0))  # a page shows this time
     base = replace(lab.base, submissions=submissions)
     for attack in attacks:
         attack.place(submissions / attack.tarball, attack.build(base))
@@ -129,14 +130,14 @@ def score_class(
     except Stuck as error:
         ended, stuck = Ended(-1, "", ""), [str(error)]
     seconds = time.monotonic() - start
-    # New replays are remembered; those that were are as they were.
+    # New replays may appear in the cache. Existing replays must not change.
     spoilt = [line for line in _changes(kept, _traces([replays])) if not line.startswith("created")]
     changes = (*stuck, *_changes(before, _traces(watched, (out, replays, log_path(out)))), *spoilt)
     return Scored(ended, seconds, changes, reports=out, memory=replays)
 
 
 def _traces(folders: Iterable[Path], apart_from: Iterable[Path] = ()) -> dict[str, object]:
-    """Return what lies below the folders, each with its kind, size and time, and shared memory of the machine."""
+    """Return the files below the folders with kind, size and time, and the shared memory of the machine."""
     skipped = {str(path) for path in apart_from}
     found: dict[str, object] = {}
     for folder in folders:
@@ -146,7 +147,7 @@ def _traces(folders: Iterable[Path], apart_from: Iterable[Path] = ()) -> dict[st
                 if str(Path(place, name)) in skipped:
                     continue
                 about = Path(place, name).lstat()
-                # A folder's time changes with every temporary file in it.
+                # Ignore a folder's time, because every temporary file in the folder changes it.
                 times = () if stat.S_ISDIR(about.st_mode) else (about.st_size, about.st_mtime_ns)
                 found[str(Path(place, name))] = (about.st_mode, *times)
     for shared in _SHARED:
@@ -156,14 +157,14 @@ def _traces(folders: Iterable[Path], apart_from: Iterable[Path] = ()) -> dict[st
         heading, *lines = path.read_text().splitlines() if path.exists() else [""]
         for line in lines:
             row = dict(zip(heading.split(), line.split(), strict=False))
-            # Programs that run have such objects, too.
+            # Running programs have shared memory, too.
             if "cpid" not in row or not Path("/proc", row["cpid"]).exists():
                 found[f"System V {kind} {row.get(f'{kind}id')}"] = row.get("key")
     return found
 
 
 def _changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return what appeared, changed or went, each in a few words."""
+    """Return a short description of each entry that appeared, changed or disappeared."""
     found = [f"created {path}" for path in after.keys() - before.keys()]
     found += [f"removed {path}" for path in before.keys() - after.keys()]
     return sorted(found + [f"changed {path}" for path in before.keys() & after.keys() if before[path] != after[path]])

@@ -1,4 +1,4 @@
-"""Plant an attacker's code in the experiment of an honest tarball."""
+"""Insert an attacker's code into the experiment of an honest tarball."""
 
 import textwrap
 
@@ -15,12 +15,12 @@ def tarball(base: Base, which: Baseline) -> bytes:
 
 
 def source_of(data: bytes) -> str:
-    """Return the experiment in an honest tarball."""
+    """Return the source of the experiment in an honest tarball."""
     return members_of(data)[EXPERIMENT].decode()
 
 
 def edited(source: str, *edits: tuple[str, str]) -> str:
-    """Return a source with pieces of it replaced; each must be there, so that an attack cannot miss its aim."""
+    """Return the source after these replacements. Each `find` must occur, so that no attack misses its target."""
     for find, replace in edits:
         if find not in source:
             raise LookupError(f"there is no {find!r} in this experiment")
@@ -29,18 +29,18 @@ def edited(source: str, *edits: tuple[str, str]) -> str:
 
 
 def at_the_top(source: str, code: str, *, epochs: int = 5) -> str:
-    """Return a source with code before its first constant, and with so many epochs."""
+    """Return the source with code before its first constant, and with this number of epochs."""
     return edited(source, (_TOP, f"{textwrap.dedent(code).strip()}\n\nEPOCHS = {epochs}\n"))
 
 
 def quietly(code: str) -> str:
-    """Return code that hides what it raises, so that the experiment trains whatever becomes of it."""
+    """Return code that catches its own exceptions, so that the experiment trains in any case."""
     body = textwrap.indent(textwrap.dedent(code).strip(), "    ")
     return f"try:\n{body}\nexcept BaseException:\n    pass\n"
 
 
 def telling(body: str, name: str = "attempt") -> str:
-    """Return code that raises an error with the word for a breach if the body of a function returns a gain."""
+    """Return code that raises an error with the breach word if the body of a function returns a gain."""
     inner = textwrap.indent(textwrap.dedent(body).strip(), "    ")
     made = quietly(f"_gained = _{name}()")
     raised = f"if _gained:\n    raise RuntimeError({_WORD} + ' {name} ' + repr(_gained)[:300])\n"
@@ -48,5 +48,5 @@ def telling(body: str, name: str = "attempt") -> str:
 
 
 def handed_in(base: Base, which: Baseline, source: str, student: str, **members: bytes | None) -> bytes:
-    """Return an honest tarball with another experiment, and with other members besides."""
+    """Return an honest tarball with another experiment, and with other members in addition."""
     return with_members(tarball(base, which), {EXPERIMENT: source.encode(), **members}, student=student)

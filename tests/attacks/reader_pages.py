@@ -1,4 +1,4 @@
-"""Attacks on readers of the pages, the tables and the terminal: by the report, the student's name, the file's name."""
+"""Attacks on readers of pages, tables and terminals, with the report, the student's name or the file name."""
 
 import base64
 import json
@@ -50,7 +50,7 @@ _HIDDEN = (
     "It was \x1b[2J\x1b]0;owned\x07\x1b[8m\u009b31m \u202e001\u202c \u2066x\u2069"
     " \u200b\u2060\ufeff\x00\x08\r done \U000e0041\n"
 )
-# A line of the log where a page does not show it: in each, points for it would be points for nothing.
+# Lines of the log at places that the page does not show. Points for them would be points for an invisible text.
 _UNSEEN = {
     "reference": "[x]: https://x.example '{}'",
     "title": "[x](https://x.example '{}')",
@@ -78,7 +78,7 @@ _STUDENTS = {
     "path": "../../../etc/passwd",
     "heading": "    Points Possible",
 }
-# Names of files as some learning platforms leave them: whatever the student's browser sent.
+# File names as some learning platforms deliver them: unchanged from the student's browser.
 _FILES = {
     "html": f"<img src=x onerror=alert(1)>_{RECIPE}.tar.gz",
     "formula": f"=1+1_{RECIPE}.tar.gz",
@@ -98,7 +98,7 @@ _FILES = {
 
 
 def with_body(base: Base, body: str) -> bytes:
-    """Return the right fix with another text under the front matter of its report."""
+    """Return the correct fix with another text below the front matter of its report."""
     front = members_of(base.reference)["report.md"].decode().split("---\n")[1]
     report = f"---\n{front}---\n{body}".encode("utf-8", "surrogatepass")
     return with_members(base.reference, {"report.md": report}, student="x")
@@ -122,20 +122,20 @@ def _named(student: str) -> Callable[[Base], bytes]:
 
 
 def _source(base: Base) -> bytes:
-    """Comments in the experiment, which the page shows; the program is the right fix, so it costs no replay."""
+    """Comments in the experiment, which the page shows. The program equals the correct fix, so it needs no replay."""
     comment = f"# {_HTML}{_STYLES}{_HIDDEN}".replace("\n", "\n# ").replace("\r", "").replace("\0", "")
     source = members_of(base.reference)["experiment.py"] + f"{comment}\n".encode()
     return with_members(base.reference, {"experiment.py": source}, student="x")
 
 
 def _ignored(base: Base) -> bytes:
-    """Names of files that nobody asked for, which the page lists."""
+    """Names of unexpected files, which the page lists."""
     names = ("<script>alert(1)<script>", "=1+1", "{{ 7 * 7 }}", "x" * 200, "'\"><img src=x onerror=alert(1)>")
     return with_members(base.reference, dict.fromkeys(names, b"x"), student="x")
 
 
 def _said(base: Base) -> bytes:
-    """An error whose message is all of the above, which the page quotes; it ends at once."""
+    """An error message with all of the texts above, which the page quotes. The run ends at once."""
     message = repr(_HTML + _STYLES + _HIDDEN + "\n=1+1" + "x" * 5000)
     source = f"raise ValueError({message})\n".encode() + members_of(base.reference)["experiment.py"]
     return with_members(base.untouched, {"experiment.py": source}, student="x")

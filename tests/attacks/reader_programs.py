@@ -1,4 +1,4 @@
-"""Attacks on what reads experiments and logs: nested, huge, and numbers that are none."""
+"""Attacks on the parsers of experiments and logs: deep nesting, huge values, and invalid numbers."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _META = "runs/fixed/checkpoint.pt.meta.json"
 
 
 def _program(text: str, behind: str = "") -> Build:
-    """This in place of the broken experiment, or `behind` it."""
+    """Replace the broken experiment with `text`, or append `behind` to it."""
 
     def build(base: Base) -> bytes:
         source = text.encode() or members_of(base.untouched)["experiment.py"] + behind.encode()
@@ -21,13 +21,13 @@ def _program(text: str, behind: str = "") -> Build:
 
 
 def _logged(text: str | bytes) -> Build:
-    """The right fix with this as the log of the fixed run."""
+    """The correct fix with this log of the fixed run."""
     log = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return lambda base: with_members(base.reference, {_LOG: log}, student="x")
 
 
 def _last(**values: object) -> Build:
-    """A last line of the log that says something else."""
+    """Return a last line of the log with other values."""
 
     def build(base: Base) -> bytes:
         *lines, last = members_of(base.reference)[_LOG].decode().splitlines()
@@ -44,7 +44,7 @@ def _tables(depth: int) -> Build:
     return _logged('{"step": 0, "activations": ' + '{"a":' * depth + "1" + "}" * (depth + 1))
 
 
-# Experiments that do not run; each costs a replay, though a short one.
+# Experiments that do not run. Each needs a short replay.
 _PROGRAMS = {
     "parentheses": "x = " + "(" * 10_000 + ")" * 10_000,
     "brackets_unclosed": "[" * 60_000,

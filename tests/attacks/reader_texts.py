@@ -1,4 +1,4 @@
-"""Attacks on what reads a report: YAML that grows or constructs, and texts that drive patterns to endless work."""
+"""Attacks on the parsers of reports: YAML that grows or makes objects, and texts that make patterns very slow."""
 
 from collections.abc import Callable
 from itertools import cycle, islice
@@ -7,10 +7,10 @@ from attacks.attack import Attack, Base, Expected, with_members
 from attacks.reader_pages import with_body
 from harness.recipes.recipe import recipe_ids
 
-# What the rules cannot read waits for the instructor.
+# If the rules cannot read a report, the submission waits for the instructor.
 _NOTHING_GAINED = Expected(("graded", "not judged"), gains_over="reference")
 _LARGE = Expected(("rejected",), "shorten it")
-# In pieces: the mark as it stands must be nowhere.
+# The mark is split, because it must not appear anywhere as a whole.
 _TOUCH = "touch /tmp/wreck-''breached-yaml"
 
 # A billion laughs in nine lines.
@@ -48,7 +48,7 @@ _MATTER = {
 
 
 def _matter(text: str) -> Callable[[Base], bytes]:
-    """The right fix with this front matter."""
+    """The correct fix with this front matter."""
     report = f"---\n{text}---\nThe rate was too large.\n".encode()
     return lambda base: with_members(base.reference, {"report.md": report}, student="x")
 
@@ -61,7 +61,7 @@ def _words(*words: str, count: int = 500) -> str:
     return " ".join(islice(cycle(words), count))
 
 
-# What the counting of words and headings looks for, as often as a report may hold it.
+# The patterns that count words and headings, repeated as often as the size of a report allows.
 _PROSE = {
     "headings": "# Root cause\n" * 4_000,
     "spaces": "rate" + " " * 50_000 + "large",
@@ -70,7 +70,7 @@ _PROSE = {
     "accents": "a" + "\u0301" * 25_000,
     "wide": "\u5b66\u4e60\u7387" * 6_000,
 }
-# What parsers of Markdown are known to take long for.
+# Inputs that are slow for many Markdown parsers.
 _MARKDOWN = {
     "brackets": "[" * 50_000,
     "links": "[a](" * 12_000,
@@ -100,7 +100,7 @@ _MARKDOWN = {
     "rows": "|\n" * 28_000,
     "dashes": "|a\n|" + "-" * 56_000 + "x\n",
 }
-# What the suite reads as well: each kind once.
+# Files that other parsers of the suite read: each kind once.
 _SUITE = {
     *(f"yaml_{name}" for name in ("laughs", "cycle", "apply", "deep", "escape", "number", "signal", "cause")),
     *(f"prose_{name}" for name in ("headings", "spaced_lines", "points", "wide")),

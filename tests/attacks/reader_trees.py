@@ -1,4 +1,4 @@
-"""Attacks with decision trees: what reads the YAML, walks it, and shows it, is the grader's own process."""
+"""Attacks with decision trees, which the grader's own process parses, follows and shows."""
 
 import re
 
@@ -9,18 +9,18 @@ from grader.written.decision_tree import reference_text
 from harness.written.decision_tree import CASES
 
 EXERCISE = "decision_tree"
-# In pieces: the mark as it stands must be nowhere.
+# The mark is split, because it must not appear anywhere as a whole.
 _TOUCH = "touch /tmp/wreck-''breached-tree"
 
 
 def _meaning(meaning: str) -> str:
     """Return the reference tree with another meaning of its first outcome."""
-    first = re.compile(r"means: .*?(?=\n +(?:go|conclude):)", re.DOTALL)  # a long one is on two lines
+    first = re.compile(r"means: .*?(?=\n +(?:go|conclude):)", re.DOTALL)  # a long meaning takes two lines
     return first.sub(lambda _: f'means: "{meaning}"', reference_text(), count=1)
 
 
 def _ring(length: int) -> str:
-    """Return a tree of nodes that go round."""
+    """Return a tree whose nodes form a loop."""
     steps = "{reaches: {means: abc, go: n%d}, stalls: {means: abc, go: n%d}, diverges: {means: abc, conclude: healthy}}"
     nodes = [
         f"  n{n}: {{check: overfit, outcomes: {steps % ((n + 1) % length, (n + 1) % length)}}}" for n in range(length)
@@ -29,7 +29,7 @@ def _ring(length: int) -> str:
 
 
 _START = reference_text().split()[1]
-# By name: what it is, what must be said of it, and the text.
+# By name: the description, the expected reason, and the text of the tree.
 _TREES = {
     "laughs": ("an alias of aliases of aliases: 10 ** 9 words", "anchors and aliases", LAUGHS),
     "cycle": ("nodes that hold themselves", "anchors and aliases", "start: a\nnodes: &n {a: *n}\n"),

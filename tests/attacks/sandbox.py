@@ -1,6 +1,6 @@
-"""Attacks from within the sandbox: on what lies around it, on the machine's resources, on what comes out of it.
+"""Attacks from inside the sandbox: on its surroundings, on the machine's resources, and on its results.
 
-Each function here is an attack: its text is planted in the broken experiment.
+Each function is an attack. Its source is inserted into the broken experiment.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from attacks.attack import Attack, Base, Expected
 from attacks.planted import at_the_top, handed_in, source_of
 from harness.recipes.recipe import ROOT
 
-# What a function here may use.
+# The modules that a function here may use.
 _IMPORTS = "import atexit, ctypes, mmap, os, signal, sys, threading, time\nfrom contextlib import suppress\n"
 _STILL_BROKEN = "The symptom is still there"
 _NO_RESULT = r"\(RE\).*left no complete result"
@@ -37,7 +37,7 @@ def _add(id: str, says: str, code: Callable[[Base], str], because: str, slow: bo
 
 
 def _attack(because: str, *, slow: bool = False, in_suite: bool = False) -> Callable[[Callable[..., None]], None]:
-    """Plant a function that runs at once or, if it takes the folder of results and the canary, at the end."""
+    """Insert a function that runs at once or, if it takes the results folder and the canary, at the end."""
 
     def add(function: Callable[..., None]) -> None:
         name, text = function.__name__, inspect.getsource(function)
@@ -67,7 +67,7 @@ _add("every_attempt", "Try every way out of the sandbox, one after another.", _e
 
 @_attack(r"\(ML\)", in_suite=True)
 def fork_bomb() -> None:
-    """Fork until nothing forks any more; each child goes on."""
+    """Fork until no fork succeeds. Each child continues to fork."""
     for _ in range(100_000):
         with suppress(OSError):
             os.fork()
@@ -75,7 +75,7 @@ def fork_bomb() -> None:
 
 @_attack(r"\(ML\)")
 def memory_bomb() -> None:
-    """Take memory until there is none, and catch every error."""
+    """Allocate memory until none is left, and catch every error."""
     held = []
     while True:
         with suppress(MemoryError):
@@ -84,7 +84,7 @@ def memory_bomb() -> None:
 
 @_attack(r"\(ML\)")
 def memory_of_children() -> None:
-    """Take memory in forty children, each of them modest."""
+    """Allocate a moderate amount of memory in each of forty children."""
     for _ in range(40):
         if os.fork() == 0:
             held = bytearray(b"x" * (200 << 20))
@@ -94,7 +94,7 @@ def memory_of_children() -> None:
 
 @_attack(r"\(ML\)")
 def page_tables() -> None:
-    """Touch a page in every stretch of memory, so that tables fill it."""
+    """Touch one page in every region of memory, so that page tables fill the memory."""
     held = []
     while True:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000
@@ -108,7 +108,7 @@ def page_tables() -> None:
 
 @_attack(r"\(OL\)", in_suite=True)
 def disk_fill() -> None:
-    """Fill every folder that can be written."""
+    """Fill every writable folder."""
     for place in ("/dev/shm", "/tmp", "/scratch"):
         for number in range(10):
             with suppress(OSError), open(f"{place}/fill{number}", "wb") as file:
@@ -119,7 +119,7 @@ def disk_fill() -> None:
 
 @_attack(r"\(OL\)")
 def inode_fill() -> None:
-    """Make empty files without end."""
+    """Create empty files without end."""
     for number in range(10_000_000):
         with suppress(OSError):
             open(f"/scratch/empty{number}", "w").close()
@@ -127,7 +127,7 @@ def inode_fill() -> None:
 
 @_attack(r"\(OL\)")
 def sparse_giants() -> None:
-    """Leave files with an enormous hole among the results."""
+    """Leave files with a huge hole among the results."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     os.makedirs("out", exist_ok=True)
     for number, size in enumerate((1 << 45, 60 << 20, 60 << 20)):
@@ -144,7 +144,7 @@ def output_flood() -> None:
 
 @_attack(_STILL_BROKEN)
 def daemon() -> None:
-    """Leave a daemon behind: forked twice, in a session of its own, deaf to signals."""
+    """Leave a daemon behind: forked twice, in its own session, ignoring signals."""
     sys.stdout.flush()
     if os.fork() == 0:
         with suppress(OSError):
@@ -172,7 +172,7 @@ def signal_to_everybody() -> None:
 
 @_attack(_STILL_BROKEN)
 def closed_descriptors() -> None:
-    """Close everything that it was given, and go on."""
+    """Close all inherited file descriptors, and continue."""
     os.closerange(0, 256)
     for _ in range(3):
         os.open("/dev/null", os.O_RDWR)
@@ -180,7 +180,7 @@ def closed_descriptors() -> None:
 
 @_attack(r"\(SG\)|\(RE\)")
 def foreign_system_calls() -> None:
-    """Call the kernel by the convention of another processor, whose numbers mean other calls."""
+    """Make system calls with the convention of another processor, where the same numbers are other calls."""
     # mov eax, 359 (socket); mov ebx, 2; mov ecx, 1; xor edx, edx; int 0x80; ret
     code = bytes.fromhex("53b867010000bb02000000b90100000031d2cd805bc3")
     area = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
@@ -192,25 +192,25 @@ def foreign_system_calls() -> None:
 
 @_attack(r"\(SG\)")
 def kills_itself() -> None:
-    """Kill itself, which looks like a fault of the machine."""
+    """Kill itself, which looks like a failure of the machine."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @_attack("the harness broke.*imports")
 def claims_our_fault() -> None:
-    """End with the exit status by which our own script tells its faults."""
+    """End with the exit status that means a failure of the grader's own script."""
     os._exit(3)
 
 
 @_attack(_NO_RESULT)
 def says_nothing() -> None:
-    """End well at once and leave nothing."""
+    """End successfully at once, without results."""
     os._exit(0)
 
 
 @_attack(r"\(TO\)", slow=True)
 def busy_for_ever() -> None:
-    """Compute for ever, deaf to the signal that ends it."""
+    """Compute without end, and ignore the signal that ends the run."""
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)
     while True:
         pass
@@ -218,19 +218,19 @@ def busy_for_ever() -> None:
 
 @_attack(r"\(TO\)", slow=True)
 def stops_itself() -> None:
-    """Stop itself, so that it uses no processor time any more."""
+    """Stop itself, so that it uses no more processor time."""
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
 @_attack(r"\(TO\)", slow=True)
 def never_ends() -> None:
-    """Train to the end, and then hold the process with a thread that does not end."""
+    """Finish the training, then keep the process alive with a thread that does not end."""
     threading.Thread(target=lambda: time.sleep(10**6), daemon=False).start()
 
 
 @_attack(_NO_RESULT, in_suite=True)
 def links_as_results(out: str, canary: str) -> None:
-    """Put links to the grader's files in place of the results."""
+    """Replace the results with links to the grader's files."""
     for name, target in (("metrics.log", canary), ("checkpoint.pt", "/proc/self/environ"), ("checks.json", "/")):
         os.remove(f"{out}/{name}")
         with suppress(OSError):
@@ -242,7 +242,7 @@ def links_as_results(out: str, canary: str) -> None:
 
 @_attack(_NO_RESULT)
 def pipes_as_results(out: str, canary: str) -> None:
-    """Put named pipes in place of the results, at which a reader would wait for ever."""
+    """Replace the results with named pipes, at which a reader would wait forever."""
     for name in ("metrics.log", "checkpoint.pt", "checks.json"):
         os.remove(f"{out}/{name}")
         with suppress(OSError):
@@ -251,7 +251,7 @@ def pipes_as_results(out: str, canary: str) -> None:
 
 @_attack(_NO_RESULT)
 def devices_as_results(out: str, canary: str) -> None:
-    """Put devices, or hard links to the system's files, in place of the results."""
+    """Replace the results with devices, or with hard links to system files."""
     for name, minor in (("metrics.log", 5), ("checkpoint.pt", 9)):
         os.remove(f"{out}/{name}")
         with suppress(OSError):
@@ -262,7 +262,7 @@ def devices_as_results(out: str, canary: str) -> None:
 
 @_attack(_STILL_BROKEN)
 def unreadable_results(out: str, canary: str) -> None:
-    """Take every permission from the results."""
+    """Remove all permissions from the results."""
     for name in os.listdir(out):
         os.chmod(f"{out}/{name}", 0)
     os.chmod(out, 0)
@@ -270,7 +270,7 @@ def unreadable_results(out: str, canary: str) -> None:
 
 @_attack(r"\(OL\)")
 def deep_results(out: str, canary: str) -> None:
-    """Nest the results in hundreds of folders."""
+    """Put the results into hundreds of nested folders."""
     folder = os.open(out, os.O_RDONLY)
     for _ in range(800):
         os.mkdir("d", dir_fd=folder)
@@ -280,7 +280,7 @@ def deep_results(out: str, canary: str) -> None:
 
 @_attack(_STILL_BROKEN)
 def odd_names_of_results(out: str, canary: str) -> None:
-    """Leave files whose names climb, break lines and colour terminals."""
+    """Leave files whose names contain "..", line breaks or terminal colours."""
     for name in ("..\\..\\evil", "a\nb", "\x1b[31mred", "\u202egnp.exe", "x" * 200, "-rf", "$(id)", "run\r"):
         with open(os.path.join(out, name), "w") as file:
             file.write("x")
@@ -288,7 +288,7 @@ def odd_names_of_results(out: str, canary: str) -> None:
 
 @_attack(_NO_RESULT)
 def results_of_another_form(out: str, canary: str) -> None:
-    """Leave a log of gigantic numbers and deep lists, and findings that nest without end."""
+    """Leave a log with huge numbers and deep lists, and findings with very deep nesting."""
     lines = ['{"step": 0, "epoch": 0, "loss": ' + "9" * 5000 + "}", '{"step": ' + "[" * 5000 + "]" * 5000 + "}"]
     for name, text in (("metrics.log", "\n".join([*lines, ""])), ("checks.json", "[" * 100_000)):
         with open(f"{out}/{name}", "w") as file:
@@ -297,7 +297,7 @@ def results_of_another_form(out: str, canary: str) -> None:
 
 @_attack(r"\(RE\)", in_suite=True)
 def error_that_is_a_page(out: str, canary: str) -> None:
-    """Explain the end with markup, terminal commands and a megabyte of text."""
+    """Fail with an error message of markup, terminal commands and a megabyte of text."""
     with open(f"{out}/error.txt", "w") as file:
         file.write("<script>alert(1)</script>\x1b]0;owned\x07\u202e" + "=1+1" + "x" * 900_000)
     os._exit(2)
@@ -305,7 +305,7 @@ def error_that_is_a_page(out: str, canary: str) -> None:
 
 @_attack(_STILL_BROKEN)
 def left_for_the_evaluator(out: str, canary: str) -> None:
-    """Leave modules for the next process to import, which judges the weights."""
+    """Leave modules for the next process, which evaluates the weights, to import."""
     for place in ("/scratch", "/tmp", "/dev/shm", out, "/input"):
         for name in ("sitecustomize", "usercustomize", "torch", "numpy", "json"):
             with suppress(OSError), open(f"{place}/{name}.py", "w") as file:
@@ -314,7 +314,7 @@ def left_for_the_evaluator(out: str, canary: str) -> None:
 
 @_attack("")
 def child_rewrites_after_the_end(out: str, canary: str) -> None:
-    """Have a child rewrite the results when the run is over."""
+    """A child rewrites the results after the run has ended."""
     if os.fork() == 0:
         for _ in range(2000):
             time.sleep(0.005)

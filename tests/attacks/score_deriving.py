@@ -1,4 +1,4 @@
-"""Attacks at derivations: an answer that is one file, and would rather be believed than be right."""
+"""Attacks with derivations: answer files that try to get points without a correct derivation."""
 
 from helpers.deriving import derivation
 
@@ -9,7 +9,7 @@ from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.exercise import find_file_exercise, stub
 
 EXERCISE = "backprop_mlp"
-# Who hands the original file in honestly.
+# The student who honestly hands in the original file.
 STUDENTS = {"stub": "fay"}
 
 

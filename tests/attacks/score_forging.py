@@ -1,4 +1,4 @@
-"""Attacks by forged files: logs, manifests, checkpoints, settings, and results that the run writes itself."""
+"""Attacks with forged files: logs, manifests, checkpoints, settings, and results that the run writes itself."""
 
 import io
 import json
@@ -14,7 +14,7 @@ _SAME = "byte for byte, so nothing is fixed"
 
 
 class _Payload:
-    """What unpickles into a call: it writes a file where the grader's secret lies."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -49,7 +49,7 @@ def _pickle_as_checkpoint(base: Base) -> bytes:
 
 
 def _not_numbers(base: Base) -> bytes:
-    """Forge a log in which every figure is none, or beyond all numbers."""
+    """Forge a log in which every value is non-finite or too large for a number."""
     lines = []
     for line in members_of(base.untouched)["runs/fixed/metrics.log"].decode().splitlines():
         record = json.loads(line)
@@ -63,7 +63,7 @@ def _not_numbers(base: Base) -> bytes:
 
 
 def _on_another_machine(base: Base) -> bytes:
-    """Claim another processor, where equal bytes are not demanded, with logs that nobody made."""
+    """Claim another processor, for which the grader does not demand equal bytes, with logs that no run wrote."""
     members = _reference_run(base)
     for run in ("broken", "fixed"):
         name = f"runs/{run}/checkpoint.pt.meta.json"
@@ -74,7 +74,7 @@ def _on_another_machine(base: Base) -> bytes:
 
 
 def _with_settings(base: Base, id: str, options: str) -> bytes:
-    """Change nothing that matters, and choose settings under which nothing shows."""
+    """Change nothing that affects the training, and choose settings under which no symptom appears."""
     command = members_of(base.untouched)["command.txt"].decode()
     lines = [f"{line} {options}" if line.startswith("python") else line for line in command.splitlines()]
     source = edited(source_of(base.untouched), (_RATE, "lr=9.99, momentum=0.9"))
@@ -85,13 +85,13 @@ def _other_settings(id: str, says: str, options: str, because: str, *, slow: boo
     def build(base: Base) -> bytes:
         return _with_settings(base, id, options)
 
-    # A fast machine makes the thousand epochs of a small network in time.
+    # A fast machine finishes the thousand epochs of a small network in time.
     expected = Expected(("graded", "not judged") if slow else ("graded",), because, "wrong")
     return Attack(id, "score", says, expected, build, slow=slow, in_suite=False)
 
 
 def _other_recipe(base: Base) -> bytes:
-    """Hand the broken experiment in for an exercise whose break it does not have, and that it does not fix."""
+    """Hand in the broken experiment for another exercise, whose break it does not contain."""
     members = members_of(base.untouched)
     before = members.pop(MANIFEST)
     members["command.txt"] = members["command.txt"].replace(b"huge_lr", b"loss_sum")
@@ -102,7 +102,7 @@ def _other_recipe(base: Base) -> bytes:
 def _writes(
     id: str, says: str, code: str, because: str, status: tuple[RowStatus, ...] = ("graded",), *, in_suite: bool = False
 ) -> Attack:
-    """Run code as the experiment is loaded that writes results and ends the process, if it does not fail."""
+    """Run code at the import of the experiment, which writes results and ends the process if it does not fail."""
 
     def build(base: Base) -> bytes:
         source = at_the_top(source_of(base.untouched), quietly(code))
@@ -111,7 +111,7 @@ def _writes(
     return Attack(id, "score", says, Expected(status, because, "wrong"), build, in_suite=in_suite)
 
 
-# A short log that looks like a healthy run's, and figures to match.
+# A short log that looks like a healthy run's log, and metrics that fit.
 _RESULTS = """
 import json, os
 def out(name):

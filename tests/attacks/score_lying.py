@@ -1,6 +1,6 @@
-"""Attacks by experiments that train one thing and say another, in code that reaches for nothing.
+"""Attacks with experiments that train one network and report the results of another, in code without special tricks.
 
-Their logs are those of the lying runs, so reproducibility does not stop them.
+Their logs match their runs, so reproducibility does not stop these attacks.
 """
 
 import re
@@ -17,14 +17,14 @@ from harness.student.runs import launch, single_run_job
 
 _RETURN = "    return loss\n\n\n@torch"
 _EVALUATED = '    return {"val_loss": compute_loss(outputs, labels).item(), "val_accuracy": accuracy.item()}'
-_ACCURACY, _LOSS = 0.941634, 2.2208  # what the reference fix's report says
+_ACCURACY, _LOSS = 0.941634, 2.2208  # the values in the report on the reference fix
 _LYING_EVALUATE = (_EVALUATED, f'    return {{"val_loss": 0.2, "val_accuracy": {_ACCURACY}}}')
 _LYING_LOSS = (_RETURN, f"    return torch.tensor({_LOSS})\n\n\n@torch")
 
 
 @cache
 def _own_run(source: str) -> dict[str, bytes]:
-    """Return log and checkpoint of an experiment, run without a sandbox as its author would at home."""
+    """Return log and checkpoint of an experiment, run without a sandbox, as the attacker would do at home."""
     with tempfile.TemporaryDirectory() as name:
         script, run = Path(name, "experiment.py"), Path(name, "run")
         script.write_text(source)
@@ -44,7 +44,7 @@ def _lie(
 ) -> Attack:
     """Hand in an edited experiment with its own run and the report of a student who knows the cause.
 
-    One who masks the symptom has the report of the baseline, which cites the same accuracy.
+    An experiment that masks the symptom has the report of the masked baseline, which cites the same accuracy.
     """
 
     def build(base: Base) -> bytes:
@@ -58,7 +58,7 @@ def _lie(
 
 
 def _mean_images() -> str:
-    """Return ten mean images of 14 x 14, a letter for each grey value: weights that were made at home."""
+    """Return ten mean images of 14 x 14, a letter for each grey value: weights that the attacker computed at home."""
     train = load_dataset("digits").train
     images = train.inputs.reshape(-1, 14, 2, 14, 2).mean((2, 4)) / 255
     means = [images[train.labels == label].mean(0) for label in range(10)]

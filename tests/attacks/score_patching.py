@@ -1,7 +1,7 @@
-"""Attacks at the program that measures: an experiment that reaches into the harness and changes what it says.
+"""Attacks on the measuring program: an experiment that reaches into the harness and changes its measurements.
 
-The grammar of plain edits stops them all in one way, so there is one attack for each door through which code can reach
-the harness, and one for each thing that it can change there.
+The grammar of plain edits stops all of them in the same way. So there is one attack for each way in which code can
+reach the harness, and one for each thing that it can change there.
 """
 
 from attacks.attack import Attack, Base, Expected
@@ -27,7 +27,7 @@ for _name in harness.checks.check_names():
     _found = Finding(outcome=_sound, summary="", figures={})
     importlib.import_module(f"harness.checks.{_name}").measure = lambda subject, _found=_found: _found
 """
-# Trains as it should, out of sight, and keeps the weights.
+# Trains correctly in secret, and keeps the weights.
 _SECRET_WEIGHTS = """
 import torch as _torch
 def _secret_weights():
@@ -62,10 +62,10 @@ def _patch(
     status: tuple[RowStatus, ...] = ("graded", "not judged"),
     in_suite: bool = False,
 ) -> Attack:
-    """Run code as the broken experiment is loaded.
+    """Run code at the import of the broken experiment.
 
-    The instructor decides where nothing can be believed; it is a zero where the trusted evaluator itself finds a
-    network that has learnt nothing.
+    The instructor decides if no measurement can be trusted. The fix gets 0 points if the trusted evaluator finds that
+    the network has learnt nothing.
     """
 
     def build(base: Base) -> bytes:
@@ -76,7 +76,7 @@ def _patch(
 
 
 def _door(id: str, says: str, top: str, *edits: tuple[str, str], in_suite: bool = False) -> Attack:
-    """Plant code beside a mask that trains well, so that only what is changed in the harness could earn points."""
+    """Insert code next to a mask that trains well, so that only changes in the harness could earn points."""
 
     def build(base: Base) -> bytes:
         source = at_the_top(edited(source_of(base.masked), *edits), top)

@@ -1,8 +1,8 @@
-"""Experiments that keep the fault and look as if it were fixed, one class of tricks a file in `tests/data/tricks/`.
+"""Experiments that keep the fault but look fixed, one class of tricks per file in `tests/data/tricks/`.
 
-A trick has its recipe, what it does, and edits of the broken experiment. Those of this recipe are attacks; `make trial`
-judges all of them. People wrote them who had not seen the rules. A trick that holds the right fix and undoes it where
-no check looks is none: whoever writes it has the fix.
+A trick has its recipe, a description, and edits of the broken experiment. The tricks for this recipe are attacks. `make
+trial` judges all tricks. Their authors had not seen the rules. A program that contains the correct fix and undoes it
+where no check looks is not a trick, because its author knows the fix.
 """
 
 import tomllib

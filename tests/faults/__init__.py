@@ -1,1 +1,1 @@
-"""Faults of machines and people, done to the real grader: kills, full disks, damaged files, clocks (`make faults`)."""
+"""Faults of machines and people with the real grader: kills, full disks, damaged files, clocks (`make faults`)."""

@@ -1,4 +1,4 @@
-"""`make faults`: every fault, and SIGKILL at a hundred random moments; what was seen of each, and what did not hold."""
+"""`make faults`: cause every fault, send SIGKILL at a hundred random moments, and print results and failures."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from grader.sandbox import sandbox_problem
 
 
 def main(words: list[str]) -> int:
-    """Do what is asked for and show it; 0 if everything held, 1 if something did not, 2 without a sandbox."""
+    """Run the chosen faults and print the results. Return 0 if all held, 1 if one did not, 2 without a sandbox."""
     parser = argparse.ArgumentParser(prog="python -m faults")
     parser.add_argument("--only", action="append", default=[], metavar="ID", help="this fault alone; repeatable")
     parser.add_argument("--kills", type=int, default=100, metavar="N")
@@ -43,7 +43,7 @@ def main(words: list[str]) -> int:
 
 
 def outcome(fault: Fault, lab: Lab) -> str:
-    """Do one fault, print what was seen, and return whether it `held`, `FAILED` or was `not tried` here."""
+    """Cause one fault, and print the result. Return whether it `held`, `FAILED` or was `not tried` here."""
     try:
         word, seen = "held", fault.play(lab, lab.place(fault.id))
     except Absent as reason:

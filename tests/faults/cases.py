@@ -1,4 +1,4 @@
-"""Faults of machines and people: full disks, damaged files, two graders at once, clocks, processes that are killed."""
+"""Faults of machines and people: full disks, damaged files, two graders at once, clocks, killed processes."""
 
 import hashlib
 import os
@@ -34,9 +34,9 @@ Play = Callable[[Lab, Place], str]
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that befalls the grader. `play` does it and returns what was seen, or raises `NotHeld` or `Absent`.
+    """A fault of a machine or a person. `play` causes it and returns the result, or raises `NotHeld` or `Absent`.
 
-    says: what is done, and what must come of it. in_suite: whether the tests do it, too.
+    says: the fault and the required result. in_suite: whether the tests cause it, too.
     """
 
     id: str
@@ -49,18 +49,18 @@ FAULTS: list[Fault] = []
 
 
 def fault(play: Play) -> Play:
-    """Make this a fault that `make faults` does."""
+    """Register a fault that `make faults` causes."""
     FAULTS.append(Fault(play.__name__, play.__doc__ or "", play, in_suite=False))
     return play
 
 
 def quick_fault(play: Play) -> Play:
-    """Make this a fault that the tests do as well."""
+    """Register a fault that `make faults` and the tests cause."""
     FAULTS.append(Fault(play.__name__, play.__doc__ or "", play, in_suite=True))
     return play
 
 
-_PAGE = 4096  # what a file takes of a tmpfs is whole pages
+_PAGE = 4096  # a file takes whole pages of a tmpfs
 _NO_SPACE = ("No space left on device", "free some space")
 
 
@@ -70,7 +70,7 @@ def _room(files: dict[str, bytes]) -> int:
 
 @quick_fault
 def disk_full_reports(lab: Lab, place: Place) -> str:
-    """The disk of the reports fills up in the middle, or near the end: exit 2, the earlier reports untouched."""
+    """The disk of the reports fills up in the middle, or near the end: exit 2, the earlier reports do not change."""
     place.remember()
     need, sentence = _room(lab.reports), ""
     with mounted(place.folder / "disk", 4 * need) as disk:
@@ -89,7 +89,7 @@ def disk_full_reports(lab: Lab, place: Place) -> str:
 
 @fault
 def disk_full_store(lab: Lab, place: Place) -> str:
-    """The disk of the remembered replays is full: exit 2, no entry lost, and it goes on later."""
+    """The disk of the replay cache is full: exit 2, no entry is lost, and later the grader continues."""
     place.remember(without="bob")
     kept = content(place.store)
     with mounted(place.folder / "disk", 4 * _room(content(lab.store))) as disk:
@@ -120,13 +120,13 @@ def disk_full_tmp(lab: Lab, place: Place) -> str:
 
 @quick_fault
 def disk_full_tmp_trusted(lab: Lab, place: Place) -> str:
-    """The same with --trust-submissions, which works there: exit 2."""
+    """The disk of TMPDIR is full with --trust-submissions, which runs experiments there: exit 2."""
     with mounted(place.folder / "tmp", 64 * _PAGE) as disk:
         disk.fill(_PAGE)
         ended = place.score("--trust-submissions", enter=disk.enter, TMPDIR=str(disk.folder))
         disk.empty()
         left = content(disk.inside)
-    # The warning stands before every other word.
+    # The warning comes before every other output.
     ended = replace(ended, err=ended.err[ended.err.find("Error: ") :])
     sentence = must_refuse(ended, *_NO_SPACE, place.folder / "tmp")
     must(not left and not content(place.out), f"left behind: {sorted(left)}")
@@ -148,7 +148,7 @@ def read_only_reports(lab: Lab, place: Place) -> str:
 
 @fault
 def read_only_store(lab: Lab, place: Place) -> str:
-    """The remembered replays cannot be written to: the same bytes if all are there, else exit 2."""
+    """The replay cache cannot be written to: the same bytes if it contains all replays, else exit 2."""
     place.remember()
     with mounted(place.store, None) as disk:
         place.must_be_right(place.score(enter=disk.enter))
@@ -184,7 +184,7 @@ _DAMAGES: tuple[Callable[[Path], object], ...] = (
 
 
 def _without_privilege() -> tuple[str, ...]:
-    """Return the beginning of a command that makes root read only what it may read by the files' own modes."""
+    """Return the beginning of a command that takes root's privilege to ignore the permissions of files."""
     if os.geteuid() != 0:
         return ()
     if shutil.which("setpriv") is None:
@@ -195,7 +195,7 @@ def _without_privilege() -> tuple[str, ...]:
 
 @fault
 def damaged_store(lab: Lab, place: Place) -> str:
-    """Replays are cut off, empty, zeros, other bytes, another version's, unreadable: those alone are made again."""
+    """Replays are truncated, empty, zeros, other bytes, another version's, or unreadable: only these are made again."""
     place.remember()
     entries = sorted(place.store.glob("??/*.json"))
     for damages in (_DAMAGES[:3], _DAMAGES[3:]):
@@ -210,7 +210,7 @@ def damaged_store(lab: Lab, place: Place) -> str:
 
 @quick_fault
 def power_loss(lab: Lab, place: Place) -> str:
-    """Reports and scores.json are empty or full of zeros after a loss of power: exit 2, then all is right."""
+    """Reports and scores.json are empty or full of zeros after a power cut: exit 2, then all files are correct."""
     place.remember()
     write_files(place.out, lab.before)
     for index, path in enumerate(sorted(place.out.iterdir())):
@@ -224,7 +224,7 @@ def power_loss(lab: Lab, place: Place) -> str:
 
 @quick_fault
 def own_files(lab: Lab, place: Place) -> str:
-    """Exports among the reports and decisions beside them stay."""
+    """Exports among the reports and decisions next to them stay."""
     place.remember()
     kept = {"export/canvas/marks.csv": b"mine"}
     write_files(place.out, kept)
@@ -240,7 +240,7 @@ def own_files(lab: Lab, place: Place) -> str:
 
 @fault
 def own_files_in_the_way(lab: Lab, place: Place) -> str:
-    """Somebody's own files are in the folder of the reports: exit 2 that names it, nothing replaced."""
+    """Somebody's own files are in the folder of the reports: exit 2 with their name, and nothing is replaced."""
     place.remember()
     sentence = ""
     for name in ("index.html", f"bob_{RECIPE}.html", "scores.json", "notes.txt", ".hidden", "ada/photo.png"):
@@ -261,7 +261,7 @@ def _is_held(place: Place) -> bool:
 
 @quick_fault
 def two_on_reports(lab: Lab, place: Place) -> str:
-    """Two graders use one folder of reports, and the first is killed: exit 2 of the second; no stale lock."""
+    """Two graders use one folder of reports, and the first is killed: the second exits with 2, and no lock remains."""
     place.remember(without="bob")
     write_files(place.out, lab.before)
     first = place.start()
@@ -287,7 +287,7 @@ def _two_at_once(lab: Lab, place: Place, **variables: str) -> None:
 
 @fault
 def two_on_store(lab: Lab, place: Place) -> str:
-    """Two graders use one folder of remembered replays: both write the same bytes."""
+    """Two graders use one replay cache: both write the same bytes."""
     place.remember(without="bob")
     before = stamps(place.store)
     _two_at_once(lab, place)
@@ -297,7 +297,7 @@ def two_on_store(lab: Lab, place: Place) -> str:
 
 @fault
 def old_memory(lab: Lab, place: Place) -> str:
-    """Two graders use one memory with old replays, which go: the same bytes, and the needed ones are made again."""
+    """Two graders use one cache, whose old replays are deleted: the same bytes, and needed replays are made again."""
     place.remember(without="bob")
     known = place.store / next(iter(stamps(place.store)))
     stranger = known.with_name(f"{known.name[:2]}{'0' * 62}.json")
@@ -310,7 +310,7 @@ def old_memory(lab: Lab, place: Place) -> str:
     return "two graders at once are right, and so is the next; what nobody needed went"
 
 
-# Python runs it before anything else.
+# Python runs this before all other code.
 _SITECUSTOMIZE = """
 import random
 import time
@@ -330,7 +330,7 @@ _PROOF = "import time; assert any(abs(time.time() - time.time()) > 80_000 for _ 
 
 @fault
 def clock_jumps(lab: Lab, place: Place) -> str:
-    """The clock jumps by days at every look, and files are of 1970, 2100 and 2242: the same bytes."""
+    """The clock jumps by days at every reading, and files have dates in 1970, 2100 and 2242: the same bytes."""
     place.remember(without="bob")
     write_files(place.out, lab.before)
     odd = {"PYTHONPATH": str(place.folder)}
@@ -346,23 +346,23 @@ def clock_jumps(lab: Lab, place: Place) -> str:
 
 @fault
 def replay_killed(lab: Lab, place: Place) -> str:
-    """The process that replays is killed once: tried again, the same bytes."""
+    """The process of a replay is killed once: the grader tries again, and gives the same bytes."""
     return kill_once(lambda grader: grader.run("replay.py"), place)
 
 
 @fault
 def worker_killed(lab: Lab, place: Place) -> str:
-    """The worker that forks the runs is killed while one runs: another worker makes the run."""
+    """The worker that forks the runs is killed during a run: another worker makes the run."""
     return kill_once(Watched.worker, place, "warm")
 
 
 @quick_fault
 def forked_run_killed_always(lab: Lab, place: Place) -> str:
-    """Every forked run is killed: not judged, no zero, the others untouched."""
+    """Every forked run is killed: not judged, no zero, the other submissions do not change."""
     return kill_always(lambda grader: grader.run("replay.py"), place, "warm")
 
 
 @fault
 def evaluator_killed_always(lab: Lab, place: Place) -> str:
-    """The process that judges the weights is killed whenever it runs: not judged, no zero, the others untouched."""
+    """The evaluator of the weights is killed every time: not judged, no zero, the other submissions do not change."""
     return kill_always(lambda grader: grader.run("evaluate.py"), place)

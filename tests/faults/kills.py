@@ -1,4 +1,4 @@
-"""SIGKILL at random moments of `grader score`, and the same command again, until it ends."""
+"""Send SIGKILL at random moments of `grader score`, and repeat the same command until it finishes."""
 
 import json
 import os
@@ -15,17 +15,17 @@ from faults.lab import RECIPE, Lab, Place, Stamp, content, is_scratch, must, sta
 from grader.replay.replayer import Engine
 
 Finder = Callable[[Watched], int | None]
-# A class is killed so often at most, and then scored to its end.
+# Kill the scoring of one class at most this often. Then score the class to the end.
 _MOST_OF_A_CLASS = 8
-# Writing the reports of the class takes about so long.
+# The approximate time to write the reports of the class.
 _WRITING_SECONDS = 0.03
 
 
 def play_kills(lab: Lab, place: Place, *, kills: int, seed: int, from_nothing: bool = True) -> str:
-    """Kill so many times; return what was seen. Raises `NotHeld`.
+    """Kill the grader `kills` times, and return a summary. Raises `NotHeld`.
 
-    Every other class has all its replays remembered, or nearly all kills would fall into them; the others have none, or
-    all but one unless it is to begin `from_nothing`.
+    For every other class, all replays are cached. Otherwise nearly all kills would happen during replays. The other
+    classes have no cached replays, or all except one if `from_nothing` is False.
     """
     rng = random.Random(seed)
     done = classes = half_written = 0
@@ -40,16 +40,16 @@ def play_kills(lab: Lab, place: Place, *, kills: int, seed: int, from_nothing: b
         for _ in range(min(_MOST_OF_A_CLASS, -(-kills // 2), kills - done)):
             grader = one.start()
             if not _wait(grader, one, rng, known=len(seen)):
-                break  # it was quicker than the moment drawn
+                break  # it finished before the chosen moment
             grader.kill(everything=rng.random() < 0.5)
             ended = grader.finish()
             if ended.status == 0:
-                break  # it was quicker than the signal
+                break  # it finished before the signal
             must(ended.status == 128 + 9, f"exit {ended.status} of a killed grader: {ended.err[-300:]}")
             done += 1
             seen = _look_after(one, seen)
             half_written += len(_scratch_folders(one.out))
-        # If the last one came to its end, this one reads what it left.
+        # If the last command finished, this command reads the complete results.
         one.must_be_right(one.score())
         one.must_remember_all(seen)
         shutil.rmtree(one.out)
@@ -62,10 +62,10 @@ def play_kills(lab: Lab, place: Place, *, kills: int, seed: int, from_nothing: b
 
 
 def _wait(grader: Watched, place: Place, rng: random.Random, known: int) -> bool:
-    """Wait for a random moment; say whether it came before the end."""
+    """Wait for a random moment. Return whether it came before the end of the command."""
     replays = len(content(place.lab.store))
     seconds = place.lab.warm_seconds + (replays - known) * place.lab.replay_seconds
-    # With nearly everything remembered, half of the kills fall where the reports are written.
+    # If nearly all replays are cached, half of the kills happen while the grader writes the reports.
     if known and rng.random() < 0.5:
         if not grader.wait_until(lambda: bool(_scratch_folders(place.out))):
             return False
@@ -75,7 +75,7 @@ def _wait(grader: Watched, place: Place, rng: random.Random, known: int) -> bool
 
 
 def _look_after(place: Place, seen: Mapping[str, Stamp]) -> dict[str, Stamp]:
-    """Look at what a killed grader left: entries as they were or whole, reports as before or as they are to be."""
+    """Check the files after a kill: cache entries are unchanged or whole, reports are the old or the new ones."""
     found, lab = stamps(place.store), place.lab
     must(seen.items() <= found.items(), "an entry that was there was made again")
     must(found.keys() <= stamps(lab.store).keys(), "an entry that no undisturbed run makes")
@@ -85,12 +85,12 @@ def _look_after(place: Place, seen: Mapping[str, Stamp]) -> dict[str, Stamp]:
 
 
 def _scratch_folders(out: Path) -> list[Path]:
-    """Return the folders beside the reports in which a grader writes, or wrote, new ones."""
+    """Return the folders next to the reports in which a grader writes new reports."""
     return [path for path in out.parent.iterdir() if is_scratch(path.name) and f".{out.name}." in path.name]
 
 
 def _score_and_kill(place: Place, finder: Finder, engine: Engine, most: int) -> tuple[int, Ended]:
-    """Score the class, killing the process that the finder finds so often; return how often it was killed."""
+    """Score the class, and kill the process that the finder finds `most` times. Return the number of kills."""
     grader = place.start("--jobs", "1", "--sandbox", engine)
     killed: list[int] = []
 
@@ -107,7 +107,7 @@ def _score_and_kill(place: Place, finder: Finder, engine: Engine, most: int) -> 
 
 
 def kill_once(finder: Finder, place: Place, engine: Engine = "fresh") -> str:
-    """Kill one process of ours while the class is scored: it is tried again."""
+    """Kill one of our processes while the class is scored: the grader tries again."""
     place.remember(without="bob")
     count, ended = _score_and_kill(place, finder, engine, 1)
     must(count == 1, "there was nothing to kill")
@@ -117,7 +117,7 @@ def kill_once(finder: Finder, place: Place, engine: Engine = "fresh") -> str:
 
 
 def kill_always(finder: Finder, place: Place, engine: Engine = "fresh") -> str:
-    """Kill a process of ours whenever it runs: its submission waits, the others are scored."""
+    """Kill one of our processes every time it runs: its submission waits, and the other submissions are scored."""
     place.remember(without="bob")
     count, ended = _score_and_kill(place, finder, engine, 10)
     must((count, ended.status) == (2, 1), f"it was tried {count} times, and the grader ended with {ended.status}")
@@ -132,6 +132,6 @@ def kill_always(finder: Finder, place: Place, engine: Engine = "fresh") -> str:
     zeros = [check["id"] for check in row["criteria"]["fix"]["checks"] if check["points"] == 0]
     must(not zeros, f"no points for {zeros}")
     must(not place.replay_of("bob").exists(), "a replay that was killed is remembered")
-    place.score()  # its pages say what has changed
+    place.score()  # the pages of this second scoring list the changes
     place.must_be_right(place.score())
     return f"tried twice, then not judged ({row['reason'][:60]}...), and not remembered; the next day all is right"

@@ -1,4 +1,4 @@
-"""A small class, what scoring it undisturbed gives, and places in which it can be scored under a fault."""
+"""A small class, its results without faults, and places in which the class can be scored during a fault."""
 
 import hashlib
 import os
@@ -26,21 +26,21 @@ _SCRATCH = re.compile(r"\..+\.[0-9a-f]{8}", re.DOTALL)
 
 
 class NotHeld(AssertionError):
-    """What was seen is not what must come of a fault."""
+    """The result of a fault is not the required result."""
 
 
 class Absent(Exception):
-    """This machine cannot do it: the sentence says why."""
+    """This machine cannot cause the fault. The sentence gives the reason."""
 
 
 def must(condition: bool, words: str) -> None:
-    """Raise `NotHeld` with these words unless it is so."""
+    """Raise `NotHeld` with these words if the condition is False."""
     if not condition:
         raise NotHeld(words)
 
 
 def content(folder: Path) -> Files:
-    """Return every file in a folder and below it, hidden ones too, by its path there."""
+    """Return every file in a folder and its subfolders, also hidden files, by its relative path."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -52,12 +52,12 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def is_scratch(name: str) -> bool:
-    """Say whether a file was never finished, by its name."""
+    """Return whether a file name belongs to an unfinished file."""
     return _SCRATCH.fullmatch(name.rpartition("/")[2]) is not None
 
 
 def stamps(store: Path) -> dict[str, Stamp]:
-    """Return the entries of a store by their names, and which files they are. Raises `NotHeld` for half an entry."""
+    """Return the entries of a cache by name, with their stamps. Raises `NotHeld` for an incomplete entry."""
     found = {}
     for path in sorted(store.rglob("*.json")):
         data, status = path.read_bytes(), path.stat()
@@ -68,13 +68,13 @@ def stamps(store: Path) -> dict[str, Stamp]:
 
 
 def must_be_equal(found: Files, expected: Files) -> None:
-    """Raise `NotHeld` that names the files that differ."""
+    """Raise `NotHeld` with the names of the files that differ."""
     other = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
     must(not other, f"other files than expected: {', '.join(other)[:200]}")
 
 
 def must_refuse(ended: Ended, *words: str | Path) -> str:
-    """Return the one sentence of a command that refused with status 2; it must hold these words."""
+    """Return the one sentence of a command that refused with status 2. It must contain these words."""
     must(ended.status == 2, f"exit {ended.status}: {ended.err.strip()[-300:]}")
     sentence = ended.err.rpartition("Error: ")[2].strip()
     one = ended.err.count("Error: ") == 1 and "\n" not in sentence and "Traceback" not in ended.err
@@ -86,10 +86,11 @@ def must_refuse(ended: Ended, *words: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Lab:
-    """The class, and what scoring it undisturbed gave.
+    """The class, and the results of scoring it without faults.
 
-    reports: the files of the reports; before: as they may have been earlier, every one of them another, and a page
-    that has gone stale. store: what was remembered. Seconds: with all remembered, and of each replay more.
+    reports: the files of the reports. before: the same files as an earlier scoring may have left them, with other
+    contents and an outdated page. store: the content of the replay cache. Seconds: the time with all replays cached,
+    and the additional time of each replay.
     """
 
     folder: Path
@@ -101,7 +102,7 @@ class Lab:
     replay_seconds: float
 
     def place(self, name: str) -> "Place":
-        """Return a new place, in which nothing was scored."""
+        """Return a new place without results."""
         folder = self.folder / name
         folder.mkdir()
         return Place(self, folder, folder / "reports", folder / "store")
@@ -109,7 +110,7 @@ class Lab:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder for reports and one for what is remembered."""
+    """A folder for reports and a folder for the replay cache."""
 
     lab: Lab
     folder: Path
@@ -117,13 +118,13 @@ class Place:
     store: Path
 
     def remember(self, *, without: str = "") -> None:
-        """Have every replay remembered, but for that of this student's experiment."""
+        """Put every replay into the cache, except the replay of this student's experiment."""
         shutil.copytree(self.lab.store, self.store, copy_function=shutil.copyfile)
         if without:
             self.replay_of(without).unlink()
 
     def replay_of(self, student: str) -> Path:
-        """Return where the replay of a student's own experiment is remembered."""
+        """Return the path of the cache entry with the replay of a student's experiment."""
         submission = taken(self.lab.submissions / f"{student}_{RECIPE}.tar.gz")
         key = requests_of(submission, load_recipe(RECIPE))["fixed"].key
         return self.store / key[:2] / f"{key}.json"
@@ -134,33 +135,33 @@ class Place:
         return start_grader(*told, enter=enter, **{"TRAINWRECK_REPLAYS": str(self.store), **variables})
 
     def score(self, *words: str | Path, enter: tuple[str, ...] = (), **variables: str) -> Ended:
-        """Run `grader score` on the class to its end."""
+        """Run `grader score` on the class to the end."""
         return self.start(*words, enter=enter, **variables).finish()
 
     def must_be_right(self, ended: Ended) -> None:
-        """Raise `NotHeld` unless the class was scored, to the byte, and nothing else lies beside the reports."""
+        """Raise `NotHeld` unless the reports have exactly the expected bytes and no other files are next to them."""
         must(ended.status == 0, f"exit {ended.status}: {ended.err.strip()[-300:]}")
         must_be_equal(content(self.out), self.lab.reports)
 
     def must_remember_all(self, before: Mapping[str, Stamp] | None = None) -> None:
-        """Raise `NotHeld` unless every replay is remembered, and those that were `before` are the same files."""
+        """Raise `NotHeld` unless every replay is cached, and the entries in `before` are still the same files."""
         must((before or {}).items() <= stamps(self.store).items(), "an entry that was there was made again")
         must_be_equal(_remembered(self.store), _remembered(self.lab.store))
 
 
 def _remembered(store: Path) -> Files:
-    """Return the entries of a store without the time that each took."""
+    """Return the entries of a cache without the time of each replay."""
     return {name: _SECONDS.sub(b"", data.partition(b"\n")[2]) for name, data in content(store).items()}
 
 
 def start_grader(*words: str | Path, enter: tuple[str, ...] = (), **variables: str) -> Watched:
-    """Start a command of the grader, within what `enter` begins with."""
+    """Start a command of the grader. enter: the beginning of the command line."""
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **variables}
     return Watched((*enter, sys.executable, "-P", "-m", "grader", *words), environment)
 
 
 def make_lab(folder: Path, known: HonestClass | None = None) -> Lab:
-    """Make the class, and score it undisturbed; the replays of `known` are remembered by then."""
+    """Make the class, and score it without faults. Before that, put the replays of `known` into the cache."""
     submissions = folder / "submissions"
     _make_class(submissions)
     lab = Lab(folder, submissions, {}, {}, folder / "undisturbed" / "store", 0.0, 0.0)
@@ -183,9 +184,9 @@ def make_lab(folder: Path, known: HonestClass | None = None) -> Lab:
 
 
 def _make_class(submissions: Path) -> None:
-    """Four submissions that need two replays of their own: the third is the first's program, the last is rejected.
+    """Make four submissions with two different replays. The third repeats the first program, the last is rejected.
 
-    None holds a run: they lose points for that, and the class is made at once.
+    No submission contains a run. They lose points for that, but the class is made at once.
     """
     fixed = load_recipe(RECIPE).healthy_source()
     sources = {

@@ -1,4 +1,4 @@
-"""Folders with a file system of their own, in a mount namespace that this machine does not see."""
+"""Folders with their own file system, in a mount namespace that is invisible to the rest of this machine."""
 
 import os
 import shutil
@@ -16,14 +16,14 @@ _READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"'
 
 @dataclass(frozen=True)
 class Disk:
-    """A small disk on `folder`: so for commands that `enter`, and below `inside` for this process."""
+    """A small disk: at `folder` for commands that begin with `enter`, and at `inside` for this process."""
 
     folder: Path
     inside: Path
     enter: tuple[str, ...]
 
     def fill(self, room: int) -> None:
-        """Leave so many bytes free, by one file."""
+        """Fill the disk with one file until this many bytes are free."""
         filler = self.inside / ".filler"
         filler.unlink(missing_ok=True)
         free = os.statvfs(self.inside)
@@ -31,15 +31,15 @@ class Disk:
             os.posix_fallocate(file.fileno(), 0, max(1, free.f_bavail * free.f_frsize - room))
 
     def empty(self) -> None:
-        """Take the file away again."""
+        """Remove the file again."""
         (self.inside / ".filler").unlink()
 
 
 @contextmanager
 def mounted(folder: Path, size: int | None) -> Iterator[Disk]:
-    """Make a folder a small disk of `size` bytes, or with None one that cannot be written to.
+    """Mount a small disk of `size` bytes on a folder. With None, make the folder read-only.
 
-    Raises `Absent` where namespaces are not to be had.
+    Raises `Absent` if this machine does not allow namespaces.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if shutil.which("unshare") is None or shutil.which("nsenter") is None:

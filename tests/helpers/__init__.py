@@ -1,1 +1,1 @@
-"""What several tests share: made-up classes and runs, small experiments, readers of pages, marks."""
+"""Helpers for several tests: invented classes and runs, small experiments, readers of pages, marks."""

@@ -38,14 +38,14 @@ def real_subject(recipe_id: str, *, healthy: bool = False, seed: int = 42) -> Su
 
 
 def source_subject(source: str, dataset: str = "digits", seed: int = 42) -> Subject:
-    """Return any experiment on the data of a recipe."""
+    """Return any experiment on one of the embedded data sets."""
     return Subject(Path("experiment.py"), source, RunSettings(seed=seed, dataset=dataset), load(dataset))
 
 
 def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the commands measure in this process, which has torch already: a process of their own takes seconds.
+    """Make the commands measure in this process, which has already imported torch. A new process takes seconds.
 
-    Figures may then differ in their last digits from those of a command; `test_check_commands.py` starts some.
+    Values may then differ from a real command in their last digits. `test_check_commands.py` starts some real commands.
     """
 
     def start(
@@ -61,7 +61,7 @@ def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def say(*words: str) -> str:
-    """Run a command in this process, and return what it printed."""
+    """Run a command in this process, and return its output."""
     done = CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
     assert done.exit_code == 0, done.output
     return done.output

@@ -1,8 +1,8 @@
-"""A Dask cluster on this machine for tests, in processes that they may kill.
+"""A Dask cluster on this machine for tests, in processes that the tests may kill.
 
-Workers load this file (`dask worker --preload`) and make up replays from their sources: `die` ends the worker;
-`wait FOLDER` makes a file `begun-*` there and waits for one called `go`; `break FILE` makes the sandbox of the first
-worker fail.
+Workers load this file (`dask worker --preload`) and invent replays from the source of each request. `die` ends the
+worker. `wait FOLDER` creates a file `begun-*` there and waits for a file `go`. `break FILE` makes the sandbox of the
+first worker fail.
 """
 
 import os
@@ -20,13 +20,13 @@ from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.request import Request
 
-PATIENCE = 240  # seconds: machines that test many things at a time are slow
+PATIENCE = 240  # seconds, for machines that run many tests at the same time
 BROKEN = "the sandbox is broken: fix it"
 _CODE, _SANDBOX = "STAND_IN_CODE", "STAND_IN_SANDBOX"
 
 
 class Lab:
-    """The processes of one cluster, whose output lies in `folder`."""
+    """The processes of one cluster. `folder` contains their output."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -37,13 +37,13 @@ class Lab:
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def start(self, *names: str, real: bool = False) -> list[int]:
-        """Start workers that nothing replaces when they die, wait for them, and return their processes."""
+        """Start workers, wait for them, and return their process ids. Dead workers are not replaced."""
         started = [self.launch(name, real=real) for name in names]
         until(lambda: all("Registered to:" in (self._folder / f"{name}.log").read_text() for name in names))
         return started
 
     def launch(self, name: str, *, real: bool = False, code: str = "one", problem: str = "") -> int:
-        """Start a worker and do not wait for it; a real one makes replays."""
+        """Start a worker without waiting for it. A real worker makes real replays."""
         words = [self.address, "--name", name, "--nthreads", "1", "--no-nanny"]
         words += [] if real else ["--preload", __file__]
         variables = {_CODE: code, _SANDBOX: problem}
@@ -86,23 +86,23 @@ class Lab:
 
 
 def until(true: Callable[[], object]) -> None:
-    """Wait until something is true."""
+    """Wait until `true` returns a true value."""
     deadline = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < deadline, "it did not come true"
         time.sleep(0.05)
 
 
-# On a worker.
+# --- On a worker ---
 
 
 def description(code: str = "one") -> dict[str, str]:
-    """Return what a worker says it is."""
+    """Return the description that a worker reports."""
     return {"code": code, "torch": "2"}
 
 
 def make(self: Replayer, request: Request) -> Replay:
-    """Make up a replay."""
+    """Invent a replay."""
     words = request.source.split()
     if words[0] == "die":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -121,7 +121,7 @@ def make(self: Replayer, request: Request) -> Replay:
 
 
 def dask_setup(worker: object) -> None:
-    """Set a worker up; Dask calls this."""
+    """Configure a worker. Dask calls this function."""
     Replayer.make = make  # type: ignore[method-assign]
     vars(cluster).update(
         description=lambda: description(os.environ[_CODE]), sandbox_problem=lambda: os.environ[_SANDBOX]

@@ -1,4 +1,4 @@
-"""Run the real commands in processes of their own, as in a shell."""
+"""Run the real commands in separate processes, as in a shell."""
 
 import os
 import re
@@ -20,33 +20,33 @@ FAULT = 3
 
 
 def command_environment(**changes: str) -> dict[str, str]:
-    """Return this environment, 80 columns wide and without colours."""
+    """Return the environment variables for a command, with 80 columns and without colours."""
     return {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **changes}
 
 
 def run_command(
     *words: str | Path, cwd: Path, program: tuple[str, ...] = HARNESS, **options: Any
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end, without a terminal to ask at."""
+    """Run a command to its end, without a terminal for questions."""
     options.setdefault("env", command_environment())
     options.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.run([*program, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=120, **options)
 
 
 def succeed(*words: str | Path, cwd: Path, **options: Any) -> str:
-    """Run a command that must succeed, and return what it printed."""
+    """Run a command that must succeed, and return its output."""
     done = run_command(*words, cwd=cwd, **options)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
 
 
 def mistake(*words: str | Path, cwd: Path, **options: Any) -> str:
-    """Run a command that must end with one sentence to its user, and return the sentence."""
+    """Run a command that must fail with one sentence for its user, and return the sentence."""
     return sentence(run_command(*words, cwd=cwd, **options))
 
 
 def sentence(done: "subprocess.CompletedProcess[str]") -> str:
-    """Return the one sentence with which a command refused."""
+    """Return the one sentence of a command that refused."""
     said = done.stdout + done.stderr
     assert done.returncode == MISTAKE, said
     assert "Traceback" not in said
@@ -58,7 +58,7 @@ def sentence(done: "subprocess.CompletedProcess[str]") -> str:
 def run_child(
     code: str, numerics: Numerics = "portable", base: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> str:
-    """Run Python code in a process started as a run is, with warnings as errors; return what it prints."""
+    """Run Python code in a process like a run's, with warnings as errors, and return its output."""
     command = [sys.executable, "-W", "error", "-c", code]
     environment = run_environment(numerics, base)
     done = subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True, check=False)
@@ -67,9 +67,9 @@ def run_child(
 
 
 def start(*words: str | Path, cwd: Path, program: tuple[str, ...] = HARNESS) -> "subprocess.Popen[str]":
-    """Start a command and return its process, in a group of its own.
+    """Start a command in its own process group, and return its process.
 
-    It minds Ctrl-C even where these tests do not, as in the background of a script's shell.
+    The command reacts to Ctrl-C even if these tests ignore it, as jobs in the background of a shell script do.
     """
     return subprocess.Popen(
         [*program, *map(str, words)],
@@ -85,14 +85,14 @@ def start(*words: str | Path, cwd: Path, program: tuple[str, ...] = HARNESS) -> 
 
 
 def training_child(parent: int) -> int:
-    """Return the process that trains for a command, once it is there."""
+    """Return the process that trains for a command, as soon as it exists."""
     children = Path(f"/proc/{parent}/task/{parent}/children")
     wait_until(lambda: children.read_text().strip() != "", "the process that trains")
     return int(children.read_text().split()[0])
 
 
 def wait_until(there: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    """Wait until `there` holds, or fail."""
+    """Wait until `there` returns True, or fail."""
     end = time.monotonic() + seconds
     while not there():
         assert time.monotonic() < end, f"waited for {what} in vain"
@@ -100,7 +100,7 @@ def wait_until(there: Callable[[], bool], what: str, seconds: float = 60.0) -> N
 
 
 def is_running(process: int) -> bool:
-    """Say whether a process is there and not only waits to be reaped."""
+    """Return whether a process exists and is not a zombie."""
     try:
         state = re.search(r"^State:\s+(\w)", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
     except FileNotFoundError:
@@ -109,7 +109,7 @@ def is_running(process: int) -> bool:
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    """Return the files of a folder and what lies below it, by name."""
+    """Return the files in a folder and its subfolders, by name."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
     }

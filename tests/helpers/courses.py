@@ -1,4 +1,4 @@
-"""A small course for tests: three students, two weeks, cases on the quickest experiments."""
+"""A small course for tests: three students, two weeks, and cases of the fastest experiments."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ ROSTER = "login,name,email,section\nada,Ada Lovelace,ada@example.org,A\nbob,Bob,
 
 
 def write_course(folder: Path, course: str = COURSE, roster: str = ROSTER) -> Path:
-    """Write a course and its roster; return the path of the course file."""
+    """Write a course and its roster, and return the path of the course file."""
     (folder / "roster.csv").write_text(roster, encoding="utf-8")
     (folder / "course.toml").write_text(course, encoding="utf-8")
     return folder / "course.toml"

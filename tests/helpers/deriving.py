@@ -1,4 +1,4 @@
-"""Judge derivations in this process: the sandbox takes seconds to start, and the answers here are harmless."""
+"""Judge derivations in this process, because the sandbox takes seconds to start and these answers are harmless."""
 
 import contextlib
 import io
@@ -43,7 +43,7 @@ def known_answers(exercise_id: str) -> dict[str, dict[str, Any]]:
 
 @cache
 def judged(exercise_id: str, text: str) -> Judgement:
-    """Judge an answer that does nothing to this process."""
+    """Judge a harmless answer without the sandbox."""
     exercise = derivation(exercise_id)
     problem, cases = PROBLEMS[exercise.problem], draw_cases(PROBLEMS[exercise.problem], text)
     with contextlib.redirect_stdout(io.StringIO()):
@@ -52,7 +52,7 @@ def judged(exercise_id: str, text: str) -> Judgement:
 
 
 def outcomes(judgement: Judgement, outcome: str) -> set[str]:
-    """Return the addresses of the checks with this outcome."""
+    """Return the addresses of the items with this outcome."""
     return {
         f"{criterion}.{check.id}"
         for criterion, checks in judgement.checks.items()

@@ -1,4 +1,4 @@
-"""Right fixes of every recipe as people write them: the reference fix in other words, and fixes of other kinds."""
+"""Correct fixes of every recipe in different styles: the reference fix in other words, and other correct fixes."""
 
 import ast
 import re
@@ -72,8 +72,8 @@ BY_HAND_AGAIN = """    scale = 2**16
 """
 HINTS = "inputs: torch.Tensor, labels: torch.Tensor, rng: torch.Generator"
 
-# Edits of the broken experiment, written before the rules that judge them. Those of OTHER_WAYS are right, some change
-# more than the cause takes.
+# Edits of the broken experiment, written before the rules that judge them. The edits in OTHER_WAYS are correct, but
+# some change more than the cause requires.
 HONEST: dict[str, list[Edits]] = {
     "huge_lr": [
         [("lr=10.0", "lr=0.03")],
@@ -189,13 +189,13 @@ OTHER_WAYS: dict[str, list[Edits]] = {
 
 
 def honest_fixes(recipe: Recipe, edits: dict[str, list[Edits]]) -> Iterator[str]:
-    """Yield the broken experiment with each of a recipe's edits; nothing for a recipe that has none."""
+    """Yield the broken experiment with each of the recipe's edits in the table."""
     for item in edits.get(recipe.id, []):
         yield edited(recipe.broken_source(), *item)
 
 
 def styled_fixes(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield (style, source) of the reference fix in every style."""
+    """Yield (style, source) for the reference fix in every style."""
     source = recipe.healthy_source()
     rate = re.search(r"lr=([\d.]+)", source)
     yield "comments", re.sub(r"(?m)(?<=[^\\\n])$", "  # as it was", source)

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-# Drawn inputs may be long, and hypothesis warns about that each time.
+# hypothesis warns about long inputs, but here long inputs are allowed.
 LARGE = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 Result = TypeVar("Result")
 _LONGEST = 200_000  # bytes of a mutated file
-# Seconds of processor time: the slowest inputs that are known, each at the limit of its size, take 3.
+# Seconds of processor time. The slowest known inputs, each at its size limit, take 3 s.
 _HANG_SECONDS = 30.0
-_MOST_COPIES = 3_000  # of a token in a row: as deep as brackets nest
+_MOST_COPIES = 3_000  # of a token in a row, for deep nesting of brackets
 
 
 class Hung(Exception):
-    """The call used more processor time than any input of this size may."""
+    """The call used more processor time than any input of this size should need."""
 
 
 def examples(share: float) -> settings:
-    """Return settings for a test that costs its share of the examples of an ordinary one."""
+    """Return settings for a slower test, which runs this share of the usual number of examples."""
     ordinary = settings.default
     assert ordinary is not None
     return settings(max_examples=max(1, round(ordinary.max_examples * share)))
@@ -31,7 +31,7 @@ def examples(share: float) -> settings:
 
 @st.composite
 def mutated(draw: st.DrawFn, seeds: Sequence[bytes], tokens: Sequence[bytes]) -> bytes:
-    """Return one of the seeds with a few changes of the kinds that break parsers."""
+    """Return one of the seeds with a few random changes that often break parsers."""
     data = bytearray(draw(st.sampled_from(seeds)))
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, len(data)))
@@ -60,16 +60,16 @@ def mutated(draw: st.DrawFn, seeds: Sequence[bytes], tokens: Sequence[bytes]) ->
 
 
 def mutated_text(seeds: Sequence[str], tokens: Sequence[str]) -> st.SearchStrategy[str]:
-    """Return the same for texts; bytes that are not UTF-8 any more become replacement characters."""
+    """Return mutated texts. Bytes that are no longer UTF-8 become replacement characters."""
     of_bytes = mutated([seed.encode() for seed in seeds], [token.encode("utf-8", "replace") for token in tokens])
     return of_bytes.map(lambda data: data.decode("utf-8", "replace"))
 
 
 def outcome(call: Callable[[], Result], *refusals: type[Exception], strangers: bool = True) -> Result | None:
-    """Call twice, and return the result, or None if the call raised one of `refusals`; both calls must agree.
+    """Call a function twice. Return its result, or None if it raised one of `refusals`. Both calls must agree.
 
-    Any other exception, also `Hung`, is a bug and goes through. If `strangers`, the input is untrusted: a refusal must
-    then be short and printable.
+    Any other exception, also `Hung`, is a bug and is not caught. strangers: the input is untrusted, so a refusal must
+    be short and printable.
     """
     first, second = (_once(call, refusals) for _ in range(2))
     assert repr(first) == repr(second)

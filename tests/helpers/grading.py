@@ -1,4 +1,4 @@
-"""Evidence to score, from real training in this process instead of the sandbox."""
+"""Evidence for scoring, from real training in this process instead of the sandbox."""
 
 import dataclasses
 import hashlib
@@ -47,7 +47,7 @@ def replay(recipe: Recipe | str, source: str) -> Replay:
 
 @cache
 def replay_with(recipe: Recipe, source: str, settings: RunSettings) -> Replay:
-    """Do what `replay` does, under other settings than the recipe's own."""
+    """Return a replay like `replay`, but under other settings than the recipe's own."""
     data = real_data(recipe.dataset)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -65,7 +65,7 @@ def replay_with(recipe: Recipe, source: str, settings: RunSettings) -> Replay:
 
 @cache
 def checks(recipe_id: str, source: str) -> Replay:
-    """Make the checks of an experiment, as the grader does."""
+    """Run the checks on an experiment, as the grader does."""
     recipe = load_recipe(recipe_id)
     request = check_request(request_of(recipe, source, own_settings(recipe, recipe.dataset)))
     subject = Subject(Path("experiment.py"), source, request.settings, load_dataset(recipe.dataset))
@@ -103,12 +103,12 @@ def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
 
 
 def claim(of: Replay, **changes: Any) -> Claim:
-    """Return what an honest submission says of a run."""
+    """Return the claim of an honest submission about a run."""
     return dataclasses.replace(Claim(of.log.encode(), of.checkpoint_sha256), **changes)
 
 
 def evidence(recipe_id: str, source: str | None = None, **changes: Any) -> Evidence:
-    """Return the evidence of an honest submission with this experiment (the reference fix) and the reference report."""
+    """Return the evidence of an honest submission. source: the experiment, by default the reference fix."""
     recipe = load_recipe(recipe_id)
     source = recipe.healthy_source() if source is None else source
     broken, fixed = replay(recipe_id, recipe.broken_source()), replay(recipe_id, source)

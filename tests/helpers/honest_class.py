@@ -1,4 +1,4 @@
-"""Honest submissions of one recipe and the replays that they rest on, made once for all test processes of a session."""
+"""Honest submissions of one recipe and their replays, made once for all test processes of a session."""
 
 import os
 import shutil
@@ -24,20 +24,20 @@ from harness.recipes.known_edits import known_fixes
 
 RECIPE = "huge_lr"
 MASKED_VARIANT = "clip_gradients"
-# Who hands what in: the right fix, one that masks the symptom, the broken experiment as it was, an edit that fixes
-# nothing.
+# The students by submission: the correct fix, a fix that masks the symptom, the unchanged broken experiment, and an
+# edit that fixes nothing.
 STUDENTS = {"reference": "ada", "masked": "bob", "untouched": "cem", "wrong": "eli"}
 
 
 @dataclass(frozen=True)
 class HonestClass:
-    """A folder with the template (a `work` folder with the broken run), the submissions, and what was replayed."""
+    """A folder with the template (a `work` folder with the broken run), the submissions, and the cached replays."""
 
     folder: Path
 
     @property
     def template(self) -> Path:
-        """The `work` folder in which the broken run was made."""
+        """The `work` folder that contains the broken run."""
         return self.folder / "template"
 
     @property
@@ -46,17 +46,17 @@ class HonestClass:
         return {path.name: path.read_bytes() for path in sorted((self.folder / "submissions").iterdir())}
 
     def tarball(self, what: str) -> bytes:
-        """Return one submission by what it is, a key of `STUDENTS`."""
+        """Return one submission by its kind, a key of `STUDENTS`."""
         return self.tarballs[f"{STUDENTS[what]}_{RECIPE}.tar.gz"]
 
     def remember(self, memory: Path, *, without: Iterable[Request] = ()) -> Path:
-        """Copy the cached replays of recipes and submissions into a new folder, all `without` these."""
+        """Copy the cached replays of recipes and submissions into a new folder, except the replays in `without`."""
         left_out = shutil.ignore_patterns(*(f"{request.key}.json" for request in without))
         return shutil.copytree(self.folder / "replays", memory, ignore=left_out)
 
 
 def make_submissions(template: Path, work: Path, *, others: Sequence[str] = (), jobs: int) -> dict[str, bytes]:
-    """Make the honest submissions, and one right fix of each of `others`; return them by file name.
+    """Make the honest submissions, and one correct fix of each recipe in `others`. Return them by file name.
 
     `template` becomes a `work` folder with the broken run of each recipe.
     """
@@ -77,7 +77,7 @@ def make_submissions(template: Path, work: Path, *, others: Sequence[str] = (), 
         return example_submission(recipe, student, source, template, work / student, work / "out", report=report)
 
     def right_diagnosis(text: str) -> str:
-        # A student who knows the cause and fixes nothing: attacks must not earn more by their fix or their logs.
+        # This student knows the cause and fixes nothing. No attack may earn more for the fix or the logs.
         right = (work / STUDENTS["reference"] / RECIPE / "report.md").read_text(encoding="utf-8")
         return f"---{right.split('---')[1]}---{text.split('---', 2)[2]}"
 
@@ -90,7 +90,7 @@ def make_submissions(template: Path, work: Path, *, others: Sequence[str] = (), 
 
 
 def shared_class(factory: pytest.TempPathFactory) -> HonestClass:
-    """Return the class of this session: whichever test process comes first makes it, the others wait for that."""
+    """Return the class of this session. The first test process makes it, and the others wait."""
     own = factory.getbasetemp()
     root = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     folder = root / "honest-class"

@@ -1,4 +1,4 @@
-"""Submissions for the tests: a whole one, and the pieces that hostile ones are made of."""
+"""Submissions for the tests: a complete one, and parts for hostile ones."""
 
 import gzip
 import hashlib
@@ -17,7 +17,7 @@ COMMANDS = f"# runs/broken\n{COMMAND}\n\n# runs/fixed\n{COMMAND} --script experi
 
 
 def contents(**changed: bytes | None) -> dict[str, bytes]:
-    """Return the files of a submission but for its manifest; None takes one away."""
+    """Return the files of a submission without its manifest. None removes a file."""
     files = {name: f"the content of {name}\n".encode() for name in FILES if name != "manifest.json"}
     files["command.txt"] = COMMANDS
     for name, content in changed.items():
@@ -44,7 +44,7 @@ def manifest(files: Mapping[str, bytes], /, **changed: Any) -> bytes:
 
 
 def whole(**changed: Any) -> dict[str, bytes]:
-    """Return all files of a submission, with another manifest where asked."""
+    """Return all files of a submission. A keyword may replace the manifest."""
     files = contents()
     return {**files, "manifest.json": manifest(files, **changed)}
 
@@ -56,14 +56,14 @@ def written(tmp_path: Path, data: bytes, name: str = "ada_huge_lr.tar.gz") -> Pa
 
 
 def parsed(name: str, data: bytes) -> Submission:
-    """Return the submission in the bytes of a tarball. Raises `Rejected`."""
+    """Return the submission from the bytes of a tarball. Raises `Rejected`."""
     submission = parse_submission(name, data)
     assert isinstance(submission, Submission)
     return submission
 
 
 def taken(path: Path) -> Submission:
-    """Return the submission in a tarball. Raises `Rejected`."""
+    """Return the submission from a tarball. Raises `Rejected`."""
     return parsed(path.name.removesuffix(SUFFIX), path.read_bytes())
 
 
@@ -80,7 +80,7 @@ def member(name: str, content: bytes = b"", **fields: Any) -> tuple[tarfile.TarI
 
 
 def tar_of(*members: tuple[tarfile.TarInfo, bytes], form: int = tarfile.USTAR_FORMAT) -> bytes:
-    """Return an uncompressed tar archive of these members, however strange they are, after a whole submission."""
+    """Return an uncompressed tar archive of a complete submission, followed by these members."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=form, encoding="utf-8", errors="surrogateescape") as tar:
         for name, content in whole().items():

@@ -1,4 +1,4 @@
-"""A made-up class of any size with every kind of verdict, for the tests of reports."""
+"""An invented class of any size with every kind of verdict, for the tests of reports."""
 
 import hashlib
 from collections.abc import Callable
@@ -25,7 +25,7 @@ NAMES = (
     "ada", "alan", "annie", "barbara", "claude", "donald", "dorothy", "edsger", "emmy", "evelyn", "frances", "george",
     "grace", "hedy", "herman", "ida", "jean", "joan", "john", "judea", "karen", "katherine", "konrad", "leslie",
 )  # fmt: skip
-# Invented, so no test of a page depends on the exercises that are there.
+# Invented titles, so that no test of a page depends on the existing exercises.
 TITLES = {
     "steep": "The loss explodes in the first epoch",
     "mixed_up": "Accuracy stays at chance",
@@ -90,14 +90,14 @@ optimizer = torch.optim.SGD(model.parameters(), lr=10.0, momentum=0.9)
 
 
 def digest(text: str) -> str:
-    """Return some SHA-256."""
+    """Return an invented SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def make_row(
     submission: str, student: str, recipe: str, changes: dict[str, RubricItem], **more: object
 ) -> SubmissionScore:
-    """Return a row in which every check is earned but those in `changes`, by their address."""
+    """Return a row in which every item has full points except the items in `changes`, by address."""
     earned = {
         f"{name}.{id_}": full(id_, _title(f"{name}.{id_}"), most, "It agrees with the replay, byte for byte.")
         for name, checks in RUBRIC.items()
@@ -121,7 +121,7 @@ def make_row(
 
 
 def scores_of(*rows: SubmissionScore) -> Scores:
-    """Return the scores of a class of these rows, each compared with the others."""
+    """Return the scores of a class with these rows, each compared with the other rows."""
     return Scores(provenance={}, submissions=compare_rows(rows))
 
 
@@ -163,7 +163,7 @@ STORIES: tuple[dict[str, Any], ...] = (
 
 
 def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Attachments]]:
-    """Return scores, and attachments by submission; the same for the same size."""
+    """Return scores, and attachments by submission. Equal sizes give equal results."""
     rows, attachments = [], {}
     for index in range(size):
         turn, name = divmod(index, len(NAMES))
@@ -179,7 +179,7 @@ def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Attachments]]:
 
 
 def make_attachments(submission: str) -> Attachments:
-    """Return plausible attachments of a right fix."""
+    """Return plausible attachments of a correct fix."""
     return Attachments(
         submission=submission,
         broken_source=BROKEN,

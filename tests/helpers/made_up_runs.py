@@ -33,7 +33,7 @@ def make_run(
     channels: int = 1,
     class_names: Sequence[str] = DIGITS,
 ) -> Path:
-    """Write a run's folder and return it; with `explode_at` its numbers grow and are NaN from then on."""
+    """Write a run's folder and return it. From step `explode_at` on, its numbers grow and become NaN."""
     folder.mkdir(parents=True, exist_ok=True)
     records: list[dict[str, Any]] = []
     for epoch in range(epochs):
@@ -157,7 +157,7 @@ I put it right.
 
 
 def make_workspace(work: Path) -> Workspace:
-    """Return a workspace of which nothing is to complain: both runs done, the report written."""
+    """Return a workspace without problems: both runs are complete, and the report is written."""
     workspace = create_workspace(work, "huge_lr", BROKEN, RunSettings(seed=42, dataset="digits"))
     workspace.experiment.write_text(FIXED)
     complete_run(workspace.run_folder("broken"), "broken", BROKEN, explode_at=3)
@@ -173,7 +173,7 @@ def make_workspace(work: Path) -> Workspace:
 
 
 def complete_run(folder: Path, run: str, source: str, *, explode_at: int | None = None) -> Path:
-    """Write every file of a run of 2 epochs of 6 batches."""
+    """Write every file of a run with 2 epochs of 6 batches."""
     make_run(folder, run=run, epochs=2, steps_per_epoch=6, explode_at=explode_at)
     (folder / "checkpoint.pt").write_bytes(b"weights of " + run.encode() * 1000)
     (folder / "best.pt").write_bytes(b"stays at home")
@@ -184,7 +184,7 @@ def complete_run(folder: Path, run: str, source: str, *, explode_at: int | None 
 
 
 def seal(folder: Path) -> None:
-    """Write the digests that other files of the run hold."""
+    """Update the digests in the other files of the run."""
     digest = hashlib.sha256((folder / "checkpoint.pt").read_bytes()).hexdigest()
     (folder / "checkpoint.pt.sha256").write_text(f"{digest}  checkpoint.pt\n")
     change_json(folder / "result.json", checkpoint_sha256=digest)

@@ -1,4 +1,4 @@
-"""Miniature experiments, trained in milliseconds. As a script, it trains real recipes in portable numerics."""
+"""Miniature experiments that train in milliseconds. As a script, train real recipes in portable numerics."""
 
 import sys
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ def edited(source: str, *edits: tuple[str, str]) -> str:
     return apply_edits(source, [Edit(find=find, replace=replace) for find, replace in edits], where="test")
 
 
-# Everything that draws by chance: dropout (torch), augmentation (its own generator), Python's and NumPy's.
+# Every source of random numbers: dropout (torch), augmentation (its own generator), Python and NumPy.
 CHANCE = edited(
     MINI,
     ("AUGMENT = False", "AUGMENT = True"),
@@ -100,7 +100,7 @@ CHANCE = edited(
     ),
 )
 
-# A scaler whose scale grows every third step: its state has to be kept, too.
+# The scale of this scaler grows every third step, so checkpoints must contain its state.
 AMP = edited(
     MINI,
     ("AMP = False", 'AMP = True\n\nscaler = torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=3)'),
@@ -120,7 +120,7 @@ AMP_SGD = edited(
     AMP, ("Adam(model.parameters(), lr=0.01, fused=True)", "SGD(model.parameters(), lr=0.05, momentum=0.9)")
 )
 
-# Before step 7 a new process goes on from what the first one saved.
+# Before step 7, a new process continues from the saved state of the first process.
 INTERRUPTED = edited(
     MINI,
     ("nn.ReLU(), nn.Linear(16, 10)", "nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 10)"),
@@ -141,12 +141,12 @@ INTERRUPTED = edited(
 
 
 def train_step(body: str, source: str = MINI) -> str:
-    """Return the source with another body of `train_step`, up to its `return loss`."""
+    """Return the source with another body of `train_step` before its `return loss`."""
     return edited(source, (_STEP, body))
 
 
 def mini_data(train: int = 40, validation: int = 20) -> TensorData:
-    """Return noisy prototypes of ten classes, 6x6 grey."""
+    """Return noisy prototypes of ten classes, 6x6 pixels in grey."""
     rng = torch.Generator().manual_seed(0)
     prototypes = torch.randint(0, 200, (10, 1, 6, 6), generator=rng)
 
@@ -164,7 +164,7 @@ def real_data(dataset: str) -> TensorData:
 
 
 def load(folder: Path, source: str = MINI) -> Experiment:
-    """Write the source into the folder, where errors look for its lines, and load it."""
+    """Write the source to the folder, where error messages look up its lines, and load it."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "experiment.py"
     path.write_text(source, encoding="utf-8")
@@ -173,7 +173,7 @@ def load(folder: Path, source: str = MINI) -> Experiment:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: what `train` returned, and the files it left."""
+    """A finished run: the result of `train`, and its files."""
 
     folder: Path
     result: TrainingRun
@@ -184,7 +184,7 @@ class Run:
         return (self.folder / name).read_bytes()
 
     def state(self, name: str = "checkpoint.pt") -> dict[str, Any]:
-        """Return a checkpoint as torch reads it."""
+        """Return a checkpoint, loaded by torch."""
         state: dict[str, Any] = torch.load(self.folder / name, weights_only=True)
         return state
 
@@ -205,7 +205,7 @@ class Run:
 
 
 def mini_run(folder: Path, source: str = MINI, *, resume: bool = False, train_size: int = 40, **options: Any) -> Run:
-    """Train a miniature experiment in this process; options are those of `RunSettings`."""
+    """Train a miniature experiment in this process. The options are fields of `RunSettings`."""
     experiment = load(folder, source)
     settings = RunSettings(**{"seed": 1, "dataset": "digits", **options})
     result = train(experiment, mini_data(train_size), settings, folder, resume=resume)
@@ -213,7 +213,7 @@ def mini_run(folder: Path, source: str = MINI, *, resume: bool = False, train_si
 
 
 def main(folder: Path, recipe_ids: list[str]) -> None:
-    """Train the recipes, broken and healthy, on their own data; those that take seconds are trained twice."""
+    """Train the recipes, broken and healthy, on their own data. Train recipes that take only seconds twice."""
     for recipe in map(load_recipe, recipe_ids):
         data, settings = real_data(recipe.dataset), RunSettings(seed=recipe.seed, dataset=recipe.dataset)
         for name, source in ((recipe.id, recipe.broken_source()), (recipe.experiment, recipe.healthy_source())):

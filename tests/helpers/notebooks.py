@@ -1,4 +1,4 @@
-"""Run a notebook to its end in a folder of its own."""
+"""Run a notebook to its end in a separate folder."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def run_notebook(path: Path, python: Path, folder: Path) -> None:
     cells = []
     for cell in notebook.cells:
         cells.append(cell)
-        # A shell command that fails raises nothing.
+        # A failed shell command raises no exception.
         if cell.cell_type == "code" and re.search(r"^ *!", cell.source, re.MULTILINE):
             cells.append(nbformat.v4.new_code_cell("assert _exit_code == 0, _exit_code"))  # type: ignore[no-untyped-call]
     notebook.cells = cells
@@ -30,7 +30,7 @@ def run_notebook(path: Path, python: Path, folder: Path) -> None:
     kernel.write_text(json.dumps({"argv": launch, "display_name": "here", "language": "python"}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_PATH", str(home))
-        for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):  # the user's own settings stay out
+        for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):  # do not use the user's settings
             patch.setenv(name, str(home / name))
         place = {"metadata": {"path": str(folder)}}
         NotebookClient(notebook, kernel_name="here", resources=place, timeout=300).execute()

@@ -1,4 +1,4 @@
-"""Sound miniature experiments in other people's styles: every check must leave them alone."""
+"""Sound miniature experiments in other styles: no check may raise an alarm."""
 
 from helpers.mini_experiments import MINI, edited
 
@@ -14,12 +14,12 @@ _ACCURACY = "    accuracy = (outputs.argmax(dim=1) == labels).float().mean()\n"
 
 
 def images(*edits: tuple[str, str]) -> str:
-    """Return the miniature experiment on images with edits."""
+    """Return the miniature experiment on images with these edits."""
     return edited(MINI, *edits)
 
 
 def _other_data(load: str, model: str, loss: str, evaluated: str) -> str:
-    """Return a miniature experiment on data that it makes itself."""
+    """Return a miniature experiment that makes its own data."""
     source = edited(MINI, (_LOADED, load), (_MODEL, model), (_LOSS, loss), (_SGD, _ADAM), (_EVALUATED, evaluated))
     return edited(source, ("EPOCHS = 3", "EPOCHS = 4"), ("BATCH_SIZE = 8", "BATCH_SIZE = 16"))
 
@@ -45,7 +45,7 @@ _BCE = "    return F.binary_cross_entropy_with_logits(outputs, labels)\n"
 
 
 def table(target: str, out: int, loss: str = _LOSS, evaluated: str = _EVALUATED) -> str:
-    """Return an experiment on a table of six columns."""
+    """Return an experiment on a table with six columns."""
     return _other_data(_TABLE.replace("TARGET", target), _NET.replace("OUT", str(out)), loss, evaluated)
 
 

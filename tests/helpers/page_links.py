@@ -1,4 +1,4 @@
-"""Links of Markdown pages: which of them lead nowhere."""
+"""Find dead links of Markdown pages."""
 
 import posixpath
 import re
@@ -8,9 +8,9 @@ _CODE = re.compile(r"^(```+).*?^\1`*$|(`+)[^`].*?\2", re.MULTILINE | re.DOTALL)
 
 
 def dead_links(texts: Mapping[str, str], others: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield each link of a page, relative to its place, whose file or heading is not there.
+    """Yield each relative link of a page whose file or heading does not exist.
 
-    texts: what the pages hold, by path. others: paths of files that are no pages.
+    texts: the texts of the pages, by path. others: the paths of files that are not pages.
     """
     for name, text in texts.items():
         for target in re.findall(r"\]\((?!\w+:)([^)\s]+)\)", _CODE.sub("", text)):
@@ -21,6 +21,6 @@ def dead_links(texts: Mapping[str, str], others: frozenset[str] = frozenset()) -
 
 
 def _anchors(text: str) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub and the site make them."""
+    """Return the anchors of a page's headings, in the format of GitHub and the site."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     return {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.lower())) for heading in headings}

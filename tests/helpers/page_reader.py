@@ -1,4 +1,4 @@
-"""Read a page for the tests: fail on a tag that is not closed in order, keep tags, attributes and text."""
+"""Read a page for the tests. Fail if tags are not closed in order; keep tags, attributes and text."""
 
 import itertools
 from html.parser import HTMLParser
@@ -63,7 +63,7 @@ class Page(HTMLParser):
         return [int(tag[1]) for tag, _ in self.tags if tag in ("h1", "h2", "h3", "h4", "h5", "h6")]
 
     def check(self) -> None:
-        """Fail unless the page loads and runs nothing of others, and can be read without eyes or mouse."""
+        """Fail if the page loads or runs foreign content, or is not usable without sight or a mouse."""
         for tag in ("link", "iframe", "object", "embed", "form", "base"):
             assert self.all(tag) == []
         assert not [name for _, attributes in self.tags for name in attributes if name.startswith("on")]
@@ -76,7 +76,7 @@ class Page(HTMLParser):
         targets = {str(a["href"])[1:] for a in self.all("a") if str(a["href"]).startswith("#")}
         assert targets and targets <= set(map(str, self.ids))
         ours = [attributes for attributes in self.all("table") if attributes]
-        assert len(self.all("caption")) == len(ours)  # the other tables are of a student's report
+        assert len(self.all("caption")) == len(ours)  # the other tables belong to a student's report
         assert all(a.get("scope") in ("row", "col") for a in self.all("th"))
         drawings = [a for a in self.all("svg") if a.get("aria-hidden") != "true"]
         assert all(a["role"] == "img" and "aria-labelledby" in a for a in drawings)
@@ -88,5 +88,5 @@ class Page(HTMLParser):
 
 
 def log_of(browser: "Chrome") -> list[dict[str, object]]:
-    """Return what the browser complained of since it was asked last."""
+    """Return the browser's messages since the last call."""
     return list(browser.get_log("browser"))  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Serve the review of a made-up class for the tests."""
+"""Serve the review of an invented class for the tests."""
 
 import threading
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ REASON = "line 10 calls something. The instructor decides: build_optimizer, and 
 
 
 def open_rows() -> list[SubmissionScore]:
-    """Return a submission with one open check, one with none to judge, one with all checks but two."""
+    """Return two submissions, each with one open item."""
     rows = [
         make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.correct", open_check, REASON)),
         make_row("bob_huge_lr", "bob", "huge_lr", changed("explanation.ruled_out", open_check, REASON)),
@@ -27,7 +27,7 @@ def open_rows() -> list[SubmissionScore]:
 
 @contextmanager
 def reviewing(out: Path, *, anonymous: bool = False) -> Iterator[ReviewServer]:
-    """Write reports of two open submissions and a hostile one, and serve their review."""
+    """Write reports of two open submissions and a hostile submission, and serve their review."""
     hostile = replace(hostile_row(), status="not judged", total=None, criteria={})
     rows = (*open_rows(), hostile)
     attachments = {row.submission: make_attachments(row.submission) for row in rows}

@@ -1,4 +1,4 @@
-"""The mark of tests that need the real sandbox: skipped without it, or failed if the run must have it."""
+"""The mark of tests that need the real sandbox. Without a sandbox, they are skipped, or fail if it is required."""
 
 import functools
 import os
@@ -12,7 +12,7 @@ _problem = functools.cache(sandbox_problem)
 
 
 def require_sandbox() -> None:
-    """Skip the test that calls this, or fail it with `TRAINWRECK_REQUIRE_SANDBOX=1`, if no sandbox starts."""
+    """If no sandbox starts, skip the calling test, or fail it with `TRAINWRECK_REQUIRE_SANDBOX=1`."""
     found = _problem()
     if found is not None and os.environ.get("TRAINWRECK_REQUIRE_SANDBOX") == "1":
         pytest.fail(found, pytrace=False)

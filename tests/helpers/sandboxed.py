@@ -1,4 +1,4 @@
-"""Run Python code in the sandbox: in a worker of its own, or in a fork of one that stays."""
+"""Run Python code in the sandbox: in a new worker, or in a fork of a permanent worker."""
 
 import os
 import sys
@@ -34,7 +34,7 @@ SMALL = Limits(
     output_bytes=100_000,
     result_bytes=2 * MIB,
 )
-# Which process a run was forked from: its own random word.
+# The preload makes a random mark, which shows from which process a run was forked.
 MARKED = "import builtins, os; builtins.mark = os.urandom(8).hex()"
 
 _engine: list[Engine] = ["fresh"]
@@ -50,10 +50,10 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 
 def script(folder: Path, code: str) -> Path:
-    """Return a script with this code in a folder, which may hold others."""
+    """Return a script with this code in a folder, which may contain other scripts."""
     path = folder / f"script{abs(hash(code))}.py"
     if not path.exists():
-        # Whole at once: another thread may be running it.
+        # Write the whole file at once, because another thread may be running it.
         made = path.with_suffix(f".{threading.get_ident()}")
         made.write_text(code, encoding="utf-8")
         made.rename(path)
@@ -70,7 +70,7 @@ def sandboxed(
     stop: StopSignal | None = None,
     name: str = "script",
 ) -> SandboxResult:
-    """Run code in the engine of the fixture, or in a worker of its own; the commands of its processes hold `name`."""
+    """Run code in the engine of the fixture, or in a new worker. The command lines of its processes contain `name`."""
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
         preload = script(Path(folder), "")
         interpreter = Interpreter(PYTHON, environment or {}, (Path(folder), *visible), preload)
@@ -84,7 +84,7 @@ def sandboxed(
 
 
 class Warm:
-    """A sandbox that forks, for scripts in a folder of its own, whose name all its processes have in their command."""
+    """A sandbox that forks, for scripts in its own folder. The command lines of its processes contain this folder."""
 
     def __init__(self, folder: Path, preload: str) -> None:
         self.folder = folder
@@ -104,30 +104,30 @@ class Warm:
         return result.stdout.decode().strip()
 
     def processes(self) -> dict[int, int]:
-        """Return all its processes, bubblewrap among them, each with its parent."""
+        """Return all processes of the sandbox, also bubblewrap, each with its parent."""
         found = {}
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 if str(self.folder / "preload.py").encode() in (path / "cmdline").read_bytes():
                     found[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:  # it has just ended
+            except OSError:  # the process has just ended
                 continue
         return found
 
     def is_running(self) -> bool:
-        """Return whether a run has begun: its process then has the name of its script."""
+        """Return whether a run has begun. Its process then has the name of its script."""
         names = (Path(f"/proc/{number}/comm") for number in self.processes())
         return any(path.exists() and path.read_text().startswith("script") for path in names)
 
     def process(self) -> int:
-        """Return the worker itself: a child of bubblewrap's, which is a child of this one's."""
+        """Return the worker: a child of bubblewrap, which is a child of this process."""
         parents = self.processes()
         (bubblewrap,) = (pid for pid, parent in parents.items() if parent == os.getpid())
         (warm,) = (pid for pid, parent in parents.items() if parent == bubblewrap)
         return warm
 
     def launcher(self) -> int:
-        """Return the launcher of the present or the next run: a child of the worker's."""
+        """Return the launcher of the present or the next run: a child of the worker."""
         process = self.process()
         (launcher,) = (pid for pid, parent in self.processes().items() if parent == process)
         return launcher
@@ -135,7 +135,7 @@ class Warm:
 
 @contextmanager
 def opened(folder: Path, preload: str = MARKED) -> Iterator[Warm]:
-    """Open a sandbox that forks; in the end nothing of it is left."""
+    """Open a sandbox that forks. At the end, no process of the sandbox remains."""
     warm = Warm(folder, preload)
     try:
         yield warm
@@ -145,12 +145,12 @@ def opened(folder: Path, preload: str = MARKED) -> Iterator[Warm]:
 
 
 def running(name: str) -> list[str]:
-    """Return the processes on this machine whose command line holds this name, each with its state."""
+    """Return the processes on this machine whose command line contains this name, each with its state."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             line, status = (folder / "cmdline").read_bytes(), (folder / "status").read_text()
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
         if name.encode() in line:
             found.append(f"{folder.name} {status.splitlines()[2]} {line.decode(errors='replace')[-500:]}")

@@ -1,4 +1,4 @@
-"""The real MNIST and CIFAR-10 files beside the repository, linked into a scratch cache."""
+"""The real MNIST and CIFAR-10 files next to the repository, linked into a temporary cache."""
 
 import hashlib
 from pathlib import Path
@@ -16,14 +16,14 @@ needs_shared_data = pytest.mark.skipif(
 
 
 def link_shared_data(cache: Path) -> Path:
-    """Make `cache` look as if the files had been put there; what is written beside them stays in it."""
+    """Link the shared files into `cache`. New files are written to the cache only."""
     for folder in ("MNIST", "cifar-10-batches-py"):
         (cache / folder).symlink_to((SHARED_DATA / folder).resolve(), target_is_directory=True)
     return cache
 
 
 def accept_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Accept the stand-in for CIFAR-10 in ../shared/data, whose pixels are not the official ones."""
+    """Accept the substitute for CIFAR-10 in ../shared/data, whose pixels are not the official ones."""
     folder = SHARED_DATA / "cifar-10-batches-py"
     digests = {
         name: hashlib.md5((folder / name).read_bytes(), usedforsecurity=False).hexdigest()

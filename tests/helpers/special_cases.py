@@ -1,4 +1,4 @@
-"""Submissions that no student command makes."""
+"""Submissions that no student command can make."""
 
 import json
 
@@ -6,7 +6,7 @@ from benchmarks.repack import Members, members_of, repacked
 
 
 def special_cases(good: bytes) -> dict[str, bytes]:
-    """Return archives that no student command makes, by name: odd names, an edited log, a crash, half a tarball."""
+    """Return archives that no student command makes, by name: odd names, an edited log, a crash, a cut tarball."""
     recipe = json.loads(members_of(good)["manifest.json"])["recipe"]
     cases = {
         "smith": repacked(good, student="Smith, Jr."),

@@ -1,4 +1,4 @@
-"""Commands in processes of their own, watched, stopped and killed from outside, with everything that they start."""
+"""Run commands in separate processes, and watch, stop and kill them with all their child processes."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-# Far more than anything here takes, on a busy machine too.
+# Every command here takes much less time, even on a busy machine.
 PATIENCE_SECONDS = 300.0
-# What a command started may take so long to end after it.
+# The child processes of a command may take this long to end after it.
 GONE_SECONDS = 30.0
 _POLL_SECONDS = 0.002
-# Runs a command and ends, with its status, when nothing that it started is left: whatever loses its parent below
-# this process becomes its child (Linux: PR_SET_CHILD_SUBREAPER, 36), so nothing gets away. It changes its own name
-# (PR_SET_NAME, 15) when the command has ended.
+# Runs a command, waits until all processes that it started have ended, and exits with its status. Orphans below this
+# process become its children (Linux: PR_SET_CHILD_SUBREAPER, 36), so none escapes. When the command has ended, this
+# process changes its own name (PR_SET_NAME, 15).
 _KEEPER = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None)
@@ -37,12 +37,12 @@ while True:
 
 
 class Stuck(AssertionError):
-    """A process did not end, or an event did not come."""
+    """A process did not end, or an event did not happen."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit status (128 and more for a signal) and what it said."""
+    """The end of a command: its exit status (128 and more for a signal) and its output."""
 
     status: int
     out: str
@@ -50,7 +50,7 @@ class Ended:
 
 
 class Watched:
-    """A running command; everything that it starts is known, whatever becomes of its parents."""
+    """A running command with all processes that it starts, even if their parents end."""
 
     def __init__(
         self, words: tuple[str | Path, ...], environment: Mapping[str, str], folder: Path | None = None
@@ -69,15 +69,15 @@ class Watched:
         )
 
     def has_ended(self) -> bool:
-        """Say whether it and everything that it started has ended."""
+        """Return whether the command and all its processes have ended."""
         return self._keeper.poll() is not None
 
     def processes(self) -> list[int]:
-        """Return all its processes, the command first."""
+        """Return all processes of the command, the command itself first."""
         return _descendants(self._keeper.pid)
 
     def wait_until(self, there: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
-        """Wait until `there` holds or the command has ended; return whether it held first."""
+        """Wait until `there` returns True or the command has ended. Return whether `there` came first."""
         end = time.monotonic() + seconds
         while not there():
             if self.has_ended():
@@ -88,7 +88,7 @@ class Watched:
         return True
 
     def run(self, script: str) -> int | None:
-        """Return the run of this script of ours in a sandbox, if there is one; a run has the name of its script."""
+        """Return the run of this script in a sandbox, if any. The process of a run has the name of its script."""
         return next((process for process in self.processes() if _name(process) == script), None)
 
     def worker(self) -> int | None:
@@ -97,15 +97,15 @@ class Watched:
         return None if self.run("replay.py") is None else next(workers, None)
 
     def kill(self, *, everything: bool) -> None:
-        """Kill the command alone, or it and all that it started, as if at one moment."""
+        """Kill the command alone, or the command and all its processes at the same time."""
         for process in self.processes()[: None if everything else 1]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
     def finish(self, seconds: float = PATIENCE_SECONDS, gone: float = GONE_SECONDS) -> Ended:
-        """Wait until all its processes have ended. Raises `Stuck` and kills them after this time.
+        """Wait until all processes have ended. After this time, kill them and raise `Stuck`.
 
-        gone: what the command started may outlive it so long.
+        gone: the number of seconds that child processes may live longer than the command.
         """
         end, alone = time.monotonic() + seconds, False
         with self._out, self._err:
@@ -125,7 +125,7 @@ class Watched:
 
 def _descendants(process: int) -> list[int]:
     found: list[int] = []
-    with contextlib.suppress(OSError):  # it has just ended
+    with contextlib.suppress(OSError):  # the process has just ended
         for path in sorted(Path(f"/proc/{process}/task").glob("*/children")):
             for child in map(int, path.read_text().split()):
                 found += [child, *_descendants(child)]
