@@ -29,7 +29,7 @@ HEADINGS = (
 
 
 def broken_subjects(recipes: Iterable[Recipe]) -> list[Subject]:
-    """Return the broken experiment of each recipe; its areas are those of the recipe and of what the break changes."""
+    """Return each broken experiment; its areas are the areas of the recipe and of the changed functions."""
     found = []
     for one in recipes:
         broken = one.broken_source()
@@ -40,7 +40,7 @@ def broken_subjects(recipes: Iterable[Recipe]) -> list[Subject]:
 
 
 def sound_subjects(recipes: Iterable[Recipe], most: int | None = None) -> list[Subject]:
-    """Return the healthy experiments of the recipes, each with at most so many of its sound variants."""
+    """Return the healthy experiments of the recipes, each with some of its sound variants."""
     found = []
     for recipe in {one.experiment: one for one in recipes}.values():
         healthy = recipe.healthy_source()
@@ -64,7 +64,7 @@ def row(broken: Sequence[Subject], sound: Sequence[Subject], found: Mapping[str,
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--only", multiple=True, metavar="ID", help="Only these recipes, and their experiments.")
-@click.option("--sound", "most", type=click.IntRange(min=0), help="At most so many sound variants of an experiment.")
+@click.option("--sound", "most", type=click.IntRange(min=0), help="At most this number of sound variants each.")
 @jobs_option
 @click.option("--write", is_flag=True, help=f"Write the table into {PAGE.parent.name}/{PAGE.name}, too.")
 def main(only: tuple[str, ...], most: int | None, jobs: int, write: bool) -> None:

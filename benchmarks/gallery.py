@@ -17,7 +17,7 @@ from harness.run.metrics_log import batch_records, epoch_records, read_metrics_l
 
 PICTURES = ROOT / "docs" / "curves"
 HEALTHY = "digits_mlp"
-# Run pages have a dark theme; a picture in a text has one background, so its colours are those of the light theme.
+# Run pages have a dark theme; a picture in a text has one background, so it has the colours of the light theme.
 COLOURS = ("#0067a8", "#cf4a00")
 STYLE = "text{font:12px sans-serif;fill:#30343a}path{fill:none;stroke-width:1.6}"
 
@@ -64,7 +64,7 @@ GALLERY = (
 
 
 def main() -> None:
-    """Make every run, or those of the shapes named on the command line, and write its picture."""
+    """Make every run, or only the shapes that the command line names, and write its picture."""
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for picture in (one for one in GALLERY if one.shape in (sys.argv[1:] or [one.shape])):

@@ -20,8 +20,8 @@ CACHE = Path.home() / ".cache" / "trainwreck" / "checks.jsonl"
 CRASH = "crash"
 Verdict = Literal["area", "elsewhere", "vague", "silent"]
 
-# The areas that an outcome points at: those of each place that its reading or its `look` names. An outcome that names
-# no place is vague. The places are the functions of an experiment; one without `predict` serves in `evaluate`.
+# The areas that an outcome points at: the area of each place that its reading or its `look` names. An outcome that
+# names no place is vague. The places are the functions of an experiment; one without `predict` serves in `evaluate`.
 PLACES: Mapping[str, tuple[Area, ...]] = {
     "load_data": ("data", "pipeline"),
     "prepare_batch": ("pipeline",),
@@ -43,7 +43,7 @@ jobs_option = click.option(
 
 
 class Subject(NamedTuple):
-    """A program. `areas` are those of its fault, and `sound` names the subject without it."""
+    """A program. `areas` are the areas of its fault, and `sound` names the subject without it."""
 
     name: str
     source: str

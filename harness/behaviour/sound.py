@@ -255,7 +255,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         example = next((item for item in examples if item.is_like(own, everywhere=False)), None)
         if example is not None:
             other_network |= "network" in example.aspects and "network" in apart
-            # Other parameters than those of the break are judged separately.
+            # Parameters that the break does not change are judged separately.
             wholly = example.is_like(own)
             accepted |= {aspect for aspect in example.aspects if wholly or aspect not in example.places}
             causes.append(BreakState(one.id))

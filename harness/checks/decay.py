@@ -12,7 +12,7 @@ rate times the weight decay.
 then divides both by the size of the gradient (Loshchilov and Hutter, arXiv:1711.05101). Where gradients are small, each
 weight loses about the learning rate in a step, however small the weight is: the value falls below 0.9.
 
-Weights without a gradient do not count, for example those of a pixel that is always black.
+Weights without a gradient do not count, for example weights of a pixel that is always black.
 """
 
 import copy
