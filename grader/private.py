@@ -21,14 +21,14 @@ def private_files() -> Iterator[None]:
 
 
 def path_beside(reports: Path, name: str) -> Path:
-    """Return the path `<reports>.<name>`, next to a folder of reports. (The folder itself is replaced as a whole.)"""
+    """Return the path `<reports>.<name>`, next to a folder of reports, because that folder is replaced as a whole."""
     # "." and ".." are not names, so resolve them.
     whole = reports if reports.name not in ("", "..") else reports.resolve()
     return whole.with_name(f"{whole.name}.{name}")
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file as `write_whole` does, readable only for its owner. An existing file keeps its rights."""
+    """Write a file as `write_whole` does, readable only by its owner. An existing file keeps its rights."""
     mode = path.stat().st_mode & 0o777 if path.exists() else None
     with private_files():
         write_whole({path: content})

@@ -34,7 +34,7 @@ _MOST_SHOWN = 50
 
 
 class _CourseCase(CaseTable):
-    """A case in a course file, validated as a whole."""
+    """A case in a course file. Validation checks that its experiment, breaks and decoy fit together."""
 
     @model_validator(mode="before")
     @classmethod
@@ -212,7 +212,7 @@ class Course(StrictModel):
     roster: _NonEmpty
     personal_seeds: bool = True
     assignment: Annotated[tuple[Assignment, ...], Field(strict=False)] = ()
-    folder: Annotated[Path, Field(exclude=True)] = Path()  # not a key of the file
+    folder: Annotated[Path, Field(exclude=True)] = Path()  # `read_course` sets it; it is not a key of the file
 
     @field_validator("time_zone")
     @classmethod

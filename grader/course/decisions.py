@@ -42,8 +42,8 @@ _FORMS = (
     "needs exactly one of `points`, `add` and `withdrawn` if it has a `check`, and exactly one of `total`, `add`,"
     " `withdrawn` and `student` if it has no `check`"
 )
-_REASONS = 4  # the most reasons in a line about a change
-_REASON = 200  # the most characters of a reason that comes from the row
+_REASONS = 4  # the maximum number of reasons in a line about a change
+_REASON = 200  # the maximum number of characters of a reason that comes from the row
 
 
 class Decision(StrictModel):

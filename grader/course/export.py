@@ -54,7 +54,7 @@ _FORMATS: dict[Format, tuple[tuple[str, ...], str]] = {
     "pages": (("index.csv",), "send each file to the login in the same row"),
 }
 _GIVEN: TypeAdapter[dict[str, platforms.Given]] = TypeAdapter(dict[str, platforms.Given])
-_LISTED = 30  # the most changes that the command prints
+_LISTED = 30  # the maximum number of changes that the command prints
 _Page = Callable[[SubmissionScore], str]
 # The parts of a page for the instructor. Their texts contain no "<".
 _YOURS = re.compile(r'<(p|details) class="yours.*?</\1>\n', re.DOTALL)
@@ -272,10 +272,12 @@ def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str],
     for one in notes:
         click.echo(one, err=True)
     if waiting := sum(row.status == "not judged" for row in scores.submissions):
-        click.echo(f"{waiting} not judged, and without a grade in this export: grader review {out} shows why.")
+        click.echo(f"Not judged, and without a grade in this export: {waiting}. grader review {out} shows why.")
     # The formats for the instructor also contain rejected submissions.
     if outside := find_left_out(scores.submissions) if platform in _FOR_YOU else not_exported(scores):
-        click.echo(f"{len(outside)} left out of this export: decide them in grader review (docs/grading.md).", err=True)
+        click.echo(
+            f"Left out of this export: {len(outside)}. Decide them with grader review (docs/grading.md).", err=True
+        )
         for name, why in outside.items():
             click.echo(f"  {clip(name, 80)}: {clip(why, 200)}", err=True)
 

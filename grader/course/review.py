@@ -105,7 +105,7 @@ def read_points(item: OpenItem, words: str) -> tuple[str, float]:
 
 
 def seen_of(out: Path, item: OpenItem) -> str:
-    """Return a text for the form of an item that encodes its tarball and the number of its decisions so far."""
+    """Return a text for the form of an item: the number of decisions about the item so far, and its tarball."""
     return f"{entries_about(load_decisions(out), item.row.submission, item.about)}.{tarball_of(item.row)[:16]}"
 
 

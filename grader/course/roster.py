@@ -24,7 +24,7 @@ GROUP = "group"  # the id of a flag
 EVERY = "all"  # excuses a student from all cases
 _ANYBODY = "participant"  # Moodle's name for every student in anonymous grading
 _LIMIT = 16 * 1024 * 1024
-# Headings of columns with logins, the best first. If a platform exports no login, the address takes its place.
+# Headings of columns with logins, the best first. If a platform exports no login, the address is the login.
 _LOGINS = ("login", "sis login id", "username", "email", "email address", "e-mail", "sid", "id number")
 _IDS = ("id", "sis user id", "sis login id", "username", "sid", "id number", "identifier")
 _NAMES = ("name", "full name", "student")
@@ -245,7 +245,7 @@ def with_roster_flags(
         flags = []
         sent = row.arrival.senders if row.arrival else ()
         senders = tuple(one for one in sent if login(one.name) not in ("", _ANYBODY))
-        if row.copy_of:  # only the row of the member who handed it in gets flags
+        if row.copy_of:  # only the row of the member who handed in the file gets flags
             flagged.append(row)
             continue
         if login(row.student) not in known:

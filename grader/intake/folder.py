@@ -165,8 +165,8 @@ def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = 
     if not any(_is_archive(entry.path) for entry in entries):
         names = ", ".join(printable(entry.path) for entry in entries[:3]) or "nothing"
         raise UserError(
-            f"{place} contains no .tar.gz file. It contains {names}{' and more' if entries[3:] else ''}. Put the files"
-            " there that students wrote with make submit."
+            f"{place} contains no .tar.gz file. It contains {names}{' and more' if entries[3:] else ''}. Put the"
+            " .tar.gz files there that make submit wrote."
         )
     downloads = _downloads([entry.path for entry in entries])
     known, listings = _gradescope(entries, downloads)

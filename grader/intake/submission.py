@@ -105,7 +105,7 @@ class Submission:
 
     @property
     def settings(self) -> RunSettings:
-        """The settings to replay the runs with: the student's epochs and batch size, on the processor."""
+        """The settings for replays: the student's epochs and batch size, on the CPU."""
         return self._command[0]
 
     @property

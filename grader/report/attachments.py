@@ -23,8 +23,8 @@ _CRITERIA = TypeAdapter(dict[Criterion, CriterionScore])
 class KeptAttachments(Mapping[str, Attachments]):
     """The attachments and the criteria of each submission, in a temporary file.
 
-    In a large class they would fill the memory. The file has no name, so it disappears with the process, and nobody
-    else can write to it.
+    The attachments of a large class would fill the memory. The file has no name, so it disappears with the process, and
+    nobody else can write to it.
     """
 
     def __init__(self) -> None:

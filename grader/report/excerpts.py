@@ -1,4 +1,4 @@
-"""Cut the sections that an instructor needs out of a submission's page, and mark the words of a reason in them."""
+"""Extract the sections of a submission's page that an instructor needs, and mark the words of a reason in them."""
 
 import re
 from collections.abc import Iterable
@@ -18,8 +18,8 @@ _WORD = re.compile(r"[A-Za-z]\w*_\w+|\d+\.\d+|\d{3,}")
 def excerpts(page: str, reason: str, key: str = "") -> list[tuple[str, str, Markup]]:
     """Return the report, the changed lines and the measurements of a page, each as id, heading and HTML.
 
-    Marks names, numbers and lines that the `reason` mentions, and the `key` in the front matter. Leaves out all
-    sections that could name the student: the score, the items and the provenance.
+    Mark names, numbers and lines that the `reason` mentions, and the `key` in the front matter. Leave out all sections
+    that could name the student: the score, the items and the provenance.
     """
     words = {*_WORD.findall(reason), *([f"{key}:"] if key else [])}
     lines = set(map(int, _LINE.findall(reason)))

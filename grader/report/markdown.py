@@ -1,4 +1,4 @@
-"""Render a student's report as sanitized HTML that loads nothing, from the same tokens that are judged."""
+"""Render a student's report as sanitized HTML that loads nothing, from the same tokens that the scoring reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -41,7 +41,7 @@ def write_reports(
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
-    attachments: for the page of each submission, by submission. titles: the title of each recipe. people: name and
+    attachments: the attachments of each page, by submission. titles: the title of each recipe. people: name and
     section of students, by login. likeness: the content of `similar.html`, which is written only if there is content.
     The same input gives the same bytes. If anything stops this function, the earlier reports stay unchanged. Raises
     `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
