@@ -1,4 +1,4 @@
-"""A roster as platforms export it, and what it says about a class."""
+"""A roster as platforms export it, and its effect on a class."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ CANVAS = (
     "Student,ID,SIS User ID,SIS Login ID,Section,Quiz 1 (123)\n,,,,,Manual Posting\n"
     '    Points Possible,,,,,100\n"Lovelace, Ada",17,s17,ada,A,\n"Student, Test",99,,0123abcd,A,\n'
 )
-# With the option to split names into columns.
+# Exported with the option to split names into two columns.
 CANVAS_SPLIT = (
     "LastName,FirstName,ID,SIS User ID,SIS Login ID,Section,Quiz 1 (123)\n,,,,,,Manual Posting\n"
     "    Points Possible,,,,,,100\nLovelace,Ada,17,s17,ada,A,\nStudent,Test,99,,0123abcd,A,\n"
@@ -146,8 +146,8 @@ def test_strangers_and_other_students_seeds_are_flagged_and_cost_nothing(tmp_pat
     rows = [row(student, "a1", provenance={"seed": seed}) for student, seed in made]
     flagged = with_roster_flags(compare_rows(rows), students, cases)
     assert [[flag.id for flag in item.flags] for item in flagged] == list(made.values())
-    assert f"have the seed {ada} of ada, not the seed of bob" in flagged[1].flags[0].message
-    assert "of nobody on the roster" in flagged[2].flags[0].message
+    assert f"have the seed {ada}, which belongs to ada, not to bob" in flagged[1].flags[0].message
+    assert "belongs to nobody on the roster" in flagged[2].flags[0].message
     assert {item.total for item in flagged} == {50.0}
     assert own_flags(flagged[1]) == ()  # a student's page names no other student
     shared = course.model_copy(update={"personal_seeds": False})
@@ -174,7 +174,7 @@ def test_a_seed_follows_from_course_login_and_case() -> None:
     assert all(0 <= seed < 2**32 for seed in seeds)
     assert personal_seed("x", "ada", "a1") == personal_seed("x", " ADA ", "a1")
     assert personal_seed("x", "zoe\u0308", "a1") == personal_seed("x", "zoë", "a1")
-    assert personal_seed("ml", "ada", "a1") == 3508203955  # kits that are handed out rely on it
+    assert personal_seed("ml", "ada", "a1") == 3508203955  # existing kits contain this seed
 
 
 # --- Excused students and groups ---
@@ -214,7 +214,7 @@ def test_what_one_of_a_group_hands_in_counts_for_all(tmp_path: Path) -> None:
     assert ("bob", "a1", "missing") not in {(one.student, one.recipe, one.status) for one in whole}
     copy = next(one for one in whole if one.copy_of)
     assert [flag.id for flag in with_roster_flags([copy], course.students(), cases)[0].flags] == [GROUP]
-    # A decision holds for the group, or for one member alone.
+    # A decision applies to the group, or only to one member.
     of_all = Decision(submission="ada_a1", total=50, comment="So.")
     of_one = Decision(submission="ada_a1 (with bob)", total=70, comment="He did more.")
     for decisions, totals in (([of_all], {50}), ([of_all, of_one], {50, 70}), ([of_one], {100, 70})):

@@ -1,4 +1,4 @@
-"""The autograder for Gradescope: what is in its bundle, what it says, and a run in Gradescope's folders."""
+"""The autograder for Gradescope: the files in its bundle, its messages, and a run in Gradescope's folders."""
 
 import json
 import subprocess
@@ -37,7 +37,7 @@ BOTH = Settings(("steep", "zigzag"), "visible")
 
 
 def read_results(data: dict[str, Any]) -> dict[str, float | None]:
-    """Return the score of each test, or fail where the file breaks a rule of Gradescope's specification."""
+    """Return the score of each test. Fail if the file breaks a rule of Gradescope's specification."""
     assert data.keys() <= {
         "score", "execution_time", "output", "output_format", "test_output_format", "test_name_format", "visibility",
         "stdout_visibility", "extra_data", "tests", "leaderboard",
@@ -137,7 +137,7 @@ def test_a_bundle_is_for_exercises_that_there_are(exercises: tuple[str, ...], sa
 
 
 def unpacked(tmp_path: Path, settings: Settings, course: Path | None = None) -> Path:
-    """Return a folder as Gradescope makes it of a bundle."""
+    """Return a folder with an unpacked bundle, as Gradescope makes it."""
     root = tmp_path / "autograder"
     for name in ("source", "submission", "results"):
         (root / name).mkdir(parents=True)
@@ -169,23 +169,23 @@ def test_the_cases_of_a_course_are_packed_with_its_roster(tmp_path: Path) -> Non
         packed = {name: pack.read(name) for name in ("gradescope.json", "course/course.toml", "course/roster.csv")}
     assert json.loads(packed["gradescope.json"])["exercises"] == ["b1"]
     assert packed["course/course.toml"] == COURSE.encode()
-    # Logins and names: no address, no section, and no grade of a gradebook that serves as a roster.
+    # Logins and names, but no address, no section, and no grade from a gradebook that is used as a roster.
     assert packed["course/roster.csv"].splitlines() == [
         b'"login","name"', b'"ada","Ada Lovelace"', b'"bob","Bob"', b'"cem","Cem"',
     ]  # fmt: skip
     file.write_text(COURSE.replace("roster.csv", "../roster.csv"))
-    with pytest.raises(UserError, match="next to it"):
+    with pytest.raises(UserError, match="move that file into the folder of"):
         list(bundle(Settings(("b1",), assignment="week-2"), file))
 
 
 def run_in_a_clean_root(root: Path) -> dict[str, Any]:
-    """Run a bundle where nothing else of this repository can be seen, but for the installed packages."""
+    """Run a bundle where it can see only the installed packages and no other file of this repository."""
     venv.create(root / "venv", symlinks=True)
     packages = root / "venv" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    # A folder that a .pth file names is searched, but its own .pth files, with this repository, are not read.
+    # Python searches a folder that a .pth file names, but ignores .pth files in that folder. One names this repository.
     (packages / "bundle.pth").write_text("/autograder/source\n/autograder/venv/installed\n")
     (root / "venv" / "installed").mkdir(exist_ok=True)
-    # Not a new /proc: bubblewrap covers parts of it, and then no sandbox inside may have one.
+    # Do not mount a new /proc. Bubblewrap covers parts of it, so no sandbox inside could mount one.
     words = ["--bind", "/proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/root"]
     for place in ("/usr", "/etc/ld.so.cache", "/sys", sys.base_prefix):
         words += ["--ro-bind", place, place]
@@ -227,4 +227,4 @@ def test_a_case_of_a_course_is_scored_under_the_students_own_seed(tmp_path: Path
     assert (data["score"], data["extra_data"]["flags"]) == (100.0, [])
     (root / "submission" / "ada_b1.tar.gz").rename(root / "submission" / "bob_b1.tar.gz").write_bytes(copied)
     [flag] = run_in_a_clean_root(root)["extra_data"]["flags"]
-    assert "the seed" in flag and "of ada, not the seed of bob" in flag
+    assert "the seed" in flag and "belongs to ada, not to bob" in flag

@@ -106,7 +106,7 @@ def _course_files(file: Path, assignment: str | None) -> Iterator[tuple[str, byt
         yield f"{_COURSE}/{lock.name}", lock.read_bytes()
     for name in filter(None, (course.roster, chosen.rubric)):
         if Path(name).name != name:
-            raise UserError(f"{file} names {printable(name)}: move that file next to it, so that both can be packed.")
+            raise UserError(f"{file} names {printable(name)}: move that file into the folder of {file.name}.")
     if chosen.rubric:
         yield f"{_COURSE}/{chosen.rubric}", (file.parent / chosen.rubric).read_bytes()
     # The roster may be a gradebook with grades. Pack only logins and names, because scoring needs nothing else.

@@ -71,7 +71,7 @@ def read_roster(path: Path) -> tuple[Student, ...]:
             found[rows.line_num] = _student(row, column)
     problems = [f"line {line}: {problem}" for line, problem in sorted(_problems(found))]
     if not found:
-        problems = ["no line contains a student"]
+        problems = ["no student found"]
     if problems:
         raise UserError("\n".join([f"{path} cannot be used:", *(f"  {path.name}, {item}." for item in problems)]))
     return tuple(found.values())
@@ -224,7 +224,8 @@ def with_groups(rows: Sequence[SubmissionScore], groups: Sequence[Sequence[str]]
             while name in names:
                 name += "+"
             names.add(name)
-            message = f"{printable(row.student)} handed it in for a group of {len(mates[login(row.student)]) + 1}."
+            size = len(mates[login(row.student)]) + 1
+            message = f"{printable(row.student)} handed in the file for a group of {size}."
             flags = (*row.flags, Flag(id=GROUP, message=message))
             copy = replace(row, submission=name, student=other, copy_of=row.submission, flags=flags)
             found.append(decided.get(name, copy))
@@ -252,13 +253,13 @@ def with_roster_flags(
             flags.append(Flag(id=STRANGER, message=f"{printable(row.student)} is not on the roster."))
         elif named and senders and not fits(senders, login(row.student)) and not people & _names_of(senders):
             who = " and ".join(printable(one.name) for one in senders)
-            message = f"{senders[0].platform} says that {who} sent it, who is not on the roster."
+            message = f"{senders[0].platform} says that {who} sent it, but the roster does not contain the sender."
             flags.append(Flag(id=STRANGER, message=message))
         seed, case = row.provenance.get("seed"), personal.get(row.recipe)
         if case is not None and isinstance(seed, int) and seed != case.seed_of(row.student):
             owner = owners.get((case.id, seed))
             whose = "nobody on the roster" if owner is None else printable(owner)
-            message = f"Its runs have the seed {seed} of {whose}, not the seed of {printable(row.student)}."
+            message = f"The runs have the seed {seed}, which belongs to {whose}, not to {printable(row.student)}."
             flags.append(Flag(id=OTHER_SEED, message=message))
         flagged.append(replace(row, flags=(*row.flags, *flags)) if flags else row)
     return flagged

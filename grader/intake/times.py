@@ -181,7 +181,7 @@ def _moment(written: str, zone: tzinfo | None) -> datetime | None:
 
 def _of_canvas(path: Path, text: str) -> Iterator[Told]:
     """Yield the time of each submission in the JSON of Canvas' API."""
-    wrong = f"{path} is not the JSON of Canvas' submissions: save the API's list of objects with submitted_at."
+    wrong = f"{path} is not the JSON of Canvas' submissions API: save the list of submissions that the API returns."
     try:
         listed = json.loads(text)
     except (ValueError, RecursionError):
