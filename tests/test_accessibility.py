@@ -23,7 +23,7 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 
 
 def violations(browser: Chrome, address: str) -> list[str]:
-    """Return what axe finds on a page, in light and in dark, a line each."""
+    """Return the violations that axe finds on a page, in light and in dark, one line for each."""
     lines = []
     for scheme in ("light", "dark"):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -39,7 +39,7 @@ def violations(browser: Chrome, address: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return reports with everything that a page can show, their pages for students, and the page of two runs."""
+    """Return reports with all elements that a page can show, their pages for students, and the page of two runs."""
     folder = tmp_path_factory.mktemp("pages")
     hostile = hostile_row()
     scores, attachments = made_up_class(20)

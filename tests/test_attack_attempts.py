@@ -1,4 +1,4 @@
-"""Without a sandbox every attempt of the red team succeeds, so the attempts do test the sandbox."""
+"""Without a sandbox, every attempt of the red team succeeds. So the attempts really test the sandbox."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from attacks.attempts import ATTEMPTS, Known
 
 from harness.recipes.recipe import ROOT
 
-# It may not be tried on whatever started the tests.
+# Without a sandbox, this attempt would kill the process that started the tests.
 INSIDE = [attempts.signals_upwards]
 
 

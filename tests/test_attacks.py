@@ -1,4 +1,4 @@
-"""The red team in the suite: the attacks that cost little, all in one class with honest submissions."""
+"""The red team in the tests: the fast attacks, all in one class with honest submissions."""
 
 import json
 import shutil
@@ -48,7 +48,7 @@ def test_attacks_have_different_names_and_every_family_is_in_the_suite() -> None
         chosen(["zipp"], None)
 
 
-# The judge finds breaches that are planted.
+# --- The judge finds planted breaches ---
 
 
 def copied(scored: Scored, folder: Path) -> Scored:

@@ -1,4 +1,4 @@
-"""Everything a student may do wrong: one sentence that says what, where and what to do, and nothing lost."""
+"""Every mistake of a student: one sentence says the mistake, the place and the remedy, and no file is lost."""
 
 import json
 import re
@@ -17,7 +17,7 @@ HEALTHY = experiment_source("digits_mlp")
 RUN = ("--break", "none", "--epochs", "1", "--out", "run")
 OLD_STEP = "    loss = compute_loss(model(inputs), labels)\n"
 
-# What a student may make of experiment.py: the text to replace, what replaces it, and the sentence.
+# Edits of experiment.py: the text to replace, the new text, and the expected sentence.
 EXPERIMENTS = {
     "syntax error": (
         "    optimizer.zero_grad()", "    optimizer.zero_grad(",
@@ -56,7 +56,7 @@ def run_script(folder: Path, find: str, replace: str) -> "subprocess.CompletedPr
 
 @pytest.fixture(scope="module")
 def experiments(tmp_path_factory: pytest.TempPathFactory) -> "dict[str, Future[subprocess.CompletedProcess[str]]]":
-    """Run all the experiments, two at a time: most of the time is the import of torch."""
+    """Run all experiments, two at a time, because most of the time is the import of torch."""
     folder = tmp_path_factory.mktemp("experiments")
     with ThreadPoolExecutor(2) as pool:
         return {

@@ -12,7 +12,7 @@ def generator(seed: int) -> torch.Generator:
 
 
 def samples(number: int) -> tuple[Tensor, Tensor]:
-    """Each sample carries its own number, in the inputs and in the label."""
+    """Return samples that carry their own number, in the inputs and in the label."""
     labels = torch.arange(number)
     return labels.view(-1, 1, 1).float().expand(number, 2, 3), labels
 

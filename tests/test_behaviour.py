@@ -1,4 +1,4 @@
-"""The behaviour of programs: every break changes it, another way to write a function does not, and a dose is seen."""
+"""The behaviour of programs: every break changes it, another style does not, and a small change is found."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from grader.selfcheck.runs import request_of
 from harness.behaviour.compare import (
     ASPECTS,
     Behaviour,
-    below,
+    dependencies_of,
     difference,
     differences,
     lies_between,
@@ -48,7 +48,7 @@ def measured(recipe: str, source: str) -> Behaviour:
 
 
 def apart(recipe: str, *edits: tuple[str, str]) -> set[str]:
-    """The aspects in which an edit of the healthy program of a recipe differs from it."""
+    """Return the aspects in which the healthy program of a recipe changes after an edit."""
     healthy = load_recipe(recipe).healthy_source()
     return set(differences(measured(recipe, edited(healthy, *edits)), measured(recipe, healthy)))
 
@@ -63,8 +63,8 @@ def stored(recipe: str) -> SoundPrograms:
 def test_every_break_changes_the_behaviour(recipe: str) -> None:
     broken, programs = measured(recipe, load_recipe(recipe).broken_source()), stored(recipe)
     assert aspects_of_break(broken, programs.reference)
-    # No right fix does what the broken program does wherever that fix acts.
-    assert compare(broken, programs).left
+    # No correct fix behaves like the broken program where that fix acts.
+    assert compare(broken, programs).open_causes
 
 
 @pytest.mark.parametrize("recipe", {recipe.experiment: recipe.id for recipe in load_recipes()[0]}.values())
@@ -115,7 +115,7 @@ def test_another_way_to_write_a_function_is_the_same(recipe: str, edit: tuple[st
         ("early_stopping_reversed", ("PATIENCE = 8", "PATIENCE = 9"), "end of an epoch"),
         ("lora_merge_unscaled", ("self.B @ self.A * (ALPHA / RANK)", "self.B @ self.A"), "serving"),
         ("clip_after_step", ("max_norm=1.0", "max_norm=1.1"), "step"),
-        # In some states of the training, in some batches and on some data alone.
+        # Only in some states of the training, in some batches, or on some data.
         (
             "missing_zero_grad",
             (
@@ -174,7 +174,7 @@ def test_the_same_program_is_measured_alike_in_another_process(tmp_path: Path) -
 
 
 def test_what_an_aspect_rests_on_has_no_circle() -> None:
-    assert all(name not in below(name) for name in ASPECTS)
+    assert all(name not in dependencies_of(name) for name in ASPECTS)
 
 
 def test_numbers_agree_within_rounding_alone() -> None:
@@ -234,7 +234,7 @@ RATE = Break(
 )
 def test_a_number_within_the_range_fixes_a_cause(value: float, left: bool, as_before: bool, doubtful: bool) -> None:
     (cause,) = compare(loss(value), SoundPrograms(reference=loss(1.2), breaks=(RATE,))).causes
-    assert (cause.left is not None, cause.as_before, cause.doubtful) == (left, as_before, doubtful)
+    assert (cause.difference is not None, cause.as_before, cause.doubtful) == (left, as_before, doubtful)
 
 
 def steps(usual: float, small: float) -> Behaviour:
@@ -247,7 +247,7 @@ def test_a_fault_that_acts_in_some_states_alone_still_acts() -> None:
     (cause,) = compare(steps(1.0, 5.0), programs).causes
     assert cause.as_before
     (cause,) = compare(steps(1.0, 3.0), programs).causes
-    assert cause.left is not None
+    assert cause.difference is not None
     assert not cause.as_before
 
 
@@ -255,9 +255,9 @@ def test_a_step_that_asks_for_the_state_of_the_training_is_conditional() -> None
     elsewhere = Break(id="x", edited=("loss",), changed=("loss",), broken={**steps(1.0, 1.0), **loss(9.0)})
     programs = SoundPrograms(reference={**steps(1.0, 1.0), **loss(1.0)}, breaks=(elsewhere,))
     found = compare({**steps(1.0, 3.0), **loss(1.0)}, programs)
-    assert not found.left
+    assert not found.open_causes
     assert found.conditional is not None
-    # A step that differs always is another step, which the checks judge.
+    # A step that always differs is another step, which the checks judge.
     assert compare({**steps(2.0, 3.0), **loss(1.0)}, programs).conditional is None
 
 
@@ -269,7 +269,7 @@ def test_fewer_wrong_examples_are_a_weaker_fault() -> None:
     programs = SoundPrograms(reference=data(1.0, 0.0, 0.5), breaks=(one,))
     for own, weaker in ((data(0.9, 0.1, 0.52), True), (data(1.0, 0.0, 0.9), False), (data(1.3, -0.3, 0.5), False)):
         (cause,) = compare(own, programs).causes
-        assert cause.left is not None
+        assert cause.difference is not None
         assert cause.weaker == weaker
 
 
@@ -286,12 +286,12 @@ def test_statements_that_nothing_executes_are_named() -> None:
     )  # fmt: skip
     own, healthy = measured("huge_lr", source), measured("huge_lr", load_recipe("huge_lr").healthy_source())
     assert not_executed(healthy, [healthy]) == ()
-    # A new function that nobody calls does nothing.
-    # What a constant of the file switches off cannot act; a run may change some constants.
+    # A new function that is never called has no effect. Code that a constant of the file disables cannot act, but a run
+    # may change some constants.
     assert [text.partition(" in ")[0] for text in not_executed(own, [healthy])] == [
         "loss = 2 * loss", "2.0 * (1.0 if loss else 3.0)", "1.0", "3.0", "outputs = 3 * outputs",
     ]  # fmt: skip
-    # What is only printed does nothing, whatever it asks for. Neither does code for cards, or a loop over no parts.
+    # Code that only prints has no effect. Neither does code for GPUs, or a loop over an empty list.
     source = edited(
         load_recipe("huge_lr").healthy_source(),
         ("    optimizer.step()\n", "    missing = [p for p in model.parameters() if p.grad is None]\n    if missing:\n"
@@ -303,7 +303,7 @@ def test_statements_that_nothing_executes_are_named() -> None:
     )  # fmt: skip
     own = measured("huge_lr", source)
     assert not_executed(own, [healthy]) == ("p in [p for p in model.parameters() if p.grad is None]",), "that is `lost`"
-    # Another function may use what is kept outside.
+    # Another function may use a value that is kept outside.
     source = edited(
         load_recipe("huge_lr").healthy_source(),
         ("    optimizer.step()\n", "    global KEPT\n    KEPT = [p for p in model.parameters() if p.grad is None]\n"
@@ -312,7 +312,7 @@ def test_statements_that_nothing_executes_are_named() -> None:
     )  # fmt: skip
     kept = not_executed(measured("huge_lr", source), [healthy])
     assert kept == ("p in [p for p in model.parameters() if p.grad is None]",)
-    # One that the healthy program has, and that no run calls, does something for a person who calls it.
+    # A function of the healthy program that no run calls has an effect for a person who calls it.
     table: Behaviour = {"not executed": {"f": ["(never called)", "return 1"]}}
     other: Behaviour = {"not executed": {"f": ["(never called)", "return 2"]}}
     assert not_executed(table, [other]) == ("return 1",)
@@ -329,28 +329,28 @@ def test_a_break_of_some_parameters_is_fixed_there_and_in_a_network_of_the_same_
     one = Break(id="x", edited=edited, changed=edited, places=places, broken=broken)
     programs = SoundPrograms(reference=reference, breaks=(one,))
     elsewhere = compare(weights(1.0, 1.0, 3.0), programs)
-    assert not elsewhere.left
+    assert not elsewhere.open_causes
     assert [item.aspect for item in elsewhere.other] == ["first weights"]
-    assert compare(weights(1.0, 9.0, 1.0), programs).left
-    assert compare(weights(1.0, 1.0), programs).left
-    # A break that adds or drops parameters has no places of its own.
+    assert compare(weights(1.0, 9.0, 1.0), programs).open_causes
+    assert compare(weights(1.0, 1.0), programs).open_causes
+    # A break that adds or removes parameters has no places of its own.
     assert places_of(weights(1.0), [reference], edited) == {}
 
 
 def test_a_right_fix_in_another_place_counts_as_a_whole() -> None:
-    """The network may keep its softmax only together with the loss of the right fix that keeps it."""
+    """The network may keep its softmax only together with the loss of the correct fix that keeps the softmax."""
     reference: Behaviour = {"network": {"x": [1.0]}, "loss": {"x": [1.0]}, "step": {"x": [1.0]}}
     elsewhere: Behaviour = {"network": {"x": [7.0]}, "loss": {"x": [3.0]}, "step": {"x": [1.1]}}
     example = Example(aspects=("network", "loss"), behaviour=elsewhere)
     one = Break(id="softmax", edited=("network",), changed=("network", "step"), right=(example,))
     programs = SoundPrograms(reference=reference, breaks=(one,))
     assert compare(elsewhere, programs).is_right
-    assert compare({**elsewhere, "loss": {"x": [1.0]}}, programs).left
-    # Network and loss may also make the steps of the reference fix together, if these show the fault.
+    assert compare({**elsewhere, "loss": {"x": [1.0]}}, programs).open_causes
+    # Network and loss may also make the same steps as the reference fix, if these steps show the fault.
     together = {**elsewhere, "loss": {"x": [2.0]}, "step": {"x": [1.0]}}
     assert compare(together, programs).is_right
     silent = one.model_copy(update={"changed": ("network",)})
-    assert compare(together, programs.model_copy(update={"breaks": (silent,)})).left
+    assert compare(together, programs.model_copy(update={"breaks": (silent,)})).open_causes
 
 
 @pytest.mark.parametrize(
@@ -358,8 +358,8 @@ def test_a_right_fix_in_another_place_counts_as_a_whole() -> None:
     [
         ("default_init_deep_relu", "first weights"),
         ("kd_arguments_swapped", ""),
-        ("pruning_undone", ""),  # a right fix masks weights behind the step of a network that stays as it is
-        ("lora_both_zero", "first weights"),  # a right fix begins with the other matrix at zero
+        ("pruning_undone", ""),  # a correct fix masks weights after the step of an unchanged network
+        ("lora_both_zero", "first weights"),  # a correct fix starts with the other matrix at zero
     ],
 )
 def test_known_masks_and_the_places_of_a_break_reach_the_comparison(name: str, aspect: str) -> None:
@@ -375,8 +375,8 @@ def test_known_masks_and_the_places_of_a_break_reach_the_comparison(name: str, a
     for behaviour_left in (one.broken, *(example.behaviour for example in one.masked)):
         assert behaviour_left is not None
         found = compare(behaviour_left, programs)
-        assert found.left or found.lost
-    if name == "default_init_deep_relu":  # the break leaves the last layer alone
+        assert found.open_causes or found.lost
+    if name == "default_init_deep_relu":  # the break does not change the last layer
         places = one.places[aspect]["sizes"]
         assert 0 < len(places) <= len(programs.reference[aspect]["sizes"]) - 2
 
@@ -401,7 +401,7 @@ def test_a_metric_that_was_not_broken_stays_a_right_one() -> None:
         return {"evaluation": {"x": [metric]}, **loss(cause)}
 
     def judged(programs: SoundPrograms, metric: float) -> tuple[str, ...]:
-        return tuple(one.aspect for one in compare(program(metric, 1.0), programs).spoilt)
+        return tuple(one.aspect for one in compare(program(metric, 1.0), programs).newly_wrong)
 
     broken = Break(id="x", edited=("loss",), changed=("loss",), broken=program(1.0, 9.0))
     programs = SoundPrograms(reference=program(1.0, 1.0), breaks=(broken,), sound=(program(2.0, 1.0),))

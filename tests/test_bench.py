@@ -82,7 +82,7 @@ def test_rounds_alternate_and_a_ratio_is_the_median_of_theirs() -> None:
         return float(len(order))
 
     seconds = interleaved({"b": lambda: timed("b"), "a": lambda: timed("a")}, 3)
-    assert order == ["a", "b", "b", "a", "a", "b", "b", "a"]  # the first round is thrown away
+    assert order == ["a", "b", "b", "a", "a", "b", "b", "a"]  # the first round does not count
     assert interleaved({"a": lambda: timed("c")}, 1, warm_up=2) == {"a": [11.0]}
     assert seconds == {"b": [3.0, 6.0, 7.0], "a": [4.0, 5.0, 8.0]}
     seconds = {"harness": [2.0, 9.0, 3.0], "plain": [1.0, 3.0, 2.0]}  # ratios 2, 3, 1.5
@@ -143,7 +143,7 @@ def test_without_a_sandbox_what_needs_one_ends_at_once(
         ("honest", "right", 12.0, 9.0, 0),
         ("honest", "right", 12.0, 0.0, 1),
         ("honest", "right", 4.0, 9.0, 1),
-        ("honest", "masked", 0.0, 0.0, 0),  # its run earns nothing, as it fixes nothing
+        ("honest", "masked", 0.0, 0.0, 0),  # its run earns nothing, because it fixes nothing
         ("honest", "masked", 12.0, 9.0, 1),
         ("forged", "right", 12.0, 0.0, 0),
         ("forged", "right", 12.0, 9.0, 1),

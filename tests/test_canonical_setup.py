@@ -33,7 +33,7 @@ HOSTILE = {
     "LANG": "tr_TR",
     "TZ": "Asia/Kathmandu",
 }
-# These stay, and must not matter: memory filled with a pattern, which uninitialized reads would show.
+# These settings stay, and must have no effect: memory filled with a pattern, which uninitialized reads would show.
 
 
 def test_hostile_settings_are_replaced_or_dropped_and_others_stay() -> None:
@@ -45,7 +45,7 @@ def test_hostile_settings_are_replaced_or_dropped_and_others_stay() -> None:
         assert environment.items() >= harmless.items()
 
 
-# One process asserts everything: each costs the import of torch.
+# One process checks everything, because each process imports torch.
 PORTABLE = """
 import random
 import numpy as np, torch

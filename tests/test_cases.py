@@ -1,4 +1,4 @@
-"""Twins, decoys and two breaks at once: the file fits the recipes, and what is wrong with it is named."""
+"""Twins, decoys and pairs of breaks: the file fits the recipes, and each problem is reported."""
 
 from itertools import chain
 

@@ -21,7 +21,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def copy_of(workspace: Workspace, scratch: Path) -> Callable[[str], Path]:
-    """Return a replay that, as a repeatable experiment does, comes to the bytes that are there now."""
+    """Return a replay that gives the bytes in the workspace, as a reproducible experiment does."""
     for run in ("broken", "fixed"):
         shutil.copytree(workspace.run_folder(run), scratch / run)
     return lambda run: scratch / run

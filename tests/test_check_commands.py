@@ -1,4 +1,4 @@
-"""The commands of the checks as a student types them, and what they show on a terminal and as JSON."""
+"""The commands of the checks as a student types them, and their output on a terminal and as JSON."""
 
 import json
 import math
@@ -23,13 +23,13 @@ HOSTILE = "<script>alert(1)</script>[bold]"
 
 
 def workspace_of(recipe: Recipe, work: Path) -> Path:
-    """Make a workspace without any run, and return its experiment."""
+    """Make a workspace without runs, and return its experiment."""
     settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
     return create_workspace(work, recipe.id, recipe.broken_source(), settings).experiment
 
 
 def tells(text: str, recipe: Recipe) -> list[str]:
-    """Return what of a recipe's answer is in a text, beside its id as the argument of a command."""
+    """Return the parts of a recipe's answer in a text. Ignore the recipe's id as the argument of a command."""
     text = re.sub(rf"harness [a-z-]+ {recipe.id}\b", "", text)
     said_of_it = rf'"target": "{recipe.id}"|\b{recipe.id}: (the experiment|triage)'
     text = re.sub(said_of_it, "", text)
@@ -48,7 +48,7 @@ def test_triage_without_a_workspace_leaves_no_file_and_names_the_next_step(tmp_p
     assert list(tmp_path.iterdir()) == []
     assert len(said.splitlines()) < 50
     assert re.search(r"^Next:\n  read: ", said, re.MULTILINE)
-    # The fault itself comes first, then what follows from it, in the order of the checks.
+    # The fault itself comes first, then its consequences, in the order of the checks.
     wrong = ["learning-rate", "overfit", "lr-find", "update-size", "gradients", "activations"]
     assert f"6 of 29 checks found something wrong: {', '.join(wrong)}.\n" in said
     assert re.findall(r"^  [a-z-]+ +harness ([a-z-]+) huge_lr$", said, re.MULTILINE) == wrong
@@ -101,7 +101,7 @@ def test_the_experiment_of_the_workspace_is_measured_and_without_one_that_handed
     monkeypatch.chdir(tmp_path / "work" / "label_permute")
     assert json.loads(say("data", "label_permute", "--json"))["sound"]
     handed_out = json.loads(say("data", "label_permute", "--work", "none", "--json"))
-    # Commands to go on with measure the same experiment.
+    # Suggested next commands measure the same experiment.
     assert handed_out["checks"][0]["command"] == "harness data label_permute --work none"
     assert (handed_out["file"], handed_out["checks"][0]["outcome"]) == (None, "unpaired")
     assert tells(json.dumps(handed_out), recipe) == []
@@ -165,7 +165,7 @@ def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> No
     ]  # fmt: skip
     assert lines[7:9] == ["  stalls         harness overfit huge_lr", f"    0.5 of 1 {HOSTILE}"]
     assert lines[10:12] == ["Sound: first-loss (chance).", "Nothing to judge: tokens (no-texts)."]
-    # A check that ran already is not a next step.
+    # A check that has already run is not a next step.
     following = lines[lines.index("Next:") + 1 :]
     assert f"  read: {walk[1].outcome.look}" in following
     assert not [line for line in following if "harness data" in line]

@@ -88,7 +88,7 @@ def test_an_altered_byte_never_gives_other_content(tmp_path: Path) -> None:
         except UserError:
             found_damaged += 1
             continue
-        # Padding and dates of the archive mean nothing.
+        # Padding and dates of the archive have no meaning.
         assert not inside <= position < inside + 256
         assert checkpoint_bytes(found) == data, position
     assert found_damaged > 60
@@ -110,7 +110,7 @@ def test_a_foreign_file_is_no_checkpoint_of_ours(name: str, tmp_path: Path) -> N
 
 
 class Attack:
-    """Writes a file when it is unpickled."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -125,7 +125,7 @@ def test_nothing_in_a_checkpoint_is_run(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is damaged"):
         load_checkpoint(tmp_path / "checkpoint.pt")
     assert not target.exists()
-    torch.load(tmp_path / "checkpoint.pt", weights_only=False)  # the attack is a real one
+    torch.load(tmp_path / "checkpoint.pt", weights_only=False)  # without the protection, the attack works
     assert target.exists()
 
 
@@ -160,7 +160,7 @@ def test_all_three_generators_go_on_where_they_were(tmp_path: Path) -> None:
     random.seed(1)
     np.random.seed(2)
     torch.manual_seed(3)
-    draws()  # an odd number of normal draws leaves a second one waiting in each
+    draws()  # an odd number of normal draws leaves a second value stored in each generator
     data = checkpoint_bytes(state(rng=rng_states()))
     expected = draws() + draws()
     random.seed(7)

@@ -1,4 +1,4 @@
-"""Each check on miniature experiments and on real recipes: its outcomes, its figures, and what it leaves alone."""
+"""Each check on miniature experiments and on real recipes: its outcomes, its values, and programs that pass it."""
 
 import json
 import math
@@ -102,7 +102,7 @@ EVERY_FOURTH = edited(
     ),
     ("AMP = False\n", "AMP = False\nmade = []\n"),
 )
-# The second layer's bias cannot matter: batch norm takes it away. 100 is too large for a rounding error to move it.
+# The bias of the second layer has no effect, because batch norm removes it. 100 is too large to change by rounding.
 NO_MATTER = with_model("    model.insert(2, nn.BatchNorm1d(16))\n    model[1].bias.data.fill_(100.0)\n")
 TWICE = "    optimizer.step()\n    optimizer.step()\n"
 NEGATED = "    for p in model.parameters():\n        p.grad.neg_()\n    optimizer.step()\n"
@@ -141,7 +141,7 @@ ADAM = ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters
 TRAIN = "    train = (data.train.images.float() / 255, data.train.labels)\n"
 RELABELLED = (TRAIN, TRAIN.replace("data.train.labels", "(data.train.labels + 1) % 10"))
 EVALUATED = "    outputs = model(inputs)\n    accuracy"
-# What is evaluated is a network of its own, with what the trained one has learnt.
+# The evaluation uses a separate network with the weights of the trained one.
 SHADOWED = edited(
     MINI,
     ("nn.ReLU(), nn.Linear(16, 10)", "nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 10)"),
@@ -152,7 +152,7 @@ SHADOWED = edited(
      "    own.load_state_dict(own.state_dict() | values)\n"
      "    outputs = own.eval()(inputs)\n    accuracy"),
 )  # fmt: skip
-# The place of a bright spot; half of the batch is mirrored, and so is the place.
+# The task: find the position of a bright spot. Half of the batch is mirrored, with mirrored positions.
 POINTS = edited(
     REGRESSION,
     ("def load_data(data):\n",
@@ -170,7 +170,7 @@ POINTS = edited(
      "    return x, y\n"),
     ("nn.Linear(16, 36)", "nn.Linear(16, 2)"),
 )  # fmt: skip
-# 140 groups of eight images that are much alike; a split by chance divides them.
+# 140 groups of eight similar images. A random split divides the groups.
 GROUPS = edited(
     MINI,
     (TRAIN + VALIDATION,
@@ -181,7 +181,7 @@ GROUPS = edited(
      "    own, others = chosen % 5 != 0, chosen % 5 == 0\n"
      "    return (images[own], labels[own]), (images[others], labels[others])\n"),
 )  # fmt: skip
-# Texts of nine symbols, of which each tells the next; one layer of attention reads them.
+# Texts of nine symbols, each of which determines the next. One attention layer reads them.
 TEXTS = edited(
     MINI,
     (TRAIN + VALIDATION,
@@ -202,7 +202,7 @@ TEXTS = edited(
      "def build_model"),
     (MODEL, "    return Reader()\n"),
 )  # fmt: skip
-# Its first weights are those of a fit by least squares.
+# The initial weights are those of a least-squares fit.
 KNOWING = edited(
     MINI,
     ("def build_model():\n",
@@ -215,7 +215,7 @@ KNOWING = edited(
     (TRAIN, TRAIN + "    KNOWN.extend((train[0].flatten(1), train[1]))\n"),
     ("def load_data", "KNOWN = []\n\n\ndef load_data"),
 )  # fmt: skip
-# Each symbol's label is its double, behind the end of the text 0.
+# The label of each symbol is its double. After the end of the text it is 0.
 PLAIN = "labels.flatten()"
 COUNTED = edited(
     TEXTS,
@@ -244,7 +244,7 @@ DRIFTS = edited(
     ("torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)",
      "Drift(model.parameters(), lr=0.05, momentum=0.9, weight_decay=0.05)"),
 )  # fmt: skip
-# Texts of two to six symbols, padded with 0; a recurrent cell reads them.
+# Texts of two to six symbols, padded with 0. A recurrent cell reads them.
 PADDED = edited(
     MINI,
     (TRAIN + VALIDATION,
@@ -266,7 +266,7 @@ PADDED = edited(
      "def build_model"),
     (MODEL, "    return Reader()\n"),
 )  # fmt: skip
-# The same texts, filled up with 9. A symbol's label is its double, padding has none, and the network reads backwards.
+# The same texts, padded with 9. A symbol's label is its double, padding has no label, and the network reads backwards.
 TAGGED = edited(
     PADDED,
     ("text = text * (torch.arange(8) < length)", "text = torch.where(torch.arange(8) < length, text % 9, 9)"),
@@ -280,7 +280,7 @@ TAGGED = edited(
     (LOSS, "F.cross_entropy(outputs.flatten(0, 1), labels.flatten())"),
     ("(outputs.argmax(dim=1) == labels).float()", "(outputs.argmax(dim=2) == labels)[labels >= 0].float()"),
 )  # fmt: skip
-# A network with learnt places that asks for the class of the first symbol.
+# A network with learnt position embeddings, which predicts the class of the first symbol.
 PLACED = edited(
     PADDED,
     ("text * (torch.arange(8) < length)", "text"),
@@ -364,9 +364,9 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("initialization", "exploding", with_model("    model[1].weight.data.mul_(1e5)\n")),
     ("initialization", "vanishing", with_model("    model[1].weight.data.mul_(1e-4)\n")),
     ("initialization", "vanishing", with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()"))),
-    # A frozen trunk whose output is detached gets no gradient, and needs none.
+    # A frozen trunk with a detached output gets no gradients, and needs none.
     ("initialization", "scaled", with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()"), FIRST_RESTS)),
-    # So does a trunk that no optimizer holds.
+    # The same is true of a trunk that no optimizer updates.
     ("initialization", "scaled", edited(with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()")),
      ("SGD(model.parameters()", "SGD(model[-1].parameters()"))),
     ("initialization", "dead", with_model("    model[1].bias.data.fill_(-100.0)\n")),
@@ -408,7 +408,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("overfit", "reaches", edited(CHANCE, ("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
     ("overfit", "reaches", REGRESSION),
     ("overfit", "stalls", mini(("lr=0.05, momentum=0.9", "lr=1e-3"))),
-    ("overfit", "reaches", mini(("lr=0.05, momentum=0.9", "lr=0.1"))),  # falls to the end of the longest trial
+    ("overfit", "reaches", mini(("lr=0.05, momentum=0.9", "lr=0.1"))),  # falls until the end of the longest trial
     ("overfit", "stalls", edited(SOUND["label smoothing"], ("lr=0.05", "lr=1e-4"))),
     ("overfit", "stalls", edited(SOUND["table of numbers"], (MSE, "((outputs - labels.squeeze(1)) ** 2).mean()"))),
     ("overfit", "stalls", edited(SOUND["text"],
@@ -474,7 +474,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("loss_form", "grows", edited(REGRESSION, (MSE, f"{MSE} * len(labels)"))),
     ("learning_rate", "usual", mini((NO_SCHEDULE, WARM_UP))),
     ("learning_rate", "too-large", mini((NO_SCHEDULE, WARM_UP), ("lr=0.05", "lr=1.5"))),
-    # The steps are made at the rate of the schedule, whatever rate the optimizer was built with.
+    # The steps use the learning rate of the schedule, not the rate from the construction of the optimizer.
     ("learning_rate", "usual", mini(("lr=0.05", "lr=5.0"), (NO_SCHEDULE, CONSTANT_FACTOR))),
     ("learning_rate", "usual", mini(ADAM)),
     ("learning_rate", "held-back", mini((ADAM[0], ADAM[1].replace("lr=0.01", "lr=0.01, eps=1.0")))),
@@ -500,7 +500,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("activations", "alive", mini(("nn.Linear(36, 16), nn.ReLU(), nn.Linear(16, 10)", "nn.Linear(36, 10)"))),
     ("activations", "non-finite", mini(("lr=0.05", "lr=1e30"))),
     ("modes", "agree", CHANCE),
-    ("modes", "unrepeatable", mini(("    model.eval()\n", ""))),  # found although this network has no modes
+    ("modes", "unrepeatable", mini(("    model.eval()\n", ""))),  # found even though this network has no modes
     ("modes", "other-mode",
      edited(CHANCE, ("    outputs = model(inputs)\n    accuracy", "    outputs = -model(inputs)\n    accuracy"))),
     ("modes", "partial", edited(SOUND["evaluated in batches"],
@@ -515,9 +515,9 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("modes", "agree", edited(TAGGED, (EVALUATED, "    inputs, labels = inputs[:, :6], labels[:, :6]\n" + EVALUATED))),
     ("modes", "agree", edited(TAGGED, (EVALUATED, CUT_TO_THE_LONGEST + "    accuracy"))),
     ("modes", "agree", edited(TAGGED, (TAGS_RIGHT, "((outputs.argmax(dim=2) == labels).float().sum(1)"
-     " / (labels >= 0).sum(1))"))),  # the mean of texts
+     " / (labels >= 0).sum(1))"))),  # the mean over texts
     ("modes", "agree", edited(TAGGED, (TAGS_RIGHT, "(outputs.argmax(dim=2) == labels).logical_or(labels < 0)"
-     ".all(dim=1).float()"))),  # texts without a mistake
+     ".all(dim=1).float()"))),  # the share of texts without an error
     ("modes", "other-mode", edited(TAGGED, ("[labels >= 0].float()", ".float()"))),
     ("modes", "other-inputs", mini((EVALUATED, "    outputs = model(1 - inputs)\n    accuracy"))),
     ("modes", "agree", mini((EVALUATED, "    outputs = model(1 - inputs)\n    accuracy"),
@@ -614,7 +614,7 @@ def test_a_sound_program_in_another_style_raises_no_alarm(style: str) -> None:
     assert {name: outcome for name, outcome in found.items() if not load_check(name).outcome(outcome).sound} == {}
 
 
-# What only a real run shows: huge_lr and its like are examples, not the list of recipes.
+# Outcomes that need a real run. huge_lr and others are examples, not a list of all recipes.
 REAL = [
     ("huge_lr", "overfit", "diverges"),
     ("huge_lr", "gradients", "exploding"),
@@ -661,7 +661,7 @@ def test_a_check_declares_what_it_needs(name: str) -> None:
     assert check.documentation.count("\n\n") >= 1
     source = (Path(harness.checks.__file__).parent / f"{name}.py").read_text(encoding="utf-8")
     has_table = re.search(r"^# figure +\| healthy +\| broken +\| bound +\| source$", source, re.MULTILINE)
-    assert has_table or name in ("anomaly", "parameters", "repeat")  # anomaly uses a bound of overfit, the others none
+    assert has_table or name in ("anomaly", "parameters", "repeat")  # anomaly uses a bound of overfit
     assert check.command("huge_lr").startswith(f"harness {name.replace('_', '-')} huge_lr")
     assert any(outcome.sound for outcome in check.outcomes)
     assert len({outcome.id for outcome in check.outcomes}) == len(check.outcomes) >= 2

@@ -1,4 +1,4 @@
-"""`from harness.checks import Training, assert_sound`: checks of objects of any project, which stay as they are."""
+"""`from harness.checks import Training, assert_sound`: checks on objects of any project, which must not change."""
 
 import functools
 import itertools
@@ -71,14 +71,14 @@ def forgetful(model: nn.Module, inputs: Tensor, labels: Tensor) -> float:
 
 
 def training(**given: Any) -> Training:
-    """Return a sound training of a classifier, but for what is given."""
+    """Return a sound training of a classifier, with these arguments replaced."""
     model = given.pop("model", None) or network()
     own: dict[str, Any] = {"optimizer": sgd(model), "loss_fn": F.cross_entropy, "train_batches": loader()}
     return Training(**{"model": model, **own, "validation": loader(2), "evaluate": evaluate, **given})
 
 
 class Trainer:
-    """A trainer with a model, an optimizer, a schedule and a scaler of its own."""
+    """A trainer with its own model, optimizer, schedule and scaler."""
 
     def __init__(self, *, forgets: bool = False, autocast: bool = False) -> None:
         self.model = network()
@@ -110,7 +110,7 @@ class Trainer:
 
 
 def everything(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
-    """Return copies of all that a check could leave behind."""
+    """Return copies of all state that a check could change."""
     tensors = [*model.parameters(), *model.buffers()]
     return [
         [tensor.detach().clone() for tensor in tensors],
@@ -144,7 +144,7 @@ def test_a_check_leaves_everything_as_it_was(name: str) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     own = torch.Generator().manual_seed(7)
     batches = loader(generator=own)
-    step(model, optimizer, *next(iter(batches)))  # so that there are gradients, and a state of the optimizer
+    step(model, optimizer, *next(iter(batches)))  # this creates gradients and a state of the optimizer
     model.eval()
     model[1].train()
     random.seed(5), np.random.seed(5), torch.manual_seed(5)
@@ -218,7 +218,7 @@ def test_the_fault_itself_comes_before_its_consequences() -> None:
 
 def test_a_sound_training_passes_and_gives_back_the_findings() -> None:
     found = assert_sound(training())
-    assert set(found) == set(check_names()) - {"preparation", "leakage"}  # how an experiment file loads data
+    assert set(found) == set(check_names()) - {"preparation", "leakage"}  # they check how an experiment file loads data
     assert found["first_loss"].figures["first loss"] == pytest.approx(1.5, abs=0.4)
     assert set(assert_sound(training(), "overfit", "loss-form")) == {"overfit", "loss_form"}
 

@@ -1,4 +1,4 @@
-"""The mechanism checks on fixes of real breaks: unsound behind a fix that hides the symptom, sound for a right one."""
+"""The mechanism checks on fixes of real breaks: unsound if a fix hides the symptom, sound if it is correct."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ ONLY_NORM = """    for m in model.modules():
             m.eval()
 """
 
-# Edits of the broken experiment that hide the symptom, or seem to.
+# Edits of the broken experiment that hide the symptom, or seem to hide it.
 MASKING: dict[str, list[Edits]] = {
     "huge_lr": [
         [CLIP_HARD],
@@ -84,7 +84,7 @@ MASKING: dict[str, list[Edits]] = {
         [(CALLED, "    import copy\n    model = copy.deepcopy(model)\n" + CALLED)],
     ],
 }
-# Right, though the measure of an edit or the grammar of plain edits may ask about them.
+# Correct fixes that the measure of edits or the grammar of plain edits may question.
 UNUSUAL: dict[str, list[Edits]] = {
     "double_softmax": [[(SOFT, "        nn.LogSoftmax(dim=1),\n")]],
     "label_permute": [[(PERMUTED, "    return inputs.roll(2, dims=3) * 0.9 + 0.01, labels\n")]],
@@ -94,7 +94,7 @@ UNUSUAL: dict[str, list[Edits]] = {
 
 
 def unsound(recipe: Recipe, source: str) -> dict[str, str]:
-    """Return the outcome of each mechanism check that the break trips and that is not sound in a source."""
+    """Return the outcome of each mechanism check that finds the break and is not sound on a source."""
     subject = source_subject(source, recipe.dataset, recipe.seed)
     found = {name: make_check(subject, name).outcome for name in mechanisms_of(recipe.id)}
     return {name: outcome for name, outcome in found.items() if not load_check(name).outcome(outcome).sound}

@@ -24,7 +24,7 @@ from harness.cli import cli
 from harness.student.trainer_command import trainer
 
 COMMANDS = sorted(cli.commands)
-# What a command takes from the environment comes through make, and may be anything.
+# make passes options in environment variables, whose values may be anything.
 USAGE = [
     (("exercise",), "Missing argument 'RECIPE'"),
     (("exercise", "huge_lr", "--seed", "9" * 5000), f"'{'9' * 40}...' is not a whole number from 0"),
@@ -49,7 +49,7 @@ def test_help_fits_80_columns_and_names_every_command(tmp_path: Path) -> None:
     pages = [said, *(succeed(command, "--help", cwd=tmp_path) for command in ("exercise", "submit"))]
     pages.append(succeed("--help", cwd=tmp_path, program=TRAINER))
     assert max(len(line) for page in pages for line in page.splitlines()) <= 80
-    assert not any("<=" in page for page in pages)  # click's way to write a range
+    assert not any("<=" in page for page in pages)  # click writes a range in this way
     bare = run_command(cwd=tmp_path)
     assert (bare.returncode, bare.stdout, bare.stderr) == (MISTAKE, said, "")
 
@@ -114,7 +114,7 @@ def test_a_terminal_without_unicode_is_no_fault(tmp_path: Path) -> None:
     ],
 )
 def test_output_that_goes_nowhere_is_no_fault(where: str, status: int, said: str, tmp_path: Path) -> None:
-    command = f"set -o pipefail; {HARNESS[0]} exercises {where}"  # the status is that of harness
+    command = f"set -o pipefail; {HARNESS[0]} exercises {where}"  # the status is the status of harness
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == status
     assert done.stderr.startswith(said) if said else done.stderr == ""
@@ -147,7 +147,7 @@ def test_a_run_has_the_seed_of_its_recipe_and_the_code_of_the_working_folder(tmp
 
 
 def test_a_reader_that_has_seen_enough_is_no_fault(tmp_path: Path) -> None:
-    # What is printed stays in the buffer until the command has ended, and then nobody reads any more.
+    # The output stays in the buffer until the command has ended, when its reader is gone.
     program = (
         "import click, time; from harness.console.command_line import run_command;"
         "run_command(click.Command('x', callback=lambda: (time.sleep(0.5), print('x'))), 'x')"

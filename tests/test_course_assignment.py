@@ -1,4 +1,4 @@
-"""An assignment from its kit to its scores: what the kit tells, personal seeds, and which cases the grader knows."""
+"""An assignment from its kit to its scores: content of the kit, personal seeds, and cases that the grader knows."""
 
 import json
 import os
@@ -119,7 +119,7 @@ def test_every_break_can_be_handed_out(course: Course) -> None:
 
 
 def unpacked_kit(folder: Path, course: Course) -> dict[str, Any]:
-    """Build and unpack the kit of the first week; return where and how its commands run."""
+    """Build and unpack the kit of the first week. Return the options to run its commands."""
     build_kit(folder / "kit.tar.gz", assignment_files(course, course.find("week-1")))
     subprocess.run(["tar", "-xzf", folder / "kit.tar.gz", "-C", folder], check=True)
     venv.create(folder / ".venv", symlinks=True)
@@ -207,7 +207,7 @@ def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
     assert made["settings"]["seed"] == case.seed_of("ada") != case.seed_of("bob")
     assert "exists already" in succeed("exercise", "a1", **there)
     assert "was made with seed" in mistake("exercise", "a1", "--student", "bob", **there)
-    assert "name the cause healthy" in succeed("verify", "a1", **there)  # perhaps nothing is wrong
+    assert "name the cause healthy" in succeed("verify", "a1", **there)  # perhaps nothing is broken
     (kit / "work/a1/experiment.py").write_text(case.healthy_source())
     shown = succeed("verify", "a1", **there)
     assert "Judge for yourself whether it is fixed" in shown
@@ -239,7 +239,7 @@ def test_the_grader_knows_the_cases_of_one_course_at_a_time(course: Course, tmp_
     assert trips_of(other) == {}
     with pytest.raises(UserError, match="There is no exercise 'a1'"):
         load_recipe("a1")
-    for case in (*first, *second):  # as a worker of a cluster gets it
+    for case in (*first, *second):  # in the form that a worker of a cluster receives
         sent = CaseTable.model_validate(json.loads(json.dumps(case.table.model_dump()))).case()
         assert (sent.broken_source(), sent.healthy_source(), sent.seed, sent.dataset) == (
             case.broken_source(), case.healthy_source(), case.seed, case.dataset,
@@ -290,7 +290,7 @@ def test_submissions_of_an_assignment_are_scored(
     assert (tmp_path / "reports/index.html").read_text().count("missing") >= 7
     done = CliRunner().invoke(cli, words)
     assert "Name an assignment: choose from week-1, week-2" in str(done.exception)
-    # The case is edited after it was handed out: nobody's right fix is called wrong.
+    # The case is edited after the hand-out. The grader must still accept correct fixes of the old case.
     text = file.read_text()
     file.write_text(text.replace('breaks = ["broadcast_loss"]', "breaks = []"))
     for made_again, why in (
@@ -375,7 +375,7 @@ def test_written_exercises_are_part_of_an_assignment(tmp_path: Path, monkeypatch
     }
     assert "- `decision_tree`" in files["README.md"].decode()
     assert "BREAK=decision_tree" in files["Makefile"].decode()
-    # Its prompt names causes, in every kit the same: that gives no case away.
+    # Its prompt names causes, but the same in every kit, so it does not reveal the case.
     cases = '[[assignment.case]]\nid = "b1"\nexperiment = "digits_mlp"\nbreaks = ["missing_zero_grad"]\n'
     file.write_text(COURSE[:start] + 'written = ["decision_tree"]\n' + cases)
     again = read_course(file)

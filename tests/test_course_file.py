@@ -1,4 +1,4 @@
-"""A course file: what it says, and every mistake in it named at once; drawn cases, lateness, attempts."""
+"""A course file: its content, and one report of all its mistakes; drawn cases, lateness, attempts."""
 
 import re
 from dataclasses import replace
@@ -53,12 +53,12 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
     (decoy,) = course.cases(course.find("week-2"))
     assert decoy.is_healthy
     assert "BATCH_SIZE = 8" in decoy.broken_source()
-    # In October Berlin is two hours ahead of UTC, in November one.
+    # In October, Berlin is two hours ahead of UTC. In November, it is one hour ahead.
     schedule = course.schedule(week)
     assert schedule.deadline("ada") == datetime(2026, 10, 27, 22, 59, tzinfo=UTC)
     assert schedule.deadline("Cem") == datetime(2026, 10, 29, 22, 59, tzinfo=UTC)
     assert [student.login for student in course.students()] == ["ada", "bob", "cem"]
-    # By default nobody sees anything before the last student's time is over: cem's, and the grace.
+    # By default, students see no results before the last student's deadline and grace period have passed: cem's.
     assert schedule.feedback == schedule.solution == datetime(2026, 10, 30, 0, 14)
     lines = "\n".join(check_course(tmp_path / "course.toml"))
     assert "students see feedback from 2026-10-30 00:14 CET and the solution from 2026-10-30 00:14 CET; before" in lines
@@ -203,7 +203,7 @@ def test_lateness_is_counted_in_begun_days_after_the_grace() -> None:
 
 
 def attempt(name: str, hours: int | None, total: float | None, **more: Any) -> SubmissionScore:
-    """Return a row that came in so many hours after the due date."""
+    """Return a row that came in this many hours after the due date."""
     moment = None if hours is None else DUE + timedelta(hours=hours)
     facts = {"student": "ada", "recipe": "a1", "status": "graded", "criteria": {}, "provenance": {}, **more}
     return SubmissionScore(submission=name, total=total, arrival=Arrival(file=name, submitted_at=moment), **facts)
@@ -293,7 +293,7 @@ def test_an_unknown_time_waits_where_lateness_would_cost_points() -> None:
     ):
         assert not row.untimed
     assert judged(replace(rows[0], arrival=on_canvas(late=True))).untimed
-    # A decision about the total ends the wait; one about a check does not.
+    # A decision about the total ends the wait. A decision about an item does not.
     before = Scores(provenance={}, submissions=(waits,))
     assert apply_decisions(before, ()).submissions == (waits,)
     of_total = Decision(submission="ada_a1", total=90, comment="In time.")

@@ -32,7 +32,7 @@ ALL = recipe_ids()
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the kit as a student unpacks it."""
+    """Return the kit after a student has unpacked it."""
     folder = tmp_path_factory.mktemp("instructor")
     build_kit(folder / "kit.tar.gz")
     subprocess.run(["tar", "-xzf", folder / "kit.tar.gz", "-C", folder], check=True)
@@ -51,11 +51,11 @@ def texts(files: dict[str, bytes]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def python(kit: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an interpreter that finds the kit, and the packages installed here but not this repository."""
+    """Return an interpreter that finds the kit and the installed packages, but not this repository."""
     folder = tmp_path_factory.mktemp("student") / ".venv"
     venv.create(folder, symlinks=True)
     packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    # A folder that a .pth file names is searched, but its own .pth files, with the repository, are not read.
+    # Python searches a folder that a .pth file names, but ignores .pth files in that folder. One names the repository.
     (packages / "kit.pth").write_text(f"{kit}\n{sysconfig.get_path('purelib')}\n")
     return folder / "bin" / "python"
 
@@ -135,7 +135,7 @@ def test_its_makefile_and_its_project_are_the_students_part_of_ours(texts: dict[
     assert set(theirs["project"]["optional-dependencies"]) == {"tensorboard"}
     assert "grader" not in texts["pyproject.toml"]
     ours = (ROOT / "Makefile").read_text()
-    # A kit refuses these two, so its help does not list them.
+    # A kit refuses these two options, so its help does not list them.
     assert re.sub(r"^#: .*(BREAK=mystery|make reveal).*\n", "", ours, flags=re.MULTILINE).startswith(texts["Makefile"])
     assert "#:   make hint" in texts["Makefile"] and "#:   make reveal" not in texts["Makefile"]
     assert "grader" not in texts["Makefile"].partition("PYTHON ?=")[2]
@@ -149,7 +149,7 @@ def test_its_pages_name_only_what_is_there(texts: dict[str, str], files: dict[st
     assert set(re.findall(r"(?:^|`)make ([a-z-]+)", texts["README.md"], re.M)) <= verbs
     pages = {name: text for name, text in texts.items() if name.endswith((".md", ".ipynb"))}
     assert list(dead_links(pages, frozenset(files))) == []
-    for name in texts.keys() - {"NOTICE"}:  # it is that of the whole suite
+    for name in texts.keys() - {"NOTICE"}:  # its NOTICE describes the whole suite
         assert set(re.findall(r"(?<![\w/.-])docs/[\w-]+\.md", texts[name])) <= files.keys(), name
     assert files["docs/checks.md"].decode() == documentation()
 
@@ -173,7 +173,7 @@ def test_the_listing_names_every_file_but_notebooks_and_the_bytes_are_the_same_a
     assert {path.name for path in kit.parent.iterdir()} == {kit.name, "kit.tar.gz", "kit.tar.gz.sha256"}
     checked = subprocess.run(["sha256sum", "--quiet", "-c", "kit.sha256"], cwd=kit, capture_output=True)
     assert (checked.returncode, checked.stdout) == (0, b"")
-    # Jupyter saves a notebook with its outputs, which changes no run.
+    # Jupyter saves a notebook with its outputs, which does not change any run.
     unlisted = set(files) - {line.split("  ")[1] for line in files["kit.sha256"].decode().splitlines()}
     assert unlisted == {"kit.sha256", "docs/start.ipynb"}
 
@@ -221,7 +221,7 @@ def test_a_run_made_with_it_has_the_bytes_of_one_made_here(python: Path, tmp_pat
     for name in ("metrics.log", "checkpoint.pt", "experiment.py", "inputs.json"):
         assert there[name] == here[name]
     sources = {json.loads(run["checkpoint.pt.meta.json"])["harness_sha256"] for run in (there, here)}
-    assert len(sources) == 2  # the kit's harness did run
+    assert len(sources) == 2  # the command used the kit's harness
 
 
 @pytest.mark.slow
@@ -231,7 +231,7 @@ def test_its_notebook_and_its_export_work_there(python: Path, kit: Path, tmp_pat
     command.chmod(0o755)
     run_notebook(kit / "docs/start.ipynb", python, tmp_path)
     made = json.loads((tmp_path / "work/huge_lr/runs/fixed/checkpoint.pt.meta.json").read_text())
-    assert made["harness_sha256"] != harness_hash()  # the kit's harness did run
+    assert made["harness_sha256"] != harness_hash()  # the run used the kit's harness
     succeed("export-tensorboard", "huge_lr", cwd=tmp_path, program=(str(command),))
     assert len(list((tmp_path / "work/huge_lr/tensorboard").rglob("*tfevents*"))) == 2
 

@@ -1,4 +1,4 @@
-"""Runs on a CUDA card: deterministic, resumable, and a platform class of their own."""
+"""Runs on a CUDA GPU: deterministic, resumable, with their own platform class."""
 
 import json
 from pathlib import Path

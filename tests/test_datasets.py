@@ -41,7 +41,7 @@ def test_embedded_splits_are_disjoint_balanced_and_shuffled(name: str) -> None:
         counts = np.bincount(split.labels)
         assert len(counts) == 10
         assert counts.max() - counts.min() <= max(2, 0.05 * counts.max())
-        # Ten shuffled classes repeat the one before about every tenth time; sorted ones nearly always would.
+        # In random order, a class equals the class before it about every tenth time. In sorted order, nearly always.
         assert 0.02 < np.mean(split.labels[1:] == split.labels[:-1]) < 0.2
 
 
@@ -64,7 +64,7 @@ def test_an_altered_or_missing_embedded_file_is_named(
         read_embedded("digits", ["train"], tmp_path)
 
 
-# Each image is its own index, so that a drawn image says which one it was.
+# Each image contains its own index, so that a drawn image shows which one it is.
 _LABELS = np.array([index * 7 % 10 for index in range(400)] + [3] * 50, dtype=np.int64)
 _IMAGES = np.arange(450, dtype=np.uint16).view(np.uint8).reshape(450, 1, 1, 2)
 

@@ -1,4 +1,4 @@
-"""Decision trees: read with the line of every mistake, looked at as a whole, and walked."""
+"""Decision trees: parse them with the line of every mistake, check them as a whole, and follow them."""
 
 import re
 import textwrap
@@ -38,7 +38,7 @@ nodes:
 
 
 def graph(**edges: str) -> Tree:
-    """Return a tree of `overfit` alone: of each node what follows on its three outcomes; capitals conclude."""
+    """Return a tree that uses only `overfit`. edges: the next steps after its three outcomes; capitals conclude."""
     nodes = []
     for name, places in edges.items():
         steps = zip(("reaches", "stalls", "diverges"), places, strict=True)

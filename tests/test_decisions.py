@@ -233,7 +233,7 @@ def test_what_was_decided_of_another_tarball_does_not_hold_and_an_earlier_one_of
     of_old = replace(row, provenance={"tarball_sha256": "a" * 64})
     result = apply_decisions(scores_of(of_old), [old, new])
     assert (result.submissions[0].total, [one.state for one in result.decisions]) == (94, ["holds", "replaced"])
-    # Nothing could be read when it was decided: it does not hold for what can be read.
+    # At the time of the decision, the submission was unreadable. The decision does not apply to a readable submission.
     (note,) = apply_decisions(scores_of(of_old), [reviewed(sha256="")]).decisions
     assert note.state == "not applied"
 

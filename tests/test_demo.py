@@ -1,4 +1,4 @@
-"""`grader demo`: the plan of its class without any run, and the whole of it."""
+"""`grader demo`: the plan of its class without runs, and the complete command."""
 
 import re
 from collections import Counter
@@ -96,7 +96,7 @@ def test_the_whole_course_is_made_scored_decided_and_exported(tmp_path: Path) ->
     assert {key for key, found in flags.items() if "similar" in found} == {("ada", "a1"), ("isaac", "a1")}
     assert {"other name", "other seed"} <= flags["isaac", "a1"]
     assert (rows["ada", "a1"].total, rows["ada", "a2"].total, rows["ada", "a3"].total) == (100, 100, 100)
-    # Neither cause nor fix is right.
+    # Neither the cause nor the fix is correct.
     assert (rows["bjork", "a1"].total, rows["bjork", "a1"].rule and rows["bjork", "a1"].rule.total) == (45, 40)
     assert rows["diego", "a1"].total == 90
     assert rows["niamh", "a1"].late is None

@@ -31,7 +31,7 @@ def test_the_same_command_leaves_the_same_bytes_wherever_it_is_given(tmp_path: P
     assert result.keys() >= KEYS
     assert (result["seed"], result["recipe"]) == (7, "missing_zero_grad")
 
-    # Another folder, with files that Python's own modules are named like, and every variable that could matter.
+    # Another folder, with files named like Python's own modules, and every environment variable that could matter.
     decoys = {f"{name}.py" for name in ("random", "torch", "json", "click", "pathlib", "numpy", "harness")}
     for name in decoys:
         (hostile / name).write_text("raise SystemExit('a decoy was imported')\n")

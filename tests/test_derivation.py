@@ -1,4 +1,4 @@
-"""How a derivation is called, and what `make check` says of it."""
+"""Calls of a derivation, and the results of `make check` on it."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.deriving import known_answers, solution
 
-from harness.written.derivation import PROBLEMS, draw_cases, right_outputs
+from harness.written.derivation import PROBLEMS, draw_inputs, right_outputs
 from harness.written.derivation_call import CallResult, CallResults, call_cases
 from harness.written.derivation_judge import check_derivation
 
@@ -14,7 +14,7 @@ MLP = PROBLEMS["mlp"]
 
 
 def called(source: str) -> CallResults:
-    return call_cases(MLP, "backprop.py", source, {"small": draw_cases(MLP, "")["small"]})
+    return call_cases(MLP, "backprop.py", source, {"small": draw_inputs(MLP, "")["small"]})
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_an_answer_that_cannot_be_loaded_says_why(source: str, said: str) -> Non
 
 
 def small(find: str, replace: str) -> CallResult:
-    """Return what the edited solution gives in the small case."""
+    """Return the result of the edited solution in the small case."""
     source = solution("backprop_mlp")
     assert source.count(find) == 1
     return called(source.replace(find, replace)).cases["small"]
@@ -56,14 +56,14 @@ def test_a_call_that_goes_wrong_says_where(find: str, replace: str, stage: str, 
 
 
 def test_inputs_follow_from_the_text_and_hold_the_special_cases() -> None:
-    cases, same, other = (draw_cases(MLP, text) for text in ("a", "a", "a "))
+    cases, same, other = (draw_inputs(MLP, text) for text in ("a", "a", "a "))
     assert (cases["small"]["x"] == same["small"]["x"]).all()
     assert not np.array_equal(cases["square"]["x"], other["square"]["x"])
     assert len(set(cases["small"]["x"].shape)) == 2
     z1 = cases["zeros"]["x"] @ cases["zeros"]["W1"] + cases["zeros"]["b1"]
     assert (z1 == 0).any() and (z1 > 0).any() and (z1 < 0).any()
     assert 0.9e4 < np.abs(right_outputs(MLP, cases["huge"])["logits"]).max() < 1.1e4
-    norm = draw_cases(PROBLEMS["layernorm"], "a")
+    norm = draw_inputs(PROBLEMS["layernorm"], "a")
     assert (norm["flat"]["x"].std(axis=1) == 0).all()
     assert abs(norm["far"]["x"].mean() - 1e6) < 2
 

@@ -1,4 +1,4 @@
-"""The wheel: it holds the suite, and its commands work where nothing else of this repository is."""
+"""The wheel: it contains the suite, and its commands work without the rest of this repository."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_commands_of_make_have_a_form_without_it(text: str, typed: str) -> None:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    # As `make dist` builds it, with the setuptools of this environment, so that nothing is downloaded.
+    # Build as `make dist` does, but with the setuptools of this environment, so that nothing is downloaded.
     words: list[str | Path] = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -54,13 +54,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the commands of an environment with the wheel and the packages that it needs."""
+    """Return the commands folder of an environment with the wheel and the packages that it needs."""
     folder = tmp_path_factory.mktemp("installed") / ".venv"
     venv.create(folder, symlinks=True, with_pip=True)
     words = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check", wheel)
     subprocess.run([folder / "bin" / "python", *words], check=True)
     packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    # The sandbox shows the environment alone, so links and .pth files would lead nowhere.
+    # Copy the packages, because the sandbox shows only the environment, without the targets of links and .pth files.
     for path in Path(sysconfig.get_path("purelib")).iterdir():
         if "trainwreck" not in path.name and not (packages / path.name).exists():
             copy_or_link(path, packages / path.name)
@@ -77,13 +77,13 @@ def copy_or_link(source: Path, target: Path) -> None:
 def link(source: str | Path, target: str | Path) -> None:
     try:
         os.link(source, target)
-    except OSError:  # another file system
+    except OSError:  # a different file system
         shutil.copy2(source, target)
 
 
 @pytest.fixture
 def options(installed: Path, tmp_path: Path) -> dict[str, Any]:
-    """Return where and how commands run: in an empty folder, with empty caches, and without this repository."""
+    """Return options to run commands in an empty folder, with empty caches, and without this repository."""
     (tmp_path / "empty").mkdir()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRAINWRECK"))}
     environment |= {"XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "80", "NO_COLOR": "1"}

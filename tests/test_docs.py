@@ -1,4 +1,4 @@
-"""The pages that are made, and the site of all pages."""
+"""The generated pages, and the site with all pages."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from harness.recipes.recipe import ROOT, recipe_ids
 WRITTEN = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
 MADE = make_pages()
 NAV = re.findall(r"^ +- .*: ([\w-]+\.md)$|^  - Start: (index\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-# The site has SECURITY.md among the pages.
+# The site also contains SECURITY.md.
 PAGES = {name: text.replace("](../SECURITY.md", "](security.md") for name, text in {**WRITTEN, **MADE}.items()}
 
 

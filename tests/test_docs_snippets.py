@@ -1,4 +1,4 @@
-"""Every Python block of these pages runs. A page's first blocks, before its first `##`, belong to each section."""
+"""Every Python block on these pages runs. The blocks before a page's first `##` run before each section."""
 
 import re
 import warnings
@@ -19,7 +19,7 @@ Section = tuple[str, list[tuple[str, str]]]  # a heading; its blocks, each with 
 
 
 def sections(page: str) -> tuple[list[tuple[str, str]], list[Section]]:
-    """Return the blocks before the first heading, and the sections that hold a block."""
+    """Return the blocks before the first heading, and the sections that contain a block."""
     parts = re.split(r"^## (.*)$", (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     blocks = [[(found["label"] or "", found["code"]) for found in _BLOCK.finditer(part)] for part in parts[::2]]
     return blocks[0], [(head, found) for head, found in zip(parts[1::2], blocks[1:], strict=True) if found]
@@ -32,7 +32,7 @@ CASES = [pytest.param(page, name, id=f"{page}: {name}") for page in PAGES for na
 def _as_found(torch_as_found: None) -> Iterator[None]:
     state = torch.get_rng_state()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some snippets show what torch warns of
+        warnings.simplefilter("ignore")  # some snippets show code for which torch gives warnings
         yield
     torch.set_rng_state(state)
 
@@ -43,7 +43,7 @@ def find_tests(names: dict[str, Any]) -> list[Callable[[], None]]:
 
 @pytest.mark.parametrize(("page", "name"), CASES)
 def test_every_snippet_runs(page: str, name: str) -> None:
-    """A section's test fails for the code under "Looks like", and passes with that under "Instead"."""
+    """A section's test fails with the code under "Looks like", and passes with the code under "Instead"."""
     shared, found = sections(page)
     names: dict[str, Any] = {}
     blocks = dict(found)[name]

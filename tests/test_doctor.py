@@ -29,7 +29,7 @@ one_path_only = pytest.mark.skipif(
     reason="this processor has no other code path",
 )
 
-# One process asks everything: each costs the import of torch.
+# One process answers all questions, because each process imports torch.
 QUESTIONS = """
 import json, torch
 from harness.doctor.golden import compute_goldens, judge
@@ -92,7 +92,7 @@ def test_the_sentinels_notice_a_setting_undone(facts: dict[str, Any], setting: s
     "name", ["MKL_CBWR", "ATEN_CPU_CAPABILITY", "GLIBC_TUNABLES", "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE"]
 )
 def test_the_sentinels_notice_a_variable_missing(name: str) -> None:
-    # Without canonical_setup, which would refuse the process.
+    # Without canonical_setup, which would refuse this process.
     code = (
         "import numpy, torch; torch.backends.mkldnn.enabled = False\n"
         "torch.backends.nnpack.set_flags(False); torch.set_deterministic_debug_mode('error')\n"
@@ -132,7 +132,7 @@ def test_equal_records_are_one_class_only_if_the_bytes_must_agree(change: dict[s
 @x86_64
 @pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed (Debian: qemu-user)")
 def test_an_emulated_processor_lacks_what_its_model_lacked(tmp_path: Path) -> None:
-    # `make test-portable` looks at its golden bytes: torch alone takes half a minute to be emulated.
+    # `make test-portable` checks its golden bytes. Here, emulating torch alone would take half a minute.
     assert features(emulated_python("Nehalem", tmp_path)) == ["SSE42"]
 
 

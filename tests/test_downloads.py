@@ -1,4 +1,4 @@
-"""Downloads come from a server on this machine; nothing here needs a network."""
+"""Downloads from a server on this machine, so these tests need no network."""
 
 import functools
 import gzip
@@ -40,7 +40,7 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    serve_from(monkeypatch, "http://127.0.0.1:9")  # nothing listens there
+    serve_from(monkeypatch, "http://127.0.0.1:9")  # no server listens on this port
 
 
 @needs_shared_data
@@ -63,7 +63,7 @@ def test_cifar10_is_unpacked_from_an_archive_that_is_already_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.make_archive(str(tmp_path / "cifar-10-python"), "gztar", SHARED_DATA, CIFAR10.name)
-    with pytest.raises(UserError, match="is not the published file"):  # the stand-in has other pixels
+    with pytest.raises(UserError, match="is not the published file"):  # the substitute has other pixels
         fetch_dataset("cifar10", tmp_path)
     accept_stand_in(monkeypatch)
     assert load_dataset("cifar10", cache=tmp_path)

@@ -96,7 +96,7 @@ def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) ->
         f"{work}/huge_lr was made with seed 42 (asked for 7): keep these, use another folder with WORK=,"
         f" or start over with make clean-work BREAK=huge_lr WORK='{work}'."
     )
-    # The seed that it has, without the epochs that it was made with, is no contradiction.
+    # Giving the same seed again without the number of epochs is not a contradiction.
     assert "nothing in it was changed" in succeed("exercise", "huge_lr", "--seed", "42", "--work", work, cwd=tmp_path)
     report = tmp_path / work / "huge_lr" / "report.md"
     template = report.read_text()
@@ -140,7 +140,7 @@ def test_watch_runs_each_save_and_goes_on_after_a_mistake(tmp_path: Path) -> Non
     process = start("watch", "huge_lr", cwd=tmp_path)
 
     def screen() -> str:
-        """Return what one save leads to."""
+        """Return the page after one save."""
         assert process.stdout is not None
         return "".join(iter(process.stdout.readline, "Each save runs it again. Stop with Ctrl-C.\n"))
 

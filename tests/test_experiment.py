@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("torch_as_found")
 
 
 def line_of(source: str, text: str) -> int:
-    """Return the number of the only line that holds the text."""
+    """Return the number of the only line that contains the text."""
     (number,) = [number for number, line in enumerate(source.splitlines(), start=1) if text in line]
     return number
 
@@ -92,7 +92,7 @@ def test_a_constant_must_be_a_whole_number(change: str, says: str, tmp_path: Pat
 
 
 def call(experiment: Experiment, name: str) -> Any:
-    """Call one function with arguments that fit."""
+    """Call one function with suitable arguments."""
     model = nn.Sequential(nn.Flatten(), nn.Linear(36, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     inputs, labels = torch.rand(4, 1, 6, 6), torch.arange(4)
@@ -130,7 +130,7 @@ WRONG = [
 
 
 def replaced(name: str, body: str) -> str:
-    """Return the miniature with another body of one function, which keeps its parameters and decorators."""
+    """Return the miniature with another body of one function, with the same parameters and decorators."""
     start = MINI.index(f"def {name}(")
     body_start = MINI.index("\n", start) + 1
     end = MINI.find("\n\n\n", body_start)
@@ -143,7 +143,7 @@ def test_what_a_function_must_return(name: str, returned: str, expected: str, fo
     with pytest.raises(UserError) as error:
         call(load(tmp_path, source), name)
     message = str(error.value)
-    # A decorated function begins at its decorator.
+    # A decorated function starts at its decorator.
     line = line_of(source, f"def {name}(") - (name == "evaluate")
     assert message.startswith(f"{tmp_path / 'experiment.py'}, line {line}: {name} must return ")
     assert expected in message
@@ -233,7 +233,7 @@ def test_a_fault_of_ours_below_the_students_frame_is_not_blamed_on_the_student(t
 
 
 def test_a_class_of_the_experiment_can_be_pickled_and_its_module_found(tmp_path: Path) -> None:
-    # pickle looks a class up through sys.modules, and refuses one that another module of that name does not hold.
+    # pickle finds a class through sys.modules, and refuses a class that the module of that name does not contain.
     source = MINI + "\n\nfrom dataclasses import dataclass\n\n\n@dataclass\nclass Pair:\n    x: 'int'\n"
     module: Any = load(tmp_path, source).module
     assert pickle.loads(pickle.dumps(module.Pair(3))) == module.Pair(3)

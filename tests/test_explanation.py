@@ -1,4 +1,4 @@
-"""The explanation's points: from the recorded logs of the real recipes, for reports in any language."""
+"""The points for the explanation: from the recorded logs of real recipes, for reports in any language."""
 
 from typing import Any
 
@@ -137,9 +137,9 @@ def test_where_is_the_broken_function_or_one_that_was_rightly_edited() -> None:
         ("signal: val_accuracy, epoch: 0, value: 0.1", 3),
         ("signal: loss, step: 0, value: 2.3025", 0),  # as in a healthy run
         ("signal: loss, step: 1, value: 31.9", 0),  # not in the log
-        ("signal: val_accuracy, epoch: 4, value: 0.10", 0),  # long after the first
+        ("signal: val_accuracy, epoch: 4, value: 0.10", 0),  # long after the first sign
         ("signal: no_such, step: 1, value: 1", 0),
-        ("check: lr_find, outcome: recovers", 0),  # the log shows it
+        ("check: lr_find, outcome: recovers", 0),  # the log shows a sign
     ],
 )
 def test_the_first_sign_is_near_the_first_departure_of_its_signal(first_wrong: str, expected: float) -> None:
@@ -149,7 +149,7 @@ def test_the_first_sign_is_near_the_first_departure_of_its_signal(first_wrong: s
 def test_a_value_is_wrong_too_if_a_right_fix_elsewhere_changes_it() -> None:
     evidence = recorded_evidence("huge_lr")
     text = report(first_wrong="signal: lr, step: 0, value: 10")
-    as_reference = {"reference": evidence.broken}  # the reference leaves the rate as it is
+    as_reference = {"reference": evidence.broken}  # the reference keeps the learning rate
     for accepted, earned in ((True, (3, 6)), (False, (0, 0))):
         changed = recorded_evidence("huge_lr", report=text, **as_reference)
         assert points(text, accepted, **as_reference)["first_wrong"] == earned[0]
@@ -194,9 +194,9 @@ def test_a_check_stands_in_where_no_signal_shows_the_fault(monkeypatch: pytest.M
         ("{cause: huge_lr, signal: loss, step: 0, value: 2.3025}", 2),  # the cause itself
         ("{cause: healthy, signal: loss, step: 1, value: 31.84}", 2),
         ("{cause: bad_luck, signal: loss, step: 1, value: 31.84}", 2),
-        ("{cause: missing_zero_grad, signal: stale_grad_ratio, step: 0, value: 0.2}", 2),  # untrue
+        ("{cause: missing_zero_grad, signal: stale_grad_ratio, step: 0, value: 0.2}", 2),  # not the value in the log
         ("{cause: label_permute, signal: val_accuracy, epoch: 4, value: 0.10}", 2),  # allowed
-        ("{cause: missing_zero_grad, signal: loss, step: 1, value: 31.84}", 2),  # another signal
+        ("{cause: missing_zero_grad, signal: loss, step: 1, value: 31.84}", 2),  # a different signal
         ("{cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0}", 2),  # nothing suggests it
     ],
 )
@@ -266,7 +266,7 @@ def test_a_healthy_run_is_proved_by_causes_of_four_areas_and_two_checks() -> Non
         "pipeline": f"cause: unnormalized_input, signal: loss, step: 0, value: {loss!r}",
         "data": f"cause: label_noise, signal: val_loss, epoch: 4, value: {val_loss!r}",
     }
-    foreign = "cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0"  # another experiment's
+    foreign = "cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0"  # of another experiment
 
     def ruled_out(*lines: str) -> float | None:
         rivals = "".join(f"  - {{{line}}}\n" for line in lines) or "  []\n"

@@ -1,4 +1,4 @@
-"""`grader export`: a folder for each format, whole or not at all, with nothing of an earlier one."""
+"""`grader export`: a complete folder for each format or none, without files of an earlier export."""
 
 import csv
 import io
@@ -140,7 +140,7 @@ def test_a_gradebook_is_filled_in_and_who_is_not_in_it_is_listed(out: Path, tmp_
     assert canvas_import(files(out, "canvas")["canvas.csv"]) == {"101": {"12346": "50"}}
     assert "Students with a grade: 1." in done.stderr
     assert "Cells that the import changes: 1\n  ada, Essay (12346): 44.00 -> 50\n" in done.stderr
-    # Later the grade is one of ours, until somebody changes it there.
+    # Our earlier grade may change until somebody edits it on the platform.
     (tmp_path / "g.csv").write_text(GRADEBOOK.replace("44.00", "50.00"))
     words = ("canvas", "--gradebook", str(tmp_path / "g.csv"), "--column", "Essay", "--exercise", "steep")
     write(tmp_path, scores_of(replace(CLASS.submissions[0], total=90.0)))
@@ -157,7 +157,7 @@ def test_a_gradebook_is_filled_in_and_who_is_not_in_it_is_listed(out: Path, tmp_
     (tmp_path / "g.csv").write_text(GRADEBOOK)
     done = run(out, *words, "--overwrite")
     assert f"bob is not in {tmp_path / 'g.csv'}." in done.stderr
-    # Without a table of the platform, the older one comes, and the filled one goes.
+    # Without a table from the platform, export the plain format and remove the filled table.
     run(out, "canvas")
     assert files(out, "canvas") == {"canvas.csv": export(CLASS, "canvas")}
 

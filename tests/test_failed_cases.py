@@ -1,4 +1,4 @@
-"""Fixes by other hands that an earlier judge got wrong, each with the verdict that a fair person gives."""
+"""Fixes by other authors that an earlier judge got wrong, each with the fair verdict."""
 
 import tomllib
 from collections.abc import Iterator

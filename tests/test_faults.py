@@ -1,4 +1,4 @@
-"""Faults done to the real grader: the quick ones of `make faults`, SIGKILL at two moments, and that one is noticed."""
+"""Faults with the real grader: the fast ones of `make faults`, SIGKILL at two moments, and wrong results to notice."""
 
 import dataclasses
 import os

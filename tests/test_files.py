@@ -51,7 +51,7 @@ def test_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
             write_whole({path: data}, durable=False)
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(write_often, contents))  # raises what went wrong in a thread
+        list(pool.map(write_often, contents))  # raises the exceptions of the threads
     assert path.read_bytes() in contents
     assert [left.name for left in tmp_path.iterdir()] == ["scores.json"]
 
@@ -69,7 +69,7 @@ def test_stored_formats_are_read_by_others_and_block_by_block(size: int) -> None
 def test_the_bytes_are_written_by_the_standard() -> None:
     assert stored_zlib(b"") == bytes.fromhex("7801 010000ffff 00000001")
     assert stored_zlib(b"abc") == bytes.fromhex("7801 010300fcff 616263 024d0127")
-    # The header holds no time, no name and no system.
+    # The header contains no time, no name and no operating system.
     assert stored_gzip(b"abc") == bytes.fromhex("1f8b08000000000000ff 010300fcff 616263 c2412435 03000000")
     digest = hashlib.sha256(stored_gzip(b"trainwreck" * 20000)).hexdigest()
     assert digest == "fecd53f6ec4e48cc6e61a3fe156c97580eec6602b6a264bfaed6df30128122bd"

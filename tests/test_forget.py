@@ -1,4 +1,4 @@
-"""What is left of a student whom the instructor takes out, and of the names in an export for research."""
+"""`grader forget` and anonymous exports: the remaining traces of a student and of names."""
 
 import json
 from dataclasses import replace
@@ -32,7 +32,7 @@ ROWS = (ADA, replace(ADA, submission="bob_huge_lr", student="bob", flags=()), ZO
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """Return reports of three students, with everything that may lie beside them."""
+    """Return reports of three students, with all other files that may be next to them."""
     out = tmp_path / "reports"
     change = Change(submission="zoe_huge_lr", before="1", after="2", why="zoe")
     scores = Scores(
@@ -72,7 +72,7 @@ def test_nothing_is_left_of_a_student_and_all_of_the_others(out: Path) -> None:
 
 
 def test_a_flag_that_names_somebody_else_stays(out: Path) -> None:
-    """The login "zo" is a part of "zoe", and of nobody's name."""
+    """The login "zo" is part of the login "zoe", but not of other names."""
     zo = make_row("zo_huge_lr", "zo", "huge_lr", {})
     write_reports(Scores(provenance={}, submissions=(*ROWS, zo)), {}, out)
     forget("zo", out)
@@ -121,7 +121,7 @@ def test_an_export_for_research_names_nobody(out: Path, tmp_path: Path) -> None:
     rows_of = json.loads(told[1])
     assert len({row["student"] for row in rows_of}) == 3
     assert sorted(row["total"] for row in rows_of) == [93, 100, 100]
-    # The same secret gives the same pseudonyms, another one gives others.
+    # The same secret gives the same pseudonyms. Another secret gives other pseudonyms.
     assert CliRunner().invoke(cli, [*words, "--course", str(file)]).exit_code == 0
     assert path.read_text() == told[1]
     file.write_text(file.read_text().replace("a secret of this course", "another secret"))

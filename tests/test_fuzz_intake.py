@@ -76,7 +76,7 @@ def test_members_of_any_kind_and_name_are_taken_or_refused(
 ) -> None:
     try:
         data = with_members(*members, form=form)
-    except (ValueError, UnicodeError):  # a name that no archive can hold
+    except (ValueError, UnicodeError):  # a name that archives cannot contain
         return
     found = outcome(lambda: parsed("ada_huge_lr", data), Rejected)
     assert found is None or all(name.isprintable() for name in (*found.files, *found.ignored))

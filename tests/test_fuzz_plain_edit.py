@@ -1,4 +1,4 @@
-"""Random edits that are called plain, run in the sandbox: they do nothing but what training code does.
+"""Random edits that the grammar calls plain, run in the sandbox: they do only what training code does.
 
 `make test` tries some hundred programs, `make fuzz` a hundred thousand.
 """
@@ -23,7 +23,7 @@ HERE = Path(__file__).parent / "plain_programs" / "inside"
 ORDINARY = settings.default or settings()
 COUNT = ORDINARY.max_examples
 BATCHES = 3 if ORDINARY.derandomize else 10
-# So many programs share a start of the sandbox.
+# The number of programs in one run of the sandbox.
 AT_ONCE = 500
 
 
@@ -34,7 +34,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def events_of(programs: list[str], sandbox: Sandbox) -> list[list[str]]:
-    """Run programs in one sandbox; return what each did besides training. All must come to an end."""
+    """Run programs in one sandbox, and return the other effects of each besides training. All must finish."""
     words = (sys.executable, "-P")
     interpreter = Interpreter(words, replay_environment(), (*visible_folders(), HERE), INSIDE / "preload.py")
     limits = Limits(seconds=600, wall_seconds=3000)

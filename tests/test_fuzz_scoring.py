@@ -1,4 +1,4 @@
-"""Submissions full of nonsense: each gets a row and a page, and the same bytes each time."""
+"""Random submissions: each gets a row and a page, and the same bytes each time."""
 
 import json
 from functools import cache

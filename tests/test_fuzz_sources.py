@@ -1,4 +1,4 @@
-"""Mutated experiments: parsed and compared, or refused."""
+"""Mutated experiments: the parser compares or refuses them."""
 
 import ast
 

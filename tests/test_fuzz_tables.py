@@ -1,4 +1,4 @@
-"""Mutated recipes, solutions, rubrics, overrides, scores and cache entries: used, or refused."""
+"""Mutated recipes, solutions, rubrics, overrides, scores and cache entries: the readers accept or refuse them."""
 
 import hashlib
 from collections.abc import Callable

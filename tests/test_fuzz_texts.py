@@ -1,4 +1,4 @@
-"""Mutated logs and reports: read or refused in a sentence, and shown as harmless pages."""
+"""Mutated logs and reports: accepted, or refused with a sentence, and shown as harmless pages."""
 
 import re
 from html.parser import HTMLParser
@@ -55,7 +55,7 @@ def test_front_matter_is_read_or_refused(text: str) -> None:
 
 
 class _Tags(HTMLParser):
-    """Collects what could act: tags that load or run something, handlers, and addresses."""
+    """Collects tags, handlers and addresses that could run code or load a resource."""
 
     def __init__(self) -> None:
         super().__init__()

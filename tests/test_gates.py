@@ -1,4 +1,4 @@
-"""Gates: points that nobody earns without insight, what a rubric may change of them, and what is said about them."""
+"""Gates: points that nobody earns without insight, the settings in a rubric, and the messages."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ MASKED = changed("fix.correct", lost, "It is hidden.", "", points=4.0)
 
 
 def row(changes: dict[str, RubricItem], recipe: Any = BROKEN, gates: Gates = RUBRIC.gates) -> SubmissionScore:
-    """Return a row with these checks, as scoring makes it."""
+    """Return a row with these items, as the scoring makes it."""
     plain = make_row("ada_steep", "ada", "steep", changes)
     checks = with_gates({name: score.checks for name, score in plain.criteria.items()}, gates)
     gated = {f"{name}.{check.id}": check for name, found in checks.items() for check in found}

@@ -1,4 +1,4 @@
-"""What a student's own machine says of an attempt, and the attempts that are kept."""
+"""The judgement of an attempt on the student's own machine, and the stored attempts."""
 
 import html
 from pathlib import Path
@@ -37,7 +37,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def outcome(monkeypatch: pytest.MonkeyPatch, found: str) -> list[Any]:
-    """Let every check find this, and compare no functions; return the list of what was asked for."""
+    """Replace the outcome of every check, and compare no functions. Return the list of requested checks."""
     asked: list[Any] = []
     monkeypatch.setattr(goal, "programs_of", lambda recipe: None)
 

@@ -1,4 +1,4 @@
-"""The cache of replays: records come back as they were, damage is noticed, unused ones go."""
+"""The cache of replays: records do not change, damage is noticed, and unused records are deleted."""
 
 import os
 import time
@@ -21,7 +21,7 @@ def key(number: int) -> str:
 
 
 def remember(folder: Path, number: int, *, days: float = 0.0) -> Path:
-    """Put a record that was last used so many days ago; return its file."""
+    """Store a record that was last used this many days ago, and return its file."""
     Cache(folder, Replay).put(key(number), Replay(status="OK", log="x" * 1000))
     path = folder / key(number)[:2] / f"{key(number)}.json"
     os.utime(path, (time.time() - days * DAY,) * 2)
@@ -48,7 +48,7 @@ def test_what_was_not_used_for_long_goes_and_a_use_counts(tmp_path: Path) -> Non
     mine = tmp_path / "ab" / "notes.json"
     mine.parent.mkdir()
     mine.write_text("mine")
-    Cache(tmp_path, Replay).get(key(0))  # the oldest is used again
+    Cache(tmp_path, Replay).get(key(0))  # this uses the oldest record again
     assert trim(tmp_path, days=57)[0] == 2
     assert [path.exists() for path in paths] == [True, False, False, True, True]
     assert mine.exists()
@@ -63,7 +63,7 @@ def test_clearing_deletes_entries_and_what_is_half_written_only(
     link = entry.with_name(f"{key(1)[:2]}{'0' * 62}.json")
     link.symlink_to(entry)
     mine = [entry.with_name(name) for name in (".notes.txt.0123abcd", f".{entry.name}.swp", "notes.json")]
-    old, new = scratch_path(entry), scratch_path(entry)  # another grader may write the new one right now
+    old, new = scratch_path(entry), scratch_path(entry)  # another grader may be writing the new file now
     for path in (*mine, old, new):
         path.write_bytes(b"mine or half")
     os.utime(old, (time.time() - 2 * DAY,) * 2)

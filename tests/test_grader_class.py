@@ -1,4 +1,4 @@
-"""A class from tarballs to reports, in the real sandbox: `grader score` as an instructor gives it."""
+"""A class from tarballs to reports, in the real sandbox: `grader score` as an instructor runs it."""
 
 import json
 import os
@@ -39,7 +39,7 @@ Files = dict[str, bytes]
 
 
 def grader(*words: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run `grader` in a folder, with a memory of its own."""
+    """Run `grader` in a folder, with its own replay cache."""
     environment = {**os.environ, "TRAINWRECK_REPLAYS": str(cwd / "replays"), "COLUMNS": "80", **variables}
     return subprocess.run(
         [sys.executable, "-P", "-m", "grader", *map(str, words)],
@@ -53,9 +53,9 @@ def grader(*words: str | Path, cwd: Path, **variables: str) -> subprocess.Comple
 
 @pytest.fixture(scope="module")
 def classroom(honest: HonestClass, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `submissions/`, scored into `reports/` by one job and into `again/` by two.
+    """Return a folder with `submissions/`, scored into `reports/` with one job and into `again/` with two jobs.
 
-    The replays of the honest submissions are remembered, those of ada's and dan's for the first scoring alone.
+    The replays of the honest submissions are cached. The replays for ada and dan are cached only for the first scoring.
     """
     folder = tmp_path_factory.mktemp("class")
     out = folder / "submissions"
@@ -70,7 +70,7 @@ def classroom(honest: HonestClass, tmp_path_factory: pytest.TempPathFactory) -> 
     }
     for name, data in special.items():
         (out / f"{name}.tar.gz").write_bytes(data)
-    # As unzip leaves a name that was not UTF-8.
+    # File names that were not UTF-8, in the form that unzip leaves.
     for odd, content in ((b"ren\xe9_huge_lr.tar.gz", good), (b"zo\xeb_huge_lr.tar.gz", b"")):
         (out / os.fsdecode(odd)).write_bytes(content)
     honest.remember(folder / "replays")
@@ -93,7 +93,7 @@ def rows(reports: Path) -> dict[str, Any]:
 
 
 def replays_below(folder: Path) -> dict[Path, int]:
-    """Return when each replay that is remembered there was made."""
+    """Return the modification time of each cached replay in a folder."""
     return {path: path.stat().st_mtime_ns for path in folder.glob("replays/**/*.json")}
 
 
@@ -114,7 +114,7 @@ def test_the_verdicts_are_those_that_a_person_would_give(classroom: Path) -> Non
         if row["status"] == "graded":
             points = [row["criteria"][criterion]["points"] for criterion in CRITERIA]
             assert row["total"] == pytest.approx(sum(points))
-    # What a forger wrote into a log costs its points, and nothing else is lost with it.
+    # Forged values in a log cost the points of the log, but no other points.
     checks = found["forger_huge_lr"]["criteria"]["reproducibility"]["checks"]
     assert [check["id"] for check in checks if check["points"] == 0] == ["fixed_log"]
     assert found["crash_huge_lr"]["criteria"]["fix"]["points"] == 0
@@ -177,7 +177,7 @@ def test_without_a_sandbox_every_report_says_so(honest: HonestClass, tmp_path: P
     assert "no sandbox" in [flag["id"] for flag in row["flags"]]
     for name in ("index.html", "ada_huge_lr.html"):
         assert "WITHOUT a sandbox" in (tmp_path / "reports" / name).read_text()
-    # What was replayed in the sandbox is not used: the self-tests are made without it. Ada's fix equals one of them.
+    # Without a sandbox, the grader does not use replays from the sandbox. Ada's fix equals a program of the self-tests.
     assert len(list((tmp_path / "replays" / "no-sandbox").glob("*/*.json"))) == 6
 
 
@@ -268,7 +268,7 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
     ):
         assert said in problem(repeated=repeated.model_copy(update=changes))
     assert "The check learning-rate could not run" in problem(checks=checks.model_copy(update={"checks": ()}))
-    # A rubric that takes any experiment for a fix.
+    # A rubric that accepts any experiment as a fix.
     perfect: list[dict[Criterion, CriterionScore]] = []
 
     def generous(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:

@@ -1,4 +1,4 @@
-"""A real scheduler and workers in processes of their own; what they replay is made up (`cluster_lab`)."""
+"""A real scheduler and real workers in separate processes, with invented replays (`cluster_lab`)."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def request(source: str, dataset: str = "digits") -> Request:
 
 
 class Class:
-    """Replays on a cluster, as a class has them, in a thread of its own; what was said of workers."""
+    """The replays of a class on a cluster, in a separate thread, and the messages about workers."""
 
     def __init__(self, lab: Lab, folder: Path, *requests: Request) -> None:
         self._lab = lab
@@ -72,7 +72,7 @@ class Class:
             self.error = error
 
     def end(self) -> dict[str, Replay]:
-        """Wait for the end, and return what each source got. Raises what ended it."""
+        """Wait for the end, and return the replay of each source. Raises the error that ended it."""
         self._thread.join()
         if self.error is not None:
             raise self.error
@@ -88,7 +88,7 @@ def waiting(folder: Path, number: int) -> Request:
 
 
 def begun(folder: Path) -> list[int]:
-    """Return the processes that began the replays waiting below a folder, in whatever order."""
+    """Return the processes that began the replays in a folder, in any order."""
     return [int(path.name.split("-")[1]) for path in folder.glob("*/begun-*")]
 
 
@@ -234,7 +234,7 @@ def score(folder: Path, cache: str, out: str, *words: str) -> "subprocess.Popen[
 
 
 def worker_at_work(lab: Lab) -> str:
-    """Wait until a worker makes a replay, and return its name."""
+    """Wait until a worker makes a replay, and return the worker's name."""
     found: list[str] = []
     with Client(lab.address, set_as_default=False) as client:
 

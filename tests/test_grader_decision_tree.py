@@ -1,4 +1,4 @@
-"""The judge of decision trees: what is right, what is a guess, what minutes cost, and the reference tree."""
+"""The judge of decision trees: correct conclusions, guesses, the cost in minutes, and the reference tree."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ from harness.written.decision_tree import CASES, HEALTHY, parse_tree
 from harness.written.exercise import find_file_exercise, stub
 
 EXERCISE = "decision_tree"
-# What the tree of `TEXT` can tell apart.
+# The experiments that the tree of `TEXT` can distinguish.
 KNOWN = {"huge_lr": {"overfit": "diverges"}, "forgotten_eval": {"modes": "unrepeatable"}, HEALTHY: {}}
 
 
@@ -82,14 +82,14 @@ def verdicts(known: Mapping[str, Mapping[str, str]], text: str = TEXT) -> dict[s
     [
         ({}, "right", "right", 1),
         ({"overfit": "diverges", "loss_form": "grows"}, "wrong", "a guess", 1 / 3),
-        ({"overfit": "diverges"}, "right", "right", 1),  # no check tells it from huge_lr
+        ({"overfit": "diverges"}, "right", "right", 1),  # no check distinguishes it from huge_lr
         ({"modes": "other-mode"}, "not concluded", "right", 2 / 3),
     ],
 )
 def test_a_conclusion_is_right_if_the_checks_tell_it_from_all_others(
     more: dict[str, str], verdict: str, others: str, share: float
 ) -> None:
-    """The third experiment, which the tree does not name, ends where its outcomes lead."""
+    """The tree does not name the third experiment, which ends where its outcomes lead."""
     known = {**KNOWN, **({"third": more} if more else {})}
     found = verdicts(known)
     assert found["huge_lr"] == others

@@ -1,4 +1,4 @@
-"""The judge of derivations: known answers, what is not plain NumPy, and what comes back from the sandbox."""
+"""The judge of derivations: known answers, code that is not plain NumPy, and results from the sandbox."""
 
 import json
 from pathlib import Path
@@ -12,15 +12,15 @@ from grader.sandbox import SandboxResult, run_in_sandbox
 from grader.score.verdict import total_of
 from grader.written.derivation import judge_derivation, read_results, suspicions
 from grader.written.judgement import Judgement, with_points
-from harness.written.derivation import PROBLEMS, draw_cases
+from harness.written.derivation import PROBLEMS, draw_inputs
 
 EXERCISE = "backprop_mlp"
-# Without a sandbox, torch is there.
+# Outside the sandbox, torch can be imported.
 ANSWERS = [(exercise, id) for exercise in EXERCISES for id in known_answers(exercise) if id != "torch"]
 
 
 def addresses(names: list[str], judgement: Judgement) -> set[str]:
-    """Return the addresses of checks; the name of a criterion stands for all its checks."""
+    """Return the addresses of items. The name of a criterion means all its items."""
     return {
         address
         for name in names
@@ -96,12 +96,12 @@ def test_anything_but_plain_numpy_is_named(code: str, said: str) -> None:
     assert said in " | ".join(suspicions(code))
 
 
-CASES = draw_cases(PROBLEMS["mlp"], "text")
+CASES = draw_inputs(PROBLEMS["mlp"], "text")
 WHOLE: dict[str, object] = {"outputs": {"loss": 2.5}, "problems": {}, "changed": []}
 
 
 def files(case: dict[str, object]) -> dict[str, bytes]:
-    """Return what a process left that reported the same for every case."""
+    """Return the output files of a process that reports the same for every case."""
     return {"report.json": json.dumps({"problem": "", "cases": dict.fromkeys(CASES, case)}).encode()}
 
 
@@ -124,7 +124,7 @@ def test_complete_results_are_read_as_arrays() -> None:
 )
 def test_nonsense_that_comes_back_is_the_answers_own_doing(case: dict[str, object]) -> None:
     result = SandboxResult("OK", 0, files=files(case))
-    # The inputs follow from the text.
+    # The text determines the inputs.
     found = judge_derivation(derivation(EXERCISE), "text", lambda _: result)
     assert found.fault == ""
     assert "(RE): it left no complete result" in found.checks["form"][0].reason
@@ -134,7 +134,7 @@ def test_nonsense_that_comes_back_is_the_answers_own_doing(case: dict[str, objec
 def test_a_process_that_ends_badly_says_how_and_whose_fault_it_is(status: str) -> None:
     result = SandboxResult(status, 1, message="so it was")  # type: ignore[arg-type]
     found = judge_derivation(derivation(EXERCISE), "x = 1\n", lambda _: result)
-    if status in ("XX", "SG"):  # plain code raises no signals
+    if status in ("XX", "SG"):  # plain code cannot raise signals
         assert "so it was" in found.fault
     else:
         assert f"({status}): so it was" in found.checks["form"][0].reason

@@ -19,7 +19,7 @@ def points(of: Evidence, accepted: bool | None = True) -> dict[str, float | None
 
 
 def report(*lines: str, body: str = "# Symptom\n\nIt explodes.\n\n```\nstep 1: loss 31.8\n```\n") -> str:
-    """A report with this evidence, and a diagnosis that cites a check and no value."""
+    """Return a report with this evidence, and with a diagnosis that cites a check but no value."""
     cited = "".join(f"  - {{{line}}}\n" for line in lines)
     first = "    first_wrong: {check: audit, outcome: all-move}\n"
     diagnosis = f"diagnosis:\n  - cause: huge_lr\n    where: build_optimizer\n{first}"
@@ -27,7 +27,7 @@ def report(*lines: str, body: str = "# Symptom\n\nIt explodes.\n\n```\nstep 1: l
 
 
 def cited(of: Evidence, run: str, signal: str) -> str:
-    """A line of evidence with the number that the log of the test's own training holds."""
+    """Return a line of evidence with the value from the log of this test's own training."""
     records = of.replay(run).records()  # type: ignore[arg-type]
     record = records[3] if signal in records[3] else records[-1]
     place = f"step: {record['step']}" if "step" in record else f"epoch: {record['epoch']}"
@@ -64,7 +64,7 @@ def test_a_log_that_is_none_or_ends_early_is_not_complete(log: bytes | None) -> 
 
 
 def scored(*lines: str, **changes: Any) -> dict[str, float | None]:
-    """The points of a report with this evidence."""
+    """Return the points of a report with this evidence."""
     return points(honest(report=report(*lines), **changes))
 
 
@@ -155,10 +155,10 @@ def test_a_picture_from_elsewhere_shows_nothing() -> None:
         ("│ validation accuracy │ 9.7 % │ 94.2 % │", 2),
         ("step 1: activations.first.var is {first_var}", 2),
         ("step 0: loss 2.3025", 0),  # as in a healthy run
-        ("step 2: loss 31.84", 0),  # of another step
+        ("step 2: loss 31.84", 0),  # of a different step
         ("step 1: loss 31.9", 0),  # of no step
         ("epoch 4: val_accuracy 0.94", 0),  # of the fixed run
-        ("step 3: 1", 0),  # a number that agrees with anything
+        ("step 3: 1", 0),  # a number that fits any log
     ],
 )
 def test_a_snippet_counts_if_the_broken_run_has_its_values_and_no_healthy_one(lines: str, expected: float) -> None:
@@ -175,7 +175,7 @@ def test_a_snippet_counts_if_the_broken_run_has_its_values_and_no_healthy_one(li
 
 
 def with_values(fixed: Replay, **values: float) -> Replay:
-    """Return the replay with other numbers for these signals in its log."""
+    """Return the replay with other values of these signals in its log."""
     records = [json.loads(line) for line in fixed.log.splitlines()]
     changed = [{**record, **{k: v for k, v in values.items() if k in record}} for record in records]
     log = "".join(json.dumps(record) + "\n" for record in changed)

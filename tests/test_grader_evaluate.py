@@ -14,7 +14,7 @@ def network() -> nn.Module:
 
 
 class Named(nn.Module):
-    """The same network as another person would write it."""
+    """The same network in another author's style."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ def test_another_network_does_not_fit(other: nn.Module, said: str) -> None:
 
 
 class Trap:
-    """What a hostile checkpoint runs when it is unpickled."""
+    """An object that runs code when it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Path.touch, (Path("trapped"),))

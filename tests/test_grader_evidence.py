@@ -1,4 +1,4 @@
-"""How far the log of a fixed run is believed."""
+"""The rules for trusting the log of a fixed run."""
 
 import ast
 from pathlib import Path

@@ -48,12 +48,12 @@ def test_another_sound_fix_is_judged_by_evaluator_symptoms_and_checks() -> None:
 
 
 def changed(fixed: Replay, **changes: object) -> Replay:
-    """The replay of a fix that is not the reference's, with other figures."""
+    """Return the replay of a fix that is not the reference fix, with other values."""
     return fixed.model_copy(update={"checkpoint_sha256": "0" * 64, **changes})
 
 
 def found_by(name: str, outcome: str = "", problem: str = "") -> dict[str, tuple[Replay, Replay]]:
-    """The checks of a fix, one of which found something else, beside the reference's."""
+    """Return the checks of a fix, one of them with another outcome, and the reference's checks."""
     sound = checks(RECIPE, BROKEN.replace("lr=10.0", "lr=0.1"))
     others = tuple(result for result in sound.checks if result.check != name)
     changed = sound.model_copy(update={"checks": (*others, CheckResult(check=name, outcome=outcome, problem=problem))})
@@ -69,7 +69,7 @@ TOO_LARGE = found_by("learning_rate", outcome="too-large")
         ("learning_rate", "too-large", 4),
         ("learning_rate", "no such outcome", 4),
         ("learning_rate", "usual", 12),
-        # The break does not trip it, but it is sound for the reference fix.
+        # This check does not find the break, but it is sound for the reference fix.
         ("modes", "unrepeatable", 4),
     ],
 )
@@ -102,7 +102,7 @@ def test_another_network_is_not_judged_by_an_evaluator_that_does_not_know_it() -
     found = correct(evidence(RECIPE, source))
     assert (found.outcome, found.points) == ("could not judge", None)
     assert "another network" in found.reason
-    # What is wrong whatever the network stays wrong.
+    # Other settings do not excuse faults.
     assert correct(evidence(RECIPE, source, **TOO_LARGE)).points in (0, 4)
 
 
@@ -133,7 +133,7 @@ def test_a_replay_that_failed_is_a_zero_only_if_it_is_the_students(status: str, 
 
 
 def test_a_symptom_that_the_reference_shows_too_is_excused() -> None:
-    """With few epochs, say, a healthy run of another recipe has not recovered yet either."""
+    """For example, after few epochs a healthy run of another recipe has not recovered either."""
     late = evidence(RECIPE, OTHER)
     strict = late.recipe.symptoms[0].model_copy(update={"above": 0.0})
     recipe = late.recipe.model_copy(update={"symptoms": (strict,)})
@@ -147,7 +147,7 @@ def test_a_masked_cause_does_not_wait_for_a_line_that_could_not_be_checked() -> 
 
 @pytest.mark.parametrize(("recipe", "batch"), [("loss_sum", 1), ("label_permute", 1), ("missing_zero_grad", 10**5)])
 def test_settings_under_which_nothing_fails_are_replaced_by_the_recipes_own(recipe: str, batch: int) -> None:
-    """A sum of one is a mean, one label has no order, and a gradient that stays after the last step does no harm."""
+    """A sum over one example is a mean, one label has no order, and a gradient after the last step has no effect."""
     loaded = load_recipe(recipe)
     own = RunSettings(seed=loaded.seed, dataset=loaded.dataset)
     chosen = dataclasses.replace(own, batch_size=batch, epochs=1, max_steps=60)
@@ -183,7 +183,7 @@ def test_equal_bytes_are_not_enough_and_right_behaviour_needs_no_checks() -> Non
     assert further_requests({**requests, **wanted}, {**replays, **measured}) == {}
 
 
-# The ends of the range, a number beside it, one outside of it.
+# Both ends of the range, a number near it, and a number outside.
 @pytest.mark.parametrize(("rate", "points"), [("0.02", 12), ("0.2", 12), ("0.01", None), ("0.0005", 4)])
 def test_a_number_is_right_within_its_range(rate: str, points: float | None) -> None:
     found = correct(evidence(RECIPE, edited(BROKEN, ("lr=10.0", f"lr={rate}")), checks=None))
@@ -198,7 +198,7 @@ def test_a_fault_that_another_part_of_the_program_makes_up_for_waits() -> None:
 
 
 def test_right_data_in_another_order_need_no_evaluator() -> None:
-    """The evaluator prepares its examples as the reference fix does, so it knows no other data, however right."""
+    """The evaluator prepares its examples like the reference fix, so it cannot judge other correct data."""
     fixed = replay(RECIPE, OTHER)
     assert fixed.evaluation is not None
     figures = SplitFigures(loss=9.0, accuracy=0.1)

@@ -1,4 +1,4 @@
-"""The pipeline: a bad recipe costs its own submissions only, and one submission is in memory at a time."""
+"""The pipeline: a bad recipe affects only its own submissions, and one submission is in memory at a time."""
 
 import weakref
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from harness.recipes.catalogue import SUITE, Catalogue
 
 
 class Known(Replayer):
-    """Returns replays that were made before; any other one is a fault."""
+    """Returns replays from an earlier run. A request for any other replay is an error."""
 
     def __init__(self, known: Replays) -> None:
         self._known = known
@@ -42,7 +42,7 @@ class Known(Replayer):
 
 
 def graded(submissions: Path, cache: Path, replays: Replays | None = None) -> Mapping[str, Score]:
-    """Grade a class whose replays are in the cache, or come from `replays`."""
+    """Grade a class with replays from the cache or from `replays`."""
     replayer = Replayer(run_in_sandbox, cache / "no data")
     replays = replays or Replays(local_executor(replayer, jobs=1), cache)
     found = judge_files(
@@ -53,7 +53,7 @@ def graded(submissions: Path, cache: Path, replays: Replays | None = None) -> Ma
 
 @pytest.fixture
 def submissions(honest: HonestClass, tmp_path: Path) -> Path:
-    """Two honest submissions, and the special cases of the demo."""
+    """Return two honest submissions, and the special cases of the demo."""
     folder = tmp_path / "submissions"
     folder.mkdir()
     good = honest.tarball("reference")
@@ -130,7 +130,7 @@ def test_few_submissions_wait_in_memory_and_each_is_read_once(
     found = graded(submissions, tmp_path, Replays(local_executor(Known(known), jobs=1), tmp_path / "new"))
     assert found["ada_huge_lr"].row.status == found["bob_huge_lr"].row.status == "graded"
     assert len(were_read) == sum(score.row.status != "rejected" for score in found.values()) > 4
-    assert most_alive <= 3  # two wait, and one is judged
+    assert most_alive <= 3  # two wait, and one is being judged
 
 
 def test_one_submission_of_each_exercise_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

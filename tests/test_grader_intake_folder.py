@@ -1,6 +1,6 @@
-"""What teachers really get: folders and zips as the platforms make them, what else lies in them, and hostile zips.
+"""Real folders and zips from platforms, other files in them, and hostile zips.
 
-The layouts are those of canvas-lms (`lib/content_zipper.rb`) and moodle (`mod/assign/classes/downloader.php`), and of
+The layouts are from canvas-lms (`lib/content_zipper.rb`), from moodle (`mod/assign/classes/downloader.php`), and from
 Gradescope's "Export Submissions", which public programs read.
 """
 
@@ -102,7 +102,7 @@ MOODLE = {
     "Ada Lovelace_123_assignsubmission_file/week 1/ada_huge_lr.tar.gz": ("Ada Lovelace", "123", False, "ada_huge_lr"),
     "Ada Lovelace_123_assignsubmission_file_ada_huge_lr.tar.gz": ("Ada Lovelace", "123", False, "ada_huge_lr"),
     "Default group_assignsubmission_file/ada_huge_lr.tar.gz": ("Default group", "", False, "ada_huge_lr"),
-    # The student named this file like one of Canvas.
+    # The student gave this file a name like a file from Canvas.
     "Eve_9_assignsubmission_file_/lovelaceada_1_2_ada_huge_lr.tar.gz": (
         "Eve",
         "9",
@@ -298,7 +298,7 @@ def test_the_files_found_are_rows_or_ignored(tmp_path_factory: pytest.TempPathFa
 
 
 def patched(data: bytes, offset: int, new: bytes) -> bytes:
-    """Return a zip of one member with other bytes in its record of the directory."""
+    """Return a zip with one member and changed bytes in its directory record."""
     at = data.rindex(b"PK\x01\x02") + offset
     return data[:at] + new + data[at + len(new) :]
 
@@ -450,7 +450,7 @@ def test_the_date_of_a_file_is_the_time_of_its_submission_only_if_the_instructor
     assert {file.arrival.submitted_at for file in found_in(tmp_path / "in", files).files} == {None}
     for file in read_folder(tmp_path / "in", trust_dates=True).files:
         assert (file.arrival.submitted_at, file.arrival.time_from) == (MOMENT, "the file's date")
-    # A student chooses the dates in his zip.
+    # A student can choose the dates inside a zip.
     os.utime(tmp_path / "in" / "bob.zip", (0, 0))
     found = read_folder(tmp_path / "in", trust_dates=True)
     assert found.files[1].arrival.submitted_at == datetime.fromtimestamp(0, UTC)
@@ -518,14 +518,14 @@ def test_gradescopes_time_goes_before_the_table(tmp_path: Path) -> None:
     assert only(read_folder(folder, told(tmp_path, "ada,2020-01-01T00:00:00Z"))).arrival.submitted_at == MOMENT
 
 
-# --- Whose it is ---
+# --- Identity of the student ---
 
 
 ROSTER = (Student("ada", "Ada Lovelace", "ada@uni.example"), Student("eve", "Eve Smith"))
 
 
 def rows_of(tmp_path: Path, files: Files) -> list[SubmissionScore]:
-    """Return the rows of these files, each with the student whom file and manifest name; nothing is replayed."""
+    """Return the rows of these files, each with the student whom file and manifest name, without replays."""
     rows = []
     for file in found_in(tmp_path, files).files:
         try:
@@ -602,7 +602,7 @@ def test_moodle_takes_an_apostrophe_out_of_a_files_name(tmp_path: Path) -> None:
     assert row.flags[0].id == OTHER_NAME, "an address may hold @"
 
 
-# --- A student's upload says nothing of its sender ---
+# --- A student's upload proves nothing about its sender ---
 
 MOODLE_ADA = "Ada Lovelace_123_assignsubmission_file_"
 FORGED: Files = {
@@ -614,7 +614,7 @@ FORGED: Files = {
 }
 BOB = {"bob_huge_lr.tar.gz": tarball("bob")}
 GRADESCOPE_LIST = b"submission_7:\n  :submitters:\n  - :name: Eve\n  :created_at: 2026-03-02 12:30:00 Z\n"
-# The class as a platform gives it, the place of Eve's upload in it, and who sent that.
+# The class as the platform delivers it, the place of Eve's upload in it, and the sender.
 CLASSES: dict[str, tuple[Files, str, str]] = {
     "Canvas": ({"bobson_3_30_bob_huge_lr.tar.gz": GOOD}, "smitheve_2_20_", "smitheve"),
     "Moodle": ({"Bob_3_assignsubmission_file_/bob_huge_lr.tar.gz": GOOD}, "Eve_2_assignsubmission_file_/", "Eve"),
@@ -636,7 +636,7 @@ def test_names_and_lists_in_an_upload_are_not_the_platforms(tmp_path: Path, plat
     uploads: dict[str, bytes] = {f"{at}eve.zip": zip_of(FORGED)}
     if at.endswith("/"):
         uploads |= {f"{at}{name}": data for name, data in FORGED.items()}
-    elif at:  # the end of the name is the student's
+    elif at:  # the student can choose the end of the name
         uploads |= {
             f"{at}{name}": data
             for name, data in FORGED.items()
@@ -673,7 +673,7 @@ def test_several_downloads_may_lie_in_one_place(tmp_path: Path) -> None:
     weeks = {f"week {number}.zip": zip_of({f"Ada_{number}_assignsubmission_file_/x.tar.gz": GOOD}) for number in (1, 2)}
     found = found_in(tmp_path / "in", {**weeks, "notes.txt": b""})
     assert [one.id for file in found.files for one in file.arrival.senders] == ["1", "2"]
-    # One who hands in a zip of that form is not believed beside those who do not.
+    # A student who hands in a zip of this form is not believed if other students do not.
     found = found_in(tmp_path / "in", {"bob.zip": zip_of(BOB)})
     assert [file.arrival.senders for file in found.files] == [()] * 4
 

@@ -35,7 +35,7 @@ from harness.submission.limits import REPORT_BYTES, TARBALL_BYTES
 
 
 def holds(submission: Submission, files: dict[str, bytes]) -> bool:
-    """Return whether the submission holds the seven of these files that a score needs."""
+    """Return whether the submission contains the seven of these files that a score needs."""
     logs = {f"runs/{run}/metrics.log": claim.log for run, claim in submission.claims.items()}
     held = {**submission.files, **logs}
     return len(held) == 7 and held.items() <= files.items()

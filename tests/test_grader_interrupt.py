@@ -13,7 +13,7 @@ from helpers.watched import Watched
 
 from grader.replay.replayer import ENGINES, Engine
 
-# As at a terminal, also if the tests were started with Ctrl-C ignored, as a shell starts jobs in the background.
+# Restore Ctrl-C as at a terminal, because a shell starts background jobs with Ctrl-C ignored.
 GRADER = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)

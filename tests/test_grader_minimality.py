@@ -1,4 +1,4 @@
-"""Minimality: every known fix within its verdict, what is free, and what costs points."""
+"""Minimality: every known fix gets points within its verdict; some edits are free, others cost points."""
 
 import pytest
 from helpers.fix_styles import HONEST, honest_fixes, styled_fixes
@@ -12,7 +12,7 @@ from harness.recipes.known_edits import known_fixes
 from harness.recipes.recipe import Recipe
 from harness.submission.limits import EXPERIMENT_BYTES
 
-# Points of 8. Only correct fixes are judged, so the other verdicts have no bounds here.
+# Points out of 8. Only correct fixes are judged, so the other verdicts have no bounds here.
 BOUNDS = {"full": (8, 8), "overreach": (0, 5.5)}
 RATE = ("lr=10.0", "lr=0.1")
 BACK = "    loss.backward()\n"

@@ -29,7 +29,7 @@ def request(source: str, *, trusted: bool = False, settings: RunSettings = SETTI
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    """Give the sandbox that `grader score` uses: one process forks for all replays of these tests."""
+    """Return the sandbox that `grader score` uses. One process forks for all replays of these tests."""
     with open_sandbox("warm", jobs=1) as opened:
         yield opened
 
@@ -54,7 +54,7 @@ def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
     assert found.evaluation.heldout is not None
     assert isinstance(found.evaluation.heldout.accuracy, float)
     assert found.evaluation.heldout.accuracy > 0.7
-    # The evaluator's figure on the students' validation images is the one in the log.
+    # The evaluator's accuracy on the students' validation images equals the accuracy in the log.
     assert found.evaluation.validation.accuracy == pytest.approx(found.records()[-1]["val_accuracy"], abs=1e-6)
     assert found.evaluation.heldout != found.evaluation.validation
 
@@ -89,7 +89,7 @@ os._exit(0)
 
 @needs_sandbox
 def test_an_error_shows_the_line_that_raised(sandbox: Sandbox, tmp_path: Path) -> None:
-    # A form feed ends no line of a program.
+    # A form feed does not end a line of a program.
     source = "import torch\n# a page \x0c\r\n\ndef first():\n    raise ValueError('no')  # here\nfirst()\n"
     assert made(source, sandbox, tmp_path).message == (
         "experiment.py raised ValueError: no when it was loaded\n"
@@ -101,7 +101,7 @@ def test_an_error_shows_the_line_that_raised(sandbox: Sandbox, tmp_path: Path) -
 
 @needs_sandbox
 def test_a_fault_of_the_machine_is_ours(tmp_path: Path) -> None:
-    # The suite's own code is never to blame, whatever happens to it.
+    # A failure of the suite's own code is never the student's fault.
     broken = edited(RECIPE.healthy_source(), ("import torch\n", "import torch\n(\n"))
     assert Replayer(run_in_sandbox, tmp_path).make(request(broken, trusted=True)).status == "XX"
 
@@ -159,11 +159,11 @@ def test_the_key_is_of_the_program_and_not_of_its_layout() -> None:
         key(source, repetition=1),
     }
     assert len(others) == 8
-    # What is judged is the program; two recipes of an experiment may share its replay.
+    # The program decides, not the recipe. Two recipes of an experiment may share a replay.
     assert key(source, recipe=load_recipe("loss_sum")) == key(source)
 
 
-# An experiment that leaves something in memory and in files, and fails if it finds what another process has left.
+# An experiment that leaves data in memory and in files, and fails if it finds data of another process.
 LEAVING = """
 import os
 import pathlib
@@ -196,7 +196,7 @@ def test_a_check_finds_and_changes_nothing_of_an_earlier_one(sandbox: Sandbox, t
     expected = Replayer(sandbox, tmp_path).make(check_request(request(healthy)))
     found = Replayer(sandbox, tmp_path).make(check_request(request(source)))
     assert (expected.status, found.status) == ("OK", "OK"), found.message
-    # The check of the preparation notes that this experiment reads files.
+    # The check of the preparation reports that this experiment reads files.
     others = [[item for item in made.checks if item.check != "preparation"] for made in (found, expected)]
     assert len(others[0]) > 20
     assert others[0] == others[1]

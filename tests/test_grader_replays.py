@@ -1,4 +1,4 @@
-"""Which replays of a class are made, shared and cached; a stand-in makes them here."""
+"""The replays of a class that are made, shared and cached. A substitute for the sandbox makes them here."""
 
 import errno
 import tempfile
@@ -28,13 +28,13 @@ FAILING_LOWER = "# a remark\n\n\n\nraise ValueError\n"
 
 
 class Stand(Replayer):
-    """Says in which line a text raises, and counts what it was asked for."""
+    """Reports the line in which a text raises an error, and counts the requests."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
     def stop(self) -> None:
-        """It makes nothing that takes time."""
+        """Do nothing, because this replayer needs no time."""
 
     def make(self, request: Request) -> Replay:
         self.asked.append(request.source)
@@ -57,7 +57,7 @@ def request(source: str, dataset: str = "digits") -> Request:
 
 
 def replayed(folder: Path, *sources: str, jobs: int = 1) -> tuple[list[str], dict[str, Replay]]:
-    """Return what was made, in its order, and what each source got."""
+    """Return the sources in the order of their replays, and the replay of each source."""
     stand = Stand()
     replays = Replays(local_executor(stand, jobs=jobs), folder)
     replays.make("replays", [request(source) for source in sources], ProgressBar())
@@ -95,7 +95,7 @@ def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
 
 def test_a_signal_that_a_plain_experiment_cannot_raise_is_the_machines(tmp_path: Path) -> None:
     plain, odd = "killed = 1\n", "import os\n\nkilled = os\n"
-    for _ in range(2):  # and is not remembered
+    for _ in range(2):  # the result is not cached
         asked, found = replayed(tmp_path, plain, odd)
         assert plain in asked
         assert found[plain].status == "XX"
@@ -104,7 +104,7 @@ def test_a_signal_that_a_plain_experiment_cannot_raise_is_the_machines(tmp_path:
 
 
 class LastFirst:
-    """An executor that finishes first what was submitted last."""
+    """An executor that finishes the last submitted request first."""
 
     most = 3
 
@@ -154,7 +154,7 @@ def test_who_takes_no_more_stops_what_is_being_made(tmp_path: Path) -> None:
 
 
 def ended(status: RunStatus, seconds: float) -> tuple[list[float], Sandbox]:
-    """Return a sandbox in which every run ends so, and the seconds that it was given."""
+    """Return a sandbox in which every run ends in this way, and the list of seconds for each run."""
     given: list[float] = []
 
     def run(command: SandboxCommand, stop: StopSignal | None) -> SandboxResult:
@@ -168,7 +168,7 @@ LONG = replace(SETTINGS, epochs=1000)
 
 
 @pytest.mark.parametrize(("status", "trusted", "settings", "remembered"), [
-    # A student's code, under any settings; our code, under settings that a student chose, and under the recipe's own.
+    # A student's code under any settings; our code under a student's settings, and under the recipe's own settings.
     ("TO", False, SETTINGS, True), ("ML", False, SETTINGS, True), ("OL", False, LONG, True),
     ("TO", True, LONG, True), ("ML", True, LONG, True), ("TO", True, SETTINGS, False),
     # The machine was too busy.
@@ -201,11 +201,11 @@ def test_all_runs_of_a_submission_share_its_time(tmp_path: Path) -> None:
     third = RUN_LIMITS.seconds / 3
     assert left() == 1
     assert left(third / 3, third / 3) == pytest.approx(7 / 9)
-    assert left(third / 3, third / 3, third) == pytest.approx(0)  # too little for another third
+    assert left(third / 3, third / 3, third) == pytest.approx(0)  # not enough time for another third
     assert left(third, third) == 0
     assert left(1, 1, lasting=True) == 0
     assert left(third, third, settings=SETTINGS) == 1
-    # What has no time is not run, and says so; that is remembered, too.
+    # A run without time does not start, and the cached result gives the reason.
     given.clear()
     assert "the grader did not run it" in Replayer(sandbox, tmp_path).make(replace(request(SOUND), seconds=0)).message
     assert given == []

@@ -19,7 +19,7 @@ from harness.workspace.workspace import Run
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
-# Written under qemu-aarch64, with the wheels of PyTorch 2.8 and NumPy 2.4 for 64-bit Arm.
+# Written under qemu-aarch64 with the wheels of PyTorch 2.8 and NumPy 2.4 for 64-bit Arm.
 OTHER_MACHINE = Path(__file__).parent / "data" / "other_machine"
 
 
@@ -68,7 +68,7 @@ def test_a_replay_that_failed_is_lost_or_open(status: str, expected: float | Non
 
 
 def on_another_class(honest: Evidence, broken_log: bytes, **changes: Any) -> Evidence:
-    """A submission from a machine of another platform class, whose broken log is this one."""
+    """Return a submission from another platform class with this broken log."""
     claims: dict[Run, Claim] = {
         "broken": claim(honest.broken, log=broken_log, checkpoint_sha256="1" * 64),
         "fixed": claim(honest.fixed, checkpoint_sha256="0" * 64),
@@ -78,13 +78,13 @@ def on_another_class(honest: Evidence, broken_log: bytes, **changes: Any) -> Evi
 
 
 def changed(log: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
-    """Return a log whose records get other values."""
+    """Return a log after a change of each record's values."""
     lines = log.splitlines()
     return "".join(json.dumps({**json.loads(line), **change(json.loads(line))}) + "\n" for line in lines).encode()
 
 
 def scaled(log: str, factor: float, since: int = 0) -> bytes:
-    """Return a log whose losses are multiplied by a factor from a step on."""
+    """Return a log whose losses are multiplied by a factor from the step `since` on."""
 
     def change(record: dict[str, Any]) -> dict[str, Any]:
         if record.get("step", 0) < since or isinstance(record.get("loss"), str):  # NaN stays
@@ -99,12 +99,12 @@ def test_another_platform_class_is_compared_by_its_figures() -> None:
     drifted = scaled(honest.broken.log, 1 + 1e-6)
     there = on_another_class(honest, drifted)
     assert points(there) == WHOLE
-    # Of a run that does not repeat itself here, no figures help; without a second replay nothing is decided.
+    # If a run does not repeat here, similar values do not help. Without a second replay, the item stays open.
     other = honest.fixed.model_copy(update={"log_sha256": "2" * 64})
     restless = on_another_class(honest, drifted, again={**there.again, "fixed": other})
     assert points(restless) == {**WHOLE, "fixed_log": WHOLE["fixed_log"], "fixed_checkpoint": 0}
     assert points(on_another_class(honest, drifted, again={}))["broken_log"] is None
-    # A healthy log in place of the broken one, or the other way round, is not within any band.
+    # A healthy log in place of the broken log, or the reverse, is not within the bands.
     assert points(on_another_class(honest, honest.reference.log.encode()))["broken_log"] == 0
     swapped = {**there.claims, "fixed": claim(honest.broken, checkpoint_sha256="0" * 64)}
     assert points(on_another_class(honest, drifted, claims=swapped))["fixed_log"] == 0
@@ -219,7 +219,7 @@ def test_a_number_that_no_log_has_is_judged(name: str, value: object) -> None:
     recipe = honest.recipe.model_copy(update={"symptoms": (symptom,)})
     forged = dataclasses.replace(on_another_class(honest, text.encode()), recipe=recipe)
     assert None not in points(forged).values()
-    # Suspicious code may write such a log in the sandbox, too.
+    # Suspicious code may write the same log in the sandbox.
     if name not in ("step", "epoch"):
         own = honest.fixed.model_copy(update={"log": text})
         again = {"broken": honest.broken, "fixed": own}
@@ -232,7 +232,7 @@ def test_only_the_symptoms_of_the_data_set_that_was_used_are_compared() -> None:
     last = honest.broken.records()[-1]["val_loss"]
 
     def drift(record: dict[str, Any]) -> dict[str, Any]:
-        """Drift apart as a run does that diverges, until the last validation is another one."""
+        """Let values drift as in a run that diverges, until the last validation differs."""
         if "loss" in record:
             return {"loss": record["loss"] * (1 + min(0.5, 1e-7 * 2.0 ** record["step"]))}
         return {"val_loss": last + 1000} if record["epoch"] == 4 else {}

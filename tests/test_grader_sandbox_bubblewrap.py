@@ -1,4 +1,4 @@
-"""A sandboxed process sees nothing of this machine but libraries and itself."""
+"""A sandboxed process sees only libraries and its own files on this machine."""
 
 import json
 import os
@@ -64,7 +64,7 @@ script, python = Path(sys.argv[1]), replay_interpreter()
 python = replace(python, visible=[*python.visible, script.parent], preload=None)
 print('..' in sys.executable, run_in_sandbox(SandboxCommand(script, python, {}, RUN_LIMITS), None))
 """
-    # Python keeps the dots of a relative path, and the folder that it begins with is not in the sandbox.
+    # Python keeps the ".." of a relative path, and the sandbox does not contain the folder at its beginning.
     done = subprocess.run(
         [os.path.relpath(sys.executable, tmp_path / "hidden"), "-c", code, tmp_path / "shown" / "script.py"],
         cwd=tmp_path / "hidden",
@@ -102,13 +102,13 @@ def test_somebody_without_a_home_has_none_to_hide(monkeypatch: pytest.MonkeyPatc
 
 
 def files_below(folder: Path) -> set[str]:
-    """Return the files of the suite below a folder, by their paths in it, without what Python made of them."""
+    """Return the files of the suite in a folder, by relative path, without Python's compiled files."""
     paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return {path.relative_to(ROOT).as_posix() for path in paths}
 
 
 def opened_inside(paths: Sequence[Path], visible: Sequence[Path]) -> set[str]:
-    """Return which of these files a sandboxed process can open."""
+    """Return the files among these paths that a sandboxed process can open."""
     code = """
 import json
 opened = []
@@ -130,7 +130,7 @@ def test_it_is_what_the_kit_keeps_back() -> None:
     assert {name for name in harness if name.removeprefix("harness/").startswith(HIDDEN_FROM_STUDENTS)} == {
         name for name in harness if name not in handed_out
     }
-    # And each of its lines is about something that is there.
+    # Each line of the list names an existing file or folder.
     assert [name for name in HIDDEN_FROM_STUDENTS if not (ROOT / "harness" / name).exists()] == []
 
 
@@ -145,7 +145,7 @@ def test_a_replay_can_open_what_the_kit_holds_of_the_harness() -> None:
 
 
 def suite_in(folder: Path) -> Path:
-    """Make a suite as an instructor may have it, with what Python compiled in it."""
+    """Make a suite as an instructor may have it, with Python's compiled files."""
     suite = folder / "suite"
     for name in (
         "harness/trainer.py",
@@ -183,5 +183,5 @@ def test_a_suite_inside_a_visible_folder_shows_no_more(
         "harness/data/embedded/digits.npz",
         "grader/replay/inside/replay.py",
     }
-    # Who shows the whole suite shows what no list can know.
+    # A caller who shows the whole suite also shows files that no list can know.
     assert opened == expected | (set() if around else {"final-projects/bob.tar.gz", "reports/scores.json"})

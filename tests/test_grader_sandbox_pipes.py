@@ -1,4 +1,4 @@
-"""Stopping runs from outside, as Ctrl-C does: at once, in every thread, with nothing left of them."""
+"""Stop runs from outside, as Ctrl-C does: at once, in every thread, without remaining processes."""
 
 import os
 import tempfile
@@ -30,7 +30,7 @@ def test_pipes_are_read_side_by_side_to_their_ends() -> None:
     reading, writing = open_pipes("one", "two")
 
     def write() -> None:
-        for _ in range(50):  # more than both pipes hold
+        for _ in range(50):  # more than both pipes can store
             os.write(writing["two"], b"b" * 10_000)
             os.write(writing["one"], b"a" * 10_000)
         os.close(writing["one"])
@@ -61,11 +61,11 @@ def test_reading_stops_when_a_pipe_is_over_its_room_or_time_is_up_and_keeps_what
 @pytest.mark.parametrize("stopped", [0, 3600])
 def test_time_in_which_this_process_is_stopped_does_not_count(stopped: int, monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = open_pipes("one")
-    clock = iter(range(0, 10**9, stopped or 1))  # as after Ctrl-Z, at each look
+    clock = iter(range(0, 10**9, stopped or 1))  # like the time after Ctrl-Z, at each check
     monkeypatch.setattr("grader.sandbox.pipes.time.monotonic", lambda: next(clock))
 
     def write() -> None:
-        for _ in range(30):  # more than the pipe holds, and not at once
+        for _ in range(30):  # more than the pipe can store, and not at once
             os.write(writing["one"], b"x" * 10_000)
         os.close(writing["one"])
 
@@ -77,13 +77,13 @@ def test_time_in_which_this_process_is_stopped_does_not_count(stopped: int, monk
 
 
 Run = Callable[[SandboxCommand, StopSignal], SandboxResult]
-# More than the test takes, on a machine with much else to do: nothing but the signal is to end these runs.
+# Much more than the test takes, even on a busy machine. Only the signal may end these runs.
 LONG = replace(SMALL, seconds=120, wall_seconds=120)
 SLEEP = "import time; time.sleep(3600)"
 
 
 def start(run: Run, folder: Path, code: str, stop: StopSignal) -> SandboxResult:
-    """Run code from this folder; the commands of its processes hold the folder's name."""
+    """Run code from this folder. The command lines of its processes contain the folder's name."""
     interpreter = Interpreter(PYTHON, {}, (folder,), script(folder, ""))
     return run(SandboxCommand(script(folder, code), interpreter, limits=LONG), stop)
 
@@ -129,7 +129,7 @@ def test_nothing_starts_once_the_signal_is_set(run: Run, tmp_path: Path, monkeyp
 def test_a_sandbox_that_is_stopped_while_it_is_built_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Bubblewrap needs a few milliseconds, and Python twenty; they are stopped at every third of one.
+    # Bubblewrap needs a few milliseconds, and Python twenty. Stop a run at every third of a millisecond.
     for moment in range(60):
         stop = StopSignal()
         timer = threading.Timer(moment / 3000, stop.set)
@@ -137,10 +137,10 @@ def test_a_sandbox_that_is_stopped_while_it_is_built_leaves_nothing(
         with pytest.raises(SandboxStopped):
             start(run_in_sandbox, tmp_path, SLEEP, stop)
         timer.join()
-    # A killed process ends when it is scheduled.
+    # A killed process ends when the kernel schedules it.
     wait_until(lambda: running(str(tmp_path)) == [], "the end of it")
 
-    # Before bubblewrap has reported its child, the child has no number to be killed by.
+    # Before bubblewrap has reported its child, the number of the child is unknown.
     def unknown(self: Worker, *_: object) -> None:
         self._status = b""
         raise SandboxStopped

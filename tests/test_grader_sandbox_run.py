@@ -1,4 +1,4 @@
-"""How a sandboxed command ends: every status, from real processes under small limits."""
+"""The end of a sandboxed command: every status, from real processes with small limits."""
 
 import gc
 import os
@@ -60,7 +60,7 @@ def test_what_cannot_be_started_is_our_fault(tmp_path: Path) -> None:
 
 FILL = "n = 0\nwhile True:\n  n += 1\n  open(f'/scratch/{n}', 'wb').write(bytes(2 ** 20))"
 TOO_LARGE = "open('big', 'wb').write(bytes(5 * 2 ** 20))"
-# Each child lives shorter than the time between two looks; 6 seconds of processor in all.
+# Each child lives for less time than the interval between two checks. Together, they use 6 seconds of processor time.
 SHORT_LIVES = """
 import contextlib, ctypes, os, signal, struct, time
 with contextlib.suppress(OSError):
@@ -118,7 +118,7 @@ def test_what_exceeds_a_limit_is_ended_and_leaves_nothing(
 
 
 def test_a_look_does_not_count_all_processes_of_a_run_that_has_too_many() -> None:
-    """The kernel limits no process of root: while each look counted all, a fork bomb made 32,000 in two minutes."""
+    """The kernel does not limit root's processes. When each check counted all, a fork bomb made 32,000 of them."""
     sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(20)]
     try:
         seen, every = usage(1, "")[0], usage(10**6, "")[0]
@@ -146,7 +146,7 @@ raise SystemExit(1)
 @pytest.mark.parametrize(("code", "status", "exit_code", "number"), [
     ("raise SystemExit(7)", "RE", 7, None), ("import os; os.kill(os.getpid(), 9)", "SG", None, 9),
     ("import os; os.kill(os.getpid(), 11)", "SG", None, 11),
-    # A strange scratch folder is no fault of the grader.
+    # A strange scratch folder is not the grader's fault.
     ("import os; open('out/file', 'w'); os.chmod('out', 0o400); raise SystemExit(1)", "RE", 1, None),
     (DEEP.format(name="d", count=900), "RE", 1, None), (DEEP.format(name="d" * 200, count=90), "RE", 1, None),
     ("open(b'\\xff\\n', 'w'); raise SystemExit(1)", "RE", 1, None),
@@ -196,7 +196,7 @@ def test_a_result_folder_that_is_none_brings_nothing(code: str) -> None:
 @in_both_engines
 def test_sandboxes_work_side_by_side_and_leave_nothing_open() -> None:
     def descriptors() -> list[str]:
-        gc.collect()  # what earlier tests left open in reference cycles
+        gc.collect()  # collect open files of earlier tests in reference cycles
         return sorted(path.name for path in Path("/proc/self/fd").iterdir())
 
     sandboxed("")

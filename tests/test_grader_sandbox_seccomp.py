@@ -1,4 +1,4 @@
-"""The filter, twice: its program interpreted call by call, and each refused call made inside the sandbox."""
+"""The filter, in two ways: interpret its program for each call, and make each refused call inside the sandbox."""
 
 import errno
 import json
@@ -47,7 +47,7 @@ def arguments_of(rule: CallRule, value: int) -> list[int]:
 
 
 def refused_values(rule: CallRule) -> list[int]:
-    """Return values that a rule refuses: those that it names, or all that differ from an allowed one in a bit."""
+    """Return values that a rule refuses: its refused values, or all values one bit away from an allowed value."""
     near = {value ^ 1 << bit for value in rule.allowed for bit in range(32) if rule.mask >> bit & 1}
     return sorted(near - set(rule.allowed)) or list(rule.refused)
 
@@ -72,7 +72,7 @@ def test_a_listed_call_is_allowed_within_its_rule(machine: str) -> None:
             assert verdict(machine, number, *arguments_of(rule, value)) == REFUSE | errno.EPERM, (rule, value)
 
 
-# Nothing of this is a matter of training, and each has let a run do harm.
+# Training never needs these calls, and each has once allowed a run to do harm.
 NEVER = (
     "execve execveat socket socketpair ptrace mount unshare setns clone3 bpf flock io_setup io_uring_setup add_key"
     " keyctl inotify_init1 fanotify_init userfaultfd perf_event_open memfd_create shmget msgget semget mq_open"
@@ -101,7 +101,7 @@ def test_the_table_holds_none_of_the_dangerous_calls(machine: str) -> None:
 @on_this_processor
 def test_every_call_is_refused_in_the_sandbox_as_in_the_table() -> None:
     known = rules(here)
-    # 335 and 336 on x86_64 belong to probes of the kernel: from Linux 6.11 on they kill a process that makes them.
+    # 335 and 336 on x86_64 are for kernel probes. From Linux 6.11 on, they kill the calling process.
     calls: list[tuple[int, list[int], int]] = [
         (number, [], errno.ENOSYS) for number in range(500) if number not in {335, 336, *known}
     ]

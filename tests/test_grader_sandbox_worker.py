@@ -1,4 +1,4 @@
-"""Workers that fork for each run: runs see nothing of them, of each other, and nothing but what a fresh one sees."""
+"""Workers that fork for each run: a run sees no trace of the worker or of other runs, as in a fresh process."""
 
 import ctypes
 import errno
@@ -43,13 +43,13 @@ LANDLOCK = ctypes.CDLL(None).syscall(444, None, 0, 1) if sys.platform == "linux"
 
 @pytest.fixture(scope="module")
 def warm(working_sandbox: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    """Give one that many tests may use, since nothing that a run does can be seen by another."""
+    """Return a sandbox that many tests may share, because runs cannot see each other."""
     with opened(tmp_path_factory.mktemp("warm")) as made:
         yield made
         assert made.sandbox.failure == ""
 
 
-# What a run can reach.
+# --- Resources that a run can reach ---
 
 
 def test_a_run_is_nobody_in_namespaces_of_its_own(warm: Warm) -> None:
@@ -63,7 +63,7 @@ def test_a_run_is_nobody_in_namespaces_of_its_own(warm: Warm) -> None:
 @pytest.mark.skipif(LANDLOCK < 1, reason="this kernel has no Landlock")
 @pytest.mark.parametrize("child", ["", "if os.fork():\n    os.wait()\n    raise SystemExit\n"])
 def test_landlock_keeps_a_run_and_its_children_from_more_than_the_mounts_do(child: str, warm: Warm) -> None:
-    # A device that may be written, as far as mounts and its own rights say.
+    # A device that is writable according to the mounts and its permissions.
     code = "try: os.open('/dev/urandom', os.O_WRONLY)\nexcept OSError as error: print(error.errno)"
     assert warm.said(f"import os\n{child}{code}") == str(errno.EACCES)
     if LANDLOCK >= 6:
@@ -77,7 +77,7 @@ def test_what_all_runs_inherit_has_no_memory_that_two_could_write(tmp_path: Path
         assert "the imports share memory" in result.message
 
 
-# What survives a run: nothing.
+# --- Nothing survives a run ---
 
 STATE = """
 import builtins, gc, json, os, resource, signal, sys, warnings
@@ -137,9 +137,9 @@ def test_each_run_draws_numbers_of_its_own(tmp_path: Path) -> None:
     assert len({*drawn[0], *drawn[1]}) == 4
 
 
-# What a fresh process does.
+# --- The same behaviour as in a fresh process ---
 
-# The two processes word errors differently: only the exit status must agree.
+# The two processes give different error messages, so only the exit status must agree.
 ENDINGS = {
     "status 256": "import sys; sys.exit(256)",
     "words": "import sys; sys.exit('words')",
@@ -203,7 +203,7 @@ def test_imports_that_fail_are_our_fault_and_nobody_is_bothered(
 def test_where_a_worker_cannot_fork_each_run_has_a_worker_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As where one namespace cannot be created inside another.
+    # As if one namespace could not be created inside another.
     monkeypatch.setattr(engine, "bwrap_command", partial(flat, bwrap_command))
     with opened(tmp_path) as warm:
         assert len({warm.run("print(mark)").stdout for _ in range(3)}) == 3
@@ -215,7 +215,7 @@ def flat(bwrap_command: Callable[..., list[str]], **options: Any) -> list[str]:
     return bwrap_command(**{**options, "nested": False})
 
 
-# Its own life.
+# --- The life of a worker ---
 
 
 def test_one_that_is_killed_takes_its_run_with_it_and_is_replaced(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_one_that_is_killed_takes_its_run_with_it_and_is_replaced(tmp_path: Path
         assert (running.result().status, running.result().signal) == ("SG", 9)
         second = warm.said("print(mark)")
         os.kill(warm.process(), signal.SIGKILL)
-        # The grader may not have noticed the end yet. A run that begins in the dying worker is killed with it.
+        # The grader may not have noticed the end yet. A run that begins in the dying worker dies with it.
         result = warm.run("print('on')")
         assert result.stdout == b"on\n" or (result.status, result.signal) == ("SG", 9), result
         assert len({first, second, warm.said("print(mark)")}) == 3
@@ -247,7 +247,7 @@ def test_a_run_ends_with_its_launcher(tmp_path: Path) -> None:
         wait_until(warm.is_running, "the run", 60)
         os.kill(warm.launcher(), signal.SIGKILL)
         assert (running.result().status, running.result().signal) == ("SG", 9)
-        # Nothing is left of the worker either: the next run has a new one.
+        # No process of the worker remains. The next run has a new worker.
         assert warm.processes() == {}
         assert warm.said("print(mark)") != mark
 
@@ -299,7 +299,7 @@ def test_many_runs_leave_nothing_behind(tmp_path: Path) -> None:
     with opened(tmp_path) as warm:
 
         def held() -> tuple[int, int, int]:
-            gc.collect()  # what earlier tests left open in reference cycles goes now, not between two counts
+            gc.collect()  # collect reference cycles of earlier tests now, not between two counts
             process = warm.process()
             memory = re.search(r"VmData:\s+(\d+)", Path(f"/proc/{process}/status").read_text())
             assert memory
@@ -318,7 +318,7 @@ def test_many_runs_leave_nothing_behind(tmp_path: Path) -> None:
         assert marks == {warm.said("print(mark)")}
 
 
-# With what the grader imports.
+# --- With the imports of the grader ---
 
 
 HOSTILE = """
@@ -328,7 +328,7 @@ torch.nn.functional.cross_entropy = torch.nn.Linear.forward = builtins.round = l
 torch.use_deterministic_algorithms(False); torch.set_grad_enabled(False)
 os.environ.clear(); sys.modules.clear()
 """
-# How deep it comes before it fails is told where it fails.
+# The script reports its recursion depth at the point of failure.
 ENDLESS = "def deeper(n):\n    return deeper(n + 1)\n\n\ndeeper(0)\n"
 
 

@@ -1,4 +1,4 @@
-"""What an edit changes: what counts as a node, and which functions and areas differ."""
+"""The size of an edit: the nodes that count, and the changed functions and areas."""
 
 import ast
 from collections import Counter
@@ -61,7 +61,7 @@ SIZES = [
      {"train_step": 11}),
     ([(TOP, TOP + "def half(x):\n    return x / 2\n\n\n"), (BACK, "    half(loss).backward()\n")],
      {"train_step": 8}),
-    # A block that moves to a helper: its call, and the head of the helper.
+    # A block moves to a helper: its call and the head of the helper count.
     ([("    optimizer.zero_grad()\n    loss =", "    loss ="),
       ("    optimizer.step()\n", "    update(optimizer)\n"),
       ("@torch.no_grad()\ndef evaluate", "def update(optimizer):\n    optimizer.step()\n    optimizer.zero_grad()\n\n\n"
@@ -137,5 +137,5 @@ def test_code_that_moves_into_a_helper_of_its_function_stays_with_it() -> None:
     rest = "    loss = prepared(model)(inputs)\n    loss.backward()\n    optimizer.step()\n"
     before, after = helped.format("", block + rest), helped.format(block, rest)
     assert edit_sizes(before, after) == {}
-    # What arrives there without having left the function is an edit of the helper.
+    # Code in the helper that did not come from the function is an edit of the helper.
     assert edit_sizes(helped.format("", rest), after) == {"prepared": 6}

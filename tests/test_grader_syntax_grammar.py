@@ -1,4 +1,4 @@
-"""The tables of the grammar cover Python and name only what exists; attacks in new directions, and honest edits."""
+"""The tables of the grammar cover Python and name only existing things; new attacks, and honest edits."""
 
 import ast
 import importlib
@@ -27,11 +27,11 @@ STEP, TOP = "    optimizer.step()\n", "EPOCHS = 5\n"
 
 
 def node_classes() -> Iterator[type[ast.AST]]:
-    """Yield every class of nodes that the parser of this Python can make."""
+    """Yield every class of nodes that the parser of this Python version can make."""
     waiting = [ast.AST]
     while waiting:
         found = waiting.pop()
-        # Python 3.8 left some classes that only stand for others.
+        # Python 3.8 kept some classes only as aliases.
         children = [child for child in found.__subclasses__() if child.__module__ in ("ast", "_ast")]
         waiting += children
         old = found.__doc__ is not None and "eprecated" in found.__doc__
@@ -57,7 +57,7 @@ def test_a_field_that_a_check_looks_at_has_a_check() -> None:
     for name, rules in grammar.SYNTAX.items():
         if "check" in rules.values() and name != "alias" and name != "keyword":
             assert hasattr(_StatementJudge, f"_check_{name}"), name
-    # Of a statement, the blocks are the statements that are judged on their own.
+    # The blocks of a statement contain statements that are judged separately.
     blocks = {field for rules in grammar.SYNTAX.values() for field, rule in rules.items() if rule == "block"}
     assert blocks == {"body", "orelse", "finalbody"}
 
@@ -75,7 +75,7 @@ def test_what_has_no_entry_is_not_plain(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_every_listed_name_is_one_of_the_installed_library() -> None:
-    """Nobody would notice a name that a library has dropped."""
+    """Without this test, nobody would notice a name that a library has removed."""
     for module, listed in grammar.LISTED.items():
         is_object = module == "torch.default_generator"
         owner = torch.default_generator if is_object else importlib.import_module(module)
@@ -83,13 +83,13 @@ def test_every_listed_name_is_one_of_the_installed_library() -> None:
 
 
 def test_a_network_of_the_students_own_redefines_nothing_of_a_network() -> None:
-    """What a new release of torch adds must not be redefined either."""
+    """New names in a release of torch must not be redefined either."""
     ours = {name for name in dir(nn.Module()) if not name.startswith("__")}
     assert ours <= MODULE
 
 
 def test_nothing_powerful_has_a_harmless_attribute() -> None:
-    """The names that any object may be asked for lead nowhere from a function, a frame, a module, a file, ..."""
+    """Attributes that any object may have lead nowhere from a function, a frame, a module, a file, ..."""
     a_frame = inspect.currentframe()
     assert a_frame is not None
     powerful = [
@@ -99,7 +99,7 @@ def test_nothing_powerful_has_a_harmless_attribute() -> None:
     ]  # fmt: skip
     harmless = HARMLESS_ATTRIBUTES.keys() | HARMLESS_METHODS.keys()
     found = {(type(item).__name__, name) for item in powerful for name in harmless & set(dir(item))}
-    # Names are texts; sys.modules is not called; the others do no harm. Plain code reaches none of them but a logger.
+    # Names are strings, sys.modules is not called, and the others are harmless. Plain code reaches only a logger.
     assert found == {
         ("RootLogger", "name"), ("RootLogger", "log"), ("PosixPath", "name"), ("Thread", "name"), ("Thread", "join"),
         ("StringIO", "detach"), ("BytesIO", "detach"), ("module", "modules"),

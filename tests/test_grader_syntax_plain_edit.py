@@ -1,4 +1,4 @@
-"""Both sides of the grammar of plain edits: what honest people write, and what could reach or change the recorder."""
+"""Both sides of the grammar of plain edits: code that honest people write, and code that could reach the recorder."""
 
 import pytest
 from helpers.fix_styles import HONEST, OTHER_WAYS, honest_fixes, styled_fixes
@@ -13,13 +13,13 @@ MLP = experiment_source("digits_mlp")
 
 
 def at_top(lines: str) -> tuple[str, ...]:
-    """What is not plain in lines at the top of a healthy experiment."""
+    """Return the suspicions about lines at the top of a healthy experiment."""
     source = edited(MLP, ("EPOCHS = 5\n", f"{lines}\nEPOCHS = 5\n"))
     return tuple(item.message for item in plain_edit(MLP, source))
 
 
 def in_step(lines: str, top: str = "") -> tuple[str, ...]:
-    """What is not plain in lines of its `train_step`, with others at the top."""
+    """Return the suspicions about lines in its `train_step`, with other lines at the top."""
     indented = "".join(f"    {line}\n" for line in lines.split("\n"))
     source = edited(
         MLP, ("    optimizer.step()\n", f"    optimizer.step()\n{indented}"), ("EPOCHS = 5\n", f"{top}\nEPOCHS = 5\n")
@@ -86,7 +86,7 @@ NET = """class Net(nn.Module):
 
 
 def net(init: str = "pass", forward: str = "", method: str = "") -> str:
-    """A network of a student's own with lines in its methods, or another method."""
+    """Return a student's own network with lines in its methods, or with another method."""
     forward = "".join(f"        {line}\n" for line in forward.split("\n") if line)
     method = "".join(f"    {line}\n" for line in method.split("\n") if line)
     init = "".join(f"        {line}\n" for line in init.split("\n"))
@@ -94,7 +94,7 @@ def net(init: str = "pass", forward: str = "", method: str = "") -> str:
 
 
 def manager(body: str, decorator: str = "@contextmanager") -> str:
-    """A context manager of a student's own."""
+    """Return a student's own context manager."""
     lines = "".join(f"    {line}\n" for line in body.split("\n"))
     return f"from contextlib import contextmanager\n{decorator}\ndef evaluating(model):\n{lines}"
 
@@ -123,7 +123,7 @@ def test_a_context_manager_of_the_students_own_is_plain() -> None:
     assert in_step(WITH, manager("model.eval()\nyield model\nmodel.train()")) == ()
 
 
-# The nearest that could keep or reach something.
+# Similar code that could keep or reach an object.
 MANAGERS = {
     "kept": (EVALUATING, "kept = evaluating(model)"),
     "as a value": (EVALUATING, "f = evaluating"),
@@ -264,7 +264,7 @@ KEPT = {
         "model.load_state_dict({'a': model})", "nn.modules.utils.consume_prefix_in_state_dict_if_present(model, 'a')",
         "m = copy.deepcopy(model)\nm[1] = iter([1])", "m = copy.deepcopy(model)\nm['a'] = nn.ReLU()",
     ],
-    # Each hid something from the kinds of names once.
+    # Each of these edits once hid an object from the kinds of names.
     "names": [
         "x = [0 for TABLE in [{}]]\nTABLE['a'] = TABLE['a'] + 1",
         "x = sorted([1], key=lambda TABLE: 1)\nTABLE['a'] = 2",
@@ -283,7 +283,7 @@ def test_what_is_next_to_plain_lines_is_not_plain(lines: str) -> None:
     assert in_step(lines, "import copy\nTABLE = {'a': 1}")
 
 
-# Edits of `load_checkpoint`, which gets the table that the harness has read from a file.
+# Edits of `load_checkpoint`, whose argument is the table that the harness has read from a file.
 PARTS = "    parts = {'model': model, 'optimizer': optimizer, 'scheduler': scheduler}\n"
 SAVED = {
     "for name, part in parts.items():\n    part.load_state_dict(state[name])": True,
@@ -312,7 +312,7 @@ def test_a_checkpoint_goes_back_as_it_was_read(lines: str) -> None:
     assert (found == ()) == SAVED[lines], found
 
 
-# Lines before the result of `prepare_batch`, which gets the run's own generator, and in a method that counts.
+# Lines before the result of `prepare_batch`, which gets the run's own generator, and lines in a method that counts.
 GIVEN = {
     "torch.Generator().manual_seed(0)": True, "rng.manual_seed(0)": False,
     "made = torch.Generator()\n    made = rng\n    made.manual_seed(0)": False,
@@ -359,7 +359,7 @@ def test_plain_lines_at_the_top_are_plain(lines: str) -> None:
     assert at_top(lines) == ()
 
 
-# Each could reach what records and examines an experiment, or keep something from one call to the next.
+# Each of these could reach the recorder or the checks, or keep data from one call to the next.
 TOP = {
     "modules": [
         "import os", "import sys", "import random", "import importlib", "import numpy as np",
@@ -463,7 +463,7 @@ def test_lines_in_a_function_that_reach_out_are_not_plain(lines: str) -> None:
 
 
 def test_an_import_may_not_stand_for_a_local_object() -> None:
-    """`import math as m` in one function would make `m.anything` in another look like math's."""
+    """`import math as m` in one function would make `m.anything` in another function look like a name of math."""
     lines = "def f(m):\n    return m.exp\ndef g():\n    import math as m\n    return m.exp(1)"
     assert any("a second value for" in item for item in at_top(lines))
 

@@ -1,4 +1,4 @@
-"""Any text parses within bounds or is refused; two layouts of one program have one digest."""
+"""Any text is parsed within limits or refused, and two layouts of one program have the same digest."""
 
 import ast
 

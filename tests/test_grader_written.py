@@ -1,4 +1,4 @@
-"""A class with written answers beside submissions of runs: read, judged, scored and shown."""
+"""A class with written answers and with submissions of runs: read, judged, scored and shown."""
 
 import csv
 import io
@@ -44,7 +44,7 @@ Judge = Callable[[str], Judgement]
 
 @pytest.fixture
 def judge_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[Judge], list[str]]:
-    """Return a function that replaces the sandbox by a judge, and returns the texts that were judged so far."""
+    """Return a function that replaces the sandbox by a judge, and returns the list of judged texts."""
 
     def replace(judge: Judge) -> list[str]:
         texts: list[str] = []
@@ -131,7 +131,7 @@ def test_our_own_fault_is_never_a_zero_and_not_remembered(
     judge_by: Callable[[Judge], list[str]], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     def broken(text: str) -> Judgement:
-        if text in (RIGHT, STUB):  # the canaries
+        if text in (RIGHT, STUB):  # the self-tests
             return in_this_process(text)
         if text == "raise":
             raise RuntimeError("ours")

@@ -20,7 +20,7 @@ def found(records: list[Record]) -> list[tuple[int, str]]:
 
 
 def recorded(name: str) -> list[Record]:
-    """Return the batches of a real run: of a recipe's broken experiment, or of a healthy one."""
+    """Return the batch records of a real run: of a recipe's broken experiment, or of a healthy experiment."""
     return batch_records(parse_log(log_bytes(name).decode(), name))
 
 
@@ -35,7 +35,7 @@ def test_a_huge_learning_rate_is_found_within_twenty_steps() -> None:
 
 LOW = [record(step, loss=2.0 * 0.8**step) for step in range(40)]
 CALM = [record(step) for step in range(30)]
-# The first losses of the healthy heat experiment, in units of the first: Adam overshoots, then learns.
+# The first losses of the healthy heat experiment, relative to the first: Adam overshoots, then learns.
 OVERSHOOT = [1.0, 25.0, 1.2, 5.4, 1.5, 3.7, 6.0, 2.2, 3.2, 2.7, 1.4, 3.0, 1.5, 1.9, 1.6, 1.5, 1.2, 1.0]
 RULES: dict[str, tuple[list[Record], list[tuple[int, str]]]] = {
     "NaN once": ([record(0), record(1, math.nan), record(2, math.nan), record(3)], [(1, "hard")]),

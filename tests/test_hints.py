@@ -1,4 +1,4 @@
-"""Hints: given one after the other, noted, in the manifest, and shown to the instructor at no cost."""
+"""Hints: shown one by one, recorded in the manifest, and shown to the instructor. They cost no points."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Whose submission it is: nobody's name, place or row follows from another student's file."""
+"""The identity of students: another student's file never changes anyone's name, place or row."""
 
 import os
 from pathlib import Path

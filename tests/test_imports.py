@@ -1,4 +1,4 @@
-"""Imports go one way: grader -> harness, down the floors of each, and neither reads code from folders of data."""
+"""Imports have one direction: from grader to harness, and from higher to lower modules of each."""
 
 import ast
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 ROOT = Path(__file__).parents[1]
-# Packages and loose modules from the lowest floor up: each imports from those before it, and from its own.
+# Packages and single modules in order. Each imports only from entries before it, and from itself.
 FLOORS = {
     "harness": (
         "errors files canonical_setup formats data recipes doctor run checks behaviour workspace console page"
@@ -30,7 +30,7 @@ def modules(*packages: str) -> list[Path]:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Yield the name of every package that a file imports, wherever in it, also by `import_module`."""
+    """Yield the name of every package that a file imports at any place, also with `import_module`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[object] = []
         if isinstance(node, ast.Import):
@@ -55,7 +55,7 @@ def test_imports_go_from_the_grader_to_the_harness() -> None:
 
 
 def imported_modules(path: Path, known: Set[str]) -> Iterator[str]:
-    """Yield the modules of ours that a file imports, wherever in it."""
+    """Yield the modules of this repository that a file imports at any place."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from known & {alias.name for alias in node.names}
@@ -87,7 +87,7 @@ def test_each_package_imports_from_the_floors_below_it(top: str) -> None:
 
 def test_no_files_import_each_other_in_a_circle() -> None:
     paths = {name_of(path): path for path in modules(*FLOORS)}
-    # A package's own file may import its modules, and they are imported through it.
+    # The `__init__.py` of a package may import its modules, and other modules import them through it.
     graph = {name: set(imported_modules(path, paths.keys())) - {name} for name, path in paths.items()}
     try:
         TopologicalSorter(graph).prepare()
@@ -124,11 +124,11 @@ def test_the_command_line_starts_without_anything_heavy() -> None:
 
 
 def test_modules_that_do_not_train_do_not_import_torch() -> None:
-    # What a command needs before any run, and the whole of what is drawn, checked and packed after it.
+    # These modules work before a run, or make pages and check and pack submissions after it.
     paths = modules("harness/page", "harness/submission")
     drawn = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
     light = [name for name in drawn if not name.endswith("__init__")]
     assert "torch" not in loaded(
         "harness.student.exercise", "harness.student.summary", "harness.student.run_process", *light
     )
-    assert "torch" in loaded("harness.trainer")  # so the line above looks at something
+    assert "torch" in loaded("harness.trainer")  # proves that the line above tests something

@@ -1,4 +1,4 @@
-"""A script that understands nothing stays far from a pass; `make insightless` measures every recipe."""
+"""A script without any understanding gets far less than a pass. `make insightless` measures every recipe."""
 
 import pytest
 from insightless import UNTOUCHED, Earned, earned, earned_on_healthy, edits, sound_cases, table, too_much
@@ -7,7 +7,7 @@ from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import recipe_ids
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
-# Every fifteenth recipe: another one as soon as one is added before it.
+# Every fifteenth recipe. A new recipe shifts the choice.
 SAMPLE = recipe_ids()[4::15]
 SOUND = ("digits_mlp", "tiny_batches", "visits_mlp")
 

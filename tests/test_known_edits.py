@@ -1,4 +1,4 @@
-"""Known edits: every file fits its source, and a wrong file is refused in a sentence."""
+"""Known edits: every file fits its source, and an invalid file is refused with a sentence."""
 
 import ast
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_every_known_fix_is_another_program_that_parses(recipe: Recipe) -> None:
     trees: dict[tuple[str, str], str] = {}
     for fix in fixes:
         tree = ast.dump(ast.parse(fix.source))
-        # One edit may be sound in a healthy experiment and mask a break; two of one verdict must differ.
+        # An edit may be sound in a healthy experiment and mask a break. But two edits with one verdict must differ.
         assert trees.setdefault((fix.verdict, tree), fix.id) == fix.id
     assert ast.dump(ast.parse(recipe.broken_source())) not in {tree for _, tree in trees}
     assert not set(left_out) & {fix.id for fix in fixes if fix.verdict == "masking"}

@@ -26,7 +26,7 @@ from helpers.commands import (
 from harness.errors import ChildFault
 from harness.run.launch import ChildJob, launch_child
 
-# Some 300 batches in an epoch: time enough to stop it in the middle of one.
+# An epoch has about 300 batches, which is time to stop it in the middle.
 LONG = ("--break", "none", "--batch", "4", "--epochs", "5", "--out", "run")
 SHORT = ("--break", "none", "--epochs", "1", "--out", "run")
 
@@ -40,9 +40,9 @@ def said_by(process: "subprocess.Popen[str]") -> str:
 
 
 def at_a_terminal(*words: str, cwd: Path, presses: Sequence[tuple[str, str]] = ()) -> tuple[int, str]:
-    """Run a command at a terminal of 80 columns and return what it said.
+    """Run a command at a terminal of 80 columns, and return its output.
 
-    presses: what it must have printed since the last keys, and the keys to press then.
+    presses: pairs of a pattern that the output must contain since the last keys, and the keys to press then.
     """
     process, terminal = pty.fork()
     if process == 0:
@@ -55,7 +55,7 @@ def at_a_terminal(*words: str, cwd: Path, presses: Sequence[tuple[str, str]] = (
             continue
         try:
             data = os.read(terminal, 4096)
-        except OSError:  # the other side is closed
+        except OSError:  # the other end is closed
             break
         if not data:
             break
@@ -79,11 +79,11 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     whole.mkdir()
     stopped.mkdir()
-    # Nothing to go on from: it starts from the beginning.
+    # There is no checkpoint to resume from, so the run starts from the beginning.
     succeed(*LONG, "--resume", cwd=whole, program=TRAINER)
     partial = stopped / "run.partial"
 
-    # SIGKILL of the process that trains, before the first checkpoint: nothing to go on from but the job.
+    # SIGKILL of the training process before the first checkpoint. The next command starts again from the job.
     run = start(*LONG, cwd=stopped, program=TRAINER)
     child = training_child(run.pid)
     wait_until((partial / "metrics.log").is_file, "the log")
@@ -93,7 +93,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     assert said.endswith(": run the same command again.\n")
     assert not (partial / "checkpoint.pt").exists()
 
-    # The same, in the middle of an epoch; what it was writing stays behind, and is swept up.
+    # SIGKILL in the middle of an epoch. The unfinished file stays, and is removed later.
     run = start(*LONG, "--resume", cwd=stopped, program=TRAINER)
     child = training_child(run.pid)
     wait_until((partial / "checkpoint.pt").is_file, "the first checkpoint")
@@ -102,7 +102,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     assert str(partial) in said_by(run)
     (partial / ".checkpoint.pt.12345").write_bytes(b"half of one")
 
-    # Ctrl-C that reaches the parent alone.
+    # Ctrl-C that only the parent process receives.
     run = start(*LONG, "--resume", cwd=stopped, program=TRAINER)
     training_child(run.pid)
     before = (partial / "checkpoint.pt").stat().st_mtime_ns
@@ -115,14 +115,14 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
         said,
     )
 
-    # Ctrl-C at a terminal, where both get it, and where there is a bar.
+    # Ctrl-C at a terminal with a progress bar, where both processes receive it.
     code, shown = at_a_terminal(*TRAINER, *LONG, "--resume", cwd=stopped, presses=[(r"[1-9]\d*/1600 ", "\x03")])
     assert code == MISTAKE
     assert "Traceback" not in shown
     assert re.search(r"healthy run of digits_mlp [━╸╺ ]+ [1-9]\d*/1600 +loss \S+ ", shown)
     assert re.search(r"Stopped at step \d+ of 1600: run the same command again with --resume", shown)
 
-    # SIGKILL of the parent: the process that trains goes down, too, and lets go of the folder.
+    # SIGKILL of the parent. The training process ends, too, and releases the folder.
     run = start(*LONG, "--resume", cwd=stopped, program=TRAINER)
     child = training_child(run.pid)
     before = (partial / "metrics.log").stat().st_mtime_ns
@@ -134,7 +134,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     succeed(*LONG, "--resume", cwd=stopped, program=TRAINER)
     runs = [snapshot(folder / "run") for folder in (stopped, whole)]
     for files in runs:
-        # Both name the harness's own sources and commit, which may be edited while this test takes its time.
+        # Both contain the hash and the commit of the harness, which may change during this test.
         del files["checkpoint.pt.meta.json"], files["run.html"]
     assert runs[0] == runs[1]
     assert [path.name for path in stopped.iterdir()] == ["run"]
@@ -162,7 +162,7 @@ def train_step(model, optimizer, inputs, labels):
 
 
 def script(folder: Path, more: str) -> Path:
-    """Write the healthy experiment with something appended, and return its path."""
+    """Write the healthy experiment with additional code at its end, and return its path."""
     from harness.recipes.recipe import experiment_source
 
     path = folder / "experiment.py"
@@ -181,9 +181,9 @@ def test_an_experiment_that_prints_without_end_and_ignores_ctrl_c_is_stopped_by_
     run.send_signal(signal.SIGINT)
     time.sleep(0.2)
     run.send_signal(signal.SIGINT)
-    assert run.communicate(timeout=20)[0] == ""  # standard output is for the command's own words
+    assert run.communicate(timeout=20)[0] == ""  # standard output is only for the command's own text
     assert run.returncode == MISTAKE
-    # There is no checkpoint yet: nothing to go on from.
+    # There is no checkpoint yet, so there is nothing to resume.
     last = (tmp_path / "said").read_text().splitlines()[-1]
     assert last == "Stopped before the first step: run the same command again."
 
@@ -220,7 +220,7 @@ def test_at_a_terminal_what_an_experiment_prints_stands_above_the_bar(tmp_path: 
     code, shown = at_a_terminal(*TRAINER, *SHORT, "--script", str(script(tmp_path, PRINTS)), cwd=tmp_path)
     assert code == 0
     assert "0/?" not in shown
-    # The bar's line is erased before each printed line.
+    # The terminal erases the line of the bar before each printed line.
     assert len(re.findall(r"(?:\n|\x1b\[2K)printed 64\r\n", shown)) == shown.count("printed") == 20
 
 

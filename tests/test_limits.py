@@ -1,4 +1,4 @@
-"""The limits of a submission: `make check` says of each what to do, and what it lets pass the grader takes."""
+"""The limits of a submission: `make check` gives a remedy for each, and the grader accepts whatever it accepts."""
 
 import ast
 import json
@@ -27,7 +27,7 @@ from harness.written.exercise import find_file_exercise
 from harness.written.workspace import file_items, start_file_exercise
 
 META = "checkpoint.pt.meta.json"
-# Makes a workspace come to a limit: by so many more bytes, nodes, ... than fit. 0 is the limit itself.
+# Fills a workspace up to a limit, plus this many bytes, nodes, ... 0 means exactly the limit.
 Fill = Callable[[Workspace, int], object]
 
 
@@ -55,7 +55,7 @@ def nodes_of(source: str) -> int:
 
 
 def noded(source: str, more: int) -> str:
-    # A name is three nodes, a number two.
+    # A name has three nodes, and a number two.
     missing = limits.NODES + more - nodes_of(source)
     return source + "\na\n" * (missing % 2) + "\n0" * ((missing - 3 * (missing % 2)) // 2) + "\n"
 
@@ -130,7 +130,7 @@ def settings(**changes: int) -> Fill:
     return fill
 
 
-# name of the limit: how to come to it, the item of make check that fails above it, and what it says to do.
+# By the name of the limit: the function to reach it, the item of make check that fails above it, and its remedy.
 CASES: dict[str, tuple[Fill, str, str]] = {
     "EXPERIMENT_BYTES": (of_program(sized), "experiment: size", "larger than 64 KiB: shorten it"),
     "NODES": (of_program(noded), "experiment: program", "more than 8000 nodes: shorten or simplify it"),
@@ -146,7 +146,7 @@ CASES: dict[str, tuple[Fill, str, str]] = {
     "MOST_EPOCHS": (settings(epochs=MOST_EPOCHS), "archive: commands", "1000 epochs .*: start over with"),
     "MOST_BATCH_SIZE": (settings(batch_size=MOST_BATCH_SIZE), "archive: commands", "65536 examples .*: start over"),
 }  # fmt: skip
-# These follow from the others, whatever a workspace holds: see the tests below.
+# These limits follow from the other limits for any workspace. The tests below show it.
 IMPLIED = {"MANIFEST_BYTES", "COMMANDS_BYTES", "TARBALL_BYTES", "MEMBERS", "NAME_BYTES", "EXTENSION_BYTES"}
 OTHERS = {"ANSWER_BYTES", "STUDENT_CHARACTERS", "STUDENT_BYTES"}
 
@@ -165,7 +165,7 @@ def taken(workspace: Workspace) -> Submission:
 
 
 def grader_takes(workspace: Workspace) -> bool:
-    """Return whether the grader refuses nothing of what make submit would pack."""
+    """Return whether the grader accepts the submission that make submit would pack."""
     try:
         submission = taken(workspace)
         parse_experiment(submission.source)
@@ -197,7 +197,7 @@ def test_what_exceeds_a_limit_is_found_before_it_is_handed_in(workspace: Workspa
 
 
 def test_what_make_submit_adds_fits_into_the_rest(workspace: Workspace) -> None:
-    """The manifest, the commands, headers and names never exceed a limit if the files do not."""
+    """If the files respect the limits, the manifest, the commands, headers and names do so, too."""
     pad_all(workspace, 0)
     settings(epochs=MOST_EPOCHS, batch_size=MOST_BATCH_SIZE)(workspace, 0)
     members = build_submission(workspace, "\u674e" * 42)

@@ -1,4 +1,4 @@
-"""What a run's page carries for its live charts: the data, the library with its licence, and a policy for both."""
+"""The parts of a run's page for live charts: the data, the library with its licence, and a policy for both."""
 
 import base64
 import hashlib
@@ -25,7 +25,7 @@ from harness.page.run_page import chart_sections, render_run_page
 from harness.run.metrics_log import read_metrics_log
 from harness.submission.log_values import LogValues
 
-# Of uPlot 1.6.31, as its author released it: dist/uPlot.iife.min.js and dist/uPlot.min.css.
+# uPlot 1.6.31 as its author released it: dist/uPlot.iife.min.js and dist/uPlot.min.css.
 RELEASED = {
     "uplot.iife.min.js": "2d27e8ad3d228164525ce213f9dc716f39b4e3aee0cc773fb3491c96cf4921a2",
     "uplot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
@@ -38,13 +38,13 @@ def refused(name: str) -> None:
 
 
 def data_of(page: Page) -> Any:
-    """Return what the page's script reads, as strict JSON."""
+    """Return the data for the page's script, parsed as strict JSON."""
     data, _ = page.code["script"]
     return json.loads(data, parse_constant=refused)
 
 
 def lines_of(data: Any) -> Iterator[tuple[str, Any, dict[int, str]]]:
-    """Yield each line with the word for its places, and its values by place."""
+    """Yield each line with the word for its positions, and its values by position."""
     for chart in data["charts"].values():
         places = [place for first, count in chart["x"] for place in range(first, first + count)]
         for line in chart["lines"]:
@@ -53,7 +53,7 @@ def lines_of(data: Any) -> Iterator[tuple[str, Any, dict[int, str]]]:
 
 
 def cited(template: str, kind: str, line: Any, place: int, value: str) -> str:
-    """Return what a click copies, as the script makes it."""
+    """Return the text that a click copies, as the script makes it."""
     words = {**line, "kind": kind, "place": str(place), "value": value}
     return re.sub(r"%(\w+)%", lambda match: str(words[match[1]]), template)
 
@@ -184,6 +184,6 @@ def test_lines_that_coincide_are_seen_below_each_other(tmp_path: Path) -> None:
     widths = {name: {run: line.width for run, line in lines.items()} for name, lines in charts.items()}
     assert widths["chart-loss"] == {"broken": 1.6, "your run": 4.0}
     assert widths["chart-grad-norm"] == widths["chart-val-accuracy"] == {"broken": 1.6, "your run": 1.6}
-    # They share the first point alone.
+    # The two lines share only the first point.
     dots = {run: line.dot_width for run, line in charts["chart-val-accuracy"].items()}
     assert dots["your run"] > dots["broken"]

@@ -141,7 +141,7 @@ def test_no_altered_byte_and_no_cut_changes_the_data_or_raises(tmp_path: Path) -
         altered[position] ^= 1
         path.write_bytes(altered)
         known = read_subset(path, "some")
-        # Some bytes of a zip mean nothing, such as its time stamps.
+        # Some bytes of a zip, such as its time stamps, have no meaning.
         assert known is None or known.digest == _DATASET.digest
     for other in (*(whole[:length] for length in range(0, len(whole), 7)), b"\x80\x04K\x01.", b"\x93NUMPY\x01"):
         path.write_bytes(other)

@@ -27,7 +27,7 @@ def test_what_is_written_is_read_back(records: list[dict[str, Any]]) -> None:
     lines = list(map(format_record, records))
     assert all(line.isascii() and line.count("\n") == 1 for line in lines)
     read = parse_log("".join(lines), "metrics.log")
-    # repr tells -0.0 from 0.0 and 1 from 1.0 and True, and has one NaN.
+    # repr distinguishes -0.0 from 0.0 and 1 from 1.0 and True, and writes every NaN in the same way.
     assert repr(read) == repr(records)
     assert list(map(format_record, read)) == lines
 
@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_read_is_the_mistake_of_a_user(tmp_path: Path) -> 
 
 
 def measured(loss: float) -> BatchMeasurements:
-    """Return what a recorder finds on a model without parameters."""
+    """Return the measurements of a recorder on a model without parameters."""
     return BatchMeasurements([loss, *[math.nan] * 4], {}, 0.1, 1, frozenset())
 
 

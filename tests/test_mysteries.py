@@ -1,4 +1,4 @@
-"""Mysteries: a case follows from its name alone, and is judged by all of its causes, or by none."""
+"""Mysteries: the name of a case determines the case, and a diagnosis must name all of its causes."""
 
 import dataclasses
 from collections import Counter

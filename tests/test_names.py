@@ -1,4 +1,4 @@
-"""A name of a class or a type means one thing, and a function's name has a verb or is a noun."""
+"""Each name of a class or a type has one meaning, and the name of a function is a verb or a noun."""
 
 import ast
 from collections import defaultdict
@@ -8,13 +8,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # Names that two modules may define, each with the reason.
 TWICE: dict[str, str] = {}
-# Endings of a participle. The words are nouns or verbs in spite of their ending.
+# Endings of participles. The listed words are nouns or verbs with these endings.
 ENDINGS = ("ed", "ing")
 NO_PARTICIPLES = {"seed", "feed", "embed", "need", "string", "ring", "bring"}
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
-    """Yield each module of harness and grader, without experiments, whose names are the student's."""
+    """Yield each module of harness and grader, except experiments, whose names belong to the student."""
     for top in ("harness", "grader"):
         for path in sorted((ROOT / top).rglob("*.py")):
             if "experiments" not in path.parts:
@@ -22,7 +22,7 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def defined_types(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of classes and of aliases of types, without a leading underscore."""
+    """Yield the names of classes and type aliases, without a leading underscore."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             yield node.name.lstrip("_")
@@ -43,7 +43,7 @@ def test_no_name_of_a_type_has_two_meanings() -> None:
 
 
 def is_predicate(node: ast.FunctionDef) -> bool:
-    """Return whether a function says yes or no, or is a property: then its name may be a participle."""
+    """Return whether a function returns yes or no, or is a property. Then its name may be a participle."""
     marks = [ast.unparse(mark) for mark in node.decorator_list]
     return any("property" in mark for mark in marks) or (
         node.returns is not None and ast.unparse(node.returns) == "bool"

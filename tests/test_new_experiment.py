@@ -1,4 +1,4 @@
-"""`grader new-experiment`: what is read, how it is split, and what is written."""
+"""`grader new-experiment`: the input formats, the splits, and the written files."""
 
 import csv
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def loans(count: int = 300) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folders that are written to, below this one; the suite does not change."""
+    """Replace all output folders by folders below `tmp_path`, so that the suite does not change."""
     for name in ("EMBEDDED_FOLDER", "HELDOUT_FOLDER", "EXPERIMENTS", "SOLUTIONS"):
         (tmp_path / name).mkdir()
         monkeypatch.setattr(new_experiment, name, tmp_path / name)
@@ -48,7 +48,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def loaded(folders: Path, name: str, monkeypatch: pytest.MonkeyPatch, *, heldout: bool = False) -> Any:
-    """Return what load_data of the written experiment returns."""
+    """Return the result of load_data in the written experiment."""
     told = read_table(folders / "EMBEDDED_FOLDER" / f"{name}.toml")
     monkeypatch.setitem(DATASETS, name, DataForm(told["kind"], tuple(told["shape"]), tuple(told["columns"])))
     monkeypatch.setitem(CLASS_NAMES, name, tuple(told["classes"]))

@@ -25,7 +25,7 @@ def test_it_is_valid_and_stored_without_outputs() -> None:
     assert len(code) > 5
     assert [cell.id for cell in code if cell.outputs or cell.execution_count is not None or cell.metadata] == []
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
-    assert notebook.metadata.kernelspec.name == "python3"  # that of Jupyter and of Colab
+    assert notebook.metadata.kernelspec.name == "python3"  # the kernel of Jupyter and of Colab
 
 
 def test_it_names_only_what_is_there_and_nothing_of_one_machine() -> None:
@@ -34,7 +34,7 @@ def test_it_names_only_what_is_there_and_nothing_of_one_machine() -> None:
     assert (
         re.findall(r"""(?:^|[\s"'`(=])(?:~?/[\w.]|[A-Za-z]:\\)[^\s"'`]*""", text, re.MULTILINE) == []
     )  # absolute paths
-    assert "://" not in text  # the address of the repository is not fixed
+    assert "://" not in text  # the address of the repository may change
     verbs = set(re.findall(r"(?:^!|`!?)harness ([a-z][a-z-]+)", text, re.MULTILINE))
     assert verbs > {"exercise", "triage", "verify"}
     assert verbs <= set(cli.commands)

@@ -1,4 +1,4 @@
-"""The oral card: questions about the student's own log, which the student's page does not have."""
+"""The oral card: questions about the student's own log. The student's page does not contain them."""
 
 import re
 from dataclasses import replace

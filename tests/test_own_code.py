@@ -1,4 +1,4 @@
-"""docs/own-code.md: each example runs, passes as it is, and fails with its fault by the message that the page shows."""
+"""docs/own-code.md: each example runs and passes, and fails with its fault and the message on the page."""
 
 import importlib
 import os
@@ -45,7 +45,7 @@ Load = Callable[[Example, str], Callable[[], None]]
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
-    """Return a function that loads an example with a script of its own, and returns its test."""
+    """Return a function that loads an example with its own script, and returns its test."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def loaded(example: Example, script: str) -> Callable[[], None]:
@@ -59,7 +59,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 
 
 def same_lines(shown: str, found: str) -> bool:
-    """Return whether lines are equal but for numbers, which may differ by 5 %: processors round differently."""
+    """Return whether lines are equal. Numbers may differ by 5 %, because processors round differently."""
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(found), strict=False)
     return NUMBER.sub("#", shown) == NUMBER.sub("#", found) and all(
         float(one) == pytest.approx(float(other), rel=0.05) for one, other in pairs
@@ -93,7 +93,7 @@ def test_a_fault_is_found_by_the_message_that_the_page_shows(example: Example, l
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=list(EXAMPLES))
 def test_an_example_runs_in_an_ordinary_pytest(example: Example, tmp_path: Path) -> None:
-    # Two threads on busy cores wait for each other most of the time.
+    # On busy cores, two threads would mostly wait for each other.
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:

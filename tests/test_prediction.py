@@ -1,4 +1,4 @@
-"""Predict first: asked before the run, kept as it was, in the manifest, and a question of the oral card."""
+"""Predictions: asked before the run, stored unchanged, in the manifest, and the subject of an oral question."""
 
 import json
 import math

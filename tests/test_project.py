@@ -1,4 +1,4 @@
-"""What a reader meets first: README, CONTRIBUTING and their like name only what is there, and agree on the version."""
+"""README, CONTRIBUTING and similar files name only existing things, and agree on the version."""
 
 import re
 import tomllib

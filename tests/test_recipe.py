@@ -189,7 +189,7 @@ def test_the_prompt_gives_the_title_and_not_the_fix(name: str) -> None:
     for edit in recipe.breaks:
         for line in (*edit.find.splitlines(), *edit.replace.splitlines()):
             assert not line.strip() or line.strip() not in text
-    # Names that the edit touches: what is called, what is given by keyword, what has a dot in it.
+    # Names in the changed lines: called functions, keyword arguments, dotted names.
     code = "\n".join(changed_lines(name))
     names = set(re.findall(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+|[A-Za-z_]+(?=[(=])", code))
     names = names or set(re.findall(r"[A-Za-z_]+", code))
@@ -199,7 +199,7 @@ def test_the_prompt_gives_the_title_and_not_the_fix(name: str) -> None:
 
 @pytest.mark.parametrize("name", recipe_ids())
 def test_every_command_that_a_hint_names_exists(name: str) -> None:
-    """Hints are read when somebody is stuck: a command in one must work as it stands."""
+    """Stuck students read hints, so each command in a hint must work exactly as written."""
     commands = re.findall(r"`harness ([^`]+)`", " ".join(load_recipe(name).hints))
     for words in map(str.split, commands):
         cli.commands[words[0]].make_context(words[0], words[1:])

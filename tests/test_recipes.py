@@ -1,6 +1,6 @@
-"""A sample of the real recipes, trained: broken shows all its symptoms, healthy none, and both repeat to the byte.
+"""A sample of real recipes: broken runs show all symptoms, healthy runs none, and both repeat byte for byte.
 
-`grader selfcheck` does this for every recipe over seeds.
+`grader selfcheck` does this for every recipe with several seeds.
 """
 
 import re
@@ -49,7 +49,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_white_space_does_not_show_where_something_was_cut(recipe: Recipe) -> None:
     source = recipe.broken_source()
     assert not re.search(r"\n\n\n\n|[ \t]\n|\n\n +\n|\A\n|\n\n\Z", source)
-    # Two blank lines stand between top-level definitions only.
+    # Only top-level definitions are separated by two blank lines.
     assert not re.search(r"\n\n\n[ )\]}]", source)
 
 
@@ -73,9 +73,9 @@ def test_its_runs_repeat_to_the_byte_and_differ_from_each_other(recipe: Recipe, 
         again = real / f"{name}-again"
         for file in FILES if again.exists() else ():
             assert (real / name / file).read_bytes() == (again / file).read_bytes()
-        # The recorded logs on which other tests rest are those of these runs.
+        # The recorded logs, which other tests use, are the logs of these runs.
         if (LOGS / f"{name}.log.gz").exists():
             assert log_bytes(name) == (real / name / "metrics.log").read_bytes()
-    # Without this, two equal runs could mean that nothing was trained.
+    # Without this line, two equal runs could mean that both trained nothing.
     checkpoints = [(real / name / "checkpoint.pt").read_bytes() for name in (recipe.id, recipe.experiment)]
     assert checkpoints[0] != checkpoints[1]

@@ -33,7 +33,7 @@ def set_gradients(model: nn.Module, *gradients: list[Any] | None) -> None:
 
 
 def stepped(model: nn.Module, *gradients: list[Any] | None) -> Record:
-    """Return the record of a batch in which an optimizer steps with these gradients."""
+    """Return the record of a batch in which an optimizer makes a step with these gradients."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.25)
     with Recorder(model) as recorder:
         set_gradients(model, *gradients)
@@ -76,8 +76,8 @@ def test_first_and_last_activations_are_those_of_the_latest_training_forward() -
         ([[0.0, 0.0]], 0.0, 0.0, 1.0),
         ([[math.nan, 0.0]], math.nan, math.nan, 0.5),  # a NaN is not zero
         ([[math.inf, 1.0]], math.inf, math.inf, 0.0),
-        ([[1e30, 1e30]], math.inf, 1e30, 0.0),  # the norm of float32 overflows
-        ([[-0.0, 1e-45]], 0.0, 1e-45 / 2, 0.5),  # the smallest number above 0 is not zero
+        ([[1e30, 1e30]], math.inf, 1e30, 0.0),  # the norm overflows in float32
+        ([[-0.0, 1e-45]], 0.0, 1e-45 / 2, 0.5),  # the smallest positive number is not zero
     ],
 )
 def test_odd_gradients(gradient: list[Any], norm: float, mean: float, zeros: float) -> None:
@@ -138,7 +138,7 @@ def test_the_recorded_gradient_is_the_one_that_moved_the_weights(name: str, tmp_
 def test_a_fused_optimizer_under_a_scaler_is_recorded_without_the_scale(
     options: dict[str, Any], tmp_path: Path
 ) -> None:
-    # Its gradients lie scaled by 256 in `.grad` when the hook reads them; Adam's first moment tells the truth.
+    # When the hook reads `.grad`, its gradients are scaled by 256. Adam's first moment shows the true gradients.
     run = mini_run(tmp_path, AMP, max_steps=1, **options)
     moments = [entry["exp_avg"] / (1 - 0.9) for entry in run.state()["optimizer"]["state"].values()]
     used = math.sqrt(sum(float(moment.double().square().sum()) for moment in moments))
@@ -199,7 +199,7 @@ def test_no_gradient_is_stale_wherever_it_is_cleared(where: str, tmp_path: Path)
 
 
 def test_accumulation_over_several_batches_is_not_stale(tmp_path: Path) -> None:
-    # The student steps at every second batch: what lies in `.grad` at the second is meant to be used.
+    # The student's optimizer steps at every second batch, so it uses the accumulated `.grad` on purpose.
     source = train_step(
         "    loss = compute_loss(model(inputs), labels) / 2\n    loss.backward()\n    COUNT.append(1)\n"
         "    if len(COUNT) % 2 == 0:\n        optimizer.step()\n        optimizer.zero_grad()\n"
@@ -211,13 +211,13 @@ def test_accumulation_over_several_batches_is_not_stale(tmp_path: Path) -> None:
 
 
 def test_the_stale_ratio_is_the_length_of_the_old_over_that_of_the_fresh_gradient() -> None:
-    # loss = x w: the gradient is x, so after x = 3, 4 and 2 the sums are 3, 7 and 9.
+    # loss = x w, so the gradient is x. After x = 3, 4 and 2, the sums are 3, 7 and 9.
     model = linear([[0.0]], [0.0])
     optimizer = torch.optim.SGD([model.weight], lr=0.0)
     records = []
     with Recorder(model) as recorder:
         for x in (3.0, 4.0, 2.0):
-            torch.autograd.grad((model.weight * 100.0).sum(), [model.weight])  # to look at one hides nothing
+            torch.autograd.grad((model.weight * 100.0).sum(), [model.weight])  # inspecting a gradient hides nothing
             loss = (model.weight * x).sum()
             loss.backward()
             optimizer.step()
@@ -246,7 +246,7 @@ def test_the_stale_ratio_is_taken_over_all_parameters(
 
 def test_the_rate_is_the_one_used_and_not_the_next(tmp_path: Path) -> None:
     rates = [record["lr"] for record in mini_run(tmp_path, CHANCE).batches]
-    # The schedule warms up over two steps to 0.05.
+    # The schedule warms up to 0.05 over two steps.
     assert rates[:3] == [0.025, 0.05, 0.05]
     assert len(set(rates)) > 10
 

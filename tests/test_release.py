@@ -1,4 +1,4 @@
-"""What students see, and from when: scores, feedback, the solution; the same of every way to give results back."""
+"""The time from which students see scores, feedback and the solution, equal for all ways to return results."""
 
 import csv
 import io
@@ -43,7 +43,7 @@ COLUMN = "Week 1 (77)"
 
 
 def every_check_lost(submission: str, student: str) -> SubmissionScore:
-    """Return a row in which each sentence of each check names its check."""
+    """Return a row in which each sentence of each item contains the name of the item."""
     changes = {}
     for address in EVERY:
         criterion, _, name = address.partition(".")
@@ -54,7 +54,7 @@ def every_check_lost(submission: str, student: str) -> SubmissionScore:
 
 
 def told(text: str) -> set[str]:
-    """Return the checks of which a text has a sentence of ours."""
+    """Return the items whose sentences a text contains."""
     return {address for address in EVERY if f"why-{address}." in text or f"how-{address}." in text}
 
 
@@ -67,7 +67,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def exported(out: Path, platform: Format, now: datetime) -> str:
-    """Return everything that an export holds, as one text."""
+    """Return the complete content of an export as one text."""
     table = {
         "canvas": f"Student,ID,SIS User ID,SIS Login ID,Section,{COLUMN}\nAda,1,,ada,A,\n",
         "moodle": "Identifier,Username,Grade,Maximum grade,Last modified (grade),Feedback comments\n"
@@ -101,7 +101,7 @@ def test_every_export_tells_what_may_be_seen_by_then(platform: Format, out: Path
     assert "follows on" not in texts["solution"]
     for level, text in texts.items():
         assert "This page reveals the cause" not in text
-        # The figures of the grader's own runs come with the solution, the student's own text with the feedback.
+        # Values of the grader's own runs appear with the solution, and the student's own text with the feedback.
         assert ("largest rate" in text) == ("the loss passes 50 within" in text) == (level == "solution")
         assert ("each step overshoots" in text) == (level != "score")
         assert "50" in text, "the total is there at once"

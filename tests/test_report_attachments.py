@@ -26,7 +26,7 @@ def test_what_is_kept_comes_back_as_it_was_in_any_order() -> None:
         assert [*kept] == [*made] and len(kept) == len(made)
         assert all(kept[name] == made[name].attachments and rows[name] == made[name].row for name in reversed(made))
         later = score_of(make_attachments("cem_steep"))
-        assert kept.keep(later) == later.row  # after a look at others
+        assert kept.keep(later) == later.row  # after other rows were read
         assert kept["ada_steep"] == made["ada_steep"].attachments and kept["cem_steep"] == later.attachments
         assert kept.get("zoe_steep") is None
 
@@ -40,7 +40,7 @@ def test_the_checks_of_rows_are_not_in_memory_and_are_written_all_the_same() -> 
             for some in (rows, [score.row for score in scores])
         ]
     assert written[0] == written[1]
-    with pytest.raises(ValueError, match="closed file"):  # of the one before the last that was asked for
+    with pytest.raises(ValueError, match="closed file"):  # only the last row is still in memory
         rows[0].criteria["fix"]
 
 

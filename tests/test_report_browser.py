@@ -1,4 +1,4 @@
-"""The pages in a real browser: sort, filter, open a report, and nothing of a student's runs."""
+"""The pages in a real browser: sort, filter, and open a report, without any content from a student's runs."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ from test_report_pages import hostile_attachments, hostile_row
 from grader.report.write import write_reports
 from grader.score.verdict import Scores
 
-SIZE = 600  # more than the table shows at once
+SIZE = 600  # more than the table shows at first
 HOSTILE = hostile_row()
 ROWS = (HOSTILE, *made_up_class(SIZE)[0].submissions)
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the reports of a large class, and of one submission in which everything is hostile."""
+    """Return the reports of a large class, and of one submission with hostile content everywhere."""
     attachments = dict(list(made_up_class(SIZE)[1].items())[:4])
     attachments[HOSTILE.submission] = hostile_attachments()
     out = tmp_path_factory.mktemp("reports")
@@ -37,14 +37,14 @@ def index(browser: Chrome, reports: Path) -> Chrome:
 
 
 def column(browser: Chrome, number: int) -> list[str]:
-    """Return the texts of a column of the rows that can be seen."""
+    """Return the texts of a column in the visible rows."""
     script = """return Array.from(document.querySelectorAll('#class tbody tr'))
         .filter(row => row.getClientRects().length).map(row => row.cells[arguments[0]].innerText)"""
     return list(browser.execute_script(script, number))
 
 
 def sort_by(browser: Chrome, number: int) -> str | None:
-    """Press the button in a column's header with the keyboard, and return what the header says then."""
+    """Press the button in a column's header with the keyboard, and return the header's new sort state."""
     cell = browser.find_elements(By.CSS_SELECTOR, "#class thead th")[number]
     cell.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
     return cell.get_attribute("aria-sort")
@@ -57,7 +57,7 @@ def shown(browser: Chrome) -> str:
 def test_it_sorts_by_number_and_by_name_with_open_ones_last(index: Chrome) -> None:
     totals = sorted((f"{row.total:g}" for row in ROWS if row.total is not None), key=float)
     assert sort_by(index, 3) == "descending"
-    first = 50  # the rows that are shown before somebody asks for all
+    first = 50  # the rows that are visible before a click shows all rows
     assert column(index, 3) == totals[::-1][:first]
     assert sort_by(index, 3) == "ascending"
     assert column(index, 3) == totals[:first]
@@ -110,7 +110,7 @@ def test_nothing_runs_or_loads_and_a_phone_needs_no_scrolling_to_the_side(
     try:
         link = index.find_elements(By.CSS_SELECTOR, "#class tbody a")[0].get_attribute("href")
         index.get(str(link) if page == "hostile" else (reports / f"{page}.html").as_uri())
-        assert log_of(index) == []  # neither a script that was stopped nor a file that is missing
+        assert log_of(index) == []  # no blocked script and no missing file
         assert index.execute_script("return performance.getEntriesByType('resource').length") == 0
         assert index.execute_script("return [document.documentElement.scrollWidth, innerWidth]") == [390, 390]
     finally:

@@ -1,4 +1,4 @@
-"""The figures of a class: who stands where, how hard each exercise is, and what it tells of a student."""
+"""The statistics of a class: the students' results, the difficulty of each exercise, and its discrimination."""
 
 import csv
 import io

@@ -32,12 +32,12 @@ def rows_of(data: bytes) -> list[list[str]]:
 
 
 def text_of(content: str) -> str:
-    """Undo `cell`: take one apostrophe away before each formula."""
+    """Undo `cell`: remove one apostrophe before each formula."""
     return re.sub("(^|[;\t\n])'(?=['\" \u3000]*[=+@\uff1d-])", r"\1", content)
 
 
 def formulas_in(data: bytes) -> list[str]:
-    """Return the formulas that spreadsheets may see: split at other signs, with quotes understood or not."""
+    """Return the formulas that spreadsheets may find: split at other separators, with or without support for quotes."""
     text = data.decode("utf-8-sig")
     read = [csv.reader(io.StringIO(text, newline=""), delimiter=one) for one in ",;\t"]
     cells = [content.strip() for rows in read for row in rows for content in row]
@@ -152,8 +152,8 @@ def test_a_grade_waits_while_a_file_of_the_student_is_unreadable_or_disputed(rec
 
 @PLATFORMS
 def test_a_rejected_archive_has_no_row_and_no_column_whatever_it_says(platform: GradebookPlatform) -> None:
-    # An empty column of that name would wipe the grades of another assignment; a 0 beside "bob" would be his; and
-    # a name that Moodle does not know makes it refuse the whole file.
+    # An empty column of that name would erase the grades of another assignment, and a 0 next to "bob" would become his
+    # grade. If Moodle does not know a name, it refuses the whole file.
     evil = replace(rejected("bob", "steep"), submission="evil")
     good = [make_row("ada_steep", "ada", "steep", {}), make_row("bob_steep", "bob", "steep", {})]
     scores = scores_of(*good, evil, rejected("eve", "Midterm (17)"))
@@ -202,7 +202,7 @@ def test_what_a_platform_takes_for_one_is_left_out_and_named(platform: Gradebook
 
 @PLATFORMS
 def test_a_second_tarball_takes_nobodys_place(platform: GradebookPlatform) -> None:
-    # Of two tarballs the one with the plain name counts.
+    # Of two tarballs, the tarball with the plain name counts.
     second = make_row("ada_steep-1", "ada", "steep", {}, total=1.0)
     scores = scores_of(*CLASS.submissions, second)
     assert export(scores, platform) == export(CLASS, platform)

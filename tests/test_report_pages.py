@@ -1,4 +1,4 @@
-"""Both pages: what must hold of any page that is handed out, whatever a student sent."""
+"""Both pages: rules for every page that is handed out, for any content from a student."""
 
 import base64
 import hashlib
@@ -90,7 +90,7 @@ def test_every_page_loads_nothing_and_is_for_all_readers(pages: dict[str, str]) 
         assert not [key for _, attributes in page.tags for key in attributes if key == "style"]
         for attributes in page.all("a"):
             href = str(attributes["href"])
-            if href.startswith(("http:", "https:")):  # of a report
+            if href.startswith(("http:", "https:")):  # a link in a report
                 assert attributes["rel"] == "nofollow noopener noreferrer", name
             else:
                 assert re.fullmatch(r"#[\w-]+|[\w.-]+\.html", href), (name, href)

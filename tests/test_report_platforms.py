@@ -1,7 +1,7 @@
-"""What Canvas and Moodle export, filled in, and read again by the rules of their imports.
+"""Fill in exports of Canvas and Moodle, and read them again with the rules of their imports.
 
-Canvas: lib/gradebook_importer.rb and Assignment#infer_comment_context_from_filename of instructure/canvas-lms.
-Moodle: mod/assign/feedback/offline/importgradeslib.php and mod/assign/feedback/file/importziplib.php.
+Canvas: lib/gradebook_importer.rb and Assignment#infer_comment_context_from_filename of instructure/canvas-lms. Moodle:
+mod/assign/feedback/offline/importgradeslib.php and mod/assign/feedback/file/importziplib.php.
 """
 
 import csv
@@ -40,7 +40,7 @@ Participant 7003,Nobody Else,else@uni.edu,No submission,,20.00,Yes,-,,-,
 
 
 def canvas_import(data: bytes, delimiter: str = ",") -> dict[str, dict[str, str]]:
-    """Return, by Canvas' number of a student, what the import would set, by the number of the assignment."""
+    """Return the grades that the import would set, by Canvas' number of a student and number of the assignment."""
     header, *rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=delimiter, strict=True)
     assert "Student" in header[0]
     assert "ID" in header[1]
@@ -58,7 +58,7 @@ def canvas_import(data: bytes, delimiter: str = ",") -> dict[str, dict[str, str]
 
 
 def moodle_import(data: bytes, delimiter: str = ",") -> dict[int, tuple[float, str]]:
-    """Return grade and feedback that the import would set, by participant."""
+    """Return the grade and the feedback that the import would set, by participant."""
     rows = csv.DictReader(io.StringIO(data.decode(), newline=""), delimiter=delimiter, strict=True)
     assert rows.fieldnames is not None
     assert {"Identifier", "Grade", "Last modified (grade)"} <= {*rows.fieldnames}
@@ -71,14 +71,14 @@ def moodle_import(data: bytes, delimiter: str = ",") -> dict[int, tuple[float, s
 
 
 def canvas_owner(name: str) -> tuple[str, str]:
-    """Return user and attachment that Canvas reads from the name of a feedback file."""
+    """Return the user and the attachment that Canvas reads from the name of a feedback file."""
     user, attachment = [part for part in name.split("_") if re.fullmatch(r"\d+", part)][:2]
     assert not name.split("_")[-1].startswith("link")
     return user, attachment
 
 
 def moodle_owner(path: str, participants: set[int]) -> tuple[int, str]:
-    """Return participant and file name that Moodle reads from a path inside the zip."""
+    """Return the participant and the file name that Moodle reads from a path inside the zip."""
     parts = path.split("/")
     while parts:
         info = parts.pop(0).split("_", 4)
@@ -124,7 +124,7 @@ def test_moodles_maximum_may_be_written_with_a_capital_letter_and_must_be_there(
 
 def test_canvas_gets_the_grades_of_one_column_and_nothing_else(tmp_path: Path) -> None:
     filled = canvas(tmp_path, class_of(ADA, BOB, GRACE, STRANGER), column="Week 3")
-    # 94.5 and 100 of 100, scaled to 10. An open grade is no row, and neither is a student of no submission.
+    # 94.5 and 100 of 100, scaled to 10. An open grade and a student without a submission have no row.
     assert canvas_import(filled.table) == {"101": {"12345": "9.45"}, "102": {"12345": "10"}}
     assert filled.places.keys() == {"ada", "Bob@uni.edu"}
     assert [note for note in filled.notes if note.startswith("eve is not in ")]
@@ -140,7 +140,7 @@ def test_canvas_columns_that_are_called_like_the_exercises_are_filled(tmp_path: 
     rows = (ADA, make_row("ada_zigzag", "ada", "zigzag", OPEN), make_row("ada_asleep", "ada", "asleep", {}))
     text = GRADEBOOK.replace("Week 3", "Steep").replace("Essay", "zigzag")
     filled = canvas(tmp_path, class_of(*rows), text)
-    # The open one keeps the grade that Canvas has: an empty cell would wipe it.
+    # The open submission keeps its grade from Canvas, because an empty cell would erase it.
     assert canvas_import(filled.table) == {"101": {"12345": "9.45", "12346": "44.00"}}
     assert filled.notes == ["No column has the name of asleep: add the exercise with --exercise."]
 
@@ -168,7 +168,7 @@ def test_nothing_in_a_filled_gradebook_is_computed_by_a_spreadsheet(tmp_path: Pa
 
 
 def test_a_row_that_fits_two_students_is_nobodys(tmp_path: Path) -> None:
-    text = GRADEBOOK.replace(",s1,ada,", ",grace,ada,")  # another's number is her login here
+    text = GRADEBOOK.replace(",s1,ada,", ",grace,ada,")  # her login equals another student's number
     grace = make_row("grace_steep", "grace", "steep", {})
     filled = canvas(tmp_path, class_of(ADA, grace), text, column="Week 3")
     assert canvas_import(filled.table) == {}
@@ -207,7 +207,7 @@ def test_moodle_gets_grade_and_feedback(tmp_path: Path) -> None:
     assert found[7002][0] == 18.4
     assert "<script" not in found[7002][1]
     assert [note for note in filled.notes if note.startswith("eve is not in ")]
-    # The import compares these two, and reads no other text.
+    # The import compares only these two texts.
     assert b'"Participant 7002","Grace_B O\'Hopper"' in filled.table
     assert b'"Monday, 2 March 2026, 9:00 AM"' in filled.table
     assert b'"\'=1+1","-"' in filled.table
@@ -230,7 +230,7 @@ def test_moodle_feedback_files_lead_to_their_student(tmp_path: Path) -> None:
 
 
 def test_the_exercises_that_count_are_named_and_a_lacking_one_counts_nothing(tmp_path: Path) -> None:
-    # Otherwise a student who hands in another exercise beside his own would change the grades of all.
+    # Otherwise a student who also hands in another exercise would change the grades of all students.
     students = class_of(ADA, make_row("g", "grace", "steep", {}), make_row("h", "grace", "zigzag", {}))
     with pytest.raises(UserError, match=r"--exercise.*The exercises are: steep, zigzag\.$"):
         moodle(tmp_path, students, names=NAMES)
@@ -242,7 +242,7 @@ def test_the_exercises_that_count_are_named_and_a_lacking_one_counts_nothing(tmp
 
 
 def test_a_submission_that_is_left_out_leaves_the_grade_open() -> None:
-    # Two files of one exercise, neither with the plain name: neither counts, and that is no 0.
+    # Two files of one exercise, neither with the plain name: neither counts, and the grade is not 0.
     twice = [make_row(name, "ada", "zigzag", {}) for name in ("1_ada_zigzag", "2_ada_zigzag")]
     evil = make_row("ada_other", "ada", "other", {}, status="rejected", total=0.0, criteria={})
     students = class_of(ADA, *twice, evil)
@@ -268,7 +268,7 @@ def test_canvas_keeps_what_no_export_gave(tmp_path: Path) -> None:
     ]
     taken = canvas(tmp_path, class_of(ADA, BOB, grace), text, column=column)
     assert canvas_import(taken.table) == {"101": {"12345": "9.45"}, "102": {"12345": "10"}}
-    # What an earlier export gave may change, and N/A beside a grade stays in its row.
+    # A grade from our earlier export may change, and N/A next to a grade stays in its row.
     text = text.replace("5.00,44.00", "5.00,N/A")
     both = {"given": {column: {"ada": "5"}}, "overwrite": False}
     filled = canvas(tmp_path, class_of(ADA), text.replace("Week 3", "steep").replace("Essay", "zigzag"), **both)
@@ -286,7 +286,7 @@ def test_moodle_keeps_grades_and_comments_that_no_export_gave(tmp_path: Path) ->
     assert moodle_import(filled.table).keys() == {7001}
     (kept,) = filled.kept
     assert kept.startswith("grace, Grade: kept 12.00, which no export wrote.")
-    # Moodle gives our own comment back in another form.
+    # Moodle returns our own comment in another form.
     again = WORKSHEET.replace(",Submitted,,20.00", ",Submitted,18.90,20.00").replace(
         "=1+1,-,", "=1+1,-,<p>Nothing else was changed (2.5 of 8):&nbsp;Big. Be small.</p>"
     )

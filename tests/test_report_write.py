@@ -29,7 +29,7 @@ OTHER = replace(SCORES, provenance={**SCORES.provenance, "grader": "9"})
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """Return a folder with reports, whose parent holds nothing else."""
+    """Return a folder with reports, whose parent folder contains nothing else."""
     write_reports(SCORES, EXHIBITS, tmp_path / "reports", titles=TITLES)
     return tmp_path / "reports"
 
@@ -134,7 +134,7 @@ def test_what_a_killed_grader_left_is_put_in_order(out: Path, tmp_path: Path) ->
     (tmp_path / ".reports.notes").mkdir()
     check_reports_folder(out)
     assert {path.name for path in tmp_path.iterdir()} == {"reports", ".reports.89abcdef", ".reports.notes"}
-    # Killed between the two renames of a file system that cannot exchange folders.
+    # A kill between two renames, on a file system that cannot exchange folders.
     out.rename(tmp_path / ".reports.old")
     check_reports_folder(out)
     assert snapshot(out) == before
@@ -145,7 +145,7 @@ def test_nothing_that_grader_did_not_make_is_replaced(out: Path) -> None:
     for name in ("index.html", sorted(PAGES)[0], "gradebook.csv", "scores.json"):
         path = out / name
         ours = path.read_bytes()
-        for left in (b"", bytes(2000)):  # as a loss of power may leave it
+        for left in (b"", bytes(2000)):  # possible contents after a power cut
             path.write_bytes(left)
             check_reports_folder(out)
         path.write_bytes(ours)

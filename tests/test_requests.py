@@ -1,4 +1,4 @@
-"""Regrade requests: from the form on a student's page, through a mail, to the queue of the review."""
+"""Regrade requests: from the form on a student's page, through an email, to the queue of the review."""
 
 import html
 import re
@@ -22,12 +22,12 @@ LOST = changed("fix.minimal", lost, "Large.", "Less.", points=2.0)
 
 
 def row() -> SubmissionScore:
-    """Return the row of ada, as `reviewing` has it."""
+    """Return the row of ada, as in `reviewing`."""
     return replace(make_row("ada_huge_lr", "ada", "huge_lr", LOST), provenance={"tarball_sha256": "ada" * 16})
 
 
 def mail(about: str, why: str, *, quoted: bool = False) -> str:
-    """Return the form of ada's page, filled in, in a mail."""
+    """Return an email with the filled-in form of ada's page."""
     page = render_submission(row(), make_attachments("ada_huge_lr"))
     assert "explanation.form" in page, "the name of each check is on the page"
     form = html.unescape(re.findall(r"(?s)-- regrade request --.*?-- end of request --", page)[0])

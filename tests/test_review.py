@@ -1,4 +1,4 @@
-"""`grader review`: a page, and each decision is on the disk at once."""
+"""`grader review`: a page whose decisions are saved to the disk at once."""
 
 import os
 import re
@@ -44,13 +44,13 @@ def test_a_submission_without_checks_gets_a_total(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ReviewServer]:
-    """Serve the review of three submissions: two with open checks, and one that is hostile."""
+    """Serve the review of three submissions: two with open items, and a hostile one."""
     with reviewing(tmp_path / "reports") as server:
         yield server
 
 
 def ask(server: ReviewServer, path: str, form: dict[str, str] | None = None, **headers: str) -> tuple[int, str, str]:
-    """Return status, text and the address that the answer leads to."""
+    """Return the status, the text, and the final address of a request."""
     connection = HTTPConnection("127.0.0.1", server.server_port, timeout=20)
     body = None if form is None else urlencode(form)
     connection.request("GET" if form is None else "POST", path, body, headers)
@@ -137,7 +137,7 @@ def test_a_stale_page_replaces_no_decision_and_shows_both(server: ReviewServer) 
     assert ask(server, first, form_of(other, "", "", "undo"))[0] == 409
     assert ask(server, first, form_of(page, "3", "A quarter."))[0] == 303
     assert [one.points for one in load_decisions(server.out)] == [7, 3]
-    # The class is scored again, and the student has handed in another file.
+    # The class is scored again after the student has handed in another file.
     page = ask(server, first)[1]
     text = (server.out / SCORES).read_text().replace("adaadaadaadaada", "newnewnewnewnew")
     (server.out / SCORES).write_text(text)
@@ -174,7 +174,7 @@ def test_everything_can_be_decided_and_the_total_too(server: ReviewServer) -> No
     assert "explanation.form: The check explanation.form, ada: -6 of 3, decided." in ask(server, leads)[1]
     ask(server, ada, {"token": server.token, "act": "save", "points": "40", "comment": "By hand."})
     assert [row.total for row in now(server) if row.student == "ada"] == [40]
-    assert "2 of 3 are open" in ask(server, base)[1]  # a total settles what is open below it
+    assert "2 of 3 are open" in ask(server, base)[1]  # a decided total closes its open items
 
 
 def now(server: ReviewServer) -> tuple[SubmissionScore, ...]:
@@ -255,7 +255,7 @@ def test_the_command_names_the_address_and_ends_kindly(server: ReviewServer, dec
             command.send_signal(signal.SIGINT)
             said, errors = command.communicate(timeout=20)
         finally:
-            command.kill()  # else the block waits for ever if tests were started without SIGINT
+            command.kill()  # otherwise the block waits forever if the tests were started without SIGINT
     assert (command.returncode, errors) == (0, "")
     assert ends in said
 

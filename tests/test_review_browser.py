@@ -1,4 +1,4 @@
-"""The review in a real browser: by the keyboard alone, on a phone, in light and dark, with hostile reports."""
+"""The review in a real browser: only with the keyboard, on a phone, in light and dark, with hostile reports."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ def server(tmp_path: Path) -> Iterator[ReviewServer]:
 
 
 def press(browser: Chrome, *keys: str) -> str:
-    """Press keys where the focus is; the last one leads to another page. Return the heading of that page."""
+    """Press keys at the focus. The last key leads to another page. Return the heading of that page."""
     with arriving(browser):
         for key in keys:
             browser.switch_to.active_element.send_keys(key)
@@ -33,7 +33,7 @@ def press(browser: Chrome, *keys: str) -> str:
 
 @contextmanager
 def arriving(browser: Chrome) -> Iterator[None]:
-    """Wait for the page to which the block leads."""
+    """Wait for the next page, to which the block leads."""
     before = browser.find_element(By.TAG_NAME, "html")
     yield
     WebDriverWait(browser, 20).until(staleness_of(before))
@@ -49,11 +49,11 @@ def test_a_queue_is_decided_by_the_keyboard_alone(browser: Chrome, server: Revie
     assert press(browser, "a") == bob
     assert browser.find_element(By.CLASS_NAME, "saved").text.splitlines()[0].endswith("ada: 12 of 12, decided.")
     assert press(browser, "u") == ada
-    # Keys are letters while somebody writes.
+    # While somebody writes, keys are letters, not commands.
     browser.switch_to.active_element.send_keys("p", "9.5", Keys.ESCAPE, "c", "a rjk")
     assert press(browser, Keys.CONTROL + Keys.ENTER) == bob
     assert press(browser, "p", "1", Keys.TAB, "Half.", Keys.ESCAPE, "p", Keys.ENTER) not in (ada, bob)
-    # Nothing of the last one was judged, so there is nothing to accept or to reject.
+    # The last submission was not judged, so there is no item to accept or reject.
     assert not browser.find_elements(By.ID, "reject")
     assert press(browser, "p", "0", Keys.TAB, "No archive.", Keys.ESCAPE, "p", Keys.ENTER) == "Open items"
     decisions = load_decisions(server.out)
@@ -83,7 +83,7 @@ def test_leaving_a_comment_unsaved_is_asked_about_and_a_refusal_keeps_it(browser
 
 
 def asks_before_leaving(browser: Chrome) -> bool:
-    """Return whether the page keeps the browser from leaving; the driver itself answers that question with yes."""
+    """Return whether the page asks before it closes. The driver itself answers the question with yes."""
     script = "const e = new Event('beforeunload', {cancelable: true}); return !window.dispatchEvent(e)"
     return bool(browser.execute_script(script))
 

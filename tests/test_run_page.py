@@ -48,7 +48,7 @@ def test_the_page_loads_nothing_and_is_for_all_readers(any_page: str) -> None:
     page.check()
     assert len(page.all("figure")) >= 9
     assert all((attributes["href"] or "").startswith("#") for attributes in page.all("a"))
-    # uPlot says where it comes from; nothing asks for that address.
+    # uPlot contains its own address. No code requests that address.
     assert set(re.findall(r"https?:[^\s)]*", any_page)) == {"https://github.com/leeoniya/uPlot"}
 
 

@@ -1,4 +1,4 @@
-"""A run's page in a real browser: hover, zoom, change the axis, copy a value, and all that without a mouse."""
+"""A run's page in a real browser: hover, zoom, change the axis, and copy a value, also without a mouse."""
 
 import math
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ from harness.run.signals import number_text
 from harness.submission.log_values import LogValues
 
 EXPLODES = 12
-LAST = 49  # the last step: a step is some pixels wide
+LAST = 49  # the last step; a step is some pixels wide
 WIDE, PHONE = (1280, 900), (390, 844)
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the folders of a run that explodes and of one that learns; the page of the second shows both."""
+    """Return the folders of a run that explodes and of a run that learns. The page of the second shows both."""
     work = tmp_path_factory.mktemp("runs")
     found = {
         "broken": make_run(work / "broken", explode_at=EXPLODES, steps_per_epoch=10),
@@ -47,7 +47,7 @@ def page(browser: Chrome, runs: dict[str, Path]) -> Iterator[Chrome]:
     show(browser)
     browser.get((runs["fixed"] / "run.html").as_uri())
     yield browser
-    assert log_of(browser) == []  # nothing that the policy blocked, and no error of the script
+    assert log_of(browser) == []  # no blocked content and no script error
 
 
 def show(browser: Chrome, size: tuple[int, int] = WIDE, *, dark: bool = False, media: str = "screen") -> None:
@@ -62,7 +62,7 @@ def find(page: Chrome, chart: str, part: str) -> WebElement:
 
 
 def move(page: Chrome, chart: str, across: float, down: float) -> ActionChains:
-    """Move the mouse over a chart's plot, to a share of its width and of its height, and return the mouse."""
+    """Move the mouse to a share of the width and the height of a chart's plot, and return the mouse."""
     plot = find(page, chart, ".u-over")
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
     width, height = plot.size["width"], plot.size["height"]
@@ -73,17 +73,17 @@ def move(page: Chrome, chart: str, across: float, down: float) -> ActionChains:
 
 
 def drawn(page: Chrome) -> None:
-    """Wait until the page has drawn what it was told."""
+    """Wait until the page has finished drawing."""
     page.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))")
 
 
 def hovered(page: Chrome, chart: str) -> list[str]:
-    """Return the lines of the box with the values."""
+    """Return the lines of the box that shows the values under the mouse."""
     return find(page, chart, ".tip").text.split("\n")
 
 
 def dots(page: Chrome, chart: str) -> list[float]:
-    """Return how far below the upper edge of the plot each line is at the mouse, as a share of the plot's height."""
+    """Return the distance of each line from the upper edge of the plot at the mouse, as a share of its height."""
     script = """const plot = document.querySelector(`#${arguments[0]} .u-over`).getBoundingClientRect();
         return Array.from(document.querySelectorAll(`#${arguments[0]} .u-cursor-pt:not(.u-off)`), point => {
             const at = point.getBoundingClientRect();
@@ -92,13 +92,13 @@ def dots(page: Chrome, chart: str) -> list[float]:
 
 
 def click_dot(page: Chrome, chart: str, across: float, dot: int) -> None:
-    """Click at the point that a line has at this share of the width; `dot` counts lines from the lowest layer."""
+    """Click a point of a line at this share of the width. dot: the index of the line, from the lowest layer."""
     move(page, chart, across, 0.5)
     move(page, chart, across, dots(page, chart)[dot]).click().perform()
 
 
 def copied(page: Chrome) -> tuple[str, str]:
-    """Return what the note says, and the line that it shows."""
+    """Return the text of the note, and the line in it."""
     drawn(page)
     note = page.find_element(By.CLASS_NAME, "copied")
     return note.text, str(note.find_element(By.TAG_NAME, "input").get_property("value"))
@@ -110,7 +110,7 @@ def clipboard(page: Chrome) -> str:
 
 
 def step(number: int) -> float:
-    """Return where a step lies, as a share of the width."""
+    """Return the position of a step as a share of the width."""
     return number / LAST
 
 
@@ -236,7 +236,7 @@ def test_dragging_zooms_and_a_double_click_shows_all_again(page: Chrome) -> None
     drawn(page)
     assert ends() == ["step 11", "step 29"]
     assert not page.find_element(By.CLASS_NAME, "copied").is_displayed()
-    find(page, "chart-loss", "button").click()  # another axis keeps the zoom
+    find(page, "chart-loss", "button").click()  # a change of the axis keeps the zoom
     drawn(page)
     assert ends() == ["step 11", "step 29"]
     move(page, "chart-loss", 0.5, 0.9).double_click().perform()
@@ -291,7 +291,7 @@ def test_the_colours_follow_the_theme_and_the_width_follows_the_window(page: Chr
 
 
 def strange_records() -> list[dict[str, Any]]:
-    """Return a log of zeros, huge and tiny values, gaps, one epoch, and nothing finite."""
+    """Return a log with zeros, huge and tiny values, gaps, one epoch, and a signal without finite values."""
     losses = [1e-300, 1e300, 0.0, math.nan, 5.0, None, -1.0, math.inf]
     batches = [
         {

@@ -17,7 +17,7 @@ NAMES = ("zero", "one", "two")
         ([0.0, 0.5, 1.0, 0.25], [0, 128, 255, 64]),
         ([-1.0, 0.0, 1.0, 3.0], [0, 64, 128, 255]),
         ([0, 1, 2, 4], [0, 64, 128, 255]),
-        ([5.0, 5.0, 5.0, 5.0], [0, 0, 0, 0]),  # a constant sheet is black, not a division by 0
+        ([5.0, 5.0, 5.0, 5.0], [0, 0, 0, 0]),  # a constant image is black, without a division by 0
         ([0.0, math.inf, 2.0, -math.inf], [0, 0, 255, 0]),
         ([math.nan] * 4, [0, 0, 0, 0]),
     ],

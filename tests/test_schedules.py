@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.run.schedules import warmup_cosine
 
-# Of a run on one processor; other processors and C libraries must agree.
+# From a run on one processor. Other processors and C libraries must give the same values.
 GOLDEN = ["0x1.1111111111111p-5", "0x1.767a911323604p-4", "0x1.cda0623c83eb4p-5", "0x1.79c02e3ab38cdp-13"]
 
 
@@ -18,7 +18,7 @@ def optimizer(*rates: float) -> torch.optim.SGD:
 
 
 def rates_over(steps: int, scheduler: torch.optim.lr_scheduler.LambdaLR) -> list[list[float]]:
-    """The learning rates that each of the next steps uses."""
+    """Return the learning rates of the next steps."""
     rates = []
     for _ in range(steps):
         rates.append([group["lr"] for group in scheduler.optimizer.param_groups])
@@ -52,7 +52,7 @@ def test_resumed_schedule_is_exact_and_its_state_loads_with_weights_only(stop: i
     buffer.seek(0)
     schedule_state, optimizer_state = torch.load(buffer, weights_only=True)
 
-    # Other settings: those of the saved schedule hold.
+    # The saved schedule overrides other settings.
     resumed = warmup_cosine(optimizer(9.0, 9.0), warmup_steps=1, total_steps=2)
     resumed.load_state_dict(schedule_state)
     resumed.optimizer.load_state_dict(optimizer_state)

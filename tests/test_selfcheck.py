@@ -1,4 +1,4 @@
-"""`grader selfcheck`: its parts on made-up figures, and the whole on one recipe that is changed until it disagrees."""
+"""`grader selfcheck`: its parts with invented values, and the whole command on a recipe that later fails."""
 
 import json
 import math
@@ -35,7 +35,7 @@ UNSOUND = {"overfit": "diverges", "first_loss": "high"}
 
 
 def replayed(loss: float, accuracy: float = 0.95, digest: str = "a") -> Replay:
-    """A replay of two records."""
+    """Return a replay with two records."""
     layers = {place: {"mean": 0.0, "var": 1.0} for place in ("first", "last")}
     batch = {"step": 0, "epoch": 0, "loss": loss, "lr": 0.1, "grad_mean": {"0.weight": 0.1}, "activations": layers}
     epoch = {"epoch": 0, "val_loss": 1.0, "val_accuracy": accuracy}
@@ -130,7 +130,7 @@ def test_a_known_fix_gets_the_points_of_its_verdict(verdict: Verdict, agrees: se
 
 
 def test_a_band_is_measured_on_the_network_that_the_evaluator_builds() -> None:
-    """Weights of a network with another activation fit the evaluator's network, and their figure means nothing."""
+    """Weights of a network with another activation fit the evaluator's network, but their metric is meaningless."""
     edits = sound_edits(load_recipe("amp_no_scaling"))
     assert any("lr=0.002" in text for text in edits)
     assert not any("nn.Tanh" in text or "Linear(48" in text for text in edits)
@@ -150,7 +150,7 @@ def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:
 @needs_sandbox
 @pytest.mark.slow
 def test_one_recipe_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Everything agrees; then a wrong threshold, a wrong trip and an unusable neighbour are each named."""
+    """First everything agrees. Then a wrong threshold, a wrong trip and an unusable neighbour are each reported."""
     exercises, solutions = tmp_path / "exercises", tmp_path / "solutions"
     shutil.copytree(EXERCISES / RECIPE.id, exercises / RECIPE.id)
     shutil.copytree(SOLUTIONS / RECIPE.id, solutions / RECIPE.id)
@@ -214,7 +214,7 @@ def test_the_page_of_calibration_says_what_tells_two_recipes_apart() -> None:
 
 @pytest.mark.parametrize("recipe", load_recipes()[0], ids=lambda recipe: recipe.id)
 def test_what_was_measured_of_each_recipe_is_what_it_declares(recipe: Recipe) -> None:
-    """Whoever changes a bound or a symptom measures it again."""
+    """After a change of a bound or a symptom, the recipe must be measured again."""
     found = load_calibration(recipe.id)
     assert found is not None and found.seeds >= 5 and found.wrong == ()
     assert found.edits["full"][0] == "reference"
@@ -234,7 +234,7 @@ def test_what_was_measured_of_each_recipe_is_what_it_declares(recipe: Recipe) ->
 
 
 def logs(*values: float) -> list[list[dict[str, float]]]:
-    """The records of runs, one for each loss; all else is equal."""
+    """Return the records of runs that differ only in their loss."""
     return [[{"step": 0, "epoch": 0, "loss": value, "lr": 0.1}] for value in values]
 
 

@@ -1,4 +1,4 @@
-"""Similar work: what people wrote alone is not flagged, copies of many kinds are, and a page shows both."""
+"""Similar work: independent work is not flagged, copies of many kinds are flagged, and a page shows both texts."""
 
 import os
 import random
@@ -76,7 +76,7 @@ def test_reports_that_people_wrote_alone_are_not_flagged() -> None:
 
 def test_fixes_that_people_wrote_alone_are_not_flagged() -> None:
     by_recipe = defaultdict(list)
-    # One hand wrote several fixes of each recipe in the third set.
+    # In the third set, one person wrote several fixes of each recipe.
     for _, fix in chain.from_iterable(labelled_fixes(folder=LABELLED / name) for name in ("first", "second")):
         by_recipe[fix.recipe].append(fix.source)
     assert sum(map(len, by_recipe.values())) > 400
@@ -191,7 +191,7 @@ def test_exercises_are_compared_by_themselves() -> None:
 
 
 def words_changed(text: str, seed: int) -> str:
-    """Return a copy with four other words at places of its own."""
+    """Return a copy in which four words are different, at random places."""
     words, chance = text.split(" "), random.Random(seed)
     for at in chance.sample(range(len(words)), 4):
         words[at] = f"other{chance.choice('abcdefgh')}"

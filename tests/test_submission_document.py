@@ -1,4 +1,4 @@
-"""What is read of a report, counted and judged is what its page shows."""
+"""The grader reads, counts and judges exactly the text that a report's page shows."""
 
 import re
 import unicodedata
@@ -38,7 +38,7 @@ def test_a_body_has_words_and_sections(text: str, words: int, sections: int) -> 
     assert (body.words, body.filled_sections) == (words, sections)
 
 
-# Each holds a word in a place that no reader of the page sees, or only taken apart.
+# Each text contains a word that a reader of the page does not see, or sees only in parts.
 UNSEEN = (
     "[x]: https://x.example 'verified'", "[x](https://x.example/verified 'verified')", "![verified](x.png)",
     f"![verified]({PNG})", "```verified\n```", "[x][verified]\n\n[verified]: /verified", "veri\u200bfied",
@@ -124,8 +124,8 @@ PIECES = st.text(CHARACTERS, max_size=8) | st.sampled_from(
 def test_the_blocks_hold_what_the_page_shows_and_nothing_else(text: str) -> None:
     body, page = read_body(text), Page(f"<div>{shown_report(FRONT + text).body}</div>")
     read, shown = ("".join(piece) for piece in ((block.text for block in body.blocks), page.text))
-    if not body.pictures:  # the page shows their addresses
-        # Bars and back ticks stand for the borders of cells and of code.
+    if not body.pictures:  # the page shows the addresses of pictures
+        # Bars and back ticks mark the borders of cells and of code.
         assert re.sub(r"[\s|`]", "", read) == re.sub(r"[\s|`]", "", shown)
 
 

@@ -1,4 +1,4 @@
-"""The causes that a report may name: listed, written into a kit, and contradicted by values of other runs."""
+"""The causes that a report may name: their list, their file in a kit, and values of other runs that contradict them."""
 
 import json
 import math

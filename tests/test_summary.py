@@ -27,7 +27,7 @@ LONG = "a folder with a name [bold]that[/bold] is quite long, as those of course
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """A workspace in a folder whose name is long, and looks like markup."""
+    """Return a workspace in a folder with a long name that looks like markup."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     return make_workspace(tmp_path / LONG)

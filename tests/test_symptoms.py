@@ -31,7 +31,7 @@ def symptom(**fields: Any) -> Symptom:
         ("max", [1, NAN, 2], INF),
         ("min", [1, NAN, 2], -INF),
         ("min", [1, INF], 1),
-        # and has no average
+        # the average with a NaN is NaN
         ("mean", [1, NAN], NAN),
         ("median", [1, 2, INF], NAN),
         ("first", [NAN, 1], NAN),
@@ -89,7 +89,7 @@ def test_a_signal_comes_from_its_kind_of_record_and_nulls_are_left_out(
         {"epoch": 1, "val_loss": None},
     ]
     assert signal_values(log, signal) == expected
-    for bound in ("above", "below"):  # a signal that the log does not hold is no symptom
+    for bound in ("above", "below"):  # a signal that the log does not contain is not a symptom
         result = judge_symptom(log, symptom(signal=signal, **{bound: 0.0}))
         assert (result.value is None) == (not expected) and result.present == (bool(expected) and bound == "above")
 

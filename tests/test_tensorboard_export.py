@@ -23,7 +23,7 @@ NESTED = {"grad_mean": "1.weight", "grad_norm_by_parameter": "3.bias", "activati
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    """A finished workspace. Its broken run has NaN, infinities, a missing value, and one too large for float32."""
+    """Return a finished workspace. Its broken run has NaN, infinities, a missing value, and a value beyond float32."""
     workspace = make_workspace(tmp_path / "work")
     records = read_lines(workspace, "broken")
     records[0] |= {"loss": "-Infinity", "grad_norm": "Infinity", "stale_grad_ratio": None}
@@ -38,7 +38,7 @@ def read_events(folder: Path) -> EventAccumulator:
 
 
 def scalars_of_log(workspace: Workspace, run: str) -> dict[str, list[tuple[int, float]]]:
-    """Return (step, float32) of each tag that the export must have, read from the log by other code."""
+    """Return (step, float32) of each required tag, read from the log by separate code."""
     series: dict[str, list[tuple[int, float]]] = {}
     step = -1
 
@@ -80,7 +80,7 @@ def test_numbers_that_are_not_finite_survive(workspace: Workspace, tmp_path: Pat
     assert loss[:2] == [-math.inf, math.inf]  # 1e300 is beyond float32
     assert math.isnan(loss[-1])
     assert events.Scalars("grad_norm")[0].value == math.inf
-    assert events.Scalars("stale_grad_ratio")[0].step == 1  # nothing was recorded at step 0
+    assert events.Scalars("stale_grad_ratio")[0].step == 1  # step 0 has no record of this signal
 
 
 def test_an_epoch_has_the_step_of_its_last_batch(workspace: Workspace, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""A term with 30 students, as a lecturer lives through it: nothing is lost or changed in silence by any command.
+"""A term with 30 students from a lecturer's view: no command loses or changes anything silently.
 
 Two weeks, sections, an extension, an excused student, a group, a pool of cases, a written exercise, late, unreadable
 and missing files, files without a time, decisions of two reviewers at once, a regrade request, exports into gradebooks
-that hold grades, a case that is edited after it was handed out, an upgrade, a student who is forgotten, and a restore
+with existing grades, a case that is edited after the hand-out, an upgrade, a student who is forgotten, and a restore
 from a backup.
 """
 
@@ -71,17 +71,17 @@ secret = "a secret of this term"
 roster = "roster.csv"
 personal_seeds = false
 """
-ALONE = ("*.lock.json", "*.log.jsonl")  # files that our commands alone write
+ALONE = ("*.lock.json", "*.log.jsonl")  # files that only our commands write
 
 
 class Term:
-    """The lecturer's folder, and the commands that are given in it."""
+    """The lecturer's folder, and the commands that run in it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def run(self, *words: str) -> str:
-        """Give a command, hold what it left against what was there, and return what it said."""
+        """Run a command, compare the files before and after it, and return its output."""
         before = self.files()
         done = CliRunner().invoke(cli, words)
         said = f"{done.output}{done.exception or ''}"
@@ -90,7 +90,7 @@ class Term:
         return said
 
     def files(self) -> dict[str, bytes]:
-        """Return every file, by its path."""
+        """Return every file by its path."""
         every = (path for path in self.folder.rglob("*") if path.is_file() and "replays" not in path.parts)
         return {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in every}
 
@@ -113,13 +113,13 @@ class Term:
         return read_scores(self.folder / "reports" / week)
 
     def rows(self, week: str = "week-1") -> dict[str, SubmissionScore]:
-        """Return the row that counts of each student."""
+        """Return the row that counts for each student."""
         return {row.student: row for row in self.scores(week).submissions if not row.not_counting}
 
 
 @pytest.fixture
 def term(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Term]:
-    """Return the lecturer's folder with the course, and what the students have handed in."""
+    """Return the lecturer's folder with the course and the students' submissions."""
     monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path / "replays"))
     folder = tmp_path / "term"
     folder.mkdir()
@@ -135,13 +135,13 @@ def term(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Term]:
 
 
 def _hand_in(folder: Path, work: Path) -> None:
-    """Make three runs, and hand them in under the names of the class."""
+    """Make three runs, and hand them in under the names of all students."""
     course = read_course(folder / "course.toml")
     made: dict[tuple[str, str], bytes] = {}
     cases = {case.id: case for assignment in course.assignment for case in course.cases(assignment)}
     for given in cases.values():
         catalogue = Catalogue([given])
-        # The template is another student's: whose case of a pool it is does not matter here.
+        # The template belongs to another student. The owner of a case from a pool does not matter here.
         owner = next(name for name in STUDENTS if given.case_of(name) == given.id)
         template = broken_workspace(given.id, work / "template", student=owner, catalogue=catalogue)
         sources = {"right": given.healthy_source(), "wrong": given.broken_source()}
@@ -171,7 +171,7 @@ def score(week: str) -> tuple[str, ...]:
 
 
 def canvas(term: Term, cells: Mapping[str, str]) -> None:
-    """Write what Canvas exports, with these grades in it."""
+    """Write an export of Canvas with these grades."""
     lines = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Week 1 (77)"]]
     lines.append(["    Points Possible", "", "", "", "", "100"])
     lines += [[name, str(100 + at), "", name, "", cells.get(name, "")] for at, name in enumerate(STUDENTS)]
@@ -181,7 +181,7 @@ def canvas(term: Term, cells: Mapping[str, str]) -> None:
 
 
 def imported(term: Term) -> dict[str, str]:
-    """Return what the import would set, by login."""
+    """Return the grades that the import would set, by login."""
     path = term.folder / "reports/week-1/export/canvas/canvas.csv"
     rows = csv.DictReader(io.StringIO(path.read_text()))
     return {row["SIS Login ID"]: row["Week 1 (77)"] for row in rows if row["SIS Login ID"]}
@@ -207,7 +207,7 @@ def test_a_term_loses_nothing(term: Term) -> None:
     assert (rows[NOTHING].status, rows[EXCUSED].status, rows[UNREADABLE].status) == ("missing", "excused", "rejected")
     first = term.scores().submissions
 
-    # --- week 2 goes into a folder of its own ---
+    # --- week 2 gets a separate folder ---
     term.run(*score("week-2"))
     assert term.scores().submissions == first
     second = term.scores("week-2").submissions
@@ -218,7 +218,7 @@ def test_a_term_loses_nothing(term: Term) -> None:
     done = CliRunner().invoke(cli, [*score("week-2"), "--out", "reports/week-1"])
     assert "contains the scores of week-1 of term, not of week-2 of term" in str(done.exception)
 
-    # --- grades go into a gradebook that holds some ---
+    # --- grades go into a gradebook with existing grades ---
     canvas(term, {STUDENTS[0]: "55", STUDENTS[1]: "EX", STUDENTS[2]: "N/A"})
     export = ("export", "--format", "canvas", "--gradebook", "canvas.csv", "--exercise", "a1", "--assignment", "week-1")
     said = term.run(*export)
@@ -227,7 +227,7 @@ def test_a_term_loses_nothing(term: Term) -> None:
     assert not {STUDENTS[0], STUDENTS[1], STUDENTS[2], NOTHING, UNTIMED, UNREADABLE} & given.keys()
     assert (given[LATE], given[EXCUSED], given[GROUP[1]]) == ("80", "EX", "100")
 
-    # --- two reviewers decide the same thing at once ---
+    # --- two reviewers decide the same item at the same time ---
     reports = term.folder / "reports/week-1"
     total, *_ = items_of(rows[UNTIMED])
     seen = seen_of(reports, total)
@@ -240,14 +240,14 @@ def test_a_term_loses_nothing(term: Term) -> None:
     assert f"{UNTIMED}_a1: not judged -> 100 (your decision about the total)" in said
     assert len(term.scores().changes) == 1
 
-    # --- a student asks for a second look ---
+    # --- a student requests a regrade ---
     page = next(reports.glob("s08_a1*.html")).read_text()
     form = re.findall(r"(?s)-- regrade request --.*?-- end of request --", page)[0]
     Path("mail.txt").write_text(form.replace("why: ", "why: I fixed it."))
     assert take_in(reports, Path("mail.txt"))[:2] == (1, 0)
     decided = term.scores().submissions
 
-    # --- a case is edited after it was handed out ---
+    # --- a case is edited after the hand-out ---
     file = Path("course.toml")
     text = file.read_text()
     file.write_text(text.replace('["broadcast_loss"]', "[]"))
@@ -282,7 +282,7 @@ def test_a_term_loses_nothing(term: Term) -> None:
     ):
         assert words in pages[student]
 
-    # --- a student is forgotten, and the others stay ---
+    # --- one student is forgotten, and the other students stay ---
     term.run("forget", GONE, "reports/week-1", "reports/week-2", "--yes")
     left = [name for name, content in term.files().items() if name.startswith("reports/") and GONE.encode() in content]
     assert left == []
@@ -307,6 +307,6 @@ def test_a_term_loses_nothing(term: Term) -> None:
     term.run(*score("week-1"))
     assert json.loads(path.read_bytes())["submissions"] == json.loads(scores)["submissions"]
     assert term.scores().changes == ()
-    shutil.rmtree("reports/week-1")  # without the pages, the rest gives them again
+    shutil.rmtree("reports/week-1")  # without the pages, the other files are enough to make them again
     term.run(*score("week-1"))
     assert json.loads(path.read_bytes())["submissions"] == json.loads(scores)["submissions"]

@@ -22,11 +22,11 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 class Killed(BaseException):
-    """The process is gone; nothing may catch this."""
+    """The process ends here. No code may catch this exception."""
 
 
 def killed_run(folder: Path, source: str, at_step: int) -> None:
-    """Train until this many steps are done, then drop everything, and lose the last of the log besides."""
+    """Train until this many steps are done, then stop, and also lose the last part of the log."""
 
     def progress(step: int, steps: int, loss: float) -> None:
         if step == at_step:
@@ -89,7 +89,7 @@ def test_a_run_repeats_to_the_byte_and_another_seed_does_not(name: str, tmp_path
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("at_step", [3, 5, 7, 10, 15])
 def test_a_killed_run_resumes_to_the_bytes_of_one_that_was_not(name: str, at_step: int, tmp_path: Path) -> None:
-    """Three epochs of five steps, killed within each of them and after their last batches."""
+    """Kill a run of three epochs of five steps at steps within each epoch and after the last batches."""
     expected = mini_run(tmp_path / "whole", SOURCES[name])
     folder = tmp_path / "killed"
     killed_run(folder, SOURCES[name], at_step)
@@ -106,7 +106,7 @@ def test_what_the_log_holds_beyond_the_checkpoint_is_cut(tmp_path: Path) -> None
     folder = tmp_path / "killed"
     killed_run(folder, MINI, 8)
     with (folder / "metrics.log").open("a") as log:
-        log.write('{"step": 8, "epoch": 1, "lo')  # the line that was being written
+        log.write('{"step": 8, "epoch": 1, "lo')  # an incomplete line at the time of the kill
     mini_run(folder, resume=True)
     assert files(folder) == files(expected.folder)
 
@@ -140,7 +140,7 @@ def test_findings_of_before_the_interruption_are_in_the_result(tmp_path: Path) -
 
 
 def scripted_evaluation(metrics: str) -> str:
-    """Return an experiment whose evaluations report these metrics, one epoch after the other."""
+    """Return an experiment whose evaluations report these metrics, one epoch after another."""
     start = MINI.index("@torch.no_grad()")
     return MINI[:start] + (
         f"METRICS = iter({metrics} + [(9.0, None)] * 9)\n\n\n"
@@ -154,8 +154,8 @@ def scripted_evaluation(metrics: str) -> str:
     ("metrics", "best"),
     [
         ("[(1.0, 0.2), (1.0, 0.9), (1.0, 0.5)]", 2),
-        ("[(1.0, 0.9), (0.1, 0.5), (0.1, 0.5)]", 1),  # the accuracy counts where there is one
-        ("[(1.0, 0.5), (1.0, 0.5), (1.0, 0.5)]", 1),  # the first of equals
+        ("[(1.0, 0.9), (0.1, 0.5), (0.1, 0.5)]", 1),  # the accuracy decides, if there is one
+        ("[(1.0, 0.5), (1.0, 0.5), (1.0, 0.5)]", 1),  # the first of equal epochs
         ("[(3.0, None), (2.0, None), (2.5, None)]", 2),
         ("[(3.0, None), (2.0, None), (1.0, None)]", 3),
         ("[(float('nan'), None), (2.0, None), (2.5, None)]", 2),
@@ -193,7 +193,7 @@ def test_overfitting_takes_the_same_examples_without_dropout_or_augmentation(tmp
     first = mini_data().train.images[:4].float() / 255
     assert all(torch.equal(batch, first) for batch in seen)
     assert run.experiment.module.AUGMENT is False
-    # With the noise off, the loss of a batch that is only ever itself falls at every step.
+    # Without noise, the loss of a batch that never changes falls at every step.
     losses = [record["loss"] for record in run.batches[2:]]
     assert losses == sorted(losses, reverse=True)
 

@@ -1,4 +1,4 @@
-"""The bound on the grader's own work: it ends a loop, also one that catches errors, and waiting costs nothing."""
+"""The limit on the grader's own work: it ends a loop, even one that catches errors, and waiting time does not count."""
 
 import contextlib
 import signal
@@ -30,7 +30,7 @@ def test_waiting_and_the_work_of_others_cost_nothing_and_nothing_stays_behind() 
     done = threading.Event()
 
     def work() -> None:
-        with work_limit(0.01):  # not the main thread: no bound
+        with work_limit(0.01):  # outside the main thread, there is no limit
             end = time.thread_time() + 0.6
             while time.thread_time() < end:
                 pass

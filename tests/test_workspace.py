@@ -99,7 +99,7 @@ def test_commands_work_within_the_folder_of_workspaces(tmp_path: Path, monkeypat
         assert find_work() == Path(work)
         workspace = open_workspace(find_work(), "huge_lr")
         assert workspace.experiment.resolve() == tmp_path / "work/huge_lr/experiment.py"
-    # In a project, make has to change to its folder; elsewhere the folder of workspaces is named in full.
+    # In a project, make must change to its folder. Elsewhere, the command contains the full path of the workspaces.
     assert workspace.command("verify") == f"make verify BREAK=huge_lr WORK={tmp_path}/work"
     (tmp_path / "Makefile").touch()
     assert workspace.command("verify") == "make -C ../../.. verify BREAK=huge_lr"

@@ -1,4 +1,4 @@
-"""An exercise whose answer is one file, by a student's commands: made, checked, handed in, started over."""
+"""An exercise with an answer file, by a student's commands: make, check, hand in, start over."""
 
 import hashlib
 import io
@@ -34,7 +34,7 @@ def test_an_interrupted_start_is_completed_and_nothing_is_overwritten(workspace:
     assert "make check BREAK=backprop_mlp" in prompt and "{" not in prompt
     workspace.answer.write_text("mine")
     assert start_file_exercise(workspace.exercise, workspace.folder.parent) == (workspace, False)
-    (workspace.folder / "workspace.json").unlink()  # it was interrupted
+    (workspace.folder / "workspace.json").unlink()  # as after an interruption
     assert start_file_exercise(workspace.exercise, workspace.folder.parent) == (workspace, True)
     assert workspace.answer.read_text() == "mine"
     workspace.answer.unlink()
