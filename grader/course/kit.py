@@ -277,7 +277,7 @@ def _is_own(name: str) -> bool:
 
 
 def read_kit(tarball: Path) -> dict[str, bytes]:
-    """Return the files of a kit by path, without its folder. Raises `UserError` if it is not a tarball."""
+    """Return the files of a kit by path, relative to the kit's folder. Raises `UserError` if it is not a tarball."""
     try:
         with tarfile.open(tarball) as tar:
             members = {item.name: tar.extractfile(item) for item in tar if item.isfile()}

@@ -163,7 +163,10 @@ class Handout:
         return found
 
     def problem(self, submission: Submission | Answer) -> Flag | None:
-        """Return a flag if a submission belongs to another assignment, version or student's case, or else None."""
+        """Return a flag if a submission is for another assignment, case or version of the case than expected, or None.
+
+        With a pool, a student's case is the one that the pool gives to the student.
+        """
         if submission.recipe not in self._exercises:
             return Flag(id=OTHER_ASSIGNMENT, message=f"{submission.recipe} does not belong to this assignment.")
         if isinstance(submission, Answer):

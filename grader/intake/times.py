@@ -22,7 +22,7 @@ from typing import Any
 from harness.errors import UserError, printable
 from harness.files import read_text
 
-_BYTES = 64 * 1024 * 1024  # enough for the JSON of a large course, or a worksheet with texts by students
+_BYTES = 64 * 1024 * 1024  # enough for the JSON of a large course, or a worksheet with texts that students wrote
 _FORMS = "a CSV of names and times, Canvas' JSON of submissions, Moodle's grading worksheet or Gradescope's grades"
 # Headings of columns with a time, and with a name of the student, in lower case.
 _TIMES = ("submitted_at", "submitted at", "submission time", "last modified (submission)", "time", "when", "date")

@@ -23,9 +23,9 @@ GRADEBOOK = "gradebook.csv"
 COLUMNS = ("student", "recipe", "submission", "status", "total")  # then criteria, limit, lateness, decision, flags
 _FEEDBACK_LIMIT = 4000  # characters
 
-# Places where a spreadsheet would see a formula: a sign, in ASCII or in the full-width forms that East Asian editions
-# accept, after spaces or quotes, which a spreadsheet strips. A cell may also begin inside the text: spreadsheets that
-# split at semicolons or tabs read the quotes around later cells as text.
+# Places where a spreadsheet would see a formula: before a sign, in ASCII or in the full-width form that East Asian
+# editions accept. A spreadsheet strips spaces and quotes before the sign. A cell may also begin inside the text, because
+# spreadsheets that split at semicolons or tabs read the quotes around later cells as text.
 _FORMULA = re.compile(r"""(^|[;\t\n])(?=(?:[^\S\t\n]|["'])*[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
@@ -65,10 +65,10 @@ def gradebook_json(scores: Scores) -> bytes:
 
 
 def pseudonymous(scores: Scores, secret: str) -> Scores:
-    """Return the scores for research, without names, texts by persons, and times. The number of late days stays.
+    """Return the scores for research, without names, without texts that people wrote, and without times.
 
-    A student has the same pseudonym wherever the same secret is used. Without the secret nobody can compute it (HMAC,
-    RFC 2104).
+    The number of late days stays. With the same secret, a student always has the same pseudonym. Without the secret,
+    nobody can compute the pseudonym (HMAC, RFC 2104).
     """
     rows = []
     counts: dict[tuple[str, str], int] = defaultdict(int)

@@ -41,7 +41,7 @@ from harness.run.signals import number_text
 REQUEST_BEGINS, REQUEST_ENDS = "-- regrade request --", "-- end of request --"
 _BIN = 10  # points of a histogram bar
 _PLOT_HEIGHT = 200
-_NAME_LIMIT = 80  # characters of a recipe's name; the filter compares the name as it is shown
+_NAME_LIMIT = 80  # the maximum length of a recipe's name on the page; the filter compares the shown names
 _REASON_LIMIT = 500
 _MOST_CRITERIA = 5  # with more criteria than this, only the gradebook shows them
 _MOST_PAIRS = 200  # the maximum number of pairs to show side by side
@@ -68,7 +68,7 @@ def render_class_page(
 ) -> Iterator[str]:
     """Return the class page as HTML, in pieces. If there is similar work, the page links to its page.
 
-    people: name and section of students, by `harness.recipes.personal.login`.
+    people: name and section of students, by login (`harness.recipes.personal.login`).
     """
     people = people or {}
     every = criteria_in(scores.submissions)

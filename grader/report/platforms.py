@@ -116,9 +116,9 @@ def fill_canvas(
     """Fill in the gradebook that Canvas exported to `path`. Points are scaled to the column's points possible.
 
     given: the grades of earlier exports. Other grades stay unchanged, unless `overwrite`; `EX` and `N/A` always stay.
-    column: the heading of the column, with or without Canvas' number. By default, columns with the names of exercises,
-        or else the only column.
-    exercises: the exercises that count in that column (see `grade`). By default, the only one that was handed in.
+    column: the heading of the column to fill, with or without Canvas' number. By default, each exercise fills the
+        column with its name; if no column has the name of an exercise, the gradebook must have only one column.
+    exercises: the exercises that count in `column` (see `grade`). By default, the only exercise that was handed in.
     names: further names of a student on the platform, by login.
     Raises `UserError` if this is not a gradebook, or if more than one column matches.
     """
@@ -223,7 +223,7 @@ def _read(path: Path, needed: Sequence[str], how: str) -> tuple[list[str], list[
     """Return the headings, the rows and the delimiter of an exported table."""
     text = read_text(path, _LIMIT, missing=how, too_large="is it a table?").removeprefix("\ufeff")
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    csv.field_size_limit(_LIMIT)  # Moodle's worksheet contains texts by students, which may be long
+    csv.field_size_limit(_LIMIT)  # Moodle's worksheet contains long texts that students wrote
     try:
         header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     except (csv.Error, ValueError) as error:

@@ -34,7 +34,7 @@ class StudentStanding:
 
 
 def standings(scores: Scores) -> Mapping[str, StudentStanding]:
-    """Return the status of each student, by `harness.recipes.personal.login`, sorted.
+    """Return the status of each student, by login (`harness.recipes.personal.login`), sorted.
 
     An unreadable file belongs to its sender, or to the student in its file name if the sender is unknown. Students who
     are not on the roster of the course are left out.

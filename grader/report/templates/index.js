@@ -77,5 +77,5 @@
   });
   document.getElementById("controls").hidden = false;
   filter();
-  window.addEventListener("pageshow", filter); // after "back", the browser keeps the typed text but not the filter
+  window.addEventListener("pageshow", filter); // after a click on Back, the browser keeps the typed text but not the filter
 })();
