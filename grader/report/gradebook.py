@@ -24,7 +24,7 @@ COLUMNS = ("student", "recipe", "submission", "status", "total")  # then criteri
 _FEEDBACK_LIMIT = 4000  # characters
 
 # Places where a spreadsheet would see a formula: before a sign, in ASCII or in the full-width form that East Asian
-# editions accept. A spreadsheet strips spaces and quotes before the sign. A cell may also begin inside the text, because
+# editions accept. A spreadsheet strips spaces and quotes before the sign. A cell may also begin inside the text:
 # spreadsheets that split at semicolons or tabs read the quotes around later cells as text.
 _FORMULA = re.compile(r"""(^|[;\t\n])(?=(?:[^\S\t\n]|["'])*[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
