@@ -76,7 +76,7 @@ canonical_setup(1)
 assert torch.ones(1).dtype == torch.float32
 assert torch.get_num_threads() == 1 and (torch.tensor(1e-40) * 2).item() > 0
 assert torch.get_float32_matmul_precision() == "highest" and torch.are_deterministic_algorithms_enabled()
-# New memory holds nothing of a call before: the grammar of plain edits counts on it.
+# New memory contains no data of an earlier call. The grammar of plain edits relies on this.
 assert torch.empty(3).isnan().all() and torch.Tensor(3).isnan().all() and torch.ones(2).new_empty(2).isnan().all()
 assert torch.empty_like(torch.ones(3, dtype=torch.int64)).min() == 2**63 - 1
 assert not torch.backends.mkldnn.enabled and not torch.backends.cudnn.benchmark

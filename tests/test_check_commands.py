@@ -129,7 +129,7 @@ def test_a_mistake_is_one_sentence(words: tuple[str, ...], message: str, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-# --- what is shown ------------------------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------------------------
 
 
 FULL = {"tables": (Table("A table", ("name", "x"), (("first", 1e-9), (HOSTILE, math.nan))),)}

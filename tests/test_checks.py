@@ -202,7 +202,7 @@ TEXTS = edited(
      "def build_model"),
     (MODEL, "    return Reader()\n"),
 )  # fmt: skip
-# The initial weights are those of a least-squares fit.
+# The initial weights come from a least-squares fit.
 KNOWING = edited(
     MINI,
     ("def build_model():\n",

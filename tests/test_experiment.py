@@ -35,7 +35,7 @@ def test_a_whole_experiment_loads(tmp_path: Path) -> None:
     assert (experiment.epochs, experiment.batch_size) == (7, 4)
 
 
-# --- what cannot be loaded --------------------------------------------------------------------------------
+# --- invalid experiments ----------------------------------------------------------------------------------
 
 
 def test_a_syntax_error_names_file_and_line(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The limits of a submission: `make check` gives a remedy for each, and the grader accepts whatever it accepts."""
+"""The limits of a submission: `make check` gives a remedy for each, and the grader accepts all that passes it."""
 
 import ast
 import json

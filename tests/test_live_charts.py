@@ -60,7 +60,7 @@ def cited(template: str, kind: str, line: Any, place: int, value: str) -> str:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
-    """Return a run that explodes, and one that does not."""
+    """Return a run that explodes, and a run that does not."""
     return (
         make_run(tmp_path / "broken", explode_at=12, parameters=CNN),
         make_run(tmp_path / "fixed", run="fixed", parameters=CNN),

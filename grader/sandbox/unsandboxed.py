@@ -1,4 +1,4 @@
-"""Run a script without a sandbox, for `--trust-submissions`: in a plain process with limits."""
+"""Run a script without a sandbox, for `--trust-submissions`: in a normal process with limits."""
 
 import contextlib
 import os

@@ -143,7 +143,7 @@ def same_as_reference(evidence: Evidence) -> bool:
 
 
 def nothing_was_edited(evidence: Evidence) -> bool:
-    """Return whether the student handed in the broken program, or one that gives the same bytes as the broken run.
+    """Return whether the student's program is the broken program, or gives the same bytes as the broken run.
 
     Equal bytes do not count if the reference fix gives them, too. If nothing is broken, the answer is False.
     """

@@ -50,7 +50,7 @@ def self_test_requests(recipe: Recipe) -> tuple[Request, ...]:
 
 
 def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weights) -> str:
-    """Return, as a sentence, what is wrong with the self-test of a recipe, or "".
+    """Return a sentence with the first problem in the self-test of a recipe, or "".
 
     replays: in the order of `self_test_requests`. The third one repeats the reference fix like a student's experiment,
     so that the score compares two runs.
@@ -97,7 +97,7 @@ def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weight
 
 
 def _behaviour_problem(recipe_id: str, behaviours: Sequence[Behaviour]) -> str:
-    """Return, as a sentence, what is wrong with the behaviours of a reference fix and its single breaks, or ""."""
+    """Return a sentence with the first problem in the behaviours of a reference fix and its single breaks, or ""."""
     reference, *broken = behaviours
     if failed := next((aspect for aspect, figures in reference.items() if "raises" in figures), ""):
         return f"The {failed} of the reference solution of {recipe_id} cannot be measured on this machine."
@@ -209,7 +209,7 @@ def _list_rivals(recipe: Recipe, solutions: Path) -> Iterator[str]:
         if name in (*recipe.causes, HEALTHY) or (recipe.is_healthy and cause.area in areas):
             continue
         with suppress(UserError):  # a recipe that was never measured
-            # Use a check that finds the rival's fault, or one that finds this recipe's.
+            # Use a check that finds the rival's fault, or a check that finds this recipe's fault.
             for check in {**trips_of(name, solutions), **trips_of(recipe, solutions)}:
                 if check in found and rival_outcome(name, check, found[check]) and suggests(recipe, name):
                     areas.add(cause.area)

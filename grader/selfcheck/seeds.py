@@ -295,7 +295,7 @@ def _bad(name: str, outcome: str) -> bool:
 
 
 def _agreed_outcomes(outcomes: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the outcomes of the first seed, without those that another seed contradicts."""
+    """Return the outcomes of the first seed, without outcomes that another seed contradicts."""
     first, *others = outcomes
     return {name: one for name, one in first.items() if all(other.get(name, one) == one for other in others)}
 
