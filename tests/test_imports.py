@@ -124,7 +124,7 @@ def test_the_command_line_starts_without_anything_heavy() -> None:
 
 
 def test_modules_that_do_not_train_do_not_import_torch() -> None:
-    # These modules work before a run, or make pages and check and pack submissions after it.
+    # A run does not need these modules. They work before the run, or process its results.
     paths = modules("harness/page", "harness/submission")
     drawn = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
     light = [name for name in drawn if not name.endswith("__init__")]

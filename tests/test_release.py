@@ -1,4 +1,4 @@
-"""The time from which students see scores, feedback and the solution, equal for all ways to return results."""
+"""The release dates of scores, feedback and the solution, which all ways to return results respect."""
 
 import csv
 import io

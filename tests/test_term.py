@@ -1,9 +1,9 @@
 """A term with 30 students from a lecturer's view: no command loses or changes anything silently.
 
-Two weeks, sections, an extension, an excused student, a group, a pool of cases, a written exercise, late, unreadable
-and missing files, files without a time, decisions of two reviewers at once, a regrade request, exports into gradebooks
-with existing grades, a case that is edited after the hand-out, an upgrade, a student who is forgotten, and a restore
-from a backup.
+The term has two weeks, sections, an extension, an excused student, a group, a pool of cases, a written exercise, late,
+unreadable and missing files, files without a time, decisions of two reviewers at once, a regrade request, exports into
+gradebooks with existing grades, a case that is edited after the hand-out, an upgrade, a student who is forgotten, and a
+restore from a backup.
 """
 
 import csv

@@ -89,7 +89,8 @@ class Replayer:
             return Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
         if replay.status == "SG" and not plain_edit(request.recipe.broken_source(), request.source):
             # A plain edit cannot raise signals, but a machine that runs out of memory kills processes.
-            return Replay(status="XX", message=f"something outside the experiment ended it twice ({replay.message})")
+            message = f"something outside the experiment ended the run twice ({replay.message})"
+            return Replay(status="XX", message=message)
         return replay
 
     def make(self, request: Request) -> Replay:

@@ -116,9 +116,9 @@ def hidden_paths() -> tuple[Path, ...]:
 def mounts(visible: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
     """Return the bubblewrap options that make the system and the visible paths visible, read-only.
 
-    If one path is inside another, the deeper one decides: a hidden folder inside a visible one is empty except for
-    visible paths inside it, and a hidden file cannot be opened. Raises `ValueError` for a visible path that is not
-    absolute.
+    If one path is inside another, the deeper path decides. So a hidden folder inside a visible folder contains only the
+    visible paths inside the hidden folder. A hidden file cannot be opened. Raises `ValueError` for a visible path that
+    is not absolute.
     """
     words: list[str] = []
     shown: dict[Path, Sequence[str]] = {}

@@ -49,7 +49,7 @@ _ALLOWED: dict[str, dict[str, tuple[int | None, int | None]]] = {
         "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139), "sigaltstack": (131, 132),
         "restart_syscall": (219, 128), "kill": (62, 129), "tgkill": (234, 131),
     },
-    "reads the clock, sleeps, draws random numbers, asks what machine this is": {
+    "reads the clock, sleeps, draws random numbers, asks for the type of the machine": {
         "clock_gettime": (228, 113), "clock_getres": (229, 114), "gettimeofday": (96, 169),
         "time": (201, None), "nanosleep": (35, 101), "clock_nanosleep": (230, 115), "getrandom": (318, 278),
         "uname": (63, 160), "sysinfo": (99, 179), "getrusage": (98, 165), "times": (100, 153),
@@ -79,7 +79,7 @@ class CallRule:
 _RULES = (
     # A new thread (pthread_create), and two ways to fork. No namespaces, and no vfork: a run starts no programs.
     CallRule("clone", (56, 220), allowed=(0x003D0F00, 0x01200011, 0x11)),
-    # No MAP_SHARED with MAP_ANONYMOUS, which remains after it is unmapped, and no MAP_HUGETLB: no limit counts them.
+    # No limit counts shared anonymous memory, which remains after it is unmapped, and huge pages. So both are refused.
     CallRule("mmap", (9, 222), 3, mask=0x01 | 0x20 | 0x40000, allowed=(0, 0x01, 0x20)),
     # MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE: allocators give memory back, or get large pages.
     CallRule("madvise", (28, 233), 2, allowed=(4, 8, 14, 15)),

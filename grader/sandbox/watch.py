@@ -66,7 +66,7 @@ class Meter:
         return "it used up its processor time" if self._computed > self._slept else "it slept too long"
 
     def seconds(self) -> float:
-        """Return the time of the run in seconds, until the last measurement. After its end, the time is complete."""
+        """Return the time of the run in seconds. During the run, it is the time at the last measurement."""
         ended = os.times()
         return max(self._computed, ended.children_user + ended.children_system) + self._slept
 

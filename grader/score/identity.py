@@ -187,7 +187,7 @@ def fits(senders: _Senders, student: str) -> bool:
 
 
 def letters_of(name: str) -> str:
-    """Return the sorted letters of a name, because platforms write its parts in any order, some without spaces."""
+    """Return the sorted letters of a name. They are equal for any order of its parts, with or without spaces."""
     return "".join(sorted(filter(str.isalpha, login(name))))
 
 

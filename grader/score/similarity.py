@@ -30,7 +30,7 @@ from harness.submission.report import body_of
 _SHOWN = 100  # show the texts of at most this many pairs of an exercise side by side
 _NAMED = 3  # a flag names at most this many similar students
 # A passage is listed if more than a tenth of the class have it: at least _FEW, at most _MANY students. If more than
-# _MANY students have a shingle, each is paired only with the first of them, not with every other.
+# _MANY students have a shingle, each of them is paired only with the first of these students.
 _FEW, _MANY = 5, 30
 _COMMON_WORDS, _MOST_COMMON = 12, 20  # common passages: the least number of words, and the most that are shown
 _LIMIT = 4_000  # compare at most this many words; the longest experiment has 1,729, and a report may have 500

@@ -54,7 +54,7 @@ def judge(exercise: FileExercise, text: str, run: RunCommand) -> Judgement:
             return judge_derivation(exercise, text, run)
         case DecisionTree():
             return judge_tree(text, exercise.file)
-    raise TypeError(f"nothing judges an answer of kind {exercise.kind}")
+    raise TypeError(f"there is no judge for answers of kind {exercise.kind}")
 
 
 class AnswerGrader:

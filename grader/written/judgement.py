@@ -55,6 +55,6 @@ def with_points(judgement: Judgement, exercise_id: str) -> dict[Criterion, Crite
     for criterion, worth in load_points(exercise_id).items():
         checks = {check.id: check for check in judgement.checks.get(criterion, ())}
         if checks.keys() != worth.keys():
-            raise ValueError(f"{exercise_id}: [{criterion}] has {[*worth]} and its judge has {[*checks]}")
+            raise ValueError(f"{exercise_id}: [{criterion}] has items {[*worth]}, but the judge returned {[*checks]}")
         scores[criterion] = criterion_score(tuple(scale_check(checks[id], worth[id]) for id in worth))
     return scores
