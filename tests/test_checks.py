@@ -102,7 +102,7 @@ EVERY_FOURTH = edited(
     ),
     ("AMP = False\n", "AMP = False\nmade = []\n"),
 )
-# The bias of the second layer has no effect, because batch norm removes it. 100 is too large to change by rounding.
+# The bias of the second layer has no effect, because batch norm removes it. Rounding cannot change 100.
 NO_MATTER = with_model("    model.insert(2, nn.BatchNorm1d(16))\n    model[1].bias.data.fill_(100.0)\n")
 TWICE = "    optimizer.step()\n    optimizer.step()\n"
 NEGATED = "    for p in model.parameters():\n        p.grad.neg_()\n    optimizer.step()\n"

@@ -56,7 +56,7 @@ def test_a_reason_says_what_is_wrong(id: str, said: str) -> None:
 
 
 def test_a_rubric_with_other_checks_than_the_judge_is_our_fault() -> None:
-    with pytest.raises(ValueError, match="and its judge has"):
+    with pytest.raises(ValueError, match="but the judge returned"):
         with_points(judged("layernorm", solution("layernorm")), EXERCISE)
 
 
