@@ -89,7 +89,7 @@ def test_a_network_of_the_students_own_redefines_nothing_of_a_network() -> None:
 
 
 def test_nothing_powerful_has_a_harmless_attribute() -> None:
-    """Attributes that any object may have lead nowhere from a function, a frame, a module, a file, ..."""
+    """Code may read these attributes of any object. On a function, frame, module or file they must be harmless."""
     a_frame = inspect.currentframe()
     assert a_frame is not None
     powerful = [
@@ -99,7 +99,7 @@ def test_nothing_powerful_has_a_harmless_attribute() -> None:
     ]  # fmt: skip
     harmless = HARMLESS_ATTRIBUTES.keys() | HARMLESS_METHODS.keys()
     found = {(type(item).__name__, name) for item in powerful for name in harmless & set(dir(item))}
-    # Names are strings, sys.modules is not called, and the others are harmless. Plain code reaches only a logger.
+    # All of these are harmless: `name` is a string, and plain code cannot call sys.modules. It reaches only a logger.
     assert found == {
         ("RootLogger", "name"), ("RootLogger", "log"), ("PosixPath", "name"), ("Thread", "name"), ("Thread", "join"),
         ("StringIO", "detach"), ("BytesIO", "detach"), ("module", "modules"),

@@ -44,7 +44,7 @@ def data_of(page: Page) -> Any:
 
 
 def lines_of(data: Any) -> Iterator[tuple[str, Any, dict[int, str]]]:
-    """Yield each line with the word for its positions, and its values by position."""
+    """Yield (step or epoch, line, values by step or epoch) for each line of the charts."""
     for chart in data["charts"].values():
         places = [place for first, count in chart["x"] for place in range(first, first + count)]
         for line in chart["lines"]:

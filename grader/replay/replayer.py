@@ -213,7 +213,7 @@ def replay_interpreter() -> Interpreter:
 
 def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     if missing := [name for name in _RESULTS if name not in result.files]:
-        problem = f"it ended without an error but without {missing[0]}; does the experiment exit the process?"
+        problem = f"it ended without an error but without {missing[0]}; perhaps the experiment exits the process"
         return Replay(status="RE", message=f"the run left no complete result: {problem}")
     if len(result.files["metrics.log"]) > LOG_BYTES:
         return Replay(status="OL", message=f"it wrote a log of more than {LOG_BYTES // MIB} MiB")

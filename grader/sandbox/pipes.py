@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _CHUNK = 1 << 18
-# The longest wait for bytes. If two checks are further apart, this process was stopped in between.
+# The longest wait for bytes. If more time passes between two checks, this process was stopped in between.
 _LOOK_SECONDS = 1.0
 
 

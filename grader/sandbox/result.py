@@ -138,7 +138,8 @@ def launcher_limits(limits: Limits) -> dict[str, Any]:
     """Return the limits in the format for the launcher inside the sandbox (`worker.py`)."""
     processes = []
     if kernel_release() >= COUNTS_PROCESSES:
-        # Twice the number, so that the launcher can report the excess. The kernel does not count root's processes.
+        # Allow twice the number of processes, so that the launcher can report the excess. The kernel does not count the
+        # processes of root.
         processes = [("RLIMIT_NPROC", 2 * limits.processes, 2 * limits.processes)]
     return {"rlimits": rlimits(limits) + processes, **{name: getattr(limits, name) for name in _WATCHED}}
 

@@ -79,7 +79,7 @@ class CallRule:
 _RULES = (
     # A new thread (pthread_create), and two ways to fork. No namespaces, and no vfork: a run starts no programs.
     CallRule("clone", (56, 220), allowed=(0x003D0F00, 0x01200011, 0x11)),
-    # No limit counts shared anonymous memory, which remains after it is unmapped, and huge pages. So both are refused.
+    # Refuse shared anonymous memory, which remains after it is unmapped, and huge pages: no limit counts either.
     CallRule("mmap", (9, 222), 3, mask=0x01 | 0x20 | 0x40000, allowed=(0, 0x01, 0x20)),
     # MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE: allocators give memory back, or get large pages.
     CallRule("madvise", (28, 233), 2, allowed=(4, 8, 14, 15)),

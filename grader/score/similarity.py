@@ -1,10 +1,10 @@
 """Find students whose work for one exercise is similar, for an instructor to look at. This never changes points.
 
 Texts are compared by their shingles, which are all sequences of a few words (`runs` in the code), as in Schleimer,
-Wilkerson and Aiken, "Winnowing" (2003). These texts are short enough to index every shingle, without winnowing. Words
-consist of the letters that a page shows. Texts that we hand out do not count: our own pages, the broken experiment, the
-reference fix. Passages that many students share do count, because they may come from a lecture or from a ring of
-copies. The bounds are measured; docs/grading.md explains how.
+Wilkerson and Aiken, "Winnowing" (2003). These texts are short enough to index every shingle, without winnowing. Only
+letters that a page shows count as parts of words. Texts that we hand out do not count: our own pages, the broken
+experiment, the reference fix. Passages that many students share do count, because they may come from a lecture or from
+a ring of copies. The bounds are measured; docs/grading.md explains how.
 """
 
 import re

@@ -89,8 +89,8 @@ class Lab:
     """The class, and the results of scoring it without faults.
 
     reports: the files of the reports. before: the same files as an earlier scoring may have left them, with other
-    contents and an outdated page. store: the content of the replay cache. Seconds: the time with all replays cached,
-    and the additional time of each replay.
+    contents and an outdated page. store: the folder of the replay cache. warm_seconds: the time to score the class with
+    all replays cached. replay_seconds: the additional time of each replay.
     """
 
     folder: Path
