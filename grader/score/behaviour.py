@@ -12,7 +12,7 @@ from functools import lru_cache
 from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, check_request
 from grader.syntax.program import tree_digest
-from harness.behaviour.compare import Behaviour, differences, roots
+from harness.behaviour.compare import Behaviour, differences, independent_aspects
 from harness.behaviour.sound import Break, Comparison, Example, SoundPrograms, aspects_of_break, compare, places_of
 from harness.recipes.cases import Case
 from harness.recipes.catalogue import load_recipe
@@ -51,7 +51,7 @@ def _own_request(reference: Request, source: str) -> Request:
 
 
 def _parts(recipe: Recipe) -> Sequence[Recipe]:
-    """Return the recipes that a case combines; for a plain recipe, the recipe itself."""
+    """Return the recipes that a case combines; for any other recipe, the recipe itself."""
     return [load_recipe(cause) for cause in recipe.causes] if isinstance(recipe, Case) else [recipe]
 
 
@@ -71,7 +71,7 @@ def _sound_programs(recipe: Recipe) -> Mapping[Role, str]:
                 if number:
                     found[f"{side}{part.id} {name}"] = span.source(broken, number)
     healthy = recipe.healthy_source()
-    # A decoy is another program than the experiment, so a sound edit of the experiment may be unsound in the decoy.
+    # A decoy differs from the experiment, so a sound edit of the experiment may be unsound in the decoy.
     shared = load_shared_edits(recipe.experiment) if healthy == experiment_source(recipe.experiment) else ()
     found |= {f"{_SOUND}{item.id}": item.source(healthy) for item in shared if item.verdict == "sound"}
     return found
@@ -100,7 +100,7 @@ def sound_programs(replays: Mapping[Role, Replay]) -> SoundPrograms | None:
 
 def _break(id: str, broken: Behaviour, reference: Behaviour, found: Mapping[Role, Behaviour]) -> Break:
     changed = tuple(differences(broken, reference))
-    edited = roots(changed)
+    edited = independent_aspects(changed)
     right: list[Example] = []
     doubtful: list[Example] = []
     masked: list[Example] = []

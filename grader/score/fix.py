@@ -1,11 +1,11 @@
 """Judge the fix: whether it removes the cause and not only the symptom, and whether the edit is small.
 
-A fix is correct if three things hold. Wherever the break could act, the program behaves like the reference fix or like
-another correct fix (`grader.score.behaviour`). Its log shows no symptom. The trusted evaluator finds its weights
-healthy. If the program also differs in code that was not broken, two more things must hold: every check that passes for
-the reference fix passes for it too, and every feature of the healthy program still works. If the program differs from
-correct ones where the break acts, the fault is masked, or the instructor decides. Accuracy alone proves nothing:
-gradient clipping or a smaller learning rate brings several broken runs to healthy accuracy.
+A fix is correct if three statements are true. Wherever the break could act, the program behaves like the reference fix
+or like another correct fix (`grader.score.behaviour`). Its log shows no symptom. The trusted evaluator finds its
+weights healthy. If the program also differs in code that was not broken, two more statements must be true: every check
+that passes for the reference fix also passes for this fix, and every feature of the healthy program still works. If the
+program differs from all correct fixes where the break acts, the fault is masked, or the instructor decides. Accuracy
+alone proves nothing: gradient clipping or a smaller learning rate brings several broken runs to healthy accuracy.
 
 A correct fix is minimal if it changes few nodes of the syntax tree, and only in functions that the reference fix
 changes. If the reference fix changes `r` nodes, an edit of up to `max(r + 16, 2 r)` nodes gets all points. For a larger
@@ -131,7 +131,7 @@ def _symptom_left(bad: Sequence[Symptom], comparison: Comparison | None) -> Symp
 
     If the fix uses another correct loss, symptoms of the loss do not count, because its floor may differ.
     """
-    is_another = comparison is not None and comparison.other_loss and not comparison.left
+    is_another = comparison is not None and comparison.other_loss and not comparison.open_causes
     return next((symptom for symptom in bad if not (is_another and symptom.signal in _OF_LOSS)), None)
 
 
@@ -155,7 +155,7 @@ def _judge_correct(evidence: Evidence) -> RubricItem:
     if program_digest(evidence.source) == program_digest(evidence.recipe.healthy_source()):
         return full(*_CORRECT, "Your program is the same as the reference fix.")
     comparison = evidence.comparison
-    if comparison and 0 < len(comparison.left) < len(comparison.causes):
+    if comparison and 0 < len(comparison.open_causes) < len(comparison.causes):
         return _judge_half(evidence, comparison)
     bad = _bad_symptoms(evidence.recipe, evidence.settings.dataset, fixed, evidence.reference)
     if symptom := _symptom_left(bad, comparison):
@@ -181,20 +181,22 @@ def _judge_without_symptom(
     assert comparison is not None
     if bad_checks:
         return _judge_unsound(evidence, comparison, bad_checks, bad_evaluations)
-    for cause in comparison.left:
+    for cause in comparison.open_causes:
         if why := _reason_for_masking(evidence, cause):
-            return _masked_check(evidence, f"{why}: {cause.left}.")
+            return _masked_check(evidence, f"{why}: {cause.difference}.")
     if comparison.lost:
         lost_ones = ", ".join(comparison.lost)
         return _masked_check(evidence, f"The fix disables features of the experiment: {lost_ones}.")
-    if comparison.spoilt:
-        return _masked_check(evidence, f"The fix breaks something that was correct before: {comparison.spoilt[0]}.")
+    if comparison.newly_wrong:
+        return _masked_check(
+            evidence, f"The fix breaks something that was correct before: {comparison.newly_wrong[0]}."
+        )
     if bad_evaluations:
         return _judge_unhealthy(evidence, comparison, bad_evaluations[0])
-    if comparison.left:
+    if comparison.open_causes:
         return _open(
             "The log shows no symptom and every check passes. But where the fault was, the program differs from a"
-            f" healthy one: {comparison.left[0].left}. The instructor decides."
+            f" healthy one: {comparison.open_causes[0].difference}. The instructor decides."
         )
     if comparison.conditional is not None:
         return _open(
@@ -222,7 +224,7 @@ def _judge_unsound(
             f" ({_figure(bad_evaluations[0])})."
         )
     silent = not evidence.recipe.on(evidence.settings.dataset).symptoms
-    if silent and any(cause.as_before for cause in comparison.left):
+    if silent and any(cause.as_before for cause in comparison.open_causes):
         # Nothing is masked here, because this fault never showed in the log.
         return _lost(f"The check that finds this fault still finds it: {figure}.")
     if _has_a_loss_of_its_own(evidence, comparison, bad_checks):
@@ -260,10 +262,12 @@ def _has_a_loss_of_its_own(evidence: Evidence, comparison: Comparison, bad_check
     False if a check finds the same fault as before, or if anything shows that the fault is masked.
     """
     tripped = {f"check {name.replace('_', '-')}": found for name, found in mechanisms_of(evidence.recipe).items()}
-    replaced = [cause for cause in comparison.left if cause.left is not None and cause.left.aspect == "loss"]
+    replaced = [
+        cause for cause in comparison.open_causes if cause.difference is not None and cause.difference.aspect == "loss"
+    ]
     return (
         bool(replaced)
-        and len(replaced) == len(comparison.left)
+        and len(replaced) == len(comparison.open_causes)
         and not any(_reason_for_masking(evidence, cause) for cause in replaced)
         and not any(tripped.get(item.name) == item.value for item in bad_checks)
     )
@@ -291,11 +295,11 @@ def _not_measured(comparison: Comparison) -> str:
 
 def _judge_half(evidence: Evidence, comparison: Comparison) -> RubricItem:
     """Return the verdict on a fix that removes one of two causes: part of the points."""
-    left = comparison.left[0]
+    left = comparison.open_causes[0]
     if why := doubt(evidence):
         return _open(f"One cause seems to be fixed, but the instructor has to look at the code: {why}.")
-    share = 1 - len(comparison.left) / len(comparison.causes)
-    reason = f"One of two causes is fixed. The other is not: {left.left}."
+    share = 1 - len(comparison.open_causes) / len(comparison.causes)
+    reason = f"One of two causes is fixed. The other is not: {left.difference}."
     return lost(*_CORRECT, reason, _REMEDY, points=CORRECT * share)
 
 

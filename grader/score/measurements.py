@@ -75,10 +75,10 @@ def compare_behaviour(evidence: Evidence) -> list[Measurement]:
     """Return measurements of the program's behaviour: first where each break acts, then elsewhere."""
     comparison, found = evidence.comparison, []
     for cause in comparison.causes if comparison else ():
-        if cause.left is None:
+        if cause.difference is None:
             found.append(_make_measurement("behaviour where the fault was", "correct", "as in a correct program", True))
         else:
-            found.append(_differs(cause.left, "behaviour where the fault was", good=False))
+            found.append(_differs(cause.difference, "behaviour where the fault was", good=False))
     for other in comparison.other if comparison else ():
         found.append(_differs(other, "behaviour elsewhere", good=True))
     for feature in comparison.lost if comparison else ():
@@ -196,7 +196,7 @@ class Band(StrictModel):
     reference: Annotated[tuple[float, float], Field(strict=False)]
 
     def holds(self, figures: SplitFigures, reference: SplitFigures) -> bool:
-        """Return whether the metrics lie within the band around the reference's; False for a non-finite value."""
+        """Return whether the metrics are within the band around the reference's; False for a non-finite value."""
         return self._reaches(self.figure(figures), self._limit(self.figure(reference)))
 
     def is_plausible(self, reference: SplitFigures) -> bool:

@@ -22,7 +22,7 @@ from grader.syntax.program import Unparsable, parse_experiment
 from grader.written.judgement import Judgement, RunCommand, checks_of
 from harness.formats.toml_file import StrictModel
 from harness.recipes.suite import PACKAGES
-from harness.written.derivation import PROBLEMS, draw_cases, foreign_imports
+from harness.written.derivation import PROBLEMS, draw_inputs, foreign_imports
 from harness.written.derivation_call import CallResult, CallResults
 from harness.written.derivation_judge import AnswerCheck, judge_answer
 from harness.written.exercise import Derivation
@@ -51,9 +51,9 @@ _UNUSUAL = re.compile(
 
 
 def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgement:
-    """Judge the text of a derivation, whatever its code does. Raises `SandboxStopped` if the sandbox was stopped."""
+    """Judge the text of a derivation, which may be hostile. Raises `SandboxStopped` if the sandbox was stopped."""
     problem, unusual = PROBLEMS[exercise.problem], suspicions(text)
-    cases = draw_cases(problem, text)
+    cases = draw_inputs(problem, text)
     job = {"problem": problem.name, "file": exercise.file, "text": text}
     done = run(SandboxCommand(_SCRIPT, _interpreter(), {"job.json": json.dumps(job).encode()}, LIMITS))
     # An answer without suspicious code cannot raise a signal or exit with our status, so the fault is ours.

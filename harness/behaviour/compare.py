@@ -1,7 +1,7 @@
 """Compare the behaviour of two programs, aspect by aspect, within rounding.
 
-Measurements on all recipes show that each break changes at least one aspect. The `roots` are the changed aspects that
-do not depend on another changed aspect: they are the functions that the break edits.
+Measurements on all recipes show that each break changes at least one aspect. The `independent_aspects` are the changed
+aspects that do not depend on another changed aspect: they are the functions that the break edits.
 """
 
 import math
@@ -129,17 +129,17 @@ def differences(own: Behaviour, other: Behaviour) -> dict[str, Difference]:
     return {aspect: one for aspect, one in found.items() if one is not None}
 
 
-def roots(aspects: Iterable[str]) -> tuple[str, ...]:
+def independent_aspects(aspects: Iterable[str]) -> tuple[str, ...]:
     """Return the given aspects that do not depend, even indirectly, on another given aspect."""
     found = set(aspects)
-    return tuple(name for name in ASPECTS if name in found and not found & below(name))
+    return tuple(name for name in ASPECTS if name in found and not found & dependencies_of(name))
 
 
 @cache
-def below(aspect: str) -> frozenset[str]:
+def dependencies_of(aspect: str) -> frozenset[str]:
     """Return all aspects that an aspect depends on, directly or indirectly."""
     direct = ASPECTS[aspect].rests_on
-    return frozenset(direct).union(*map(below, direct))
+    return frozenset(direct).union(*map(dependencies_of, direct))
 
 
 def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -> bool:
@@ -150,7 +150,7 @@ def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -
     return all(_between(mine[figure], ends[0][figure], ends[1][figure], _aspect_of(aspect, figure)) for figure in mine)
 
 
-def is_still(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
+def agrees_with_broken(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
     """Return whether a figure of an aspect agrees with the broken program and not with the healthy one."""
     mine, theirs, right = (one.get(aspect, {}) for one in (own, broken, reference))
     return any(

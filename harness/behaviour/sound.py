@@ -22,20 +22,20 @@ from harness.behaviour.compare import (
     RAISES,
     Behaviour,
     Difference,
+    agrees_with_broken,
     at_places,
-    below,
+    dependencies_of,
     difference,
     differences,
     find_unmeasured,
     goes_towards,
     have_one_form,
+    independent_aspects,
     is_conditional,
-    is_still,
     lies_between,
     lost_features,
     not_executed,
     places_apart,
-    roots,
 )
 from harness.errors import UserError
 from harness.formats.toml_file import StrictModel
@@ -67,7 +67,7 @@ class Example(StrictModel):
     other_end: Behaviour | None = None
     places: Places = Field(default_factory=dict)
 
-    def is_like(self, own: Behaviour, *, everywhere: bool = True) -> bool:
+    def agrees_with(self, own: Behaviour, *, everywhere: bool = True) -> bool:
         """Return whether a program agrees with this one in `aspects`: `everywhere`, or only at the places."""
         ends = [self.behaviour] if self.other_end is None else [self.behaviour, self.other_end]
         for aspect in self.aspects:
@@ -82,7 +82,7 @@ class Example(StrictModel):
         return True
 
     def shorten(self) -> "Example":
-        """Return a copy with only the aspects that `is_like` and the comparison of features use."""
+        """Return a copy with only the aspects that `agrees_with` and the comparison of features use."""
         wanted = {*self.aspects, FEATURES}
         end = self.other_end
         return Example(
@@ -173,7 +173,7 @@ def read_sound_programs(path: Path) -> SoundPrograms | None:
 
 @dataclass(frozen=True)
 class BreakState:
-    """The state of one break: `left` is a difference from all correct programs, None if the break is fixed.
+    """The state of one break: `difference` is a difference from all correct programs, None if the break is fixed.
 
     as_before: in some figure, or on some parameter, the program still agrees with the broken one, and its other
         functions do not compensate.
@@ -184,7 +184,7 @@ class BreakState:
     """
 
     id: str
-    left: Difference | None = None
+    difference: Difference | None = None
     as_before: bool = False
     weaker: bool = False
     doubtful: bool = False
@@ -192,7 +192,7 @@ class BreakState:
     @property
     def is_exact(self) -> bool:
         """Whether the remaining difference is in a result with one correct value: metric, answer, saved state."""
-        return self.left is not None and self.left.aspect in _EXACT
+        return self.difference is not None and self.difference.aspect in _EXACT
 
 
 @dataclass(frozen=True)
@@ -223,22 +223,22 @@ class Comparison:
     @property
     def is_right(self) -> bool:
         """Whether the program is correct in every aspect that was measured."""
-        return not (self.left or self.other or self.lost)
+        return not (self.open_causes or self.other or self.lost)
 
     @property
-    def spoilt(self) -> tuple[Difference, ...]:
+    def newly_wrong(self) -> tuple[Difference, ...]:
         """Differences in metrics, answers, saved or resumed states that were not broken but are now wrong."""
         return tuple(one for one in self.other if one.aspect in _EXACT and one.aspect not in self.unmeasured)
 
     @property
-    def left(self) -> tuple[BreakState, ...]:
+    def open_causes(self) -> tuple[BreakState, ...]:
         """The causes that are not fixed."""
-        return tuple(cause for cause in self.causes if cause.left is not None)
+        return tuple(cause for cause in self.causes if cause.difference is not None)
 
 
 def aspects_of_break(broken: Behaviour, reference: Behaviour) -> tuple[str, ...]:
     """Return the aspects that a break edits, or in which a correct fix differs from the reference fix."""
-    return roots(differences(broken, reference))
+    return independent_aspects(differences(broken, reference))
 
 
 def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
@@ -252,29 +252,29 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         if _act_together(one, apart):
             accepted |= _TOGETHER
         examples = (Example(aspects=one.edited, behaviour=reference, places=one.places), *one.right)
-        example = next((item for item in examples if item.is_like(own, everywhere=False)), None)
+        example = next((item for item in examples if item.agrees_with(own, everywhere=False)), None)
         if example is not None:
             other_network |= "network" in example.aspects and "network" in apart
             # Parameters that the break does not change are judged separately.
-            wholly = example.is_like(own)
+            wholly = example.agrees_with(own)
             accepted |= {aspect for aspect in example.aspects if wholly or aspect not in example.places}
             causes.append(BreakState(one.id))
         elif _is_fixed_otherwise(one, programs, own, apart):
             causes.append(BreakState(one.id))
         else:
             accepted |= set(one.edited)
-            causes.append(_cause_left(one, own, reference, apart))
+            causes.append(_state_of(one, own, reference, apart))
     right = [reference, *(item.behaviour for one in programs.breaks for item in one.right)]
     accepted |= {
         aspect
         for aspect in apart
         if any(difference(aspect, own, one) is None for one in (*right, *programs.sound) if aspect in one)
     }
-    right_step = "step" in accepted or not apart.keys().isdisjoint(below("step"))
+    right_step = "step" in accepted or not apart.keys().isdisjoint(dependencies_of("step"))
     # If an aspect depends on another aspect that differs, this explains its own difference.
-    other = [aspect for aspect in apart if aspect not in accepted and not below(aspect) & apart.keys()]
+    other = [aspect for aspect in apart if aspect not in accepted and not dependencies_of(aspect) & apart.keys()]
     for place, one in enumerate(programs.breaks):
-        if causes[place].left is None and (
+        if causes[place].difference is None and (
             still := [aspect for aspect in other if aspect in one.changed and aspect not in one.places]
         ):
             causes[place] = BreakState(one.id, apart[still[0]])
@@ -333,7 +333,7 @@ def places_of(broken: Behaviour, right: Sequence[Behaviour], aspects: Sequence[s
     return {aspect: places for aspect, places in found.items() if places}
 
 
-def _cause_left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, Difference]) -> BreakState:
+def _state_of(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, Difference]) -> BreakState:
     wrong: Sequence[str] = [aspect for aspect in one.edited if aspect in apart] or list(apart)
     before: list[str] = []
     weaker = any(_is_mask(own, example) for example in one.masked)
@@ -354,7 +354,7 @@ def _cause_left(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping
 
 def _is_mask(own: Behaviour, example: Example) -> bool:
     """Return whether a program agrees with a known mask (a fix that does not remove the cause), also in its steps."""
-    return example.is_like(own) and difference("step", own, example.behaviour) is None
+    return example.agrees_with(own) and difference("step", own, example.behaviour) is None
 
 
 def _is_fixed_elsewhere(example: Example, before: Sequence[str], own: Behaviour, broken: Behaviour) -> bool:
@@ -384,11 +384,13 @@ def _is_as_before(aspect: str, one: Break, own: Behaviour, broken: Behaviour, re
     if difference(aspect, own, broken) is None:
         return True
     if aspect not in _BY_PARAMETER:
-        return is_still(aspect, own, broken, reference)
+        return agrees_with_broken(aspect, own, broken, reference)
     if not all(have_one_form(aspect, own, other) for other in (broken, reference)):
         return False
     return any(
-        is_still(aspect, *(at_places(aspect, program, {figure: (place,)}) for program in (own, broken, reference)))
+        agrees_with_broken(
+            aspect, *(at_places(aspect, program, {figure: (place,)}) for program in (own, broken, reference))
+        )
         for figure, places in one.places.get(aspect, {}).items()
         for place in places
     )
@@ -396,4 +398,4 @@ def _is_as_before(aspect: str, one: Break, own: Behaviour, broken: Behaviour, re
 
 def _is_doubtful(own: Behaviour, example: Example) -> bool:
     wrong = Example(aspects=example.aspects, behaviour=example.other_end or {})
-    return example.is_like(own) and not wrong.is_like(own)
+    return example.agrees_with(own) and not wrong.agrees_with(own)

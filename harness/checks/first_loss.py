@@ -21,7 +21,16 @@ import torch
 from torch import Tensor, nn
 
 from harness.checks.core.finding import Finding, short
-from harness.checks.core.loss import LabelKind, Loss, OutputRange, form_of, into, kind_of, least_constant_loss, range_of
+from harness.checks.core.loss import (
+    LabelKind,
+    Loss,
+    OutputRange,
+    form_of,
+    kind_of,
+    least_constant_loss,
+    range_of,
+    to_range,
+)
 from harness.checks.core.subject import Subject, Trial
 
 # figure                               | healthy      | broken | bound             | source
@@ -70,7 +79,7 @@ def _knows(trial: Trial, model: nn.Module, outputs: Tensor, labels: Tensor) -> b
 
 def _guess(loss: Loss, outputs: Tensor, labels: Tensor, known: Tensor, range: OutputRange) -> tuple[str, float, float]:
     """Return the name of the guess, its loss if it knows the class frequencies, and its loss if it does not."""
-    kind, outward = kind_of(outputs, labels), into(range, outputs)
+    kind, outward = kind_of(outputs, labels), to_range(range, outputs)
 
     def of_scores(scores: Tensor, targets: Tensor) -> Tensor:
         return loss(outward(scores), targets)

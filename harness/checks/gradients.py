@@ -15,7 +15,7 @@ from statistics import median
 from torch import nn
 
 from harness.checks.core.finding import Cell, Finding, Table, percent, short
-from harness.checks.core.subject import Gradients, Subject, rest_unheld, used_gradients, worst
+from harness.checks.core.subject import Gradients, Subject, disable_unheld_gradients, used_gradients, worst
 from harness.checks.core.training import no_autocast
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
@@ -39,11 +39,11 @@ _COLUMNS = ("parameter", "norm", "zeros", "update/weight")
 def measure(subject: Subject) -> Finding:
     """Make the first steps of the run with autocast and in float32, and compare norms and zero entries."""
     in_float32 = subject.trial(disable_amp=True)
-    rest_unheld(in_float32)
+    disable_unheld_gradients(in_float32)
     with no_autocast():
         zeros = [record["grad_zero_fraction"] or 0.0 for record in in_float32.records(in_float32.batches(STEPS))]
     trial = subject.trial()
-    rest_unheld(trial)
+    disable_unheld_gradients(trial)
     model, named = trial.model, dict(trial.model.named_parameters())
     records: list[Record] = []
     with Recorder(model) as recorder, used_gradients(model) as used:

@@ -39,13 +39,13 @@ from harness.checks.core.loss import (
     OutputRange,
     are_shares,
     form_of,
-    into,
     kind_of,
     least_loss,
     range_of,
     stable_loss,
     stretch_outputs,
     ties_pairs,
+    to_range,
 )
 from harness.checks.core.subject import (
     Subject,
@@ -135,7 +135,7 @@ def _classification(
 
 def _on_scores(experiment: Experiment, range: OutputRange, outputs: Tensor) -> Loss:
     """Return the loss as a function of scores, also for a network that outputs probabilities."""
-    outward = into(range, outputs)
+    outward = to_range(range, outputs)
     return lambda scores, labels: experiment.compute_loss(outward(scores), labels)
 
 

@@ -36,12 +36,12 @@ from harness.checks.core.loss import (
     Loss,
     LossForm,
     form_of,
-    into,
     kind_of,
     least_constant_loss,
     least_loss,
     range_of,
     stable_loss,
+    to_range,
 )
 from harness.checks.core.subject import Subject, Trial, minimizes_another_loss
 from harness.errors import UserError
@@ -141,7 +141,7 @@ def _target(trial: Trial, inputs: Tensor, labels: Tensor) -> float:
     takes_logits = False
     with torch.no_grad(), suppress(UserError):  # a loss may reject values that are not probabilities
         takes_logits = abs(float(loss(outputs + 1, labels)) - float(loss(outputs, labels))) < 1e-4
-    outward = into("scores" if takes_logits else range, outputs)
+    outward = to_range("scores" if takes_logits else range, outputs)
 
     def of_scores(scores: Tensor, targets: Tensor) -> Tensor:
         return loss(outward(scores), targets)

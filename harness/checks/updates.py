@@ -37,10 +37,10 @@ from harness.checks.core.subject import (
     Subject,
     Trial,
     as_vector,
+    disable_unheld_gradients,
     fresh_gradients,
     minimizes_another_loss,
     reference_gradients,
-    rest_unheld,
     used_gradients,
     worst,
 )
@@ -64,7 +64,7 @@ MOST_ACCUMULATED = 8  # an update may accumulate the gradients of this many batc
 def measure(subject: Subject) -> Finding:
     """Make the first updates of the run, and compare each with the update that the loss requires."""
     trial = subject.trial()
-    rest_unheld(trial)
+    disable_unheld_gradients(trial)
     lengths: list[float] = []
     directions: list[float] = []
     moves: list[float] = []

@@ -117,7 +117,7 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], exam
     if all(item.reached or signal in _OF_LOSS for signal, item in found):
         programs = examined.programs
         comparison = None if programs is None else compare(examined.behaviour(), programs)
-        if comparison is not None and comparison.other_loss and not comparison.left:
+        if comparison is not None and comparison.other_loss and not comparison.open_causes:
             criteria = [item for signal, item in found if signal not in _OF_LOSS]
         if all(item.reached for item in criteria):
             criteria += _by_functions(comparison, examined, () if goal is None else goal.checks)
@@ -126,7 +126,9 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], exam
 
 def _by_functions(comparison: Comparison | None, examined: Examination, names: Sequence[str]) -> Iterator[GoalItem]:
     """Yield the criteria about the functions of an experiment and, if needed, about the checks."""
-    if comparison is not None and (comparison.left or comparison.lost or comparison.spoilt or not comparison.other):
+    if comparison is not None and (
+        comparison.open_causes or comparison.lost or comparison.newly_wrong or not comparison.other
+    ):
         # The comparison decides alone: checks of equal functions have equal outcomes.
         yield _as_healthy(comparison)
         return
@@ -150,10 +152,10 @@ def programs_of(recipe: Recipe) -> SoundPrograms | None:
 
 
 def _as_healthy(comparison: Comparison) -> GoalItem:
-    if comparison.left:
+    if comparison.open_causes:
         return GoalItem(says=AS_HEALTHY, reached=False, found=UNLIKE_HEALTHY)
-    if comparison.spoilt:
-        found = f"your edit breaks something that was right: {comparison.spoilt[0].aspect}"
+    if comparison.newly_wrong:
+        found = f"your edit breaks something that was right: {comparison.newly_wrong[0].aspect}"
         return GoalItem(says=AS_HEALTHY, reached=False, found=found)
     if comparison.lost:
         return GoalItem(says=AS_HEALTHY, reached=False, found=f"your edit switches off: {', '.join(comparison.lost)}")

@@ -78,7 +78,7 @@ class Problem:
         return (*self.forward, *self.gradients)
 
 
-def draw_cases(problem: Problem, text: str) -> Mapping[str, Inputs]:
+def draw_inputs(problem: Problem, text: str) -> Mapping[str, Inputs]:
     """Return the inputs of each case for the text of an answer.
 
     The seed is the SHA-256 of the text. So an answer cannot contain its inputs: any change of the text changes them.

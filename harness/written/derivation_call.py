@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.written.derivation import PROBLEMS, Array, Inputs, Problem, WrongForm, draw_cases
+from harness.written.derivation import PROBLEMS, Array, Inputs, Problem, WrongForm, draw_inputs
 
 
 @dataclass
@@ -110,7 +110,7 @@ def main() -> int:
     job = json.loads(Path("../input/job.json").read_text(encoding="utf-8"))
     problem, text = PROBLEMS[job["problem"]], job["text"]
     try:
-        results = call_cases(problem, job["file"], text, draw_cases(problem, text))
+        results = call_cases(problem, job["file"], text, draw_inputs(problem, text))
     except Exception:
         traceback.print_exc()
         return 3

@@ -16,7 +16,7 @@ from harness.written.derivation import (
     PROBLEMS,
     Inputs,
     Problem,
-    draw_cases,
+    draw_inputs,
     foreign_imports,
     relative_error,
     right_outputs,
@@ -52,7 +52,7 @@ def check_derivation(problem_name: str, answer: Path, text: str) -> list[CheckIt
     problem = PROBLEMS[problem_name]
     if foreign := import_item(answer, text):
         return [foreign]
-    cases = draw_cases(problem, text)
+    cases = draw_inputs(problem, text)
     with contextlib.redirect_stdout(sys.stderr):
         results = call_cases(problem, str(answer), text, cases)
     if results.problem:

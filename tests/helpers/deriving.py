@@ -10,7 +10,7 @@ from typing import Any
 from grader.written.derivation import with_imports_judged
 from grader.written.judgement import Judgement, checks_of
 from harness.recipes.recipe import Edit, apply_edits
-from harness.written.derivation import PROBLEMS, draw_cases
+from harness.written.derivation import PROBLEMS, draw_inputs
 from harness.written.derivation_call import call_cases
 from harness.written.derivation_judge import judge_answer
 from harness.written.exercise import Derivation, file_exercise_ids, load_exercise
@@ -45,7 +45,7 @@ def known_answers(exercise_id: str) -> dict[str, dict[str, Any]]:
 def judged(exercise_id: str, text: str) -> Judgement:
     """Judge a harmless answer without the sandbox."""
     exercise = derivation(exercise_id)
-    problem, cases = PROBLEMS[exercise.problem], draw_cases(PROBLEMS[exercise.problem], text)
+    problem, cases = PROBLEMS[exercise.problem], draw_inputs(PROBLEMS[exercise.problem], text)
     with contextlib.redirect_stdout(io.StringIO()):
         findings = judge_answer(problem, cases, call_cases(problem, exercise.file, text, cases))
     return Judgement(checks=checks_of(with_imports_judged(findings, text)))

@@ -91,7 +91,7 @@ def range_of(model: nn.Module, inputs: Tensor, outputs: Tensor) -> OutputRange:
     return "scores"
 
 
-def into(range: OutputRange, outputs: Tensor) -> Callable[[Tensor], Tensor]:
+def to_range(range: OutputRange, outputs: Tensor) -> Callable[[Tensor], Tensor]:
     """Return the function that turns scores into outputs of this range, such as softmax for probabilities."""
     if range == "scores":
         return lambda scores: scores

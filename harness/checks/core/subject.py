@@ -108,7 +108,7 @@ class Trial(TrainingSetup):
                 yield {"step": step, **found}
 
 
-def rest_unheld(trial: Trial) -> None:
+def disable_unheld_gradients(trial: Trial) -> None:
     """Switch off gradients of frozen parameters outside the optimizer: nothing uses or clears these gradients."""
     held = {id(parameter) for group in trial.optimizer.param_groups for parameter in group["params"]}
     for name, parameter in trial.model.named_parameters():
