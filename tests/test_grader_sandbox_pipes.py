@@ -61,7 +61,7 @@ def test_reading_stops_when_a_pipe_is_over_its_room_or_time_is_up_and_keeps_what
 @pytest.mark.parametrize("stopped", [0, 3600])
 def test_time_in_which_this_process_is_stopped_does_not_count(stopped: int, monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = open_pipes("one")
-    clock = iter(range(0, 10**9, stopped or 1))  # like the time after Ctrl-Z, at each check
+    clock = iter(range(0, 10**9, stopped or 1))  # the clock jumps between checks, as after Ctrl-Z
     monkeypatch.setattr("grader.sandbox.pipes.time.monotonic", lambda: next(clock))
 
     def write() -> None:

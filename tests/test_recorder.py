@@ -265,7 +265,7 @@ def test_of_two_optimizers_each_is_recorded_for_its_own_parameters(order: tuple[
     assert (record["grad_norm"], record["optimizer_steps"], record["lr"]) == (5.0, 2, 0.5)
 
 
-# --- the watched run is the same run ------------------------------------------------------------------------
+# --- recording does not change the run -----------------------------------------------------------------------
 
 
 def test_no_hook_outlives_the_context() -> None:

@@ -135,7 +135,7 @@ def _claimed_records(evidence: Evidence, run: Run) -> Sequence[Record]:
 
 
 def _jump(evidence: Evidence, run: Run) -> str:
-    """Return, as a clause, the first value whose difference from ours rounding errors cannot explain, or ""."""
+    """Return, as a clause, the first value that differs from ours by more than rounding errors, or ""."""
     theirs, ours = _claimed_records(evidence, run), evidence.replay(run).records()
     if not theirs:
         return "the log cannot be read"

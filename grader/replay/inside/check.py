@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Resolved now, because an experiment may change the working folder later.
+# Resolve this path now, because an experiment may change the working folder later.
 INPUT = Path("../input").resolve()
 SCRATCH = Path.cwd()
 # The folders that a run may write. Without a sandbox, it may write only the first.

@@ -2,7 +2,7 @@
 
 Input: `job.json` names the data set; `experiment.py` is the healthy experiment; `heldout.npz` has inputs and labels
 that no student has; `checkpoint.pt` has the weights. Output: `out/evaluation.json` with loss and accuracy on the
-held-out and on the validation split. If the weights do not fit the model, it has `problem`, a sentence.
+held-out and on the validation split. If the weights do not fit the model, the file has `problem`, a sentence.
 """
 
 import json

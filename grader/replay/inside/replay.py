@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-# Resolved now, because an experiment may change the working folder later.
+# Resolve this path now, because an experiment may change the working folder later.
 JOB = Path("../input/job.json").resolve()
 OUT = Path("out").resolve()
 CACHE = Path("../input/cache").resolve()
