@@ -118,7 +118,7 @@ def script_report(
         rivals = [line for rival, line in _contradicted(recipe.dataset, broken.log) if rival != cause]
         rng.shuffle(rivals)
     cited = [f"run: broken, {line}" for line in _last_values(log)]
-    # Without a run of its own, it cites that of the broken run.
+    # Without a run of its own, it cites the broken run.
     cited += [f"run: fixed, {line}" for line in _last_values(log_values(fixed.log or broken.log))]
     matter = f"diagnosis:\n{''.join(lines)}ruled_out:\n{_listed(rivals[:8]) or '  []'}\nevidence:\n{_listed(cited)}\n"
     return f"---\n{matter}---\n" + _TEXT.format(snippet="\n".join(broken.log.splitlines()[-2:]))

@@ -125,7 +125,7 @@ def test_downloads_of_canvas_and_moodle_are_read_as_they_are(tmp_path: Path, pat
     [sender] = file.arrival.senders
     assert (sender.name, sender.id, file.arrival.late, platform_of(path).stem) == (name, id, late, stem)
     assert student_in(file) == "ada" and file.arrival.file == path
-    assert file.arrival.submitted_at is None, "the date of these zips is that of the download"
+    assert file.arrival.submitted_at is None, "these zips have the date of the download"
 
 
 METADATA = b"""---

@@ -73,7 +73,7 @@ HONEST = {
     "log line, cut": "the loss is `" + LOG_LINE[:40] + "`",
     "table of a command": f"```\n{BOXES}\n```",
     "table of a command, pasted": BOXES,
-    "nothing but NaN": "```\nloss NaN\nval_loss NaN\n```",
+    "only NaN": "```\nloss NaN\nval_loss NaN\n```",
     "program with a value": "```python\nloss.backward()  # loss is 31.84 here\n```",
     "tensor": "```\nloss: tensor(31.84)\n```",
     "accuracy of a class": "```\nclass 3: 0.12\n```",
