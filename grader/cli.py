@@ -221,10 +221,10 @@ def practice(exercise: str, work: Path, yes: bool) -> None:
 
     The score reveals the cause. If the experiment is not fixed yet, the command asks first.
     """
-    from grader.course.practice import practise, tells_too_early
+    from grader.course.practice import practise, reveals_too_early
 
     with name_place(work):
-        if not yes and tells_too_early(exercise, work):
+        if not yes and reveals_too_early(exercise, work):
             question = (
                 f"{exercise} is not fixed yet, and its score reveals the cause. Score it? Your submission will say so."
             )

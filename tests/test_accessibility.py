@@ -16,7 +16,7 @@ from test_similarity import copied
 
 from grader.cli import cli
 from grader.report.write import write_reports
-from grader.score.verdict import Change, Flag, Scores, open_check
+from grader.score.verdict import Change, Flag, Scores, open_item
 from harness.page.run_page import write_run_page
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
@@ -43,7 +43,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     hostile = hostile_row()
     scores, attachments = made_up_class(20)
-    waits = make_row("wim_steep", "wim", "steep", changed("fix.correct", open_check, "Who knows?"))
+    waits = make_row("wim_steep", "wim", "steep", changed("fix.correct", open_item, "Who knows?"))
     flagged = replace(waits, submission="xan_steep", student="xan", flags=(Flag(id="similar", message="Like wim."),))
     rows = (*scores.submissions, hostile, waits, flagged)
     change = Change(submission="wim_steep", before="missing", after="not judged", why="handed in since then")

@@ -19,8 +19,8 @@ from grader.course.draw import draw_cases
 from grader.course.lateness import AttemptRule, choose_attempt, with_lateness
 from grader.course.review import find_open_items
 from grader.intake.folder import Arrival, Sender
+from grader.score.deadlines import LatePolicy, Schedule
 from grader.score.rubric import DEFAULT_RUBRIC
-from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import Lateness, RuleTotal, Scores, SubmissionScore
 from harness.errors import UserError
 from harness.recipes.cases import case_of, load_cases

@@ -16,7 +16,7 @@ from grader.course.decisions import (
 from grader.report.pages import render_class_page, render_submission
 from grader.score.scores_file import SCORES as SCORES_FILE
 from grader.score.scores_file import read_rows_before, scores_json
-from grader.score.verdict import Scores, SubmissionScore, criterion_score, full, lost, open_check
+from grader.score.verdict import Scores, SubmissionScore, criterion_score, full, lost, open_item
 from harness.errors import UserError
 
 
@@ -27,7 +27,7 @@ def without_checks(status: str, total: float | None) -> SubmissionScore:
 
 
 FAILED = changed("fix.correct", lost, "The check fails.", "Fix it.", points=4.0)
-OPEN = changed("fix.minimal", open_check, "Big?")
+OPEN = changed("fix.minimal", open_item, "Big?")
 SCORES = scores_of(
     make_row("ada_huge_lr", "ada", "huge_lr", FAILED),
     make_row("bob_huge_lr", "bob", "huge_lr", OPEN, reason="1 check waits."),
@@ -81,7 +81,7 @@ def test_it_stays_open_while_another_check_is(tmp_path: Path) -> None:
 
 def test_it_stays_open_while_a_criterion_is_missing(tmp_path: Path) -> None:
     row = make_row("ada_huge_lr", "ada", "huge_lr", {})
-    row = replace(row, criteria={"fix": criterion_score((full("a", "A", 3, ""), open_check("b", "B", 2, "")))})
+    row = replace(row, criteria={"fix": criterion_score((full("a", "A", 3, ""), open_item("b", "B", 2, "")))})
     [after] = apply_decisions(scores_of(row), loaded(tmp_path, one('check = "fix.b"\npoints = 2'))).submissions
     assert (after.status, after.total, after.criteria["fix"].points) == ("not judged", None, 5)
 

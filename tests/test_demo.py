@@ -10,7 +10,7 @@ from helpers.sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.course.course import check_course, read_course
-from grader.course.demo import plan_case, retold, write_course
+from grader.course.demo import plan_case, rewrite_report, write_course
 from grader.course.examples import edits_of
 from grader.score.scores_file import read_scores
 from grader.score.similarity import Work, find_alike
@@ -74,7 +74,9 @@ def test_its_course_and_its_plan_fit_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cause", [BROKEN, "healthy"])
 def test_reports_are_alike_only_where_one_is_a_copy(cause: str) -> None:
-    reports = [retold(REPORT.format(cause=cause), number=number, mistaken=number % 3 == 0) for number in range(40)]
+    reports = [
+        rewrite_report(REPORT.format(cause=cause), number=number, mistaken=number % 3 == 0) for number in range(40)
+    ]
     works = [Work(f"s{number}", f"s{number}", "a1", report=text) for number, text in enumerate(reports)]
     copy = Work("t", "t", "a1", report=reports[7])
     pairs = find_alike([*works, copy], lambda _: ()).pairs

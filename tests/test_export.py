@@ -17,7 +17,7 @@ from grader.cli import cli
 from grader.report.gradebook import export, gradebook
 from grader.report.write import write_reports
 from grader.score.identity import ABOUT_OTHERS
-from grader.score.verdict import Flag, Scores, open_check
+from grader.score.verdict import Flag, Scores, open_item
 from grader.session import lock_folder
 from harness.errors import UserError
 
@@ -26,7 +26,7 @@ CLASS = Scores(
     provenance={},
     submissions=(
         make_row("ada_steep", "ada", "steep", {}, flags=(_FLAG,)),
-        make_row("ada_asleep", "ada", "asleep", changed("fix.correct", open_check, "Who knows?")),
+        make_row("ada_asleep", "ada", "asleep", changed("fix.correct", open_item, "Who knows?")),
         make_row("bob_steep", "bob", "steep", {}),
         make_row("eve_steep", "eve", "steep", {}, status="rejected", reason="Not an archive.", total=0.0, criteria={}),
     ),
@@ -94,7 +94,7 @@ def test_pages_are_one_for_each_student_with_all_exercises(out: Path) -> None:
 
 def test_a_report_that_looks_like_our_html_is_shown_as_it_is(tmp_path: Path) -> None:
     text = 'It says id="score" and href="#x" and <main>, </main>.'
-    row = make_row("ada_steep", "ada", "steep", changed("fix.correct", open_check, f"{text} {HOSTILE}"))
+    row = make_row("ada_steep", "ada", "steep", changed("fix.correct", open_item, f"{text} {HOSTILE}"))
     attachments = replace(make_attachments("ada_steep"), report=text)
     write_reports(scores_of(row), {"ada_steep": attachments}, tmp_path / "reports", titles=TITLES)
     run(tmp_path / "reports", "pages")

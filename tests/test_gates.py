@@ -14,7 +14,7 @@ from grader.report.pages import render_submission
 from grader.score.gates import limits_of, with_gates
 from grader.score.release import seen_by_student
 from grader.score.rubric import DEFAULT_RUBRIC, Gates, load_weights
-from grader.score.verdict import RubricItem, SubmissionScore, lost, open_check, total_of, with_criteria
+from grader.score.verdict import RubricItem, SubmissionScore, lost, open_item, total_of, with_criteria
 from harness.errors import UserError
 from harness.recipes.cases import CaseTable
 from harness.recipes.catalogue import load_recipe
@@ -23,7 +23,7 @@ BROKEN = load_recipe("huge_lr")
 HEALTHY = CaseTable(id="a1", experiment="digits_mlp").case()
 WRONG_CAUSE = changed("explanation.cause", lost, "It is another one.", "")
 WRONG_FIX = changed("fix.correct", lost, "It is still there.", "") | changed("fix.minimal", lost, "It is wrong.", "")
-OPEN_FIX = changed("fix.correct", open_check, "?") | changed("fix.minimal", open_check, "?")
+OPEN_FIX = changed("fix.correct", open_item, "?") | changed("fix.minimal", open_item, "?")
 MASKED = changed("fix.correct", lost, "It is hidden.", "", points=4.0)
 
 
@@ -56,7 +56,7 @@ def test_a_wrong_cause_keeps_nothing_of_the_diagnosis() -> None:
     assert row(WRONG_CAUSE, gates=Gates(wrong_cause=False)).total == 97
     half = changed("explanation.cause", lost, "One of two.", "", points=1.5)
     assert row(half).total == 98.5, "one of two causes is not wrong"
-    waits = WRONG_CAUSE | changed("explanation.where", open_check, "?")
+    waits = WRONG_CAUSE | changed("explanation.where", open_item, "?")
     assert row(waits).status == "graded", "the instructor need not decide what earns nothing"
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from grader.score.rubric import CRITERIA, DEFAULT_RUBRIC, load_weights
-from grader.score.verdict import full, lost, open_check, scale_check
+from grader.score.verdict import full, lost, open_item, scale_check
 from harness.errors import UserError
 
 
@@ -40,5 +40,5 @@ def test_other_weights_keep_the_share_that_was_earned() -> None:
     assert scale_check(full("a", "A", 8, ""), 4).points == 4
     half = scale_check(lost("a", "A", 12, "", "", points=4), 6)
     assert (half.points, half.max) == (2, 6)
-    assert scale_check(open_check("a", "A", 8, ""), 4).points is None
+    assert scale_check(open_item("a", "A", 8, ""), 4).points is None
     assert scale_check(lost("a", "A", 8, "", ""), 0).points == 0

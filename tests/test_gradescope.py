@@ -21,7 +21,7 @@ from grader.course.export import ExportOptions, run_export
 from grader.course.gradescope import Settings, bundle, results, run
 from grader.report.write import write_zip
 from grader.score.identity import compare_rows
-from grader.score.verdict import SubmissionScore, lost, open_check
+from grader.score.verdict import SubmissionScore, lost, open_item
 from harness.errors import UserError
 from harness.recipes.catalogue import Catalogue
 from harness.submission.document import visible
@@ -76,7 +76,7 @@ def test_each_check_is_a_test() -> None:
 
 
 def test_an_open_check_has_no_score_and_is_no_zero() -> None:
-    data = results([row("steep", changed("fix.correct", open_check, "Who knows?"))], STEEP)
+    data = results([row("steep", changed("fix.correct", open_item, "Who knows?"))], STEEP)
     assert read_results(data)["The cause is gone"] is None
     assert data["score"] == 88.0
     assert "wait for your instructor" in data["output"]

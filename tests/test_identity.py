@@ -15,7 +15,7 @@ from grader.course.review import decide, find_open_items
 from grader.intake.folder import read_folder
 from grader.report.gradebook import export
 from grader.report.pages import render_submission
-from grader.score.identity import compare_rows, find_left_out, identify, is_unseen, name_student
+from grader.score.identity import compare_rows, find_left_out, identify, is_invisible, name_student
 from grader.score.scores_file import SCORES, read_scores, scores_json
 from grader.score.scoring import score_as_unread
 from grader.score.verdict import SubmissionScore
@@ -103,11 +103,11 @@ def test_every_character_that_cannot_be_seen_is_flagged_on_the_row_and_on_the_on
     chars = [chr(code) for first, last in IGNORABLE for code in range(first, last + 1)]
     for char in [*chars, *BLANK]:
         name = f"ad{char}a_huge_lr"
-        assert is_unseen(char), hex(ord(char))
+        assert is_invisible(char), hex(ord(char))
         assert "odd name" in ids(name, None, None), hex(ord(char))
         found = flags_of(row_of("ada_huge_lr", "ada"), row_of(name))
         assert all("look alike" in flags for flags in found.values()), hex(ord(char))
-    assert not any(map(is_unseen, "aé文ㅎक्षि👍 -_'\u0301"))
+    assert not any(map(is_invisible, "aé文ㅎक्षि👍 -_'\u0301"))
 
 
 def test_the_message_about_an_unseen_letter_shows_its_code() -> None:

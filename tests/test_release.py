@@ -15,8 +15,8 @@ from helpers.page_reader import Page
 from grader.course.export import ExportOptions, Format, run_export
 from grader.course.gradescope import Settings, results
 from grader.report.write import write_reports
+from grader.score.deadlines import LatePolicy, ReleaseLevel, Schedule
 from grader.score.release import as_students_see, seen_by_student
-from grader.score.schedule import LatePolicy, ReleaseLevel, Schedule
 from grader.score.scores_file import read_scores
 from grader.score.verdict import BY_RULE, Flag, RuleTotal, RuleVerdict, Scores, SubmissionScore, criterion_score, lost
 

@@ -23,7 +23,7 @@ from grader.report.gradebook import (
     students_of,
 )
 from grader.score.scores_file import SCORES, scores_json
-from grader.score.verdict import Flag, Lateness, RuleTotal, SubmissionScore, lost, open_check
+from grader.score.verdict import Flag, Lateness, RuleTotal, SubmissionScore, lost, open_item
 from harness.submission.document import visible
 
 
@@ -49,7 +49,7 @@ def test_the_bytes() -> None:
     flags = (Flag(id="same_fix", message='the same as "bob"'), Flag(id="log_edited", message="line 3"))
     scores = scores_of(
         make_row("Smith, Jr._steep", "Smith, Jr.", "steep", {}, flags=flags),
-        make_row("=1+1_steep", "=1+1", "steep", changed("fix.minimal", open_check, "?")),
+        make_row("=1+1_steep", "=1+1", "steep", changed("fix.minimal", open_item, "?")),
         rejected("eve", "steep"),
     )
     assert gradebook(scores) == (
@@ -92,7 +92,7 @@ def table(data: bytes) -> list[list[str]]:
 CLASS = scores_of(
     make_row("ada_steep", "ada", "steep", changed("fix.minimal", lost, "Big.", "Be small.", points=2.5)),
     make_row("ada_zigzag", "ada", "zigzag", {}),
-    make_row("bob_steep", "bob", "steep", changed("fix.correct", open_check, "Who knows?")),
+    make_row("bob_steep", "bob", "steep", changed("fix.correct", open_item, "Who knows?")),
     rejected("eve", "steep"),
 )
 

@@ -15,11 +15,11 @@ from helpers.made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_clas
 from helpers.page_reader import Page
 
 from grader.intake.folder import Arrival
-from grader.report.pages import hardest, lost_checks, means, render_class_page, render_submission, when_chart
+from grader.report.pages import hardest, item_losses, means, render_class_page, render_submission, when_chart
 from grader.report.text import MARKER
 from grader.score.attachments import Attachments, Measurement
-from grader.score.schedule import LatePolicy, Schedule
-from grader.score.verdict import Flag, Lateness, RuleVerdict, Scores, SubmissionScore, lost, open_check
+from grader.score.deadlines import LatePolicy, Schedule
+from grader.score.verdict import Flag, Lateness, RuleVerdict, Scores, SubmissionScore, lost, open_item
 from harness import __version__
 
 SCORES, EXHIBITS = made_up_class(40)
@@ -35,7 +35,7 @@ def page_of(row: SubmissionScore, attachments: Attachments | None = None, title:
 
 def hostile_row() -> SubmissionScore:
     rule = RuleVerdict(outcome="failed", points=0.0, reason=HOSTILE)
-    changes = changed("fix.minimal", lost, HOSTILE, HOSTILE) | changed("fix.correct", open_check, HOSTILE)
+    changes = changed("fix.minimal", lost, HOSTILE, HOSTILE) | changed("fix.correct", open_item, HOSTILE)
     decided = lost("cause", HOSTILE, 3, HOSTILE, HOSTILE, points=2)
     changes["explanation.cause"] = replace(decided, rule=rule, comment=HOSTILE)
     return make_row(
@@ -203,7 +203,7 @@ class TestClassPage:
             make_row("2", "s", "hard", wrong),
             make_row("3", "s", "hard", {}),
             make_row("4", "s", "hard", wrong),
-            make_row("5", "s", "hard", changed("fix.correct", open_check, "")),
+            make_row("5", "s", "hard", changed("fix.correct", open_item, "")),
             make_row("6", "s", "hard", {}, status="missing", total=None, criteria={}),
         ]
         assert hardest(rows) == [("hard", 4, "80.0", "1 of 3"), ("easy", 1, "100.0", "1 of 1")]
@@ -252,13 +252,13 @@ CLASS = [
     make_row("1", "s", "a", {}),
     make_row("2", "s", "a", changed("fix.minimal", lost, "", "", points=2.0)),
     make_row("3", "s", "b", changed("fix.minimal", lost, "", "") | changed("fix.correct", lost, "", "", points=4.0)),
-    make_row("4", "s", "b", changed("fix.minimal", open_check, "")),
+    make_row("4", "s", "b", changed("fix.minimal", open_item, "")),
     REJECTED,
 ]
 
 
 def test_what_cost_points_stands_by_how_much_lateness_too() -> None:
-    less = changed("fix.minimal", lost, "", "", points=5.5) | changed("explanation.form", open_check, "")
+    less = changed("fix.minimal", lost, "", "", points=5.5) | changed("explanation.form", open_item, "")
     row = make_row("1", "s", "a", changed("fix.correct", lost, "", "") | less, late=Lateness(days=1, cost=10))
     words = Page(render_submission(row, None)).words
     places = [words.index(part) for part in ("The cause is gone : −12", "was 1 day late: −10", ": open", ": −2.5")]
@@ -275,13 +275,13 @@ def test_means_by_recipe_and_of_all_graded() -> None:
 
 
 def test_the_check_most_often_lost_comes_first() -> None:
-    first, second, *others = lost_checks(CLASS)
+    first, second, *others = item_losses(CLASS)
     assert first[0].endswith("(fix.minimal)")
     assert first[1:] == ("2 of 3", "4.7", 1)
     assert second[0].endswith("(fix.correct)")
     assert second[1:] == ("1 of 4", "2.0", 0)
     assert {lost.split()[0] for _, lost, _, _ in others} == {"0"}
-    [one] = [one for one in lost_checks([CLASS[3]]) if one[0].endswith("(fix.minimal)")]
+    [one] = [one for one in item_losses([CLASS[3]]) if one[0].endswith("(fix.minimal)")]
     assert one[1:] == ("0 of 0", "0.0", 1)
 
 

@@ -15,11 +15,11 @@ from helpers.made_up_class import HOSTILE, changed, make_row, scores_of
 
 from grader.report.gradebook import Students, exercises_of, grade, students_of
 from grader.report.platforms import Filled, canvas_files, fill_canvas, fill_moodle, moodle_files
-from grader.score.verdict import SubmissionScore, lost, open_check
+from grader.score.verdict import SubmissionScore, lost, open_item
 from harness.errors import UserError
 
 LOST = changed("fix.minimal", lost, "Big.", "Be small.", points=2.5)
-OPEN = changed("fix.correct", open_check, "Who knows?")
+OPEN = changed("fix.correct", open_item, "Who knows?")
 
 GRADEBOOK = """\
 Student,ID,SIS User ID,SIS Login ID,Section,Notes,Week 3 (12345),Essay (12346),Assignments Current Score,Final Grade (7)

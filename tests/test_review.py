@@ -26,9 +26,9 @@ from grader.course.review import decide, find_open_items
 from grader.course.review_page import ReviewServer
 from grader.intake.folder import Arrival
 from grader.report.write import check_reports_folder, write_reports
-from grader.score.schedule import LatePolicy, Schedule
+from grader.score.deadlines import LatePolicy, Schedule
 from grader.score.scores_file import SCORES, read_scores, scores_json
-from grader.score.verdict import SubmissionScore, open_check
+from grader.score.verdict import SubmissionScore, open_item
 from harness.errors import UserError
 
 
@@ -269,7 +269,7 @@ def test_points_after_lateness_stand_beside_those_before_it(server: ReviewServer
     due = datetime(2026, 10, 27, 23, 59)
     late = LatePolicy(points_per_day=10)
     arrival = Arrival(file="x", submitted_at=datetime(2026, 10, 28, 12, tzinfo=UTC))
-    row = make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.correct", open_check, "?"), arrival=arrival)
+    row = make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.correct", open_item, "?"), arrival=arrival)
     schedule = Schedule(time_zone="Europe/Berlin", due=due, late=late, feedback=due, solution=due)
     scores = replace(scores_of(row), schedule=schedule)
     (server.out / SCORES).write_bytes(b"".join(scores_json(scores)))

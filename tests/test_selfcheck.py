@@ -12,7 +12,7 @@ from helpers.sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.replay.replay import Replay
-from grader.score.verdict import RubricItem, full, lost, open_check
+from grader.score.verdict import RubricItem, full, lost, open_item
 from grader.selfcheck import seeds as trips
 from grader.selfcheck.calibration import Calibration, Quantity, calibration_page, calibration_path, load_calibration
 from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
@@ -110,7 +110,7 @@ JUDGED: dict[str, tuple[RubricItem, RubricItem]] = {
     "right": (full(*CORRECT, ""), full(*MINIMAL, "")),
     "overreaching": (full(*CORRECT, ""), lost(*MINIMAL, "", "", points=2.0)),
     "masked": (lost(*CORRECT, "", "", points=4.0), lost(*MINIMAL, "", "")),
-    "open": (open_check(*CORRECT, ""), open_check(*MINIMAL, "")),
+    "open": (open_item(*CORRECT, ""), open_item(*MINIMAL, "")),
 }
 
 

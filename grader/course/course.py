@@ -16,9 +16,9 @@ from pydantic import Field, field_validator, model_validator
 from grader.course.lateness import AttemptRule
 from grader.course.roster import EVERY, read_roster
 from grader.report.text import count_noun
+from grader.score.deadlines import LatePolicy, Schedule
 from grader.score.identity import Student
 from grader.score.rubric import DEFAULT_RUBRIC, load_weights
-from grader.score.schedule import LatePolicy, Schedule
 from harness.errors import UserError, printable, suggestion
 from harness.formats.toml_file import StrictModel, read_record, read_table
 from harness.recipes.cases import Case, CaseTable, load_cases
@@ -360,7 +360,7 @@ def _describe_assignment(course: Course, one: Assignment, students: Sequence[Stu
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(levels.items()))
     when = f"{_as_text(one.opens)} to {_as_text(one.due)} ({course.time_zone})"
     yield f"{one.id}, {when}: {count_noun(len(cases), 'case')} ({kinds})"
-    yield from _particulars(course, one, students)
+    yield from _describe_settings(course, one, students)
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
     yield f"  students see feedback from {feedback} and the solution from {solution}; before that only their score"
@@ -382,7 +382,7 @@ def _describe_assignment(course: Course, one: Assignment, students: Sequence[Stu
             yield f"  {case.id}: no test shows that students can find both of its breaks (solutions/cases.toml)"
 
 
-def _particulars(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:
+def _describe_settings(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:
     """Yield a line for each setting that differs from its default or between students."""
     if one.written:
         yield f"  written exercises: {', '.join(one.written)}"

@@ -175,7 +175,7 @@ def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
     criteria and the totals are recomputed. A submission without open items gets the status `graded`. A decision that
     does not fit (another tarball, an unknown submission or item, too many points) is kept, but not applied.
     """
-    rows = {row.submission: _by_rule(row) for row in scores.submissions}
+    rows = {row.submission: _without_decisions(row) for row in scores.submissions}
     things: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, decision in enumerate(decisions):
         things[decision.submission, decision.about].append(place)
@@ -214,7 +214,7 @@ def _note_decision(decision: Decision, problem: str | None) -> Decided:
     )
 
 
-def _by_rule(row: SubmissionScore) -> SubmissionScore:
+def _without_decisions(row: SubmissionScore) -> SubmissionScore:
     """Return the row with the points that the rules gave: without decisions, and before the deduction for lateness."""
     if row.late is not None and row.total is not None:
         row = replace(row, total=round(row.total + row.late.cost, 2), late=None)

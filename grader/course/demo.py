@@ -222,7 +222,7 @@ def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
 
     def make_file(kind: str) -> tuple[str, bytes]:
         name = item.of if item.kind == "as" else item.login
-        report = partial(retold, number=item.number, mistaken=kind != "right")
+        report = partial(rewrite_report, number=item.number, mistaken=kind != "right")
         path = example_submission(
             case.id, name, sources[kind], template, folder / kind, folder, report=report, catalogue=catalogue
         )
@@ -241,7 +241,7 @@ def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
     return [(name, data)]
 
 
-def retold(report: str, *, number: int, mistaken: bool) -> str:
+def rewrite_report(report: str, *, number: int, mistaken: bool) -> str:
     """Return a report that earns all points, with other sentences. If `mistaken`, the new report names a wrong cause.
 
     number: the student's position in the class, below 49. It selects the sentences so that two students share at most

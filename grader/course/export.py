@@ -34,9 +34,9 @@ from grader.report.pages import render_student, render_submission
 from grader.report.standing import standings
 from grader.report.text import MARKER, clip, file_stem
 from grader.report.write import EXPORTS, new_export, write_zip
+from grader.score.deadlines import ReleaseLevel
 from grader.score.identity import find_left_out
 from grader.score.release import as_students_see, level_of
-from grader.score.schedule import ReleaseLevel
 from grader.score.scores_file import read_scores
 from grader.score.verdict import Scores, SubmissionScore
 from grader.session import lock_folder

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, Literal
 
-from grader.score.schedule import Schedule
+from grader.score.deadlines import Schedule
 from grader.score.verdict import Lateness, SubmissionScore, with_criteria
 
 AttemptRule = Literal["latest", "best", "first"]

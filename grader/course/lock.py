@@ -15,7 +15,7 @@ import harness
 from grader.course.course import Assignment, Course
 from grader.intake.submission import Answer, Submission
 from grader.private import write_private
-from grader.score.schedule import local_time
+from grader.score.deadlines import local_time
 from grader.score.verdict import Flag
 from harness.errors import UserError, printable
 from harness.formats.toml_file import StrictModel

@@ -15,8 +15,8 @@ import harness
 from grader.course.decisions import decisions_path
 from grader.private import path_beside, private_files
 from grader.report.text import clip
+from grader.score.deadlines import local_time
 from grader.score.identity import Student
-from grader.score.schedule import local_time
 from grader.score.verdict import Change, SubmissionScore
 from grader.session import ScoreOptions
 from harness.errors import UserError

@@ -29,7 +29,7 @@ from harness.written.workspace import open_file_workspace
 _STUDENT = "you"
 
 
-def tells_too_early(exercise: str, work: Path) -> bool:
+def reveals_too_early(exercise: str, work: Path) -> bool:
     """Return whether a score would reveal the cause too early: the experiment is not fixed, and no page revealed it.
 
     Raises `UserError` if there is no workspace.

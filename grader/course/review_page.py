@@ -29,7 +29,7 @@ from grader.private import write_private
 from grader.report.excerpts import excerpts
 from grader.report.pages import format_decision_time
 from grader.report.text import MARKER, file_stem, points, render
-from grader.score.schedule import local_time
+from grader.score.deadlines import local_time
 from grader.score.scores_file import SCORES, read_scores
 from grader.score.verdict import Decided, Scores, SubmissionScore
 from harness.errors import UserError

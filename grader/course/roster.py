@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from grader.intake.folder import Sender
-from grader.score.identity import OTHER_NAME, OTHER_SEED, STRANGER, Student, fits, letters_of, look
+from grader.score.identity import OTHER_NAME, OTHER_SEED, STRANGER, Student, fits, letters_of, look_alike_key
 from grader.score.verdict import Flag, RowStatus, SubmissionScore
 from harness.errors import UserError, printable
 from harness.files import read_text
@@ -127,7 +127,7 @@ def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
         except UserError as error:
             yield line, str(error).rstrip(".")
         same[login(name)].append(line)
-        alike[look(name)].append(line)
+        alike[look_alike_key(name)].append(line)
     for lines in same.values():
         for line in lines[1:]:
             yield line, f"{printable(found[line].login)} is also in line {lines[0]}: keep one of the two"

@@ -9,8 +9,8 @@ from grader.course.course import Assignment, Course
 from grader.course.lateness import choose_attempt, with_lateness
 from grader.course.lock import Handout
 from grader.course.roster import with_groups, with_missing, with_roster_flags
+from grader.score.deadlines import Schedule
 from grader.score.identity import Student, compare_rows
-from grader.score.schedule import Schedule
 from grader.score.verdict import SubmissionScore
 from harness.recipes.cases import Case
 

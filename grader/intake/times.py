@@ -37,7 +37,7 @@ _OF_CANVAS = ("login_id", "sis_user_id", "name", "sortable_name", "email", "id")
 
 
 @dataclass(frozen=True)
-class Told:
+class TimeLine:
     """The content of a line: a time, and all names under which the time can be found. Messages show the first name."""
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class Times:
 
     def __init__(
         self,
-        told: Iterable[Told] = (),
+        told: Iterable[TimeLine] = (),
         source: str = "",
         people: Iterable[Sequence[str]] = (),
         exercises: Sequence[str] = (),
@@ -60,7 +60,7 @@ class Times:
         """
         self.exercises = exercises
         self.source = source
-        self._by_name: dict[str, set[Told]] = defaultdict(set)
+        self._by_name: dict[str, set[TimeLine]] = defaultdict(set)
         every = [*told]
         for one in every:
             for name in one.names:
@@ -98,7 +98,7 @@ def key_of(name: str) -> str:
     return " ".join(sorted(words))
 
 
-def read_times(path: Path, zone: tzinfo | None = None) -> list[Told]:
+def read_times(path: Path, zone: tzinfo | None = None) -> list[TimeLine]:
     """Return the times in a file. zone: the time zone of times that do not name one.
 
     Raises `UserError` that names an invalid line: without a valid time, without a time zone although `zone` is None, or
@@ -108,15 +108,15 @@ def read_times(path: Path, zone: tzinfo | None = None) -> list[Told]:
     text = text.removeprefix("\ufeff")
     if text.lstrip()[:1] in ("[", "{"):
         return list(_of_canvas(path, text))
-    found: list[Told] = []
-    lines: dict[str, Told] = {}
+    found: list[TimeLine] = []
+    lines: dict[str, TimeLine] = {}
     for number, names, when, is_own in _lines(path, text):
         moment = _moment(when, zone)
         if moment is None or not names:
             example = "2026-03-01T23:59:00" + ("" if zone else "+01:00")
             zoned = "" if zone else " with its time zone"
             raise UserError(f"{path}, line {number}: write a name and a time{zoned}, as in ada,{example}.")
-        one = Told(names, moment)
+        one = TimeLine(names, moment)
         if is_own and lines.setdefault(key_of(names[0]), one).moment != moment:
             raise UserError(f"{path}, line {number}: {printable(names[0])} has two times: use file names instead.")
         found.append(one)
@@ -179,7 +179,7 @@ def _moment(written: str, zone: tzinfo | None) -> datetime | None:
         return None
 
 
-def _of_canvas(path: Path, text: str) -> Iterator[Told]:
+def _of_canvas(path: Path, text: str) -> Iterator[TimeLine]:
     """Yield the time of each submission in the JSON of Canvas' API."""
     wrong = f"{path} is not the JSON of Canvas' submissions API: save the list of submissions that the API returns."
     try:
@@ -195,7 +195,7 @@ def _of_canvas(path: Path, text: str) -> Iterator[Told]:
         moment = _moment(str(written), UTC)
         if moment is None:
             raise UserError(f"{path}: {printable(str(written))} is not a time. {wrong}")
-        yield Told(tuple(_who(row)) or ("a submission without a name",), moment)
+        yield TimeLine(tuple(_who(row)) or ("a submission without a name",), moment)
 
 
 def _who(row: Mapping[str, Any]) -> Iterator[str]:

@@ -28,8 +28,8 @@ from grader.report.text import (
     tenths,
 )
 from grader.score.attachments import Attachments
+from grader.score.deadlines import Schedule, local_time
 from grader.score.identity import SAME_STUDENT, own_flags
-from grader.score.schedule import Schedule, local_time
 from grader.score.similarity import NOTHING_ALIKE, Likeness, groups_of
 from grader.score.verdict import ABSENT, RowStatus, RubricItem, Scores, SubmissionScore, criteria_in
 from harness.page.charts import WIDE, ChartSource, DrawnLine, LineChart, Mark, make_axis
@@ -112,7 +112,7 @@ def render_class_page(
             "plot_height": _PLOT_HEIGHT,
             "mean_columns": ["Exercise", "n", "Total", *(name.capitalize() for name in every)],
             "means": [(clip(recipe, 60), graded, *map(tenths, figures)) for recipe, graded, figures in means(counting)],
-            "lost": lost_checks(counting),
+            "lost": item_losses(counting),
             "groups": list(_groups(rows)),
             "recipes": sorted({row.recipe for row in rows if row.recipe}),
             "changes": [_wait_notes(one.submission, f"{one.before} → {one.after}", one.why) for one in scores.changes],
@@ -184,7 +184,7 @@ def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | 
     ]
 
 
-def lost_checks(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, int]]:
+def item_losses(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, int]]:
     """Return one line per item: its name, how many submissions lost points, the mean loss, and how many are open.
 
     Items that cost points most often come first.

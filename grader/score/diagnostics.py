@@ -8,7 +8,7 @@ from itertools import product
 from grader.replay.replay import Replay
 from grader.score.evidence import Evidence, nothing_was_edited, sound_logs
 from grader.score.reproducibility import FIX_FIRST
-from grader.score.verdict import RubricItem, ShownRow, full, lost, open_check
+from grader.score.verdict import RubricItem, ShownRow, full, lost, open_item
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, parse_log
 from harness.submission.check_run import diagnostic_fault
@@ -93,12 +93,12 @@ def _find_cited(
         return lost(*row, f"The report cites no value of the {run} run.", remedy)
     if replay.status == "XX":
         reason = f"We could not replay the {run} run, which is not your fault: {replay.message}"
-        return open_check(*row, reason)
+        return open_item(*row, reason)
     if replay.status != "OK":
         return lost(*row, f"The {run} run failed when we replayed it ({replay.status}).", remedy)
     for name, other in others.items():
         if other.status != "OK":
-            return open_check(*row, f"There is no {name} run to compare with: {other.message}")
+            return open_item(*row, f"There is no {name} run to compare with: {other.message}")
     log = log_values(replay.log)
     found = ((sign, log.find(sign, within=within)) for sign in signs)
     true = [(sign, place) for sign, place in found if place is not None]
@@ -144,7 +144,7 @@ def _recovery(evidence: Evidence, report: Report, accepted: bool | None) -> Rubr
     for sign, place in found:
         shown = fixed.departs(sign.signal, place, broken) and _has_recovered(sign.signal, place, fixed, healthy)
         if (shown or _is_silent(evidence)) and accepted is None:
-            return open_check(*_RECOVERY, "This value counts only if the fix is correct. The instructor decides.")
+            return open_item(*_RECOVERY, "This value counts only if the fix is correct. The instructor decides.")
         if shown:
             return full(*_RECOVERY, f"{sign} is {sign.value}: it has recovered.")
     if _is_silent(evidence):
@@ -180,7 +180,7 @@ def _judge_shown(evidence: Evidence, accepted: bool | None) -> RubricItem:
         return full(*_SHOWN, "The report contains log values. No more is needed, because the log shows no fault.")
     for name, replay in (("broken", evidence.broken), ("reference", evidence.reference)):
         if replay.status != "OK":
-            return open_check(*_SHOWN, f"We could not replay the {name} run: {replay.message}")
+            return open_item(*_SHOWN, f"We could not replay the {name} run: {replay.message}")
     if shows_departures(evidence.body.value_lines, log_values(evidence.broken.log), sound_logs(evidence, accepted)):
         return full(*_SHOWN, "The report contains values of the broken log that differ from a healthy run.")
     reason = "The report contains numbers, but none of them differs between the broken run and a healthy run."

@@ -132,7 +132,7 @@ def sound_logs(evidence: Evidence, accepted: bool | None) -> list[LogValues]:
     A correct fix in another place may change other values of the log than the reference fix does.
     """
     replays = [evidence.reference]
-    if accepted and evidence.fixed.status == "OK" and not doubt(evidence):
+    if accepted and evidence.fixed.status == "OK" and not reason_to_doubt(evidence):
         replays.append(evidence.fixed)
     return [log_values(replay.log) for replay in replays]
 
@@ -156,7 +156,7 @@ def nothing_was_edited(evidence: Evidence) -> bool:
     return same_bytes(judged.fixed, judged.broken) and not same_bytes(judged.broken, judged.reference)
 
 
-def doubt(evidence: Evidence) -> str:
+def reason_to_doubt(evidence: Evidence) -> str:
     """Return why we cannot trust measurements by the student's code, as a clause with the line, or "".
 
     If the run has the same bytes as the reference fix, we trust it, because its code trains like the reference fix.

@@ -7,7 +7,7 @@ come from the front matter. Of the text, only the length and the sections count.
 from collections.abc import Iterator, Mapping, Sequence
 
 from grader.score.evidence import Evidence, sound_logs
-from grader.score.verdict import RubricItem, ShownRow, full, lost, open_check
+from grader.score.verdict import RubricItem, ShownRow, full, lost, open_item
 from grader.syntax.edit_size import functions_changed
 from grader.syntax.program import Unparsable
 from harness.checks.core.outcomes import check_of_value, outcomes_of, rival_outcome, suggests, trips_of
@@ -104,7 +104,7 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     if wrong and wrong <= functions_edited(evidence) and accepted:
         return full(*_WHERE, f"Your fix is in {listed}, and it is correct.")
     if wrong and wrong <= functions_edited(evidence) and accepted is None:
-        return open_check(*_WHERE, f"Your edit is in {listed}. Whether it is correct is not decided yet.")
+        return open_item(*_WHERE, f"Your edit is in {listed}. Whether it is correct is not decided yet.")
     hits = sum(place not in wrong for _, place in places)
     reason = f"{listed} does not contain the cause." if wrong else "You name one place, but there are two causes."
     return lost(*_WHERE, reason, right, points=_WHERE[2] * hits / max(len(diagnosis), len(recipe.causes)))
@@ -130,7 +130,7 @@ def _not_compared(check: ShownRow, evidence: Evidence) -> RubricItem | None:
     """Return an open item if the broken run or the reference run could not be replayed, else None."""
     for name, replay in (("broken", evidence.broken), ("reference", evidence.reference)):
         if replay.status != "OK":
-            return open_check(*check, f"We could not replay the {name} run: {replay.message}")
+            return open_item(*check, f"We could not replay the {name} run: {replay.message}")
     return None
 
 
@@ -205,7 +205,7 @@ def _judge_ruled_out(evidence: Evidence, report: Report) -> RubricItem:
     words = {True: "Accepted", False: "Refused", None: "Open"}
     reasons = " ".join(f"{words[verdict]}: {reason}" for _, verdict, reason in judged)
     if any(verdict is None for _, verdict, _ in judged):
-        return open_check(*_RULED_OUT, f"{reasons} The instructor decides.")
+        return open_item(*_RULED_OUT, f"{reasons} The instructor decides.")
     return lost(*_RULED_OUT, reasons, remedy, points=_RULED_OUT[2] / needed * len(good))
 
 

@@ -27,9 +27,9 @@ from grader.replay.replay import Replay
 from grader.replay.request import OWN, Request, Role, check_request, own_settings
 from grader.score.attachments import Measurement
 from grader.score.behaviour import OWN_BEHAVIOUR, behaviour_requests, comparison_of, sound_requests
-from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
+from grader.score.evidence import Evidence, reason_to_doubt, same_as_reference, same_bytes
 from grader.score.measurements import checks, evaluations, has_learnt, has_reference, symptoms, unmade
-from grader.score.verdict import RubricItem, full, lost, open_check
+from grader.score.verdict import RubricItem, full, lost, open_item
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
 from grader.syntax.program import Unparsable, parse_experiment, program_digest, tree_digest
 from harness.behaviour.sound import BreakState, Comparison
@@ -52,7 +52,7 @@ def judge_fix(evidence: Evidence) -> tuple[RubricItem, ...]:
     correct = _judge_correct(evidence.judged)
     if correct.outcome == "could not judge":
         reason = "Only a correct fix gets these points. Whether yours is correct is not decided yet."
-        return correct, open_check(*_MINIMAL, reason)
+        return correct, open_item(*_MINIMAL, reason)
     if correct.outcome == "failed":
         return correct, lost(*_MINIMAL, "Only a correct fix gets these points.", "Fix the cause first.")
     recipe = evidence.recipe
@@ -66,7 +66,7 @@ def _judge_untouched(evidence: Evidence) -> RubricItem:
     try:
         sizes = edit_sizes(evidence.recipe.broken_source(), evidence.source)
     except Unparsable as error:
-        return open_check(*_MINIMAL, f"We could not compare your experiment with ours: {error}.")
+        return open_item(*_MINIMAL, f"We could not compare your experiment with ours: {error}.")
     if not sizes:
         return full(*_MINIMAL, "Nothing was broken, and you changed nothing that affects the training.")
     reason = f"Nothing was broken, but you changed {_describe_sizes(sizes, ' of the syntax tree')}."
@@ -203,7 +203,7 @@ def _judge_without_symptom(
             "The log shows no symptom and every check passes. But in some states of the training a step differs from a"
             f" healthy one: {comparison.conditional}. The instructor decides."
         )
-    if why := doubt(evidence) or unmade(evidence) or _not_measured(comparison):
+    if why := reason_to_doubt(evidence) or unmade(evidence) or _not_measured(comparison):
         return _open(f"The metrics look like a correct fix, but the instructor has to look at the code: {why}.")
     if comparison.is_right:
         return full(*_CORRECT, "Each function behaves as in a correct program, and the log shows no symptom.")
@@ -237,11 +237,11 @@ def _judge_unsound(
 
 def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measurement) -> RubricItem:
     """Judge a fix whose checks pass, but whose weights are not healthy according to the trusted evaluator."""
-    if comparison.is_right and (comparison.other_data or comparison.other_network) and not doubt(evidence):
+    if comparison.is_right and (comparison.other_data or comparison.other_network) and not reason_to_doubt(evidence):
         # The evaluator knows only the network and the data of the reference fix.
         return full(*_CORRECT, "Each function behaves as in a correct program, with another network or other data.")
     learnt = has_learnt(evidence.fixed, evidence.settings.dataset)
-    if comparison.is_right and comparison.other_loss and learnt and not doubt(evidence):
+    if comparison.is_right and comparison.other_loss and learnt and not reason_to_doubt(evidence):
         return full(*_CORRECT, "Each function behaves as in a correct program, with another loss.")
     if _is_unknown_network(evidence):
         return _open(
@@ -296,7 +296,7 @@ def _not_measured(comparison: Comparison) -> str:
 def _judge_half(evidence: Evidence, comparison: Comparison) -> RubricItem:
     """Return the verdict on a fix that removes one of two causes: part of the points."""
     left = comparison.open_causes[0]
-    if why := doubt(evidence):
+    if why := reason_to_doubt(evidence):
         return _open(f"One cause seems to be fixed, but the instructor has to look at the code: {why}.")
     share = 1 - len(comparison.open_causes) / len(comparison.causes)
     reason = f"One of two causes is fixed. The other is not: {left.difference}."
@@ -349,7 +349,7 @@ def _lost(reason: str) -> RubricItem:
 
 
 def _open(reason: str) -> RubricItem:
-    return open_check(*_CORRECT, reason)
+    return open_item(*_CORRECT, reason)
 
 
 def _figure(item: Measurement) -> str:
@@ -367,7 +367,7 @@ def judge_minimality(broken: str, student: str, reference: str) -> RubricItem:
     try:
         sizes = edit_sizes(broken, student)
     except Unparsable as error:
-        return open_check(*_MINIMAL, f"We could not compare your experiment with ours: {error}.")
+        return open_item(*_MINIMAL, f"We could not compare your experiment with ours: {error}.")
     reason = (
         f"Your edit changes {_describe_sizes(sizes, ' of the syntax tree')}. The reference fix changes"
         f" {_describe_sizes(needed)}."

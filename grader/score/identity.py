@@ -250,7 +250,7 @@ def _agree(name: str, student: str, exercise: str) -> bool:
 
 def _oddity(name: str) -> str:
     """Return why a name looks suspicious, as the end of a sentence, or ""."""
-    if any(map(is_unseen, name)):
+    if any(map(is_invisible, name)):
         return "has invisible characters"
     if "\\" in name:
         return "has a backslash, or bytes that are not UTF-8"
@@ -265,11 +265,11 @@ def _oddity(name: str) -> str:
 
 def _spell_name(name: str) -> str:
     """Return a name for a message, with codes in place of invisible characters."""
-    return printable("".join(ascii(char)[1:-1] if is_unseen(char) else char for char in name[:80]))
+    return printable("".join(ascii(char)[1:-1] if is_invisible(char) else char for char in name[:80]))
 
 
 @lru_cache(maxsize=2**15)
-def is_unseen(char: str) -> bool:
+def is_invisible(char: str) -> bool:
     """Return whether a character is invisible or unassigned: a control, a joiner, a filler, or an unusual space.
 
     These are the default-ignorable code points of Unicode, and invisible characters among letters and symbols.
@@ -309,7 +309,7 @@ def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[st
     """Return, by submission, its student and the other students whose names look like this name."""
     students = sorted({same_name(row.student) for row in rows})
     others: dict[str, set[str]] = defaultdict(set)
-    forms: tuple[Callable[[str], str], ...] = (login, look)
+    forms: tuple[Callable[[str], str], ...] = (login, look_alike_key)
     for form in forms:
         groups = defaultdict(list)
         for student in students:
@@ -321,8 +321,8 @@ def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[st
     return {name: (student, sorted(others[student])) for name, student in named if others[student]}
 
 
-def look(student: str) -> str:
+def look_alike_key(student: str) -> str:
     """Return a key that is equal for names that differ only in accents, alphabets, or invisible characters."""
     parts = unicodedata.normalize("NFKD", student)
-    shown = "".join(char for char in parts if unicodedata.category(char) not in ("Mn", "Zs") and not is_unseen(char))
+    shown = "".join(char for char in parts if unicodedata.category(char) not in ("Mn", "Zs") and not is_invisible(char))
     return shown.replace("I", "l").casefold().translate(_LOOKS)

@@ -149,10 +149,10 @@ def evaluations(evidence: Evidence) -> list[Measurement]:
         return [_make_measurement(name, None, wanted, False)]
     healthy = band.holds(fixed.heldout, reference.heldout)
     figures = [_make_measurement(name, band.figure(fixed.heldout), wanted, healthy), *_compare_claims(evidence, fixed)]
-    return [*figures, *_compare_served(evidence, band)]
+    return [*figures, *_compare_served_models(evidence, band)]
 
 
-def _compare_served(evidence: Evidence, band: "Band") -> list[Measurement]:
+def _compare_served_models(evidence: Evidence, band: "Band") -> list[Measurement]:
     """Return a measurement of the model that the run serves at its end, compared with the reference fix's."""
     logs = (evidence.fixed.records(), evidence.reference.records())
     own, reference = (epoch_records(log)[-1].get("val_accuracy_served") for log in logs)

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
+from grader.score.deadlines import ReleaseLevel
 from grader.score.rubric import Criterion
-from grader.score.schedule import ReleaseLevel
 from grader.score.verdict import BY_RULE, RubricItem, Scores, SubmissionScore
 
 # The sentences of these items are only about the submission. The sentences of all other items may reveal the cause, the

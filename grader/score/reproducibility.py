@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from grader.score.evidence import Evidence, nothing_was_edited, same_bytes
-from grader.score.verdict import RubricItem, ShownRow, full, lost, open_check
+from grader.score.verdict import RubricItem, ShownRow, full, lost, open_item
 from harness.errors import UserError
 from harness.run.metrics_log import Record, batch_records, epoch_records, log_difference, parse_log
 from harness.run.symptoms import judge_symptom
@@ -70,7 +70,7 @@ def _repeats(evidence: Evidence, run: Run, file: str) -> RubricItem:
     if claimed is None:
         return lost(*row, f"runs/{run}/{_FILES[file]} is missing.", "Hand in all files of both runs.")
     if replay.status == "XX":
-        return open_check(*row, f"The replay failed, which is not your fault: {replay.message}")
+        return open_item(*row, f"The replay failed, which is not your fault: {replay.message}")
     if replay.status != "OK":
         ended = f"did not finish when we replayed it ({replay.status}): {replay.message}"
         return lost(*row, f"The {run} run {ended}", "Hand in an experiment that runs to its end with make verify.")
@@ -105,14 +105,14 @@ def _across_classes(row: ShownRow, evidence: Evidence, run: Run) -> RubricItem:
     """Judge a run of another platform class: two replays must be equal, and the student's values close to ours."""
     replay, again = evidence.replay(run), evidence.again.get(run)
     if again is None or again.status == "XX":
-        return open_check(*row, "Your runs come from another platform, so we need a second replay. It failed.")
+        return open_item(*row, "Your runs come from another platform, so we need a second replay. It failed.")
     if not same_bytes(replay, again):
         remedy = "Make the experiment independent of the clock and of unseeded random numbers."
         return lost(*row, "Two replays on the same machine gave different results.", remedy)
     if problem := _outside_bands(evidence, run):
         reason = f"On your machine the bytes may differ from ours, but not this much: {problem}."
         if "dropout" in evidence.recipe.broken_source().lower() and not _other_end(evidence, run):
-            return open_check(*row, f"{reason} A GPU draws other random numbers for dropout: your instructor decides.")
+            return open_item(*row, f"{reason} A GPU draws other random numbers for dropout: your instructor decides.")
         return lost(*row, reason, "Hand in the log unchanged, as the run wrote it.")
     reason = (
         "Your machine belongs to another platform class, so your bytes may differ from ours. The run repeats here, and"

@@ -140,7 +140,7 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
     """Return the score of every criterion: its items with the rubric's weights, after the gates."""
     fix = judge_fix(evidence)
     accepted = None if fix[0].outcome == "could not judge" else fix[0].outcome == "passed"
-    cited = _as_cited(evidence)
+    cited = _with_citable_logs(evidence)
     by_criterion: Mapping[Criterion, tuple[RubricItem, ...]] = {
         "reproducibility": judge_reproducibility(evidence),
         "diagnostics": judge_diagnostics(cited, accepted),
@@ -156,7 +156,7 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
     }
 
 
-def _as_cited(evidence: Evidence) -> Evidence:
+def _with_citable_logs(evidence: Evidence) -> Evidence:
     """Return the evidence with the logs that a report may cite: on another platform class, the student's own logs."""
     if evidence.same_class:
         return evidence

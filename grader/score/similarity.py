@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from itertools import accumulate, chain, combinations, groupby, islice, pairwise
 from keyword import iskeyword
 
-from grader.score.identity import SIMILAR, is_unseen, look
+from grader.score.identity import SIMILAR, is_invisible, look_alike_key
 from grader.score.verdict import Flag, SubmissionScore
 from harness.errors import printable
 from harness.recipes.personal import login
@@ -192,8 +192,8 @@ def _legible_char(char: str) -> str:
     """Return the character, \0 for an accent or an invisible character, or a space for a filler."""
     kind = unicodedata.category(char)
     # Unicode counts fillers as letters or symbols, but on a page they look like a space.
-    joins = kind[0] == "M" or (kind[0] == "C" and not char.isspace() and is_unseen(char))
-    return "\0" if joins else " " if is_unseen(char) else char
+    joins = kind[0] == "M" or (kind[0] == "C" and not char.isspace() and is_invisible(char))
+    return "\0" if joins else " " if is_invisible(char) else char
 
 
 def _legible(text: str) -> str:
@@ -235,7 +235,7 @@ def _code_tokens(program: str) -> Iterator[_Token]:
             yield "name" if is_name else before, match.start(), match.end()
 
 
-_looks = lru_cache(maxsize=2**15)(look)
+_looks = lru_cache(maxsize=2**15)(look_alike_key)
 _TOKENS: Mapping[_TextKind, Callable[[str], Iterator[_Token]]] = {
     _REPORT: _words,
     _COMMENTS: _comment_words,

@@ -9,8 +9,8 @@ from pydantic import ConfigDict, ValidationInfo, ValidatorFunctionWrapHandler, W
 from pydantic.dataclasses import dataclass
 
 from grader.intake.folder import Arrival
+from grader.score.deadlines import Schedule
 from grader.score.rubric import CRITERIA, Criterion
-from grader.score.schedule import Schedule
 from harness.submission.check_run import ItemOutcome
 
 RowStatus = Literal["graded", "rejected", "not judged", "missing", "excused", "not drawn"]
@@ -243,7 +243,7 @@ def lost(id: str, title: str, maximum: float, reason: str, remedy: str, *, point
     return RubricItem(id=id, title=title, outcome="failed", points=points, max=maximum, reason=reason, remedy=remedy)
 
 
-def open_check(id: str, title: str, maximum: float, reason: str) -> RubricItem:
+def open_item(id: str, title: str, maximum: float, reason: str) -> RubricItem:
     """Return an item that the instructor has to decide."""
     return RubricItem(id=id, title=title, outcome="could not judge", points=None, max=maximum, reason=reason)
 

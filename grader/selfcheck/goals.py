@@ -31,14 +31,14 @@ def goal_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, str
     by_accuracy = band.accuracy_below is not None
     return Goal(
         format_version=1,
-        level=level_of(recipe, trips, outcomes),
+        level=difficulty_of(recipe, trips, outcomes),
         checks=tuple(shown or trips),
         least_accuracy=round(low - (band.accuracy_below or 0.0), 2) if by_accuracy else None,
         greatest_loss=None if by_accuracy else float(f"{high * (band.loss_times or 1.0):.3g}"),
     )
 
 
-def level_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, str]) -> int:
+def difficulty_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, str]) -> int:
     """Return the level of a recipe: from 1 for an obvious fault in a short file to 5 for a hidden fault."""
     lines = len(recipe.broken_source().splitlines())
     hides = [lines > limit for limit in _LINES]

@@ -23,7 +23,7 @@ HARMLESS_ATTRIBUTES: dict[str, ObjectKind] = {
     **_each("number", "is_cuda is_leaf ndim requires_grad training tiny smallest_normal max min last_epoch itemsize"),
     **_each(("list", "number"), "shape"),
     **_each("thing", "device dtype"),
-    # Not tame: a layer keeps its arguments, which may be a list.
+    # Not storable: a layer keeps its arguments, which may be a list.
     **_each("thing", "in_features out_features num_features in_channels out_channels num_embeddings embedding_dim"),
     **_each("thing", "momentum p eps"),
     **_each("text", "name type"),
@@ -120,7 +120,7 @@ KINDS: dict[str, dict[str, ObjectKind]] = {
 # Kinds for which even the harmless attributes are not allowed.
 BARE = words("group iterator logger class function manager super error path builtin part seeds slice")
 # Kinds whose objects have only covered attributes, so that they may be stored anywhere.
-TAME = words("number text none tensor parameter")
+STORABLE = words("number text none tensor parameter")
 # The keys of an optimizer's group, and the kinds of their values.
 GROUP_KEYS: dict[object, ObjectKind] = {"params": ("kept", "parameter"), "lr": "number"}
 # The kinds of the arguments that the harness passes to an experiment's functions.

@@ -220,7 +220,7 @@ def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) 
     acting: list[str] = []
     callers: dict[str, list[str]] = {}
     for item in functions:
-        asked = _Asked()
+        asked = _RecordedLookups()
         if any(not isinstance(one, ast.Return) for one in _slice_of(item, containers, asked).block(item.body)):
             acting.append(item.name)
         for name in asked.names:
@@ -233,7 +233,7 @@ def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) 
     return found
 
 
-class _Asked(set[str]):
+class _RecordedLookups(set[str]):
     """An empty set that records the names that were looked up in it."""
 
     def __init__(self) -> None:

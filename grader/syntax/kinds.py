@@ -21,7 +21,7 @@ from grader.syntax.allowed import (
     ITEMS,
     KINDS,
     PROTOCOL,
-    TAME,
+    STORABLE,
     ObjectKind,
 )
 from grader.syntax.grammar import ERRORS, FUNCTIONS, LAMBDA_SCHEDULES, MANAGER, TYPES, words
@@ -98,11 +98,11 @@ def item_of(kind: ObjectKind) -> ObjectKind:
     return ITEMS.get(kind, "unknown")
 
 
-def is_tame(kind: ObjectKind) -> bool:
-    """Return whether a kind is tame (`TAME`), or a container of only tame objects."""
+def is_storable(kind: ObjectKind) -> bool:
+    """Return whether a kind is in `STORABLE`, or a container of only such objects."""
     if isinstance(kind, tuple):
-        return base(kind) in ("list", "kept", "pair", "set", "dict", "table") and all(map(is_tame, kind[1:]))
-    return kind.removeprefix("new ") in TAME
+        return base(kind) in ("list", "kept", "pair", "set", "dict", "table") and all(map(is_storable, kind[1:]))
+    return kind.removeprefix("new ") in STORABLE
 
 
 def _nest(word: str, *parts: ObjectKind) -> ObjectKind:

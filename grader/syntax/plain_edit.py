@@ -37,13 +37,13 @@ from grader.syntax.allowed import (
     PROTOCOL,
     READS_GROUPS,
     REPORTS,
+    STORABLE,
     TAKES_SETTINGS,
-    TAME,
     WEIGHTS,
     ObjectKind,
 )
 from grader.syntax.grammar import is_listed
-from grader.syntax.kinds import Kinds, base, holds, is_tame, item_of, names_bound_by
+from grader.syntax.kinds import Kinds, base, holds, is_storable, item_of, names_bound_by
 from grader.syntax.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
 
 # Of 90 honest fixes in different styles, half insert at most 28 nodes. The largest one, with a new metric, inserts 88.
@@ -417,7 +417,7 @@ class _StatementJudge:
         kind = self._kinds.of(value)
         match target:
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"), attr=name)) if self._place.is_init:
-                return _word(kind) in TAME and name in self._own_tensors(self._place.inside[0])
+                return _word(kind) in STORABLE and name in self._own_tensors(self._place.inside[0])
             case ast.Subscript(value=owner, slice=place):
                 is_layer = _word(self._kinds.of(owner)) == "network" and self._kinds.of(place) == "number"
                 return is_layer and self._kinds.is_whole(value) and self._kinds.is_whole(_first_name(owner))
@@ -448,7 +448,7 @@ class _StatementJudge:
         kinds = [self._kinds.of(value) for value in values]
         if any(holds(kind, word) for kind in kinds for word in ("group", "iterator")):
             self.odd(owner, "keeping an iterator or a parameter group in a container")
-        if not self._kinds.makes(owner) and not all(map(is_tame, kinds)):
+        if not self._kinds.makes(owner) and not all(map(is_storable, kinds)):
             self.odd(owner, f"changing {ast.unparse(owner)[:60]}, which this function may not have made")
 
     # --- Calls ---
@@ -779,7 +779,9 @@ class _StatementJudge:
         if self._place.where == "function":
             self._inner_function(node)
         is_method = self._place.where == "class" and self._kinds.makes_networks(self._place.inside[0])
-        is_rest = node.name == "train" and is_method and shapes.rests_parts(self._tree, self._place.inside[0])
+        is_rest = (
+            node.name == "train" and is_method and shapes.keeps_parts_in_eval_mode(self._tree, self._place.inside[0])
+        )
         if is_method and node.name in MODULE - {"forward"} and not is_rest:
             self.odd(node, f"a redefinition of {node.name}")
 

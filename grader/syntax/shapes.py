@@ -33,7 +33,7 @@ def yields_of_managers(tree: ast.Module, paths: Mapping[str, str]) -> set[int]:
     return found
 
 
-def rests_parts(tree: ast.Module, name: str) -> bool:
+def keeps_parts_in_eval_mode(tree: ast.Module, name: str) -> bool:
     """Return whether the method `train` of a class only keeps some parts of a network in evaluation mode.
 
     Such a method calls `super().train(mode)`, then `eval()` on attributes of `self`, and returns `self`. This gives an

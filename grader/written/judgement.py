@@ -6,7 +6,7 @@ from functools import cache
 from grader.sandbox import SandboxCommand, SandboxResult
 from grader.score.attachments import AnswerTable
 from grader.score.rubric import Criterion, Weights, read_weights
-from grader.score.verdict import CriterionScore, Flag, RubricItem, criterion_score, full, lost, open_check, scale_check
+from grader.score.verdict import CriterionScore, Flag, RubricItem, criterion_score, full, lost, open_item, scale_check
 from harness.formats.toml_file import StrictModel
 from harness.recipes.recipe import SOLUTIONS
 from harness.written.derivation_judge import AnswerCheck
@@ -34,7 +34,7 @@ def checks_of(findings: Iterable[AnswerCheck]) -> Checks:
     checks: dict[Criterion, tuple[RubricItem, ...]] = {}
     for item in findings:
         if item.points is None:
-            check = open_check(item.id, item.title, 1, item.reason)
+            check = open_item(item.id, item.title, 1, item.reason)
         elif item.points == 1:
             check = full(item.id, item.title, 1, item.reason)
         else:

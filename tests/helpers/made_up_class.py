@@ -17,7 +17,7 @@ from grader.score.verdict import (
     criterion_score,
     full,
     lost,
-    open_check,
+    open_item,
 )
 from harness import __version__
 
@@ -126,7 +126,7 @@ def scores_of(*rows: SubmissionScore) -> Scores:
 
 
 def changed(address: str, judge: Callable[..., RubricItem], *words: object, **more: object) -> dict[str, RubricItem]:
-    """Return one entry of `changes`; `judge` is `lost` or `open_check`."""
+    """Return one entry of `changes`; `judge` is `lost` or `open_item`."""
     criterion, id_ = address.split(".")
     return {address: judge(id_, _title(address), RUBRIC[criterion][id_], *words, **more)}
 
@@ -155,7 +155,7 @@ STORIES: tuple[dict[str, Any], ...] = (
     {"changes": {}},
     {"changes": changed("fix.minimal", lost, "The edit has 14 nodes.", "Change one value.", points=5.0)},
     {"changes": _WRONG, "flags": _FLAGS},
-    {"changes": changed("explanation.cause", open_check, "The report has no front matter.")},
+    {"changes": changed("explanation.cause", open_item, "The report has no front matter.")},
     {"changes": {"explanation.cause": _DECIDED}},
     {"changes": {}, "status": "rejected", "reason": _OUT, "total": 0.0, "criteria": {}, "flags": _FLAGS[:1]},
     {"changes": {}, "status": "not judged", "reason": _UNJUDGED, "total": None, "criteria": {}},

@@ -10,7 +10,7 @@ from test_report_pages import hostile_attachments, hostile_row
 
 from grader.course.review_page import ReviewServer
 from grader.report.write import write_reports
-from grader.score.verdict import Scores, SubmissionScore, open_check
+from grader.score.verdict import Scores, SubmissionScore, open_item
 from helpers.made_up_class import changed, make_attachments, make_row
 
 REASON = "line 10 calls something. The instructor decides: build_optimizer, and 1523.4 at step 3."
@@ -19,8 +19,8 @@ REASON = "line 10 calls something. The instructor decides: build_optimizer, and 
 def open_rows() -> list[SubmissionScore]:
     """Return two submissions, each with one open item."""
     rows = [
-        make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.correct", open_check, REASON)),
-        make_row("bob_huge_lr", "bob", "huge_lr", changed("explanation.ruled_out", open_check, REASON)),
+        make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.correct", open_item, REASON)),
+        make_row("bob_huge_lr", "bob", "huge_lr", changed("explanation.ruled_out", open_item, REASON)),
     ]
     return [replace(row, provenance={**row.provenance, "tarball_sha256": row.student * 16}) for row in rows]
 
