@@ -45,7 +45,7 @@ Measured = Callable[[int], Row]  # by the number of rounds
 
 
 class Benchmark(NamedTuple):
-    """`rounds` are enough for a stable median, and few enough to wait for."""
+    """`rounds` is the number of repetitions."""
 
     measured: Measured
     rounds: int

@@ -215,9 +215,9 @@ def reveal(recipe: str, work: Path, yes: bool) -> None:
 @cli.command()
 @_recipe
 @work_option
-@click.option("--level", metavar="N", type=whole_number(1, 3), help="The hint to show: 1, 2 or 3, in this order.")
+@click.option("--level", metavar="N", type=whole_number(1, 3), help="The hint to show: 1, 2 or 3.")
 def hint(recipe: str, work: Path, level: int | None) -> None:
-    """Show the next hint, which your submission will count, or the hints that you had."""
+    """Show the next hint, or the hints that you had. Your submission says how many you had."""
     from harness.student.hints import show_hint
 
     show_hint(recipe, work, level)

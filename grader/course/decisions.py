@@ -47,12 +47,12 @@ _REASON = 200  # the maximum number of characters of a reason that comes from th
 
 
 class Decision(StrictModel):
-    """A decision about an item (`check`, as `<criterion>.<item id>`), about the total, or about a submission's student.
+    """A decision about one item, about the total, or about the student to whom a submission belongs.
 
-    `points` and `total` replace the result of the rules; `add` adds to it or subtracts from it. `withdrawn` restores
-    the result of the rules. `grader review` also stores the person (`who`), the time (`when`) and the hash of the
-    tarball (`sha256`; "" if the tarball could not be read). With a hash, the decision does not apply to another
-    tarball.
+    `check` names an item as `<criterion>.<item id>`. `points` and `total` replace the result of the rules; `add` adds
+    to it or subtracts from it. `withdrawn` restores the result of the rules. `grader review` also stores the person
+    (`who`), the time (`when`) and the hash of the tarball (`sha256`; "" if the tarball could not be read). With a hash,
+    the decision does not apply to another tarball.
     """
 
     submission: str

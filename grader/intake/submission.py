@@ -93,7 +93,7 @@ class Submission:
 
     @property
     def broken_source_sha256(self) -> str | None:
-        """The SHA-256 of the experiment that the broken run claims, or None."""
+        """The SHA-256 of the experiment file according to the record of the broken run; None without a record."""
         digest = self._fact("broken", "source_sha256")
         return digest if isinstance(digest, str) else None
 

@@ -86,7 +86,7 @@ _open_sandboxes = ExitStack()  # never closed: the sandbox lasts as long as this
 def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
     """Make one replay on a worker. Return the JSON of the replay, or of the reason why this worker cannot make it.
 
-    subset, heldout: the files of a data set, unless the harness contains it.
+    subset, heldout: the files of the training subset and of the held-out examples; empty for a built-in data set.
     """
     from distributed import get_worker
 

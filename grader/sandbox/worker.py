@@ -58,7 +58,7 @@ _CAPABILITY_VERSION = 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
-# The number of kinds of file access in each version. Later versions have the last number here.
+# The number of access rights for files in each version of Landlock. Later versions have the last number here.
 _FILE_ACCESS = (0, 13, 14, 15, 15, 16)
 _TCP = 3  # bind and connect, from version 4 on
 _SCOPES = 3  # abstract sockets and signals, from version 6 on

@@ -106,8 +106,8 @@ def _break(id: str, broken: Behaviour, reference: Behaviour, found: Mapping[Role
     masked: list[Example] = []
     for role, one in found.items():
         if role.startswith((f"{_RIGHT}{id} ", f"{_MASKED}{id} ")):
-            # Also count the aspects in which a variant differs from the broken program: it may fix the cause in code
-            # that only uses the broken part, such as in the training step of a network that it does not change.
+            # Also count the aspects in which a variant differs from the broken program: it may leave the broken part as
+            # it is and change the code that uses it, such as the training step of a broken network.
             aspects = dict.fromkeys((*edited, *aspects_of_break(one, reference), *aspects_of_break(one, broken)))
             places = places_of(broken, [reference, one], [*aspects])
             example = Example(aspects=tuple(aspects), behaviour=one, places=places)

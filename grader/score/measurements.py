@@ -133,7 +133,7 @@ def unmade(evidence: Evidence) -> str:
 
 
 def evaluations(evidence: Evidence) -> list[Measurement]:
-    """Return measurements of the weights: the held-out metric against the band, and the validation against the log.
+    """Return what the weights of the run score: the held-out metric, and the validation metric that the log must show.
 
     Call this only if `has_reference`.
     """

@@ -47,7 +47,7 @@ def silent_reasons(recipes: Sequence[Recipe], solutions: Path = SOLUTIONS) -> di
 
 
 def silence_problems(silent: Mapping[str, str], trips: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield a sentence for each exercise whose notes and checks disagree about whether a check finds its break."""
+    """Yield a sentence for each exercise whose notes wrongly say that a check finds its break, or that none does."""
     for id, found in trips.items():
         if not found and id not in silent:
             yield f"{id}: no check finds the break. Explain the reason in its notes.md, under **{SILENT}.**"

@@ -344,7 +344,7 @@ def differences(
 ) -> list[str]:
     """Return the differences between two recipes.
 
-    These are the checks that find only one of the two breaks, or find them with different outcomes. If there are none,
+    These are the checks that find only one of the two breaks, or that give another outcome for each. If there are none,
     return the symptoms of only one recipe. If there are none either, return the checks with different sound outcomes,
     which occur in different experiments.
     """

@@ -156,7 +156,7 @@ class Kinds:
         self._found: dict[int, ObjectKind] = {}
         # Names of containers that may have a second name.
         self._aliases: set[tuple[_Scope, str]] = set()
-        # Names of networks that may share a part with another object.
+        # The names of networks whose parameters or layers may also belong to another object.
         self._shared: set[tuple[_Scope, str]] = set()
         self._note_shared(walked)
         self._settled = False

@@ -86,7 +86,7 @@ def judge_tree(text: str, file: str, known: Mapping[str, TripsOfOne] | None = No
         nothing, remedy = str(error), "Run make check: it reads the tree as the grader does, and names the line."
     breaks = [one for one in found if one.truth != HEALTHY]
     if not nothing and not any(one.verdict == "right" for one in breaks):
-        nothing = "The tree does not name the cause of any broken experiment from evidence."
+        nothing = "The tree never uses an outcome to find the cause of a broken experiment."
         remedy = "Use checks whose outcomes differ between the exercises. The table shows the walks."
     if nothing:
         judged = dict.fromkeys(_CHECKS, (0.0, nothing))

@@ -45,7 +45,7 @@ ASPECTS: Mapping[str, Aspect] = {
     for aspect in (
         Aspect("training data", rounding=3e-4),
         Aspect("validation data", rounding=3e-4),
-        # Over 40 builds, the size of a tensor with ten numbers varies by 4 %.
+        # A network is built 40 times. The mean norm of a tensor with ten numbers then varies by 4 %.
         Aspect("first weights", rounding=0.15, by_entry=True),
         Aspect("batches", ("training data",)),
         # Statistics over 60 batches of 48 examples. Only a random program has any, so this does not rest on "batches".

@@ -68,7 +68,7 @@ class Example(StrictModel):
     places: Places = Field(default_factory=dict)
 
     def agrees_with(self, own: Behaviour, *, everywhere: bool = True) -> bool:
-        """Return whether a program agrees with this one in `aspects`: `everywhere`, or only at the places."""
+        """Return whether a program agrees with this one in `aspects`: `everywhere`, or only at `places`."""
         ends = [self.behaviour] if self.other_end is None else [self.behaviour, self.other_end]
         for aspect in self.aspects:
             if not everywhere and (where := self.places.get(aspect)):

@@ -1,7 +1,7 @@
 """Make six updates and show for each parameter: is it trainable, which optimizer group holds it, did it change?
 
-A parameter without a group is in no optimizer. A parameter that does not change gets no gradient, or its learning rate
-is zero. A learning rate below a thousandth of the largest one counts as zero. These parameters need not change:
+A parameter without a group is in no optimizer. If a parameter does not change, it gets no gradient, or its learning
+rate is zero. A learning rate below a thousandth of the largest one counts as zero. These parameters need not change:
 
 - Parameters that the constant FROZEN names by the start of their name, such as `FROZEN = ("trunk.",)`. They must not
 change, and neither may their buffers, the statistics of batch norm.
@@ -30,8 +30,9 @@ from harness.run.experiment import disable_dropout
 # learning rate over the largest one        | >= 0.01 |         | TOKEN_RATE 1e-3 | fine-tuning uses 0.1 or 0.01
 # effect of a parameter on the outputs      | >= 0.2  | <= 5e-7 | NO_EFFECT 1e-3  | ten experiments and their norms
 #
-# The effect is the change of the outputs over their spread if the parameter moves by its own size. It is below the
-# bound for biases before batch norm and biases of attention's keys: such a parameter need not change.
+# The effect is the change of the outputs over their spread if each entry of the parameter grows by the norm of the
+# parameter. It is below the bound for biases before batch norm and biases of attention's keys: such a parameter need
+# not change.
 UPDATES = 6
 MOST_ACCUMULATED = 8  # an update may accumulate the gradients of this many batches
 TOKEN_RATE = 1e-3

@@ -141,7 +141,7 @@ class _Raw:
         return self.subject.experiment().load_data(tensor_data(data))
 
     def nudge(self, which: NDArray[np.bool_]) -> NDArray[Any]:
-        """Return the inputs with small changes in some rows of a table; of other data sets, examples are exchanged.
+        """Return the inputs with small changes in some rows of a table; for other data sets, exchange examples instead.
 
         The changes are small, so that a selection of rows (age above 50) stays the same. Whole numbers do not change.
         """

@@ -10,8 +10,8 @@ images has a mixture of two labels.
 same outputs twice; otherwise the network uses random numbers that no mode switches off. (In training mode, batch norm
 mixes a batch by design.)
 
-- Gradients of the loss at the outputs of the other examples must not change. For classes only their direction counts,
-because a weighted mean divides by the weights of the whole batch.
+- The gradients of the loss with respect to the outputs of the other examples must not change. For classes only their
+  direction counts, because a weighted mean divides by the weights of the whole batch.
 """
 
 import copy

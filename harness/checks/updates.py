@@ -1,8 +1,8 @@
 """Compare the gradient that each update uses with the gradient of the loss, and the move of the weights with both.
 
-For the first six updates, the check computes the gradient of `compute_loss` itself, on a copy of the network with the
-same weights, batch and dropout. If a step openly minimizes another loss, such as a distillation, the reference is the
-gradient of its own backward passes. The check reports four values:
+For the first six updates, the check also computes the gradient of `compute_loss`, on a copy of the network with the
+same weights, the same batch and the same dropout. If a step openly minimizes another loss, such as a distillation, the
+reference is the gradient of its own backward passes. The check reports four values:
 
 - `times the length`: a shorter gradient is correct, because the step may clip or divide it, or average it over
 accumulated batches. A value above 1 is not: the gradient is summed, or still scaled.

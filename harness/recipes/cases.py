@@ -163,7 +163,7 @@ def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> C
 class CaseTable(StrictModel):
     """A table `[[assignment.case]]` of a course file: an experiment with these breaks, or a decoy.
 
-    pool: the name of a pool. Each student gets one of the cases with the same pool in an assignment.
+    pool: the name of a pool, or "". Cases of one assignment with the same pool are alternatives: each student gets one.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]

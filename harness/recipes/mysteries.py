@@ -79,7 +79,7 @@ class _Drawer:
         return case_of(name, [self.recipes[id] for id in drawn], seed=_highest(name, SEEDS))
 
     def _pairs(self, *, hard: bool) -> list[tuple[str, str]]:
-        """Return the hard pairs, which have a break of one of the three highest levels, or else the other pairs."""
+        """Return the pairs with a break of level 3 or higher or, if there are none, the other pairs."""
         known = [pair for pair in self.cases.together if set(pair) <= self.recipes.keys()]
         levels = {pair: [goal.level for goal in (self.recipes[id].goal for id in pair) if goal] for pair in known}
         return [pair for pair, both in levels.items() if (max(both, default=1) >= LEVELS - 2) == hard]

@@ -48,7 +48,7 @@ def run_checks(
     source_path: Path | None = None,
     bar: bool = False,
 ) -> dict[str, Finding]:
-    """Run checks, by default all, in a separate process with the numerics of a run; return the finding of each.
+    """Run checks (by default all) in a separate process, and return their findings. The process computes as a run does.
 
     Outcomes are the same on every machine of one platform class. Each check starts again from the seed, so checks do
     not affect each other. Errors name the file `source_path`; `bar` shows the progress on a terminal.
