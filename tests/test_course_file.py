@@ -76,7 +76,7 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
         ("Europe/Berlin", "Europe/Berlni", "time_zone: 'Europe/Berlni' is not a time zone"),
         ("broadcast_loss", "brodcast_loss", "assignment.week-1.case.a1: There is no exercise 'brodcast_loss': did you"),
         ('["broadcast_loss"]', '["huge_lr"]', "huge_lr breaks digits_mlp, not strength_reg"),
-        ('id = "a1"', 'id = "layernorm"', "choose a neutral one"),
+        ('id = "a1"', 'id = "layernorm"', "choose another id"),
         ('id = "a1"', 'id = "a2"', "two cases have the id a2"),
         ('id = "week-2"', 'id = "week-1"', "two assignments have the id week-1"),
         ("2026-10-27T23:59:00", "2026-10-19T23:59:00", "is due 2026-10-19 23:59, but opens"),

@@ -53,7 +53,7 @@ def test_neither_name_nor_title_nor_prompt_nor_hints_tell_a_recipe() -> None:
     for case in ALL.values():
         said = " ".join((case.id, case.title, prompt_text(case.id), *case.hints))
         assert not [part for part in case.parts if part in said]
-        assert all(("as if it were alone" in hint) == (len(case.parts) == 2) for hint in case.hints)
+        assert all(("a run without the other" in hint) == (len(case.parts) == 2) for hint in case.hints)
 
 
 def test_another_recipe_changes_no_name_that_does_not_draw_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def test_an_exercise_is_what_its_file_says_and_has_no_run(tmp_path: Path) -> Non
     assert isinstance(exercise, Derivation)
     assert (exercise.id, exercise.problem, exercise.file) == ("mine", "mlp", "mine.py")
     assert stub(exercise, exercises) == "begin here\n"
-    with pytest.raises(UserError, match="mine trains nothing, so it has no run"):
+    with pytest.raises(UserError, match="The exercise mine has no training run"):
         load_recipe("mine", exercises)
 
 

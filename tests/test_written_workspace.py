@@ -130,7 +130,7 @@ def test_from_the_first_command_to_starting_over(tmp_path: Path) -> None:
     [
         (("exercise", EXERCISE, "--seed", "3"), "backprop_mlp trains nothing: remove --seed (SEED=)."),
         (("exercise", EXERCISE, "--resume"), "remove --resume (RESUME=)."),
-        (("verify", EXERCISE), "backprop_mlp trains nothing, so it has no run"),
+        (("verify", EXERCISE), "The exercise backprop_mlp has no training run"),
         (("check", EXERCISE), "There is no workspace work/backprop_mlp: make exercise BREAK=backprop_mlp makes"),
         (("submit", EXERCISE), "Your login is missing"),
         (("clean-work", EXERCISE), "so there is nothing to delete"),

@@ -1,1 +1,1 @@
-"""Measure the behaviour of a program per function, in numbers (`probes`), and compare two programs (`compare`)."""
+"""Describe by numbers what each function of a program does (`probes`), and compare two programs (`compare`)."""

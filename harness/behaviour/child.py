@@ -1,4 +1,4 @@
-"""Measure a behaviour on a student's machine in a separate process, which `behaviour_of` starts with one job."""
+"""Measure the behaviour of an experiment on a student's machine, in a child process that `behaviour_of` starts."""
 
 import json
 import sys

@@ -1,7 +1,8 @@
-"""Compare the behaviour of two programs, aspect by aspect, within rounding.
+"""Compare the measured behaviour of two programs, aspect by aspect; numbers are equal up to a rounding tolerance.
 
-Measurements on all recipes show that each break changes at least one aspect. The `independent_aspects` are the changed
-aspects that do not depend on another changed aspect: they are the functions that the break edits.
+An aspect is one part of a program, such as its loss. Measurements on all recipes show that each break changes at least
+one aspect. The function `independent_aspects` returns the changed aspects that do not depend on another changed aspect.
+These aspects correspond to the functions that the break edits.
 """
 
 import math
@@ -12,16 +13,19 @@ from functools import cache
 
 BehaviourNumber = float | str
 Behaviour = Mapping[str, Mapping[str, Sequence[BehaviourNumber]]]
-"""Lists of numbers by aspect and figure (a named value), from `harness.behaviour.probes.measure_behaviour`."""
+"""For each aspect, named lists of numbers, as `harness.behaviour.probes.measure_behaviour` returns them.
+
+The comments and docstrings of this package call such a named list a figure.
+"""
 
 
 @dataclass(frozen=True)
 class Aspect:
     """One part of a program's behaviour, such as its loss or its evaluation.
 
-    `rests_on` names the aspects that may change this one. Two lists of numbers agree if no pair differs by more than
-    `rounding` times the largest number in the lists, or by more than `least`. With `by_entry`, the largest number of
-    each pair counts instead.
+    `rests_on` names other aspects: a change in them may also change this aspect. Two lists of numbers agree if each
+    pair of numbers differs by at most `rounding` times the largest number in the two lists, or by at most `least`. With
+    `by_entry`, `rounding` is multiplied by the larger number of each pair instead.
     """
 
     name: str
@@ -31,13 +35,15 @@ class Aspect:
     least: float = 1e-12
 
 
-# Two programs differ clearly if they are at least this many roundings apart: a third cannot agree with both.
+# Two programs differ clearly if their difference is more than this number times the rounding tolerance. Then no third
+# program can agree with both.
 _CLEARLY = 3.0
-# The cosine between two differences from the healthy program. Unrelated differences have about 0.
+# Two differences from the healthy program have the same direction if their cosine is above this number. The cosine
+# of unrelated differences is about 0.
 _PARALLEL = 0.8
-# These figures exist only if the measurement finds the gradient scaler of the program.
+# Figures whose name starts with this text exist only if the measurement finds the program's gradient scaler.
 _OF_SCALERS = "another factor"
-# Sizes: a correct program may share them with the broken program.
+# Figures that are numbers of rows, steps and so on. A correct program may have the same ones as the broken program.
 _COUNTS = frozenset({"rows", "shape", "steps", "parameters"})
 _MADE_OF = ("training data", "network", "loss")
 ASPECTS: Mapping[str, Aspect] = {
@@ -45,19 +51,20 @@ ASPECTS: Mapping[str, Aspect] = {
     for aspect in (
         Aspect("training data", rounding=3e-4),
         Aspect("validation data", rounding=3e-4),
-        # A network is built 40 times. The mean norm of a tensor with ten numbers then varies by 4 %.
+        # A network is built 40 times. The mean norm of a tensor with ten numbers still varies by 4 %.
         Aspect("first weights", rounding=0.15, by_entry=True),
         Aspect("batches", ("training data",)),
-        # Statistics over 60 batches of 48 examples. Only a random program has any, so this does not rest on "batches".
+        # The statistics come from 60 batches of 48 examples. They exist only if the program prepares batches at random,
+        # so this aspect does not depend on "batches".
         Aspect("augmentation", ("training data",), rounding=0.06),
         Aspect("network", ("training data",)),
-        # In float32, logsumexp of outputs around 20 is exact to 1e-6.
+        # In float32, logsumexp of outputs around 20 has a rounding error of about 1e-6.
         Aspect("loss", ("training data",), least=1e-6),
         Aspect("update rule", ("training data",), rounding=1e-3),
-        # float16 rounds to 5e-4.
+        # The relative rounding error of float16 is 5e-4.
         Aspect("step", _MADE_OF, rounding=3e-3),
         Aspect("step at the start", (*_MADE_OF, "batches", "augmentation", "first weights", "step"), rounding=3e-3),
-        # Other random initial weights change losses and moves by up to a third.
+        # Different random initial weights change the losses and the weight updates by up to a third.
         Aspect("first steps", ("step at the start", "update rule"), rounding=0.4, by_entry=True),
         Aspect("evaluation", ("validation data", "loss")),
         Aspect("evaluation of the network", ("evaluation", "network")),
@@ -66,31 +73,32 @@ ASPECTS: Mapping[str, Aspect] = {
         Aspect("resuming", ("network", "step at the start", "update rule", "first steps")),
     )
 }
-# At a small loss, a gradient is a small difference of large numbers, so rounding matters more: native and portable
-# kernels differ by up to 1 % there, and two factors of a scaler by 3 % in float16.
+# If the loss is small, the gradient is a small difference of large numbers, so rounding errors are larger. The
+# gradients of native and portable kernels then differ by up to 1 %. In float16, gradients at two scales of a gradient
+# scaler differ by 3 %.
 _OF_SMALL_LOSS, _MORE_ROUNDING = "small loss", 15
 FEATURES = "features"
-"""A further key of a behaviour: for each feature of the program, whether it is active (1 or 0)."""
+"""A key of a behaviour next to the aspects: for each feature of the program, whether it is active (1 or 0)."""
 RAISES = "raises"
-"""The figure of an aspect whose measurement fails: it holds the name of the error."""
+"""The name of the figure that contains the name of the exception if the measurement of an aspect fails."""
 NOT_EXECUTED = "not executed"
-"""A further key of a behaviour: statements that no probe executes, by function; see `NEVER_CALLED`."""
+"""A key of a behaviour next to the aspects: for each function, the statements that the measurement never executes."""
 NEVER_CALLED = "(never called)"
-"""The first entry of a function in `NOT_EXECUTED` if no probe calls it."""
+"""The first entry for a function in `NOT_EXECUTED` if the measurement never calls the function."""
 
 
-# The update rule is measured at the first steps and at some later steps.
+# Readable names for the optimizer steps at which the update rule is measured: the first three and some later ones.
 _STEPS = {"0": "first step", "1": "second step", "2": "third step"}
 
 
 def _in_words(figure: str) -> str:
-    """Return the name of a figure in words for students."""
+    """Return the name of a figure (a named list of numbers) in words that students understand."""
     return re.sub(r"point (\d+)$", lambda found: _STEPS.get(found[1], "a later step"), figure)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure of an aspect in which two programs differ, with the pair of numbers that differs most."""
+    """A difference between two programs: the aspect, the figure, and the two numbers in it that differ most."""
 
     aspect: str
     figure: str
@@ -104,14 +112,14 @@ class Difference:
 
 @cache
 def _aspect_of(aspect: str, figure: str) -> Aspect:
-    """Return an aspect with the rounding that applies to one of its figures."""
+    """Return an aspect with the rounding tolerance for one of its figures, which is larger at a small loss."""
     found = ASPECTS[aspect]
     more = _MORE_ROUNDING if figure.startswith(_OF_SMALL_LOSS) else 1
     return replace(found, rounding=more * found.rounding)
 
 
 def difference(aspect: str, own: Behaviour, other: Behaviour) -> Difference | None:
-    """Return the largest difference between two programs in an aspect, or None if they agree within rounding."""
+    """Return the largest difference between two programs in one aspect, or None if they are equal up to rounding."""
     mine, theirs = own.get(aspect, {}), other.get(aspect, {})
     worst, found = 1.0, None
     for figure in {**theirs, **mine}:
@@ -124,7 +132,7 @@ def difference(aspect: str, own: Behaviour, other: Behaviour) -> Difference | No
 
 
 def differences(own: Behaviour, other: Behaviour) -> dict[str, Difference]:
-    """Return the largest difference of each aspect in which two programs differ."""
+    """Return {aspect: largest difference} for the aspects in which two programs differ."""
     found = {aspect: difference(aspect, own, other) for aspect in ASPECTS}
     return {aspect: one for aspect, one in found.items() if one is not None}
 
@@ -143,7 +151,7 @@ def dependencies_of(aspect: str) -> frozenset[str]:
 
 
 def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -> bool:
-    """Return whether each number of an aspect is between the numbers of two other programs, within rounding."""
+    """Return whether each number of one aspect lies between the same numbers of two other programs, up to rounding."""
     mine, *ends = (one.get(aspect, {}) for one in (own, low, high))
     if not mine.keys() == ends[0].keys() == ends[1].keys():
         return False
@@ -151,7 +159,7 @@ def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -
 
 
 def agrees_with_broken(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
-    """Return whether a figure of an aspect agrees with the broken program and not with the healthy one."""
+    """Return whether some figure of an aspect agrees with the broken program but not with the healthy one."""
     mine, theirs, right = (one.get(aspect, {}) for one in (own, broken, reference))
     return any(
         _distance(mine[figure], numbers, _aspect_of(aspect, figure))[0] <= 1
@@ -162,7 +170,7 @@ def agrees_with_broken(aspect: str, own: Behaviour, broken: Behaviour, reference
 
 
 def goes_towards(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
-    """Return whether a program differs from the healthy one in the direction of the broken one, and not by more."""
+    """Return whether a program lies in the direction from the healthy to the broken program, and at most as far."""
     mine, theirs, right = (one.get(aspect, {}) for one in (own, broken, reference))
     product, own_square, their_square = 0.0, 0.0, 0.0
     for figure, numbers in right.items():
@@ -180,9 +188,10 @@ def goes_towards(aspect: str, own: Behaviour, broken: Behaviour, reference: Beha
 
 
 def is_conditional(own: Behaviour, reference: Behaviour) -> Difference | None:
-    """Return a difference in a step that occurs only at a small loss or at one factor of a gradient scaler, else None.
+    """Return a difference in a training step that occurs only at a small loss or at one gradient scale, else None.
 
-    On usual inputs, such a program makes the same steps as the healthy one, so it depends on the state of the training.
+    On usual inputs, a program with such a difference makes the same steps as the healthy program. So its steps depend
+    on the state of the training.
     """
     mine, theirs = own.get("step", {}), reference.get("step", {})
     pairs = {
@@ -197,13 +206,13 @@ def is_conditional(own: Behaviour, reference: Behaviour) -> Difference | None:
 
 
 def have_one_form(aspect: str, own: Behaviour, other: Behaviour) -> bool:
-    """Return whether two programs have the same figures in an aspect, with lists of the same lengths."""
+    """Return whether two programs have figures with the same names and the same lengths in an aspect."""
     mine, theirs = ({figure: len(numbers) for figure, numbers in one.get(aspect, {}).items()} for one in (own, other))
     return mine == theirs
 
 
 def places_apart(aspect: str, own: Behaviour, other: Behaviour) -> dict[str, tuple[int, ...]]:
-    """Return the places where the lists of an aspect differ, by figure; empty if the aspect has another form."""
+    """Return {figure: indices of the numbers that differ} for an aspect; {} if figures or lengths do not match."""
     if not have_one_form(aspect, own, other):
         return {}
     found = {}
@@ -218,13 +227,13 @@ def places_apart(aspect: str, own: Behaviour, other: Behaviour) -> dict[str, tup
 
 
 def at_places(aspect: str, behaviour: Behaviour, places: Mapping[str, Sequence[int]]) -> Behaviour:
-    """Return a behaviour in which the lists of one aspect are reduced to these places."""
+    """Return a copy of a behaviour in which the lists of one aspect contain only the numbers at the given indices."""
     table = behaviour[aspect]
     return {**behaviour, aspect: {figure: [table[figure][place] for place in places[figure]] for figure in places}}
 
 
 def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:
-    """Return the features that are less active in this program than in every one of the other programs."""
+    """Return the features, such as dropout, that are less active in a program than in each of the other programs."""
     tables = [one.get(FEATURES, {}) for one in others]
     mine = own.get(FEATURES, {})
     least = {name: min(_number(table.get(name)) for table in tables) for name in tables[0]}
@@ -232,16 +241,17 @@ def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...
 
 
 def find_unmeasured(own: Behaviour, reference: Behaviour) -> dict[str, str]:
-    """Return the aspects whose measurement fails for a program but not for the reference, with the error."""
+    """Return {aspect: error} for the aspects whose measurement fails for a program but not for the reference fix."""
     every = (*ASPECTS, FEATURES)
     raised = {aspect: str(own[aspect][RAISES][0]) for aspect in every if RAISES in own.get(aspect, {})}
     return {aspect: error for aspect, error in raised.items() if RAISES not in reference.get(aspect, {})}
 
 
 def not_executed(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:
-    """Return the statements that no probe executes, without those that no probe executes in another program, either.
+    """Return the statements of a program that its measurement never executes.
 
-    A function that is never called and that no other program contains has no effect, so it is left out.
+    A statement is left out if it is in another program, too, and is never executed there. A function that is never
+    called is left out if no other program contains it, because then it has no effect.
     """
     tables = [one.get(NOT_EXECUTED, {}) for one in others]
     found: list[str] = []
@@ -260,7 +270,7 @@ def _number(values: Sequence[BehaviourNumber] | None) -> float:
 def _distance(
     own: Sequence[BehaviourNumber], other: Sequence[BehaviourNumber], aspect: Aspect
 ) -> tuple[float, tuple[BehaviourNumber | None, ...]]:
-    """Return how many roundings two lists differ by, and the pair of numbers that differs most."""
+    """Return the difference of two lists as a multiple of the rounding tolerance, and the pair that differs most."""
     if len(own) != len(other):
         return math.inf, (own[0] if own else None, other[0] if other else None)
     largest = _largest((*own, *other))

@@ -1,4 +1,4 @@
-"""Record which places of a program run, and list the statements of its functions that never run."""
+"""Record which parts of a program are executed, and list the statements in its functions that never are."""
 
 import ast
 import sys
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from harness.behaviour.compare import NEVER_CALLED
 
-# Calls that only read a number.
+# Functions that only read a value or compute it, without another effect.
 _LOOKS = frozenset(
     ("abs", "all", "any", "float", "format", "int", "item", "items", "join", "keys", "len", "list", "max", "mean",
      "min", "norm", "round", "set", "sorted", "str", "sum", "tolist", "tuple", "values")
@@ -25,7 +25,7 @@ _SET_BY_RUNS = frozenset({"EPOCHS", "BATCH_SIZE"})
 
 
 class _SourceSpan(NamedTuple):
-    """The position of a piece of source: first and last line, first and last column."""
+    """The position of an expression in the source: first and last line, first and last column."""
 
     line: int
     end_line: int
@@ -33,14 +33,14 @@ class _SourceSpan(NamedTuple):
     end_column: int
 
     def holds(self, other: "_SourceSpan") -> bool:
-        """Return whether this piece contains another piece."""
+        """Return whether this span contains another span."""
         begins = (self.line, self.column) <= (other.line, other.column)
         return begins and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
 
 
 @contextmanager
 def record_places(file: str) -> Iterator[set[_SourceSpan]]:
-    """Yield a set. When the block ends, it contains the places of the file that were executed."""
+    """Yield a set that, at the end of the `with` block, contains the source spans of the file that were executed."""
     found = set[tuple[CodeType, int]]()
     places = set[_SourceSpan]()
 
@@ -71,15 +71,17 @@ def record_places(file: str) -> Iterator[set[_SourceSpan]]:
 def not_executed(
     tree: ast.AST, executed: set[_SourceSpan], constants: Mapping[str, object] | None = None, inside: str = ""
 ) -> dict[str, list[float | str]]:
-    """Return the statements of each function that no probe executes; `NEVER_CALLED` comes first if none is executed.
+    """Return {function: statements that were not executed}.
 
-    In executed statements, branches of expressions count, too. Some code is left out because it has no effect here:
+    The list of a function begins with `NEVER_CALLED` if the function was not called. For an executed statement, the
+    list contains the parts of its expressions that were not executed. Some code is left out because it has no effect
+    here:
 
-    - `raise`, because the training runs without this error;
+    - `raise`, because the training never raises this exception;
     - `print`;
     - code that a constant of the file switches off;
     - code for graphics cards, because the grader has none;
-    - loops over parts that the network does not have.
+    - loops over parts of a network, such as its buffers, if the network has no such parts.
     """
     found: dict[str, list[float | str]] = {}
     constants = _constants(tree) if constants is None else constants
@@ -105,7 +107,7 @@ def not_executed(
 
 
 def _constants(tree: ast.AST) -> dict[str, object]:
-    """Return the constants of a file by name, without names that are assigned again or that a run may set."""
+    """Return {name: value} of the constants in a file, except names that are assigned twice or that a run may set."""
     stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     stored += [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
     found: dict[str, object] = {}
@@ -119,7 +121,7 @@ def _constants(tree: ast.AST) -> dict[str, object]:
 
 
 def _value_of(test: ast.expr, constants: Mapping[str, object]) -> bool | None:
-    """Return the value of a condition on constants or on a graphics card; None for any other condition."""
+    """Return the value of a condition that depends only on constants or graphics cards, and None for another one."""
     if ast.unparse(test) == "torch.cuda.is_available()":
         return False
     match test:
@@ -150,7 +152,7 @@ def _own_statements(block: Sequence[ast.stmt], constants: Mapping[str, object]) 
 
 
 def _branches(statement: ast.stmt, constants: Mapping[str, object]) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the expressions that a statement may skip when it is executed, each with a text that describes it."""
+    """Yield (expression, description) for the expressions that are not always evaluated when a statement runs."""
     heads = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
     for node in chain(*map(ast.walk, heads)):
         match node:
@@ -168,7 +170,7 @@ def _branches(statement: ast.stmt, constants: Mapping[str, object]) -> Iterator[
 
 
 def _only_told(function: ast.FunctionDef) -> set[str]:
-    """Return the names in a function whose values are used only in `print` or in conditions of `print`."""
+    """Return the names in a function whose values are only printed, or only decide whether something is printed."""
     names = {node.id: 0 for node in ast.walk(function) if isinstance(node, ast.Name)}
     told = dict.fromkeys(names, 0)
     for node in ast.walk(function):

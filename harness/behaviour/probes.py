@@ -1,12 +1,13 @@
 """Measure the behaviour of each function of an experiment as numbers, so that two programs can be compared.
 
-Each probe calls one function, or a few that work together. Its state and its inputs do not depend on the rest of the
-program. Networks get fixed weights, inputs are random numbers from fixed seeds, and losses get artificial outputs. So a
-program with another learning rate still has the same loss, and two ways to write one function give equal numbers, up to
-rounding. The first steps of the run show what the functions do together.
+A probe is a function that calls one function of the experiment, or a few that work together. The state and the inputs
+that a probe uses do not depend on the rest of the experiment: networks get fixed weights, inputs are random numbers
+from fixed seeds, and losses get artificial outputs. So if two programs differ only in their learning rate, their losses
+are equal. If they implement the same function in two ways, the numbers are equal up to rounding. Another probe makes
+the first steps of the run unchanged, and so shows what the functions do together.
 
-A tensor becomes a few numbers: its projections on fixed random directions. Rows of data become the mean of random
-Fourier features, which does not depend on the order of the rows.
+A tensor is reduced to a few numbers: its projections on fixed random directions. A table of rows is reduced to the
+means of random Fourier features, which do not depend on the order of the rows.
 """
 
 import ast
@@ -56,27 +57,30 @@ from harness.run.step_hooks import OPTIMIZER_HOOKS
 Numbers = list[float | str]
 AspectFigures = dict[str, Numbers]
 MeasuredBehaviour = dict[str, AspectFigures]
-"""The figures of each aspect (named lists of numbers), by the names of `compare.ASPECTS`."""
+"""For each aspect in `compare.ASPECTS`, its figures: named lists of numbers."""
 
 _ROWS = 48
 _STEPS = 6
 _MOST_SCHEDULED = 400  # steps of an optimizer with artificial gradients
 _EXAMINED = 12  # how many of these steps are compared
-_EVALUATED = (257, 65, 17, 1)  # rows; with 65, a second batch of 64 has one row
+_EVALUATED = (257, 65, 17, 1)  # sizes of the splits; of 65 rows in batches of 64, the second batch has one row
 _BUILDS = 40
-_RATE = 1e-3  # learning rate of the plain optimizer
-_DRAWN = 60  # batches that describe a random preparation
-_DOUBLINGS, _SURE = 12, 6.0  # double weights until 90 % of the outputs lead by _SURE: a loss of about 0.01
-_NEAR = 0.1  # distance of numeric labels from the outputs that they fit, in deviations
-_FACTOR = 2.0**10  # another scale for gradient scalers, which start at 2**16
-_CERTAIN = (0.0, 1.0, 4.0)  # lead of the correct output of the stand-in
+_RATE = 1e-3  # learning rate of the plain SGD optimizer
+_DRAWN = 60  # how many batches are prepared for statistics of a random augmentation
+# Weights are doubled, at most _DOUBLINGS times, until in 90 % of the rows the largest logit exceeds the second largest
+# by _SURE. The loss is then about 0.01.
+_DOUBLINGS, _SURE = 12, 6.0
+_NEAR = 0.1  # noise that is added to outputs to make numeric labels, in standard deviations
+_FACTOR = 2.0**10  # a second scale for gradient scalers, whose initial scale is 2**16
+_CERTAIN = (0.0, 1.0, 4.0)  # how strongly the outputs of a stand-in network favour the correct label
 _LOSSES = (1.0, 1.0, 0.3, 1.0, 1.0, 0.5, 0.7, 0.8, 0.2, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0)
 
 
 def measure_behaviour(subject: Subject) -> MeasuredBehaviour:
-    """Measure every aspect of an experiment and return the figures.
+    """Measure every aspect of an experiment and return the figures (named lists of numbers) of each aspect.
 
-    Raises `UserError` if the experiment cannot be set up. If a probe fails, its aspect has the figure `raises`.
+    Raises `UserError` if the experiment cannot be set up. If a probe raises an exception, its aspect gets a figure
+    `raises` with the name of the exception.
     """
     subject.trial()
     found: MeasuredBehaviour = {}
@@ -122,7 +126,7 @@ def _validation_data(subject: Subject) -> Probe:
 
 
 def _with_unseen(subject: Subject) -> list[float]:
-    """Replace the most common symbol in training by another, and return features of the validation inputs."""
+    """Replace the most common symbol in the training split by another, and return features of the validation inputs."""
     data = subject.tensors()
     symbols = data.train.symbols
     commonest, next_one = symbols[symbols > 0].bincount().argsort(descending=True, stable=True)[:2]
@@ -141,7 +145,7 @@ def _data(inputs: Tensor, labels: Tensor) -> Probe:
 
 
 def _preparation(subject: Subject) -> Probe:
-    """Prepare artificial batches. If the result is random, `_augmentation` describes its distribution."""
+    """Call `prepare_batch` on artificial batches; if its result is random, only `_augmentation` describes it."""
     trial = subject.trial()
     inputs, labels = draw_batch(trial, _ROWS)
     inputs[0] = 0  # a blank example
@@ -159,7 +163,7 @@ def _preparation(subject: Subject) -> Probe:
 
 
 def _others_changed(trial: Trial, inputs: Tensor, labels: Tensor, batches: "_TensorBatches", seed: int) -> float:
-    """Replace a random half of the batch, and return the share of the other examples that change."""
+    """Replace a random half of the batch, and return the fraction of the other half that changes, too."""
     half = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(seed))[: len(inputs) // 2]
     others, other_labels = draw_batch(trial, len(inputs), seed=70 + seed)
     replaced = inputs.index_copy(0, half, others[half]), labels.index_copy(0, half, other_labels[half])
@@ -175,7 +179,7 @@ def _others_changed(trial: Trial, inputs: Tensor, labels: Tensor, batches: "_Ten
 
 
 def _augmentation(subject: Subject) -> Probe:
-    """Describe a random preparation by statistics over many batches of noise."""
+    """Describe a random augmentation by statistics over many batches of noise."""
     trial = subject.trial()
     inputs, labels = draw_batch(trial, _ROWS)
     batches = _all_prepared(trial, inputs, labels)
@@ -192,25 +196,27 @@ def _augmentation(subject: Subject) -> Probe:
         for apart in (1, 2)
     }
     repeats = [one == two for pair in itertools.pairwise(drawn) for one, two in zip(*pair, strict=True)]
-    # All values are shares, and share one list: rounding is relative to the largest.
+    # All values are fractions or ratios. They are in one list, because rounding is relative to the largest number in
+    # it.
     yield (
         "shares",
         [
-            float(torch.stack(parts).mean()),  # share of the original example that is left
+            float(torch.stack(parts).mean()),  # fraction of the original example that remains
             float(torch.stack(sizes).mean()),
-            sum(len(set(rows)) for rows in drawn) / every,  # share of different examples in a batch
-            sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,  # the same at one place
+            sum(len(set(rows)) for rows in drawn) / every,  # fraction of different examples in a batch
+            sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,  # the same fraction at one index
             *(sum(equal) / len(equal) for equal in beside.values()),
             *(_freedom(drawn, apart) for apart in beside),
-            sum(repeats) / len(repeats),  # share equal to the same place in the next batch
+            sum(repeats) / len(repeats),  # fraction equal to the example at the same index in the next batch
         ],
     )
 
 
 def _freedom(drawn: Sequence[Sequence[bytes]], apart: int) -> float:
-    """Return the number of different pairs of draws at two places, divided by its maximum: 1 for independent draws.
+    """Return the number of different pairs of examples that are `apart` rows apart, divided by its maximum.
 
-    With few different draws, the maximum is the number of their combinations; with many, no pair occurs twice.
+    The result is 1 for independent random draws. The maximum is the number of pairs or, if there are only a few
+    different examples, the number of their combinations.
     """
     pairs = [pair for rows in drawn for pair in zip(rows, rows[apart:], strict=False)]
     different = len({one for rows in drawn for one in rows})
@@ -221,7 +227,7 @@ _TensorBatches = Sequence[tuple[Tensor, Tensor]]
 
 
 def _all_prepared(trial: Trial, inputs: Tensor, labels: Tensor) -> _TensorBatches:
-    """Prepare one batch many times and return the results; the generators continue as in a run."""
+    """Prepare one batch many times and return the results; the random generators are not reset in between."""
     torch.manual_seed(100)
     generator = torch.Generator().manual_seed(5)
     return [trial.experiment.prepare_batch(inputs.clone(), labels.clone(), generator) for _ in range(_DRAWN)]
@@ -236,7 +242,7 @@ def _is_random(batches: _TensorBatches) -> bool:
 
 
 def _network(subject: Subject) -> Probe:
-    """Call the network with fixed weights in both modes, and compute its gradients."""
+    """Call the network with fixed weights in eval and in training mode, and compute its gradients."""
     trial = subject.trial()
     model = trial.model
     yield "parameters", [float(parameter.numel()) for parameter in model.parameters()]
@@ -267,7 +273,7 @@ def _network(subject: Subject) -> Probe:
 
 
 def _other_forms(inputs: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield batches of other sizes than in training, and shorter texts, each with a name."""
+    """Yield (name, batch) for batches that are smaller than in training, and for batches of shorter texts."""
     yield "one row", inputs[:1]
     yield "two rows", inputs[:2]
     if not inputs.is_floating_point() and inputs.dim() == 2:
@@ -276,7 +282,7 @@ def _other_forms(inputs: Tensor) -> Iterator[tuple[str, Tensor]]:
 
 
 def _try_measure(figure: str, measure: Callable[[], Sequence[float | str]]) -> tuple[str, Sequence[float | str]]:
-    """Return a figure with its name; if measuring it raises, which is allowed here, return the name of the error."""
+    """Return (figure, numbers), with the exception's name instead of numbers if the measurement raises an exception."""
     try:
         return figure, measure()
     except Exception as error:
@@ -284,7 +290,7 @@ def _try_measure(figure: str, measure: Callable[[], Sequence[float | str]]) -> t
 
 
 def _initialization(subject: Subject) -> Probe:
-    """Describe initial weights by statistics over many builds: the same initialization may draw other numbers."""
+    """Describe the initial weights by statistics over many builds, because each build draws other random numbers."""
     model = subject.trial().model
     tensors = list(model.parameters())
     yield "parameters", [float(tensor.numel()) for tensor in tensors]
@@ -301,7 +307,7 @@ def _initialization(subject: Subject) -> Probe:
     means = [total / count for total, count in zip(sums, counts, strict=True)]
     sizes = [math.sqrt(total / count) for total, count in zip(squares, counts, strict=True)]
     yield "sizes", sizes
-    # The mean of values around zero is noise.
+    # A mean below this bound is noise around zero.
     noise = [6 * size / math.sqrt(count) for size, count in zip(sizes, counts, strict=True)]
     yield "centres", [mean if abs(mean) > least else 0.0 for mean, least in zip(means, noise, strict=True)]
 
@@ -310,7 +316,7 @@ def _initialization(subject: Subject) -> Probe:
 
 
 def _update_rule(subject: Subject) -> Probe:
-    """Give the optimizer and its schedule artificial gradients, and follow the weights of each tensor."""
+    """Make optimizer and schedule steps with artificial gradients, and yield how far each parameter moves."""
     trial = subject.trial()
     model, optimizer, scheduler = trial.model, trial.optimizer, trial.scheduler
     held = {id(parameter): group for group in optimizer.param_groups for parameter in group["params"]}
@@ -329,7 +335,7 @@ def _update_rule(subject: Subject) -> Probe:
         base = [draw_normal(p.shape, 20 + number) * size for number, p in enumerate(small)]
         for gradient in base:
             gradient.flatten()[::7] = 0.0  # zero, as for a dead unit
-        signs = draw_normal((trial.steps,), 9).sign() * 0.5 + 0.6  # gradients with one direction and two lengths
+        signs = draw_normal((trial.steps,), 9).sign() * 0.5 + 0.6  # factors 1.1 and 0.1 for the gradients
         for step in range(steps):
             for p, gradient in zip(small, base, strict=True):
                 if p.requires_grad:
@@ -347,7 +353,7 @@ def _update_rule(subject: Subject) -> Probe:
 
 
 def _plain_optimizer(trial: Trial, rate: float = _RATE) -> torch.optim.Optimizer:
-    """Return a plain SGD optimizer with the hooks of the program's own optimizer: hooks may clip gradients."""
+    """Return a plain SGD optimizer with the hooks of the program's optimizer, because hooks may clip gradients."""
     optimizer = torch.optim.SGD(trial.model.parameters(), lr=rate)
     for name in OPTIMIZER_HOOKS:
         getattr(optimizer, name).update(getattr(trial.optimizer, name))
@@ -355,7 +361,7 @@ def _plain_optimizer(trial: Trial, rate: float = _RATE) -> torch.optim.Optimizer
 
 
 def _loss(subject: Subject) -> Probe:
-    """Give the loss artificial outputs, and yield its values and gradients."""
+    """Compute the loss of artificial outputs, and yield its values and gradients."""
     trial = subject.trial()
     shape = output_shape(trial)
     _, labels = draw_batch(trial, _ROWS)
@@ -377,10 +383,10 @@ def _derivative(loss: Tensor, outputs: Tensor) -> list[float]:
 
 
 def _step(subject: Subject) -> Probe:
-    """Make steps with fixed weights, artificial inputs and a plain optimizer, in several states of training.
+    """Make training steps with fixed weights, artificial inputs and a plain SGD optimizer, in several situations.
 
-    A fault may act only if the loss is large or small, if the inputs are huge, in a smaller batch, or at one factor of
-    a gradient scaler.
+    A fault may have an effect only if the loss is large or small, if the inputs are huge, if a batch is smaller, or at
+    one scale of a gradient scaler.
     """
     for kind in ("usual inputs", "large inputs", "small loss", "another factor"):
         trial = subject.trial()
@@ -406,7 +412,7 @@ def _step(subject: Subject) -> Probe:
 
 @torch.no_grad()
 def _make_sure(model: nn.Module, inputs: Tensor, labels: Tensor) -> None:
-    """Double the weights of a classifier until it is sure of its classes."""
+    """Double the weights of a classifier until most of its predictions have a high probability."""
     for _ in range(0 if labels.is_floating_point() and not _are_answers(labels) else _DOUBLINGS):
         if _is_sure(model.eval()(inputs)):
             return
@@ -415,9 +421,9 @@ def _make_sure(model: nn.Module, inputs: Tensor, labels: Tensor) -> None:
 
 
 def _outputs_in_steps(subject: Subject, model: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
-    """Return the outputs (B, ...) of a network in each of the first steps, in the mode that the step sets.
+    """Return the outputs (B, ...) of a network for each of the given batches, as `train_step` computes them.
 
-    If a step does not call the network exactly once, on its whole batch, return the outputs in training mode.
+    If a step calls the network several times, or not on the whole batch, the outputs are computed in training mode.
     """
     trial = subject.trial()
     trial.model.load_state_dict(model.state_dict())
@@ -446,7 +452,7 @@ def _fitting_labels(outputs: Tensor, labels: Tensor) -> Tensor:
         return torch.where(labels == IGNORED, labels, found.reshape(labels.shape))
     if _are_answers(labels):
         return (outputs > 0).to(labels.dtype).reshape(labels.shape)
-    if outputs[0].numel() + 1 == labels[0].numel():  # a class and other targets
+    if outputs[0].numel() + 1 == labels[0].numel():  # the first column is a class
         return torch.cat([outputs.argmax(dim=-1, keepdim=True).to(labels.dtype), outputs], dim=1)
     if outputs.numel() != labels.numel():
         return labels
@@ -467,7 +473,7 @@ def _is_sure(outputs: Tensor) -> bool:
 
 
 def _set_factors(trial: Trial) -> bool:
-    """Set the factor of the program's gradient scalers to _FACTOR; return whether any scaler is enabled."""
+    """Set the scale of the program's gradient scalers to _FACTOR; return whether any scaler is enabled."""
     scalers = trial.experiment.scalers()
     for scaler in scalers.values():
         scaler.load_state_dict({**scaler.state_dict(), "scale": _FACTOR} if scaler.is_enabled() else {})
@@ -475,10 +481,11 @@ def _set_factors(trial: Trial) -> bool:
 
 
 def _step_at_start(subject: Subject) -> Probe:
-    """Make the first step on the program's own data and weights, in its own precision and in full precision.
+    """Make the first step of the run twice, in the program's precision and in full precision, and compare the steps.
 
-    Initial weights may come from other random numbers, so the probe compares only the two precisions. Both use a plain
-    optimizer. The step in mixed precision must agree with the step in full precision.
+    Both steps start from the program's data and initial weights and use a plain SGD optimizer. Initial weights may come
+    from different random numbers in another program. So the probe does not yield the steps, but only how well the step
+    in the program's precision agrees with the step in full precision.
     """
     steps = []
     for full in (False, True):
@@ -521,7 +528,7 @@ def _steps(
 
 
 def _first_steps(subject: Subject) -> Probe:
-    """Make the first steps of the run unchanged; yield the losses and how far the weights move."""
+    """Make the first steps of the run without any changes; yield the losses and how far the weights move."""
     trial = subject.trial()
     start = [p.detach().clone() for p in trial.model.parameters()]
     losses = [float(trial.step(*batch)) for batch in trial.batches(_STEPS)]
@@ -536,7 +543,7 @@ def _first_steps(subject: Subject) -> Probe:
 
 
 def _evaluation(subject: Subject) -> Probe:
-    """Evaluate stand-in networks of different accuracy on splits of different sizes."""
+    """Evaluate networks with fixed outputs (`StandIn`) and different accuracy on splits of different sizes."""
     trial = subject.trial()
     shape = output_shape(trial)
     inputs, labels = draw_validation_batch(trial, max(_EVALUATED))
@@ -549,7 +556,7 @@ def _evaluation(subject: Subject) -> Probe:
 
 
 def _evaluation_of_network(subject: Subject) -> Probe:
-    """Evaluate the network with fixed weights, starting in either mode."""
+    """Evaluate the network with fixed weights; it is in training mode, then in eval mode when `evaluate` is called."""
     trial = subject.trial()
     inputs, labels = draw_validation_batch(trial, max(_EVALUATED))
     for name, rows in _splits(labels).items():
@@ -565,14 +572,14 @@ def _evaluation_of_network(subject: Subject) -> Probe:
 
 
 def _splits(labels: Tensor) -> dict[str, Tensor]:
-    """Return the rows of some splits by name: several sizes, and one with uneven classes."""
+    """Return {name: row indices} of several splits: splits of different sizes, and a split with unequal classes."""
     order = (labels.flatten(1)[:, 0] if labels.dim() > 1 else labels).argsort(stable=True)
     splits = {f"{rows} rows": torch.arange(len(labels))[:rows] for rows in _EVALUATED}
     return splits | {"uneven classes": torch.cat([order[:31], order[-6:]])}
 
 
 def _epoch_end(subject: Subject) -> Probe:
-    """End epochs with artificial losses and different weights, and measure stopping and the served answers."""
+    """Call `end_epoch` with artificial losses and new weights; yield whether it stops, and the served predictions."""
     trial = subject.trial()
     if not hasattr(trial.experiment.module, "end_epoch"):
         return
@@ -587,7 +594,7 @@ def _epoch_end(subject: Subject) -> Probe:
 
 
 def _probe_serving(subject: Subject) -> Probe:
-    """Serve raw examples before training, then after some steps of the run with fixed weights in either mode."""
+    """Serve raw examples before training and, after some steps, with fixed weights in training and in eval mode."""
     trial = subject.trial()
     if not trial.experiment.serves:
         return
@@ -602,7 +609,7 @@ def _probe_serving(subject: Subject) -> Probe:
 
 
 def _functions_of(experiment: Experiment) -> Iterator[tuple[str, object, str]]:
-    """Yield name, owner and attribute of each function and method of the program, except those that torch calls."""
+    """Yield (name, owner, attribute) for the functions and methods of the program that torch does not call itself."""
     for name, one in vars(experiment.module).items():
         if getattr(one, "__module__", "") != experiment.module.__name__:
             continue
@@ -641,7 +648,7 @@ def _serve(trial: Trial, model: nn.Module) -> list[float]:
 
 
 def _probe_resume(subject: Subject) -> Probe:
-    """Interrupt the training before different steps, and compare it with an uninterrupted training."""
+    """Interrupt the training at two different steps, and compare it with a training without interruption."""
     trial = subject.trial()
     if trial.experiment.interrupted_at is None:
         return
@@ -662,7 +669,7 @@ def _probe_resume(subject: Subject) -> Probe:
 
 
 def _features(subject: Subject) -> Probe:
-    """Yield for each feature whether it is active (1 or 0), or how strongly (a number)."""
+    """Yield, for each feature such as dropout, whether it is active (1 or 0), or a number for its strength."""
     trial = subject.trial()
     experiment, model, optimizer = trial.experiment, trial.model, trial.optimizer
     inputs, labels = draw_batch(trial, _ROWS)
@@ -721,7 +728,7 @@ def _weight_masks(model: nn.Module) -> Iterator[Tensor]:
 
 
 def _moves_without_gradient(subject: Subject) -> bool:
-    """Return whether the first optimizer step moves weights with zero gradients, for example by a hook."""
+    """Return whether the first optimizer step moves weights although all gradients are zero, for example by a hook."""
     trial = subject.trial()
     start = [p.detach().clone() for p in trial.model.parameters()]
     for p in trial.model.parameters():
@@ -731,7 +738,7 @@ def _moves_without_gradient(subject: Subject) -> bool:
 
 
 def _moves_by_itself(subject: Subject) -> bool:
-    """Return whether `train_step` moves weights differently than a plain optimizer does with their gradients."""
+    """Return whether `train_step` moves weights differently than a plain SGD optimizer with the same gradients does."""
     trial = subject.trial()
     start = [p.detach().clone() for p in trial.model.parameters()]
     trial.experiment.train_step(trial.model.train(), _plain_optimizer(trial), *next(trial.batches()))
@@ -744,7 +751,11 @@ def _moves_by_itself(subject: Subject) -> bool:
 
 
 def _clips(subject: Subject) -> bool:
-    """Return whether a step clips: it calls `clip_grad_norm_`, or 100 times larger inputs do not double its length."""
+    """Return whether a step clips gradients.
+
+    This is so if the step calls `clip_grad_norm_`, or if inputs that are 100 times larger do not at least double its
+    length.
+    """
     moves = []
     with record_clipping() as clipped:
         for scale in (1e3, 1e5):

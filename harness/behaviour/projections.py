@@ -12,12 +12,12 @@ _SCALES = (0.03, 0.3)  # factors of the phases of the Fourier features
 
 
 def draw_normal(shape: Sequence[int], seed: int) -> Tensor:
-    """Return normal random numbers of a shape; equal seeds give equal numbers."""
+    """Return a tensor of this shape with normal random numbers; equal seeds give equal numbers."""
     return torch.randn(tuple(shape), generator=torch.Generator().manual_seed(seed))
 
 
 def project(*tensors: Tensor) -> list[float]:
-    """Return the norm and random projections of each tensor; if entries are not finite, their count comes first."""
+    """Return the norm and random projections of each tensor, after the number of its non-finite entries, if any."""
     found: list[float] = []
     for tensor in tensors:
         values = tensor.detach().double().flatten()
@@ -33,13 +33,17 @@ def project(*tensors: Tensor) -> list[float]:
 
 
 def project_changes(before: Sequence[Tensor], model: nn.Module) -> list[float]:
-    """Return the projections of the buffers that have changed."""
+    """Return the projections of those buffers of a network that differ from the earlier values in `before`."""
     pairs = zip(before, model.buffers(), strict=True)
     return project(*(new for old, new in pairs if not torch.equal(old, new)))
 
 
 def describe_rows(*parts: Tensor) -> list[float]:
-    """Return features of rows that ignore the order of the rows, but not which parts belong together."""
+    """Return Fourier features of rows.
+
+    The features do not depend on the order of the rows, but on which rows of the given parts (inputs and labels) belong
+    together.
+    """
     return fourier_features(*map(project_rows, parts))
 
 
@@ -51,7 +55,10 @@ def project_rows(part: Tensor) -> Tensor:
 
 
 def fourier_features(*phases: Tensor) -> list[float]:
-    """Return means of random Fourier features (Rahimi and Recht, 2007) over rows, which describe a distribution."""
+    """Return the means over all rows of random Fourier features (Rahimi and Recht, 2007).
+
+    These means describe the distribution of the rows.
+    """
     found: list[float] = []
     for scale in _SCALES:
         phase = sum((one * 10**place * scale for place, one in enumerate(phases)), torch.zeros(()))
@@ -63,20 +70,20 @@ def fourier_features(*phases: Tensor) -> list[float]:
 
 
 def distance_along(moved: Tensor, gradient: Tensor) -> float:
-    """Return how far a tensor has moved against the direction of a gradient."""
+    """Return how far a tensor has moved in the direction opposite to a gradient."""
     direction = gradient.double().flatten()
     return float(-(moved.double().flatten() @ direction) / direction.norm())
 
 
 def index_equal(contents: Sequence[bytes]) -> list[float]:
-    """Return for each entry the index of the first entry that is equal to it."""
+    """Return, for each entry of a sequence, a number that is the same for equal entries: the index of the first one."""
     first: dict[str, int] = {}
     digests = [hashlib.sha256(content).hexdigest() for content in contents]
     return [float(first.setdefault(digest, number)) for number, digest in enumerate(digests)]
 
 
 def round_number(number: float | str) -> float | str:
-    """Return a number with eight digits; a word and a number that is not finite become text."""
+    """Return a number rounded to eight digits. Return NaN and infinity as text, and a text unchanged."""
     if isinstance(number, str):
         return number
     return float(f"{number:.8g}") if math.isfinite(number) else str(float(number))

@@ -1,4 +1,4 @@
-"""Record what a step of training calls: the network, gradient clipping, autocast."""
+"""Record calls in a training step: calls of the network, of gradient clipping and of autocast."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ def record_batch_sizes(model: nn.Module) -> Iterator[list[int]]:
 
 @contextmanager
 def record_clipping() -> Iterator[list[float]]:
-    """Yield a list that collects the bound of each gradient clipping."""
+    """Yield a list that collects `max_norm` of each call of `clip_grad_norm_`."""
     bounds: list[float] = []
     clip = nn.utils.clip_grad_norm_
 
@@ -36,7 +36,7 @@ def record_clipping() -> Iterator[list[float]]:
 
 @contextmanager
 def record_autocast() -> Iterator[set[str]]:
-    """Yield a set that collects the precisions of each `torch.autocast` block."""
+    """Yield a set that collects the data type of each enabled `torch.autocast` block."""
     entered: set[str] = set()
     enter = torch.autocast.__enter__
 

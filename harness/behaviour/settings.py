@@ -1,4 +1,4 @@
-"""Settings for measuring behaviour and checks of a recipe's programs."""
+"""Settings with which the behaviour of a recipe's programs is measured and checked."""
 
 import ast
 from dataclasses import replace

@@ -1,9 +1,10 @@
-"""Decide whether a program behaves like the healthy one, by comparing its behaviour with several sound programs.
+"""Decide whether a program behaves like the healthy one, by comparing its behaviour with several correct programs.
 
-A break acts in the aspects in which the broken program differs from the healthy one. The roots of these aspects are the
-functions that the break edits. A cause is fixed in two cases: all these roots agree with one correct program, or
-network and loss differ but together make the same steps and evaluations. In all other aspects, a program may do
-anything that a sound edit of the experiment does.
+An aspect is one part of a program's behaviour, such as its loss. A break changes some aspects: in these aspects, the
+broken program differs from the healthy one. Some of the changed aspects do not depend on another changed aspect. They
+are called edited, because they belong to the functions that the break edits. A break counts as fixed in two cases: all
+its edited aspects agree with one correct program, or network and loss differ but together give the same steps and
+evaluations. In all other aspects, a program may do anything that a known correct edit of the experiment does.
 """
 
 import base64
@@ -40,26 +41,27 @@ from harness.behaviour.compare import (
 from harness.errors import UserError
 from harness.formats.toml_file import StrictModel
 
-# Network and loss may share work in different ways: a softmax may move from one to the other.
+# Network and loss are judged together, because a fix may move the softmax from one to the other.
 _TOGETHER = frozenset({"network", "loss"})
 _SINKS = frozenset({"step", "step at the start", "first steps", "evaluation of the network", "serving"})
-# A loss with other targets, for example of mixed examples, has another floor.
+# If a fix changes one of these aspects, its loss may have a different lowest value, for example with mixup.
 _OF_LOSS = ("loss", "batches", "augmentation")
 _EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming"})
-# Another optimizer, learning rate or schedule is correct if a sound edit of the experiment uses it.
+# A fix may use another optimizer, learning rate or schedule if a known correct edit of the experiment uses it.
 _RULE = "update rule"
 _BY_PARAMETER = frozenset({_RULE, "first weights"})
 _OF_DATA = frozenset({"training data", "validation data", "batches", "augmentation"})
 _LIST = Field(strict=False)
-# The places of a list, by aspect and figure.
+# {aspect: {figure: indices in its list of numbers}}
 Places = dict[str, dict[str, Annotated[tuple[int, ...], _LIST]]]
 
 
 class Example(StrictModel):
     """A correct program. A fix that agrees with it in `aspects` has fixed the cause.
 
-    other_end: a second program whose edit differs in one number; a fix may lie anywhere between the two.
-    places: the parameters that the break changes or that this program fixes, in aspects with a number per parameter.
+    other_end: a second correct program, which differs in one number. The number of a fix may lie between the two.
+    places: for aspects with one number per parameter, the indices of the parameters that the break changes or that this
+        program fixes.
     """
 
     aspects: Annotated[tuple[str, ...], _LIST]
@@ -68,7 +70,10 @@ class Example(StrictModel):
     places: Places = Field(default_factory=dict)
 
     def agrees_with(self, own: Behaviour, *, everywhere: bool = True) -> bool:
-        """Return whether a program agrees with this one in `aspects`: `everywhere`, or only at `places`."""
+        """Return whether a program agrees with this example in all `aspects`.
+
+        Unless `everywhere` is set, only the parameters in `places` are compared.
+        """
         ends = [self.behaviour] if self.other_end is None else [self.behaviour, self.other_end]
         for aspect in self.aspects:
             if not everywhere and (where := self.places.get(aspect)):
@@ -82,7 +87,7 @@ class Example(StrictModel):
         return True
 
     def shorten(self) -> "Example":
-        """Return a copy with only the aspects that `agrees_with` and the comparison of features use."""
+        """Return a copy that contains only `aspects` and the features."""
         wanted = {*self.aspects, FEATURES}
         end = self.other_end
         return Example(
@@ -94,12 +99,16 @@ class Example(StrictModel):
 
 
 class Break(StrictModel):
-    """One break: the aspects that it edits, all aspects that it changes, and further correct programs.
+    """The effects of one break, and its known correct and wrong fixes.
 
-    doubtful: correct programs, each with the nearest wrong program as `other_end`. A person decides on fixes between.
+    edited: the changed aspects that do not depend on another changed aspect.
+    changed: all aspects in which the broken program differs from the reference fix.
+    right: known correct fixes other than the reference fix.
+    doubtful: correct fixes, each with the nearest wrong fix as `other_end`. The instructor decides about a fix between
+        the two.
     masked: known fixes that do not remove the cause.
-    places: the parameters that the break changes, in the aspects with a number per parameter.
-    broken: the broken program, if it is available.
+    places: for aspects with one number per parameter, the indices of the parameters that the break changes.
+    broken: the behaviour of the broken program, if it is available.
     """
 
     id: str
@@ -113,7 +122,7 @@ class Break(StrictModel):
 
 
 class SoundPrograms(StrictModel):
-    """The behaviours of the reference fix, of correct fixes of each break, and of sound edits of the experiment."""
+    """The behaviours of the reference fix, of other correct fixes for each break, and of correct edits."""
 
     format_version: Literal[1] = 1
     reference: Behaviour
@@ -121,10 +130,10 @@ class SoundPrograms(StrictModel):
     sound: Annotated[tuple[Behaviour, ...], _LIST] = ()
 
     def shorten(self) -> "SoundPrograms":
-        """Return a copy for a student's machine, without broken programs and with only the aspects that count.
+        """Return a copy for a student's machine, without broken programs and with only the aspects that are used there.
 
-        Of sound edits, keep only the aspects that no check judges: metrics and answers that they edit. If a break edits
-        only the update rule, keep the update rule, too.
+        For each correct edit of the experiment, keep only the metrics, predictions and saved states that it changes,
+        because the checks judge the other aspects. If a break edits only the update rule, keep the update rule, too.
         """
         rule = {_RULE} if any(one.edited == (_RULE,) for one in self.breaks) else set()
         wanted = [(one, rule | _EXACT & set(aspects_of_break(one, self.reference))) for one in self.sound]
@@ -144,7 +153,7 @@ class SoundPrograms(StrictModel):
 
 
 def encode(programs: SoundPrograms) -> bytes:
-    """Return sound programs as a compressed text that nobody can read at a glance: it would reveal the break."""
+    """Return the behaviours as a compressed base64 text, because a readable text would reveal the break to students."""
     data = programs.model_dump(mode="json", exclude_none=True)
     text = json.dumps(_round(data), separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(text, 9)) + b"\n"
@@ -159,28 +168,28 @@ def _round(data: Any) -> Any:
 
 
 def read_sound_programs(path: Path) -> SoundPrograms | None:
-    """Return the sound programs of an exercise from a file, or None if they were never measured.
+    """Read the behaviours of an exercise's correct programs from a file; return None if the file does not exist.
 
-    Raises `UserError` if the file contains anything else.
+    Raises `UserError` if the file does not contain such behaviours.
     """
     try:
         return SoundPrograms.model_validate_json(zlib.decompress(base64.b64decode(path.read_bytes())))
     except FileNotFoundError:
         return None
     except (ValidationError, ValueError, zlib.error):
-        raise UserError(f"{path} does not contain behaviours of this version. Restore the original file.") from None
+        raise UserError(f"{path} was not written by this version of trainwreck. Restore the original file.") from None
 
 
 @dataclass(frozen=True)
 class BreakState:
-    """The state of one break: `difference` is a difference from all correct programs, None if the break is fixed.
+    """Whether a program fixes one break, and how it differs from the correct programs.
 
-    as_before: in some figure, or on some parameter, the program still agrees with the broken one, and its other
-        functions do not compensate.
-    weaker: it differs from the healthy program in the direction of the broken one, but less; or it is a known fix that
-        does not remove the cause.
-    doubtful: it is not known to be wrong. Its number is close to a correct one, its answers are unchanged but its
-        training data are not, or a measurement failed.
+    difference: a difference from all correct programs; None if the break is fixed.
+    as_before: whether some figure or parameter still agrees with the broken program, and the program's other functions
+        do not compensate for this.
+    weaker: whether the program has a weaker form of the break, or a known fix that does not remove the cause.
+    doubtful: whether the instructor must decide. This is so if a number is near the limit of the correct range, if the
+        training data changed but the predictions did not, or if a measurement failed.
     """
 
     id: str
@@ -191,23 +200,23 @@ class BreakState:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the remaining difference is in a result with one correct value: metric, answer, saved state."""
+        """Whether the difference is in a metric, a prediction or a saved state, which have only one correct value."""
         return self.difference is not None and self.difference.aspect in _EXACT
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A fix compared with the sound programs.
+    """The result of comparing a fix with the correct programs.
 
     causes: the state of each break.
-    other: differences from all sound programs, in aspects that were not broken.
-    lost: features of the correct programs that are no longer active.
-    other_loss: the loss is correct, but not the loss of the reference fix.
-    other_data: the data differ from the data of the reference fix.
-    not_executed: statements of the fix that no measurement executes.
-    conditional: a step that differs only in some states of the training.
-    other_network: a correct network that differs from the reference fix fixes a cause.
-    unmeasured: aspects whose measurement fails for the fix.
+    other: differences from all correct programs, in aspects that no break edits.
+    lost: the features of all correct programs that are less active in the fix.
+    other_loss: whether the loss is correct, but differs from the loss of the reference fix.
+    other_data: whether the data differ from the data of the reference fix.
+    not_executed: the statements of the fix that no measurement executes.
+    conditional: a difference in a step that occurs only in some states of the training, or None.
+    other_network: whether a break is fixed by a correct network that differs from the network of the reference fix.
+    unmeasured: the aspects whose measurement fails for the fix.
     """
 
     causes: tuple[BreakState, ...]
@@ -227,7 +236,7 @@ class Comparison:
 
     @property
     def newly_wrong(self) -> tuple[Difference, ...]:
-        """Differences in metrics, answers, saved or resumed states that were not broken but are now wrong."""
+        """Differences in metrics, predictions, saved or resumed states that the fix made wrong."""
         return tuple(one for one in self.other if one.aspect in _EXACT and one.aspect not in self.unmeasured)
 
     @property
@@ -242,7 +251,7 @@ def aspects_of_break(broken: Behaviour, reference: Behaviour) -> tuple[str, ...]
 
 
 def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
-    """Compare a program with the sound programs and return the result."""
+    """Compare the behaviour of a program with the behaviour of the correct programs and return the result."""
     reference = programs.reference
     apart = differences(own, reference)
     causes: list[BreakState] = []
@@ -255,7 +264,8 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         example = next((item for item in examples if item.agrees_with(own, everywhere=False)), None)
         if example is not None:
             other_network |= "network" in example.aspects and "network" in apart
-            # Parameters that the break does not change are judged separately.
+            # If only parameters that the break does not change differ, the aspect is not accepted: they are judged
+            # below.
             wholly = example.agrees_with(own)
             accepted |= {aspect for aspect in example.aspects if wholly or aspect not in example.places}
             causes.append(BreakState(one.id))
@@ -271,7 +281,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         if any(difference(aspect, own, one) is None for one in (*right, *programs.sound) if aspect in one)
     }
     right_step = "step" in accepted or not apart.keys().isdisjoint(dependencies_of("step"))
-    # If an aspect depends on another aspect that differs, this explains its own difference.
+    # Leave out an aspect that depends on another differing aspect, because that one explains the difference.
     other = [aspect for aspect in apart if aspect not in accepted and not dependencies_of(aspect) & apart.keys()]
     for place, one in enumerate(programs.breaks):
         if causes[place].difference is None and (
@@ -292,9 +302,10 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
 
 
 def _is_fixed_otherwise(one: Break, programs: SoundPrograms, own: Behaviour, apart: Mapping[str, Difference]) -> bool:
-    """Return whether a break is fixed in one of three other ways.
+    """Return whether a break is fixed although its edited aspects agree with no correct fix.
 
-    Only another break still acts; the update rule is sound; or network and loss together act as in the reference.
+    There are three such cases: the program behaves like one in which only another break remains, the update rule agrees
+    with a correct edit of the experiment, or network and loss together have the same effect as in the reference fix.
     """
     if any(_is_mask(own, example) for example in one.masked):
         return False
@@ -306,23 +317,23 @@ def _is_fixed_otherwise(one: Break, programs: SoundPrograms, own: Behaviour, apa
 
 
 def _only_others_act(one: Break, breaks: Sequence[Break], own: Behaviour) -> bool:
-    """Return whether a program agrees with another break's program in all aspects that this break changes."""
+    """Return whether a program agrees with another break's broken program in all aspects that this break changes."""
     others = [other.broken for other in breaks if other.id != one.id and other.broken is not None]
     return any(all(difference(aspect, own, other) is None for aspect in one.changed) for other in others)
 
 
 def _act_together(one: Break, apart: Mapping[str, Difference]) -> bool:
-    """Return whether a different network and a different loss together give the steps and evaluations of the reference.
+    """Return whether network and loss both differ from the reference fix but together give the same results.
 
-    The break must be visible in steps or evaluations.
+    The results are training steps, evaluations and predictions; the break must change at least one of them.
     """
     return bool(_SINKS & set(one.changed)) and apart.keys() >= _TOGETHER and not apart.keys() & _SINKS
 
 
 def places_of(broken: Behaviour, right: Sequence[Behaviour], aspects: Sequence[str]) -> Places:
-    """Return the parameters in which a broken program differs from a correct one, as places by aspect and figure.
+    """Return {aspect: {figure: indices of the parameters in which a broken program differs from a correct one}}.
 
-    Only aspects with a number per parameter have places, and only if all programs have the same parameters.
+    The result contains only aspects with one number per parameter, and only if all programs have the same parameters.
     """
     found: Places = {}
     for aspect in _BY_PARAMETER.intersection(aspects):
@@ -342,25 +353,26 @@ def _state_of(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[s
             before = [aspect for aspect in wrong if _is_as_before(aspect, one, own, broken, reference)]
             if any(_is_fixed_elsewhere(example, before, own, broken) for example in one.right):
                 before = []
-        # Only for data: fewer wrong examples are a weaker break. A correct loss or update rule may look like one.
+        # This holds only for data, where fewer wrong examples are a weaker break. A correct loss or update rule may
+        # also lie in the direction of the broken one.
         weaker |= any(goes_towards(aspect, own, broken, reference) for aspect in wrong if aspect in _OF_DATA)
     left = apart[(before or wrong)[0]]
     doubtful = any(_is_doubtful(own, example) for example in one.doubtful)
-    # The fix may have changed the training data to match the answers.
+    # The fix may have changed the training data so that they match the served predictions.
     doubtful |= left.aspect == "serving" and "training data" in apart and "training data" not in one.changed
     doubtful |= left.aspect in find_unmeasured(own, reference)
     return BreakState(one.id, left, bool(before), weaker, doubtful)
 
 
 def _is_mask(own: Behaviour, example: Example) -> bool:
-    """Return whether a program agrees with a known mask (a fix that does not remove the cause), also in its steps."""
+    """Return whether a program agrees with a known fix that does not remove the cause, also in its training steps."""
     return example.agrees_with(own) and difference("step", own, example.behaviour) is None
 
 
 def _is_fixed_elsewhere(example: Example, before: Sequence[str], own: Behaviour, broken: Behaviour) -> bool:
-    """Return whether a correct program explains everything that a program still has in common with the broken one.
+    """Return whether a program changes every parameter of the broken program that a correct program changes.
 
-    This is so if the program differs from the broken one at every place where the correct program does.
+    If so, what the program still has in common with the broken program is also in a correct program.
     """
     if not before or not set(before) <= _BY_PARAMETER or example.other_end is not None:
         return False
@@ -374,13 +386,13 @@ def _is_fixed_elsewhere(example: Example, before: Sequence[str], own: Behaviour,
 
 
 def _is_made_up_for(one: Break, apart: Mapping[str, Difference]) -> bool:
-    """Return whether the changed functions together have the same effect as in the healthy program."""
+    """Return whether steps, evaluations and predictions that a break changes are now as in the healthy program."""
     shown = _SINKS & set(one.changed) - set(one.edited)
     return bool(shown) and shown.isdisjoint(apart)
 
 
 def _is_as_before(aspect: str, one: Break, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
-    """Return whether the break still acts in an aspect, in some figure or on some parameter."""
+    """Return whether an aspect still agrees with the broken program, in at least one figure or parameter."""
     if difference(aspect, own, broken) is None:
         return True
     if aspect not in _BY_PARAMETER:

@@ -65,7 +65,7 @@ def output_shape(trial: Trial) -> tuple[int, ...]:
 
 
 def outputs_for(labels: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return outputs (B, *shape) that predict the labels, as scores of size 1."""
+    """Return network outputs (B, *shape) that predict the given labels: logits of 1 or -1, or one-hot rows."""
     if labels.is_floating_point():
         if labels.dim() == 2 and len(shape) == 1 and labels.shape[1] == shape[0] + 1:
             return nn.functional.one_hot(labels[:, 0].long(), shape[0]).float()
@@ -78,7 +78,10 @@ def outputs_for(labels: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 class StandIn(nn.Module):
-    """A network with a fixed output for each row of inputs, and with dropout and batch norm, which show the mode."""
+    """A network with a fixed output for each row of inputs.
+
+    Its dropout and batch norm show whether it is in training or in eval mode.
+    """
 
     def __init__(self, inputs: Tensor, outputs: Tensor, network: nn.Module) -> None:
         super().__init__()
@@ -96,7 +99,7 @@ class StandIn(nn.Module):
         return self.dropout(outputs) if self.training else outputs
 
     def __iter__(self) -> Iterator[Any]:
-        """Return an iterator over the layers of the real network, if it is a sequence."""
+        """Return an iterator over the layers of the experiment's network, if it is a sequence."""
         return iter(self.__dict__["_network"])
 
     def __len__(self) -> int:
@@ -109,7 +112,7 @@ class StandIn(nn.Module):
         return True
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the real network, which `evaluate` may need for a further metric."""
+        """Return an attribute of the experiment's network, because `evaluate` may need it for an additional metric."""
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -117,19 +120,22 @@ class StandIn(nn.Module):
 
 
 def bytes_of(row: Tensor) -> bytes:
-    """Return the bytes of a tensor's values: equal tensors have equal bytes."""
+    """Return the values of a tensor as bytes, so that tensors can be compared."""
     return row.detach().contiguous().numpy().tobytes()
 
 
 def _floats(model: nn.Module) -> dict[str, Tensor]:
-    """Return non-empty floating-point parameters and buffers by name."""
+    """Return {name: tensor} for the non-empty floating-point parameters and buffers of a network."""
     named = itertools.chain(model.named_parameters(), model.named_buffers())
     return {name: tensor for name, tensor in named if tensor.is_floating_point() and tensor.numel()}
 
 
 @torch.no_grad()
 def give_weights(model: nn.Module, seed: int = 0) -> None:
-    """Overwrite weights and running statistics with fixed random values; equal random tensors get equal values."""
+    """Overwrite weights and running statistics with fixed random values.
+
+    If two parameters with different entries have equal values, for example because weights are tied, they stay equal.
+    """
     given: dict[bytes, int] = {}
     for place, (name, tensor) in enumerate(_floats(model).items()):
         if not isinstance(tensor, nn.Parameter) and not name.endswith(("running_mean", "running_var")):

@@ -1,1 +1,1 @@
-"""Recipes, cases and mysteries, and how to find them by their names."""
+"""The exercises with a broken training run: recipes, cases and mysteries, and functions that find them by name."""

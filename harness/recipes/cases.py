@@ -1,7 +1,7 @@
-"""Cases: experiments with zero, one or two breaks under a neutral name.
+"""Cases: experiments with zero, one or two breaks and a name that does not reveal the breaks.
 
-`solutions/cases.toml` lists pairs of breaks that fit into one experiment, and decoys: healthy experiments that look
-broken. The self-check verifies all of them.
+`solutions/cases.toml` lists pairs of breaks that can be applied to the same experiment, and decoys: healthy experiments
+that look broken. The command `grader selfcheck` verifies all of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,24 +33,27 @@ MYSTERY = "mystery"  # the prefix of the names of mysteries (`harness.recipes.my
 TITLE = "What is wrong with this run, if anything?"
 _TwoIds = Annotated[tuple[str, str], Field(strict=False)]
 Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(strict=False)]
-# The self-check runs every check on broken, healthy and decoy experiments with these seeds.
+# The command `grader selfcheck` runs every check with these seeds on broken, healthy and decoy experiments.
 SEEDS = (42, 7, 1001)
 _HEALTHY_HINTS = (
-    "`harness triage` runs the checks. Which of them are unsound, and what would the log show if each were right?",
+    "`harness triage` runs the checks. Which of them find a fault, and what would the log show if they were right?",
     "Read the experiment from load_data to evaluate. For each line that surprises you, write down what it would break.",
     "A run may look broken and be healthy. If the line that you suspect were wrong, how would the log differ?",
 )
 
 
 class Twins(StrictModel):
-    """Two exercises that look alike at first. `alike` says how they look."""
+    """Two exercises whose logs look similar at first. `alike` describes what both logs show."""
 
     exercises: _TwoIds
     alike: str
 
 
 class Decoy(StrictModel):
-    """A healthy experiment, perhaps edited, that looks broken. Its log has `looks`; `why` says why it is healthy."""
+    """A healthy experiment, sometimes with edits, that looks broken.
+
+    `looks` lists what its log shows, and `why` says why it is healthy.
+    """
 
     id: str
     experiment: str
@@ -60,18 +63,18 @@ class Decoy(StrictModel):
     why: str
 
     def sound(self) -> "Sound":
-        """Return the decoy as a sound experiment."""
+        """Return the decoy as a healthy experiment."""
         return Sound(self.id, self.experiment, self.dataset, self.edits, self.why)
 
     def source(self) -> str:
-        """Return the source of the experiment. Raises `ValueError` for an edit that does not fit."""
+        """Return the source of the experiment. Raises `ValueError` if an edit cannot be applied to it."""
         return self.sound().source()
 
 
 class Cases(StrictModel):
     """The content of `cases.toml`.
 
-    `together` lists pairs of exercises whose breaks fit into one experiment.
+    `together` lists pairs of exercises whose breaks can be applied to the same experiment.
     """
 
     format_version: Literal[1]
@@ -88,7 +91,8 @@ def load_cases(solutions: Path = SOLUTIONS) -> Cases:
 class Case(Recipe):
     """An experiment with the breaks of zero, one or two recipes (`parts`).
 
-    `sound` names the healthy experiment or the decoy. `decoy` holds the edits that make it look broken.
+    `sound` is the name of the healthy experiment or of the decoy. `decoy` contains the edits that make a decoy look
+    broken.
     """
 
     area: Any = None
@@ -102,7 +106,7 @@ class Case(Recipe):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """The ids of the recipes whose breaks it contains, or `healthy`."""
+        """The ids of the recipes whose breaks the case contains, or `healthy` if it contains none."""
         return self.parts or (HEALTHY,)
 
     @property
@@ -112,12 +116,15 @@ class Case(Recipe):
 
     @property
     def content(self) -> tuple[str, ...]:
-        """Its causes and its healthy experiment. Two mysteries with equal content differ only in their seeds."""
+        """The causes of the case and the name of its healthy experiment.
+
+        If two mysteries have equal content, they differ only in their seeds.
+        """
         return (*self.causes, self.sound)
 
     @property
     def table(self) -> "CaseTable":
-        """The table that describes it in a course file."""
+        """The table that describes this case in a course file."""
         decoy = None if self.sound == self.experiment else self.sound
         return CaseTable(id=self.id, experiment=self.experiment, breaks=self.parts, decoy=decoy)
 
@@ -129,7 +136,7 @@ class Case(Recipe):
 def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> Case:
     """Return a case with the breaks of one or two recipes.
 
-    Raises `ValueError` if they do not fit into one experiment.
+    Raises `ValueError` if their breaks cannot be applied to the same experiment.
     """
     one, *others = recipes
     if any((one.experiment, one.dataset) != (two.experiment, two.dataset) for two in others):
@@ -161,9 +168,9 @@ def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> C
 
 
 class CaseTable(StrictModel):
-    """A table `[[assignment.case]]` of a course file: an experiment with these breaks, or a decoy.
+    """A table `[[assignment.case]]` of a course file, which describes an experiment with breaks, or a decoy.
 
-    pool: the name of a pool, or "". Cases of one assignment with the same pool are alternatives: each student gets one.
+    pool: the name of a pool, or "". Each student gets one of the cases that have the same pool in the same assignment.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
@@ -175,26 +182,27 @@ class CaseTable(StrictModel):
     def case(self, course: str | None = None, **options: Any) -> Case:
         """Return the case with the options of a course: `personal_seeds`, `triage` and `pool`.
 
-        Raises `UserError` if its names are unknown or do not fit together.
+        Raises `UserError` if the table contains an unknown name, or if its breaks do not fit its experiment.
         """
         if (EXERCISES / self.id).exists() or self.id in (HEALTHY, "none") or self.id.startswith(MYSTERY):
-            raise UserError(f"the id {self.id} tells what is wrong, or is a reserved word: choose a neutral one.")
+            raise UserError(f"the id {self.id} reveals what is wrong, or is a reserved word: choose another id.")
         case = self._broken() if self.breaks else self._sound()
         return case.model_copy(update={"course": course, **options})
 
     def _broken(self) -> Case:
         recipes = [read_recipe(name) for name in self.breaks]
         if self.decoy is not None:
-            raise UserError(f"a decoy is healthy: remove decoy, or {' and '.join(self.breaks)}.")
+            raise UserError(f"a decoy has no breaks: remove decoy, or remove {' and '.join(self.breaks)}.")
         for recipe in recipes:
             if recipe.experiment != self.experiment:
                 raise UserError(
-                    f"{recipe.id} breaks {recipe.experiment}, not {self.experiment}: change one of the two."
+                    f"{recipe.id} breaks the experiment {recipe.experiment}, not {self.experiment}: "
+                    "change the break or the experiment."
                 )
         try:
             return case_of(self.id, recipes)
         except ValueError as error:
-            raise UserError(f"these two breaks do not fit into one experiment ({error}): remove one.") from None
+            raise UserError(f"these breaks do not fit into the same experiment ({error}): remove one.") from None
 
     def _sound(self) -> Case:
         every = _every_sound()
@@ -214,15 +222,19 @@ def _every_sound() -> "dict[str, Sound]":
 
 
 def _hint(parts: Sequence[str]) -> str:
-    """Return the hint of a case. With two breaks it says that the numbers were measured with each fault alone."""
+    """Return a hint for a case, which consists of the same hint of each recipe in it.
+
+    If the case has two breaks, the hint says that its numbers come from runs with only one of the faults.
+    """
     if len(parts) == 1:
         return parts[0]
-    each = zip(("About one fault, with numbers as if it were alone", "About the other"), parts, strict=True)
+    labels = "About one fault (its numbers come from a run without the other)", "About the other fault"
+    each = zip(labels, parts, strict=True)
     return "\n".join(f"{which}: {part}" for which, part in each)
 
 
 class Sound(NamedTuple):
-    """A decoy or an unchanged healthy experiment. `name` is its name, and `why` says why a decoy is healthy."""
+    """A decoy or an unchanged healthy experiment. `why` says why a decoy is healthy."""
 
     name: str
     experiment: str
@@ -231,7 +243,7 @@ class Sound(NamedTuple):
     why: str = ""
 
     def source(self) -> str:
-        """Return its source. Raises `ValueError` for an edit that does not fit."""
+        """Return the source of the experiment. Raises `ValueError` if an edit cannot be applied to it."""
         return apply_edits(experiment_source(self.experiment), self.edits, where=self.name)
 
 
@@ -245,7 +257,7 @@ def sound_experiments(decoys: Sequence[Decoy], recipes: Iterable[Recipe]) -> lis
 
 def healthy_case(name: str, drawn: Sound, recipes: Iterable[Recipe], seed: int) -> Case:
     """Return a case in which nothing is broken: a healthy experiment or a decoy."""
-    # Judge edits as in a broken mystery: by the validation metrics of healthy runs.
+    # A student's edits are judged as in a broken mystery, by the validation metrics of healthy runs.
     goals = (one.goal for one in recipes if (one.experiment, one.dataset) == (drawn.experiment, drawn.dataset))
     goal = next((goal.model_copy(update={"checks": ()}) for goal in goals if goal is not None), None)
     return Case(

@@ -1,4 +1,4 @@
-"""Find exercises by their names: recipes, mysteries, and the cases of a course."""
+"""Find exercises by their names: recipes (the exercises of the suite), mysteries, and the cases of a course."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -10,25 +10,25 @@ from harness.recipes.recipe import EXERCISES, Recipe, listed_ids, read_recipe
 
 
 def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
-    """Return the recipe or mystery of this name. Raises `UserError` as `read_recipe` and `load_mystery` do."""
+    """Return the recipe or mystery with this name. Raises `UserError` if there is none, or if it is invalid."""
     if recipe_id.startswith(f"{MYSTERY}-") and recipe_id not in listed_ids(exercises):
         return load_mystery(recipe_id)
     return read_recipe(recipe_id, exercises)
 
 
 def is_case(name: str) -> bool:
-    """Return whether this is the name of a mystery or a case of a course, in which perhaps nothing is wrong."""
+    """Return whether this is the name of a mystery or of a course's case; both may be healthy."""
     return is_mystery(name) or (name in listed_ids() and load_recipe(name).is_case)
 
 
 class Catalogue:
-    """The exercises that may be handed in: the cases of one course, or all recipes and mysteries."""
+    """The exercises that students may hand in: a course's cases or, without a course, all recipes and mysteries."""
 
     def __init__(self, cases: Iterable[Case] = ()) -> None:
         self._cases = {case.id: case for case in cases}
 
     def ids(self) -> list[str]:
-        """Return the ids of the cases of the course, else of all recipes. Mysteries are not listed."""
+        """Return the ids of the course's cases or, without a course, of all recipes. Mysteries are not listed."""
         return list(self._cases) or listed_ids()
 
     def holds(self, name: str) -> bool:
@@ -36,7 +36,7 @@ class Catalogue:
         return name in self.ids() or (not self._cases and is_mystery(name))
 
     def find(self, name: str) -> Recipe:
-        """Return a case of the course, else a recipe or mystery, which is cached. Raises as `load_recipe` does."""
+        """Return the course's case or, without a course, the recipe or mystery. Raises as `load_recipe` does."""
         return self._cases.get(name) or _loaded(name)
 
 

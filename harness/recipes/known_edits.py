@@ -1,8 +1,9 @@
-"""Read the known edits that `solutions/` holds, with their verdicts.
+"""Read the known edits of experiments from `solutions/`, each with the verdict that the grader must give.
 
-`<experiment>.edits.toml` holds edits of the *healthy* experiment that all its recipes share. `<id>/variants.toml` holds
-edits of the *broken* experiment of one recipe. Both files are optional, and have one table per verdict with entries
-`id = [[find, replace], ...]`. If the break is a number, a table `[range.<name>]` says which numbers are right.
+`<experiment>.edits.toml` contains edits of the *healthy* experiment, which all recipes for this experiment share.
+`<id>/variants.toml` contains edits of the *broken* experiment of one recipe. Both files are optional. They have one
+table for each verdict, with entries `id = [[find, replace], ...]`. If the break is a wrong number, a table
+`[range.<name>]` says which numbers are right.
 """
 
 from collections.abc import Mapping
@@ -15,9 +16,9 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.recipe import SOLUTIONS, Edit, Recipe, apply_edits, edit_of
 
-# full: the reference fix or an equal one. alternative: another right fix. masking: the symptom disappears, but the
-# cause stays. overreach: a right fix that also changes sound code. wrong: fixes nothing. sound: a change of a sound
-# experiment. half: fixes one of two causes.
+# full: the reference fix, or a fix with the same effect. alternative: a different correct fix. masking: the symptom
+# disappears, but the cause remains. overreach: a correct fix that also changes correct code. wrong: fixes nothing.
+# sound: a harmless change of a healthy experiment. half: fixes only one of two causes.
 Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound", "half"]
 
 
@@ -26,7 +27,7 @@ _Named = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], _SomeEdits]
 
 
 class KnownEdit(StrictModel):
-    """One edit of an experiment, with the verdict that it must get."""
+    """One edit of an experiment, with the verdict that the grader must give it."""
 
     id: str
     verdict: Verdict
@@ -39,7 +40,7 @@ class KnownEdit(StrictModel):
 
 @dataclass(frozen=True)
 class KnownFix:
-    """An experiment that a student may hand in, and the verdict that it must get."""
+    """An experiment that a student may hand in, and the verdict that the grader must give it."""
 
     recipe: Recipe
     id: str
@@ -56,20 +57,21 @@ class _EditsFile(StrictModel):
 
 
 def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdit, ...]:
-    """Return the edits of one recipe, or () if it has no file. Raises `UserError` for an invalid file."""
+    """Return the known edits of one recipe, or () without a `variants.toml`. Raises `UserError` for an invalid file."""
     return _load(solutions / recipe_id / "variants.toml")
 
 
 def load_shared_edits(experiment: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdit, ...]:
-    """Return the edits that all recipes of an experiment share. Raises `UserError` for an invalid file."""
+    """Return the known edits that all recipes for an experiment share. Raises `UserError` for an invalid file."""
     return _load(solutions / f"{experiment}.edits.toml")
 
 
 class Range(StrictModel):
-    """Edits of the broken experiment with a number that may have any value between the two ends in `right`.
+    """Edits that fix the broken experiment with any number from a range, such as a learning rate.
 
-    In each `replace` of the edits, `{}` stands for the number. `outside` holds the nearest wrong numbers below and
-    above, or "". The instructor decides about numbers between right and wrong ones.
+    `right` contains the two ends of the range. In each `replace` of the edits, `{}` stands for the number. `outside`
+    contains the nearest wrong number below the range and above it, or "" if there is none. The instructor decides about
+    a number between a right and a wrong number.
     """
 
     edits: _SomeEdits
@@ -77,22 +79,22 @@ class Range(StrictModel):
     outside: Annotated[tuple[str, str], Field(strict=False)]
 
     def source(self, broken: str, number: str) -> str:
-        """Return the broken experiment with the edits for a number. Raises `ValueError` if an edit does not fit."""
+        """Return the broken experiment, fixed with this number. Raises `ValueError` if an edit cannot be applied."""
         edits = [Edit(find=one.find, replace=one.replace.replace("{}", number)) for one in self.edits]
         return apply_edits(broken, edits, where=f"range with {number}")
 
 
 def load_ranges(recipe_id: str, solutions: Path = SOLUTIONS) -> Mapping[str, Range]:
-    """Return {name: range of right numbers} of a recipe. Raises `UserError` for an invalid file."""
+    """Return {name: range of right numbers} for a recipe. Raises `UserError` for an invalid file."""
     path = solutions / recipe_id / "variants.toml"
     return read_record(path, _EditsFile).range if path.is_file() else {}
 
 
 def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[KnownFix], list[str]]:
-    """Return the known fixes of a recipe, reference first, and the ids of the edits that were left out.
+    """Return the known fixes of a recipe, with the reference fix first, and the ids of the edits that were left out.
 
-    A masking or wrong edit of the experiment is left out if the break has changed the lines that it edits. Raises
-    `ValueError` for an edit that does not fit its own source.
+    A masking or wrong edit that all recipes for the experiment share is left out if the break has changed the lines
+    that it edits. Raises `ValueError` if another edit cannot be applied to its source.
     """
     broken, healthy = recipe.broken_source(), recipe.healthy_source()
     found = [KnownFix(recipe, "reference", "full", healthy)]

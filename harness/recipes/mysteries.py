@@ -1,7 +1,7 @@
-"""Mysteries: cases that are drawn from the whole suite by their names, `mystery-<level>-<number>`.
+"""Mysteries: exercises that are drawn at random from the whole suite, named `mystery-<level>-<number>`.
 
-A hash of the name and the candidate ranks all candidates, and the highest is drawn. So a new recipe seldom changes the
-mystery of an old name.
+The name decides what is drawn. Each candidate gets a rank, which is a hash of the name and the candidate, and the
+candidate with the highest rank is drawn. So a new recipe rarely changes the mystery of an existing name.
 """
 
 import hashlib
@@ -15,12 +15,11 @@ from harness.recipes.recipe import LEVELS, KitRecipe, load_recipes
 
 _NAME = re.compile(rf"{MYSTERY}-([1-{LEVELS}])-([1-9][0-9]{{0,5}})")
 
-# One mystery in eight is healthy. Of the others, one in four on level 4, and one in two on level 5, has two breaks.
+# One mystery in eight is healthy. Among the broken mysteries, one in four on level 4 and one in two on level 5 have two
+# breaks; on lower levels all have one break.
 _HEALTHY_SHARE = 1 / 8
-
 _PAIR_SHARE = {4: 1 / 4, 5: 1 / 2}
-
-_MOST = 1000  # at most this many mysteries of a level are tried to find a new one
+_MOST = 1000  # how many mysteries of a level are tried to find one that a student has not seen
 
 
 def is_mystery(name: str) -> bool:
@@ -34,9 +33,12 @@ def mystery_name(level: int, number: int) -> str:
 
 
 def draw_mystery(seen: Set[str], level: int | None, number: int | None) -> str:
-    """Return the name of a mystery: by default of level 1, and the first that differs from all in `seen`.
+    """Return the name of a mystery.
 
-    seen: the names of the student's exercises. Raises `UserError` as `load_mystery` does.
+    By default the level is 1, and the number is the first whose mystery has other content than all exercises in `seen`.
+
+    seen: the names of the exercises that the student already has.
+    Raises `UserError` as `load_mystery` does.
     """
     level = level or 1
     if number is not None:
@@ -50,13 +52,13 @@ def draw_mystery(seen: Set[str], level: int | None, number: int | None) -> str:
 def load_mystery(name: str) -> Case:
     """Return the case with a name of the form `mystery-<level>-<number>`.
 
-    Raises `UserError` for another name, and in a student's kit, which has no healthy experiments.
+    Raises `UserError` for a name of another form, and in a course kit, because it contains no healthy experiments.
     """
     return _Drawer().draw(name)
 
 
 class _Drawer:
-    """Draws mysteries from all recipes and decoys. Raises `UserError` in a student's kit."""
+    """Draws mysteries from all recipes and decoys. Raises `UserError` in a course kit."""
 
     def __init__(self) -> None:
         self.recipes = {recipe.id: recipe for recipe in load_recipes()[0] if not isinstance(recipe, KitRecipe)}
@@ -65,7 +67,7 @@ class _Drawer:
         self.cases = load_cases()
 
     def draw(self, name: str) -> Case:
-        """Return the case of a name. Raises `UserError` if it is not the name of a mystery."""
+        """Return the mystery with this name as a case. Raises `UserError` if this is not the name of a mystery."""
         match = _NAME.fullmatch(name)
         if match is None:
             raise UserError(f"There is no exercise {name!r}: a mystery has a level and a number, as in {MYSTERY}-1-17.")
@@ -79,24 +81,24 @@ class _Drawer:
         return case_of(name, [self.recipes[id] for id in drawn], seed=_highest(name, SEEDS))
 
     def _pairs(self, *, hard: bool) -> list[tuple[str, str]]:
-        """Return the pairs with a break of level 3 or higher or, if there are none, the other pairs."""
+        """Return the pairs of recipes with a break of level 3 or higher if `hard` is set, otherwise the other pairs."""
         known = [pair for pair in self.cases.together if set(pair) <= self.recipes.keys()]
         levels = {pair: [goal.level for goal in (self.recipes[id].goal for id in pair) if goal] for pair in known}
         return [pair for pair, both in levels.items() if (max(both, default=1) >= LEVELS - 2) == hard]
 
     def _on(self, level: int) -> list[str]:
-        """Return the recipes of a level. The highest level has few, so it includes the level below it."""
+        """Return the recipes of a level. The highest level has few recipes, so the level below it is added."""
         levels = {level, LEVELS - 1} if level == LEVELS else {level}
         return [one.id for one in self.recipes.values() if one.goal is not None and one.goal.level in levels]
 
 
 def _highest(name: str, candidates: Any) -> Any:
-    """Return the candidate with the highest rank under this name."""
+    """Return the candidate with the highest rank for this mystery name."""
     return max(candidates, key=lambda one: _digest(name, repr(one)))
 
 
 def _share(name: str, what: str) -> float:
-    """Return a number from 0 to 1 that depends only on the arguments."""
+    """Return a number between 0 and 1 that depends only on the arguments, through a hash."""
     return int.from_bytes(_digest(name, what)[:8], "big") / 2**64
 
 

@@ -1,4 +1,4 @@
-"""Derive the seed and the case of each student from the login, so that students get different logs."""
+"""Derive each student's seed and case from the login, so that students get different training logs."""
 
 import hashlib
 import unicodedata
@@ -6,22 +6,23 @@ from collections.abc import Sequence
 
 
 def login(student: str) -> str:
-    """Normalize a login as platforms compare it: ignore surrounding spaces, case and full-width forms.
+    """Normalize a login as course platforms do: ignore surrounding spaces, upper case and full-width letters.
 
-    Otherwise "Ada " could take the grade of "ada".
+    Without this, a submission of "Ada " could get the grade of "ada".
     """
     return " ".join(unicodedata.normalize("NFKC", student).casefold().split())
 
 
 def personal_seed(course: str, student: str, case: str) -> int:
-    """Return the seed of a student's runs of a case, 0 to 2**32 - 1. Logins that platforms treat as equal share it."""
+    """Return the seed (0 to 2**32 - 1) for a student's runs of a case. Equivalent logins get the same seed."""
     return _number(course, login(student), case)
 
 
 def personal_draw(course: str, student: str, cases: Sequence[str]) -> str:
-    """Return the case of a pool that a student gets: the one with the highest number for this student.
+    """Return the case that a student gets from a pool of cases.
 
-    So adding or removing a case changes the draw of as few students as possible.
+    Each case gets a number that is a hash of the course, the student and the case, and the highest number decides. So
+    adding or removing a case changes the draw of as few students as possible.
     """
     return max(cases, key=lambda case: (_number(course, login(student), "pool", case), case))
 

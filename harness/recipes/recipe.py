@@ -1,4 +1,4 @@
-"""A recipe: a healthy experiment and the small edit that breaks it, as data in `exercises/<id>/recipe.toml`."""
+"""A recipe is an exercise: a healthy experiment and the small edit that breaks it (`exercises/<id>/recipe.toml`)."""
 
 import base64
 import difflib
@@ -19,13 +19,13 @@ ROOT = suite.ROOT
 EXERCISES = ROOT / "exercises"
 SOLUTIONS = ROOT / "solutions"
 EXPERIMENTS = suite.PACKAGES / "harness" / "experiments"
-# Marks the folder of an exercise that trains nothing (`harness.written.exercise`).
+# A folder with this file contains an exercise in which nothing is trained (`harness.written.exercise`).
 FILE_EXERCISE = "exercise.toml"
 GOAL = "goal.toml"
-BEHAVIOUR = "behaviour.txt"  # of the sound programs of an exercise
+BEHAVIOUR = "behaviour.txt"  # the file with the measured behaviour of an exercise's correct programs
 LEVELS = 5
 HEALTHY = "healthy"  # the cause of a run that is not broken
-NO_HINTS = ("", "", "")  # the hints of a case whose course gives none
+NO_HINTS = ("", "", "")  # the hints of a case if its course gives no hints
 
 Area = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
 Signal = Literal[
@@ -57,38 +57,39 @@ def _one_line(text: str) -> str:
 
 
 def _decode(hints: Any) -> Any:
-    """Decode the hints of a kit. Raises `ValueError` if one is not base64."""
+    """Decode the hints in the recipe of a course kit. Raises `ValueError` if a hint is not base64."""
     if not isinstance(hints, list):
         return hints
     return [base64.b64decode(str(hint), validate=True).decode() for hint in hints]
 
 
-# A list of TOML becomes a tuple; nothing else is converted: seed = "42" is refused.
+# A list in TOML becomes a tuple. No other type is converted, so that seed = "42" is refused.
 _LIST = Field(strict=False)
 Text = Annotated[str, Field(min_length=1)]
 Sentence = Annotated[Text, AfterValidator(_one_line)]
 
 
 class Edit(StrictModel):
-    """One replacement in a source text; `find` must occur exactly once."""
+    """One replacement in a source text. The text in `find` must occur exactly once in the source."""
 
     find: Text
     replace: str
 
 
 def edit_of(pair: Any) -> Any:
-    """Turn [find, replace] into an edit. Raises `ValueError` for anything else."""
+    """Return the `Edit` for a list [find, replace]. Raises `ValueError` for any other value."""
     if isinstance(pair, list) and len(pair) == 2:
         return Edit.model_validate({"find": pair[0], "replace": pair[1]})
     raise ValueError("an edit is a list of two strings, [find, replace]")
 
 
 class Symptom(StrictModel):
-    """A statement about the log of a run that is true for every broken run. A symptom is false for every healthy run.
+    """A statement about the log of a run. It is true for every broken run and false for every healthy run.
 
-    `reduce` turns the values of `signal` in the half-open range `steps` (batches, or epochs for a validation signal)
-    into one number. The symptom is present if that number is greater than `above` and less than `below`.
-    With `dataset` it is judged on that data set only, because the scale of some signals depends on the data.
+    `reduce` turns the values of `signal` in the range `steps` (without its end) into one number. `steps` counts
+    batches, or epochs for a validation signal. The symptom is present if the number is greater than `above` and less
+    than `below`. If `dataset` is given, the symptom is judged only on this data set, because the scale of some signals
+    depends on the data.
     """
 
     signal: Signal
@@ -107,9 +108,10 @@ class Symptom(StrictModel):
 
 
 class Goal(StrictModel):
-    """The criteria of a fixed run, and the difficulty from 1 to 5: one `goal.toml`, which the self-check writes.
+    """The criteria that a fixed run must meet, and the difficulty from 1 to 5.
 
-    All `checks` must be sound. The last validation must reach a bound that was measured on healthy experiments.
+    This is the content of `goal.toml`, which `grader selfcheck` writes. All `checks` must find nothing wrong, and the
+    last validation metric must reach a bound that was measured on healthy experiments.
     """
 
     format_version: Literal[1]
@@ -120,7 +122,7 @@ class Goal(StrictModel):
 
 
 class Recipe(StrictModel):
-    """One `recipe.toml`. `id` is the name of its folder; `goal` is its `goal.toml`, None if it was never measured."""
+    """The content of a `recipe.toml`. `id` is the name of its folder, and `goal` is from `goal.toml`, if it exists."""
 
     id: str
     goal: Goal | None = None
@@ -133,18 +135,19 @@ class Recipe(StrictModel):
     cause: Sentence
     hints: Annotated[tuple[Sentence, Sentence, Sentence], _LIST]
     breaks: Annotated[tuple[Edit, ...], Field(alias="break", min_length=1, strict=False)]
-    # Empty if no signal of the log shows the break; then a check must trip (`solutions/<id>/measured.toml`).
+    # Empty if no signal in the log shows the break. A check must then find it (`solutions/<id>/measured.toml`).
     symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", strict=False)] = ()
-    # True for both broken and healthy runs. An observation can rule out another cause.
+    # Statements that are true for both broken and healthy runs. An observation can rule out another cause.
     observations: Annotated[tuple[Symptom, ...], Field(alias="observation", strict=False)] = ()
-    # The id of the course that hands it out as a case, and whether each student gets a different seed.
+    # The id of the course that gives this recipe to students as a case.
     course: str | None = None
     personal_seeds: bool = False
-    # How much the commands of the checks show.
+    # How much of their results the checks show to the student.
     triage: Triage = "outcomes"
-    # Whether the student predicts the broken run before it is made.
+    # Whether the student must predict what the broken run shows before making it.
     predict: bool = False
-    # The ids of the pool of this case. Each student gets one case of the pool. () if all students get this case.
+    # The ids of all cases in the pool of this case: each student gets one case from the pool. () if all students get
+    # this case.
     pool: Annotated[tuple[str, ...], _LIST] = ()
 
     def seed_of(self, student: str) -> int:
@@ -152,7 +155,7 @@ class Recipe(StrictModel):
         return personal_seed(self.course or "", student, self.id) if self.personal_seeds else self.seed
 
     def case_of(self, student: str) -> str:
-        """Return the id of the case in the pool that this student gets."""
+        """Return the id of the case that this student gets from the pool."""
         return personal_draw(self.course or "", student, self.pool) if self.pool else self.id
 
     @property
@@ -162,7 +165,7 @@ class Recipe(StrictModel):
 
     @property
     def is_case(self) -> bool:
-        """Whether it has a neutral name, and perhaps nothing is wrong with it."""
+        """Whether this is a case: its name does not reveal the break, and it may be healthy."""
         return self.course is not None
 
     @property
@@ -183,12 +186,13 @@ class Recipe(StrictModel):
         return experiment_source(self.experiment)
 
     def broken_source(self) -> str:
-        """Return the source of the experiment with this recipe's break in it."""
+        """Return the source of the experiment with this recipe's break applied."""
         return apply_edits(self.healthy_source(), self.breaks, where=f"recipe {self.id}")
 
     def for_kit(self, *, with_hints: bool = True) -> str:
-        """Return the `recipe.toml` of a student's kit: without cause and break, and with the hints in base64."""
-        # The hints are encoded so that nobody reads one by accident. Strings and numbers of JSON are valid TOML, too.
+        """Return the text of `recipe.toml` for a course kit, without cause and break, and with the hints in base64."""
+        # The hints are encoded so that nobody reads a hint by accident. Strings and numbers in JSON are also valid
+        # TOML.
         hints = [base64.b64encode(hint.encode()).decode() for hint in self.hints]
         keys = ("format_version", "title", "experiment", "dataset", "seed")
         table: dict[str, Any] = {key: getattr(self, key) for key in keys}
@@ -202,7 +206,7 @@ class Recipe(StrictModel):
 
 
 class KitRecipe(Recipe):
-    """A recipe in a student's kit: with the broken experiment, but without anything that reveals the answer."""
+    """A recipe in a course kit: it has the broken experiment, but nothing that reveals the answer."""
 
     hints: Annotated[tuple[Sentence, Sentence, Sentence], BeforeValidator(_decode), _LIST] = NO_HINTS
     area: Any = None
@@ -217,12 +221,12 @@ class KitRecipe(Recipe):
         raise UserError(_not_in_a_kit(self.experiment))
 
     def broken_source(self) -> str:
-        """Return the broken experiment, which is next to `recipe.toml`."""
+        """Return the source of the broken experiment, `experiment.py` in the folder of `recipe.toml`."""
         return self.source
 
 
 def apply_edits(source: str, edits: Sequence[Edit], *, where: str) -> str:
-    """Apply the edits in order. Raises `ValueError` if a `find` does not occur exactly once."""
+    """Return the source with the edits applied in order. Raises `ValueError` if a `find` does not occur once."""
     for edit in edits:
         count = source.count(edit.find)
         if count != 1:
@@ -232,13 +236,13 @@ def apply_edits(source: str, edits: Sequence[Edit], *, where: str) -> str:
 
 
 def experiment_names() -> list[str]:
-    """Return the names of the healthy experiments, sorted; a student's kit has none."""
+    """Return the sorted names of the healthy experiments; the list is empty in a course kit."""
     return sorted(path.stem for path in EXPERIMENTS.glob("*.py") if path.stem != "__init__")
 
 
 @cache
 def experiment_source(name: str) -> str:
-    """Return the source of the healthy experiment of this name. Raises `UserError` for an unknown name."""
+    """Return the source of the healthy experiment with this name. Raises `UserError` for an unknown name."""
     known = experiment_names()
     if not known:
         raise UserError(_not_in_a_kit(name))
@@ -249,20 +253,20 @@ def experiment_source(name: str) -> str:
 
 def _not_in_a_kit(experiment: str) -> str:
     return (
-        f"A course kit does not contain the healthy {experiment}: name an exercise (--break huge_lr), and the file"
-        " to run instead of its experiment (--script experiment.py)."
+        f"A course kit does not contain the healthy experiment {experiment}: name an exercise (--break huge_lr) and the"
+        " script to run instead of its experiment (--script experiment.py)."
     )
 
 
 def listed_ids(exercises: Path = EXERCISES) -> list[str]:
-    """Return the names of all folders with a `recipe.toml`, usable or not, sorted."""
+    """Return the sorted names of all folders with a `recipe.toml`, valid or not."""
     return sorted(path.parent.name for path in exercises.glob("*/recipe.toml"))
 
 
 def load_recipes(exercises: Path = EXERCISES) -> tuple[tuple[Recipe, ...], Mapping[str, str]]:
-    """Return all usable recipes, sorted by id, and {id: problem} of the others.
+    """Return all valid recipes, sorted by id, and {id: problem} for the invalid recipes.
 
-    Every folder with a `recipe.toml` is a recipe. An invalid recipe does not affect the others.
+    Every folder with a `recipe.toml` is a recipe. An invalid recipe does not affect the other recipes.
     """
     good: list[Recipe] = []
     problems: dict[str, str] = {}
@@ -275,37 +279,37 @@ def load_recipes(exercises: Path = EXERCISES) -> tuple[tuple[Recipe, ...], Mappi
 
 
 def recipe_ids(exercises: Path = EXERCISES) -> list[str]:
-    """Return the ids of all usable recipes, sorted."""
+    """Return the sorted ids of all valid recipes."""
     return [recipe.id for recipe in load_recipes(exercises)[0]]
 
 
 def read_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
-    """Read the folder of a recipe. In a student's kit it contains `experiment.py`, and the result is a `KitRecipe`.
+    """Read the folder of a recipe. In a course kit, it contains `experiment.py`, and the result is a `KitRecipe`.
 
-    Raises `UserError` for an unknown name, and for a recipe that cannot be used: an unknown key, a wrong value, no
-    `PROMPT.md`, or a break that does not fit its experiment.
+    Raises `UserError` for an unknown name and for an invalid recipe, which has an unknown key, a wrong value, no
+    `PROMPT.md`, or a break that cannot be applied to its experiment.
     """
     if recipe_id not in listed_ids(exercises):
         raise _unknown(recipe_id, exercises)
     path = exercises / recipe_id / "recipe.toml"
     goal = read_record(path.with_name(GOAL), Goal) if path.with_name(GOAL).is_file() else None
-    broken = path.with_name("experiment.py")  # only a kit has it
+    broken = path.with_name("experiment.py")  # this file exists only in a course kit
     if broken.is_file():
         return read_record(path, KitRecipe, id=recipe_id, goal=goal, source=broken.read_text(encoding="utf-8"))
     recipe = read_record(path, Recipe, id=recipe_id, goal=goal)
     if not path.with_name("PROMPT.md").is_file():
-        raise UserError(f"{path.parent} has no PROMPT.md: write the task of the student.")
+        raise UserError(f"{path.parent} has no PROMPT.md: write this file with the task for the student.")
     try:
         recipe.broken_source()
     except (UserError, ValueError) as error:
-        raise UserError(f"{path} does not fit its experiment: {error}") from None
+        raise UserError(f"the break in {path} cannot be applied to its experiment: {error}") from None
     return recipe
 
 
 def _unknown(name: str, exercises: Path) -> UserError:
     others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
     if name in others:
-        return UserError(f"{name} trains nothing, so it has no run: make check checks your answer.")
+        return UserError(f"The exercise {name} has no training run: make check checks your answer.")
     if not name:
         return UserError("Name an exercise, as in BREAK=huge_lr: make exercises lists them.")
     close = difflib.get_close_matches(name, [*recipe_ids(exercises), *others], n=1)

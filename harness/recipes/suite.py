@@ -1,4 +1,4 @@
-"""Find the files of the suite in a clone, in a student's kit, or in an installed wheel."""
+"""Find the files of the suite in a clone of the repository, in a course kit, or in an installed wheel."""
 
 import re
 import shlex
@@ -7,12 +7,13 @@ from pathlib import Path
 
 from harness.errors import UserError
 
-# The folder that holds the packages: harness and, except in a kit, grader.
+# The folder that contains the packages harness and, except in a course kit, grader.
 PACKAGES = Path(__file__).resolve().parents[2]
-# In a wheel this folder holds the files that a clone or a kit has next to the packages. `setup.py` copies them.
+# In a wheel, this folder contains the files that a clone or a course kit has next to the packages. `setup.py` copies
+# them.
 _OF_WHEEL = PACKAGES / "trainwreck_suite"
 IS_WHEEL = (_OF_WHEEL / "exercises").is_dir()
-# The folder of exercises, solutions and docs.
+# The folder that contains `exercises`, `solutions` and `docs`.
 ROOT = _OF_WHEEL if IS_WHEEL else PACKAGES
 
 _VERBS = (
@@ -30,15 +31,16 @@ def suite_path(name: str) -> Path:
 
 
 def as_typed(text: str) -> str:
-    """Return a text with commands that work here. In a wheel, which has no Makefile, replace the `make` commands.
+    """Return a text for the user, with commands that work in this installation.
 
-    For example, `make verify BREAK=huge_lr WORK=mine` becomes `harness verify huge_lr --work mine`.
+    A wheel has no Makefile, so the `make` commands in the text are replaced there. For example,
+    `make verify BREAK=huge_lr WORK=mine` becomes `harness verify huge_lr --work mine`.
     """
     return without_make(text) if IS_WHEEL else text
 
 
 def without_make(text: str) -> str:
-    """Return a text with the commands of `make` replaced by commands of `harness`."""
+    """Return a text in which each `make` command is replaced by the equivalent `harness` command."""
     text = text.replace(".venv/bin/harness", "harness").replace("`docs/", f"`{ROOT / 'docs'}/")
     return _MAKE.sub(lambda found: _command(found[1], dict(_ARGUMENT.findall(found[2]))), text)
 
@@ -51,7 +53,7 @@ def _command(verb: str, arguments: dict[str, str]) -> str:
 
 
 def require_clone(command: str) -> None:
-    """Raise `UserError` in an installed wheel: this command changes files of the suite."""
+    """Raise `UserError` in an installed wheel, because the command changes files of the suite."""
     if IS_WHEEL:
         raise UserError(f"{command} changes files of the suite: use it in a clone of the repository, not in a wheel.")
 
