@@ -1,4 +1,4 @@
-"""The `grader` command with its subcommands for instructors. At the end, most subcommands print the next step."""
+"""The `grader` command with its subcommands for instructors. Most subcommands print at the end what to do next."""
 
 import signal
 import sys
@@ -13,7 +13,7 @@ from harness.console.command_line import HELP_OPTIONS, confirm, run_command, who
 from harness.errors import UserError, name_place
 from harness.recipes.suite import require_clone
 
-# Commands import their modules themselves, so that `grader --help` is fast.
+# Each command imports its modules when it runs, so that `grader --help` is fast.
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -22,21 +22,21 @@ _reports = click.option(
 )
 _jobs = click.option(
     "--jobs", metavar="N", type=whole_number(1, 1024), default=usable_cores,
-    help="The number of parallel replays on this machine. Default: one for each core.",
+    help="The number of runs to replay in parallel on this machine. Default: one for each core.",
 )  # fmt: skip
 
-_course = click.option("--course", type=_FILE, help="A course file. Default with --assignment: course.toml.")
-_assignment = click.option("--assignment", metavar="ID", help="An assignment of the course.")
+_course = click.option("--course", type=_FILE, help="The course file. Default, if --assignment is given: course.toml.")
+_assignment = click.option("--assignment", metavar="ID", help="The id of an assignment in the course file.")
 _course_file = click.argument("file", type=_FILE, default=Path("course.toml"))
 
 
 def _course_of(course: Path | None, assignment: str | None) -> Path | None:
-    """Return the course file. Without one, return `course.toml` if an assignment is given, else None."""
+    """Return `course`; or `course.toml` if only an assignment is given; or None if neither is given."""
     return Path("course.toml") if course is None and assignment is not None else course
 
 
 def _reports_of(out: Path | None, course: Path | None, assignment: str | None) -> Path:
-    """Return the folder of the reports. Each assignment of a course has its own folder."""
+    """Return the folder for the reports: `out`, or a separate folder for each assignment of a course, or `reports`."""
     if out is not None or course is None:
         return out or Path("reports")
     from grader.course.course import read_course
@@ -47,20 +47,22 @@ def _reports_of(out: Path | None, course: Path | None, assignment: str | None) -
 @click.group(context_settings=HELP_OPTIONS)
 @click.version_option(__version__)
 def cli() -> None:
-    """Replay submissions in a sandbox, and score them by the rubric."""
+    """Repeat the runs of submissions in a sandbox, and score the submissions by a rubric."""
 
 
 @cli.command()
 @click.argument("submissions", type=click.Path(path_type=Path))
 @_reports
 @_jobs
-@click.option("--rubric", type=_FILE, help="The rubric. Default: the assignment's rubric, or grader/score/rubric.toml.")
+@click.option(
+    "--rubric", type=_FILE, help="The rubric file. Default: the assignment's rubric, or grader/score/rubric.toml."
+)
 @_course
 @_assignment
 @click.option(
     "--times",
     type=_FILE,
-    help="The times of submission: a CSV of names and times, or a platform's export (docs/grading.md).",
+    help="The file with the times of submission: a CSV of names and times, or a platform's export (docs/grading.md).",
 )
 @click.option(
     "--trust-file-dates",
@@ -69,19 +71,20 @@ def cli() -> None:
 )
 @click.option(
     "--trust-submissions", is_flag=True,
-    help="Run students' code WITHOUT a sandbox, with all your rights. Every report will say so.",
+    help="Run students' code WITHOUT a sandbox, with all your access rights. Every report will mention this.",
 )  # fmt: skip
-# Hidden: "fresh" starts a new process for each run. It is slower, and gives the same scores. Attack tests use both.
+# Hidden, because only the attack tests use it. "fresh" starts a new process for each run; "warm" is faster, and gives
+# the same scores.
 @click.option("--sandbox", "engine", type=click.Choice(("warm", "fresh")), default="warm", hidden=True)
 @click.option(
     "--cluster", metavar="ADDRESS",
-    help="Replay on the workers of the Dask scheduler at tcp://HOST:8786 (docs/cluster.md).",
+    help="Replay the runs on the workers of a Dask scheduler, such as tcp://HOST:8786 (docs/cluster.md).",
 )  # fmt: skip
 def score(submissions: Path, **options: Any) -> None:
     """Score everything in SUBMISSIONS, a folder or a zip, and write the reports.
 
     SUBMISSIONS may be an unchanged download from Canvas, Moodle or Gradescope (docs/grading.md).
-    Exit status: 0 everything is judged, 1 something waits for you, 2 wrong use, 3 a bug in trainwreck.
+    Exit status: 0 everything is judged, 1 you must decide something, 2 wrong use, 3 a bug in trainwreck.
     """
     from grader.grade import score_folder
     from grader.session import ScoreOptions
@@ -102,10 +105,12 @@ def score(submissions: Path, **options: Any) -> None:
     "--anonymous", is_flag=True, help="Hide names, and sort the submissions in an order that reveals no name."
 )
 @click.option(
-    "--requests", type=click.Path(path_type=Path), help="Import regrade requests: a mail, or a folder of mails."
+    "--requests",
+    type=click.Path(path_type=Path),
+    help="Import students' regrade requests from a mail, or from a folder of mails.",
 )
 def review(reports: Path, who: str | None, anonymous: bool, requests: Path | None) -> None:
-    """Open a page in your browser where you decide open items in REPORTS.
+    """Open a page in your browser on which you decide the points of open items in REPORTS.
 
     Only this machine can open the page. The page saves each decision at once, in a file next to the reports.
     """
@@ -125,7 +130,7 @@ def review(reports: Path, who: str | None, anonymous: bool, requests: Path | Non
 
 @cli.command()
 @click.argument("reports", type=_FOLDER)
-@click.option("--all", "every", is_flag=True, help="Show every change of each scoring.")
+@click.option("--all", "every", is_flag=True, help="Show all changes of each scoring, not only the first ten.")
 def log(reports: Path, every: bool) -> None:
     """Show the history of REPORTS: who scored and exported them, when, with which inputs, and what changed."""
     from datetime import UTC
@@ -143,11 +148,11 @@ def log(reports: Path, every: bool) -> None:
 @cli.command("forget")
 @click.argument("student", metavar="LOGIN")
 @click.argument("reports", type=_FOLDER, nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def forget_(student: str, reports: tuple[Path, ...], yes: bool) -> None:
-    """Delete everything about a student from REPORTS, one folder or several.
+    """Delete everything about a student from one or several folders REPORTS.
 
-    This includes decisions, regrade requests, exports and the log. The command lists the files that you must delete
+    Also delete the student from decisions, regrade requests, exports and the log. List the files that you must delete
     yourself.
     """
     from grader.course.forget import forget, places_left
@@ -171,39 +176,49 @@ def forget_(student: str, reports: tuple[Path, ...], yes: bool) -> None:
     type=click.Choice(("canvas", "moodle", "gradescope-autograder", "csv", "json", "pages")),
 )
 @_reports
-@click.option("--gradebook", type=_FILE, help="The table to fill in: Canvas's gradebook or Moodle's grading worksheet.")
+@click.option(
+    "--gradebook",
+    type=_FILE,
+    help="The table to fill in, as exported: Canvas's gradebook or Moodle's grading worksheet.",
+)
 @click.option(
     "--course", type=_FILE,
-    help="The course file. Its roster helps to find students in that table by their addresses. Default with"
-    " --assignment: course.toml.",
+    help="The course file. The email addresses in its roster help to find students in the table of --gradebook."
+    " Default, if --assignment is given: course.toml.",
 )  # fmt: skip
 @_assignment
-@click.option("--column", metavar="HEADING", help="Canvas: the column to fill in. Default: the column that matches.")
+@click.option(
+    "--column",
+    metavar="HEADING",
+    help="Canvas: the column to fill in. Default: the column with the name of the exercise, or the only column.",
+)
 @click.option(
     "--exercise",
     "exercises",
     metavar="EXERCISE",
     multiple=True,
-    help="An exercise to export, or to score with the autograder; repeatable.",
+    help="An exercise to export, or an exercise that Gradescope scores; repeatable.",
 )
 @click.option(
-    "--pseudonyms", is_flag=True, help="csv and json, with --course: write pseudonyms in place of names, and no texts."
+    "--pseudonyms",
+    is_flag=True,
+    help="For csv and json, with --course: write pseudonyms instead of names, and leave out comments and messages.",
 )
-@click.option("--overwrite", is_flag=True, help="Also replace grades that no earlier export wrote.")
+@click.option("--overwrite", is_flag=True, help="Also replace grades that other people entered on the platform.")
 @click.option(
     "--visibility",
     type=click.Choice(("visible", "after_due_date", "after_published", "hidden")),
-    help="Gradescope: when students see the items. Default: after_due_date.",
+    help="Gradescope: when students see the points of each item. Default: after_due_date.",
 )
 @click.option(
     "--trust-submissions", is_flag=True,
     help="Gradescope: run students' code WITHOUT a sandbox, if bubblewrap cannot work in Gradescope's container.",
 )  # fmt: skip
 def export(platform: Any, out: Path | None, course: Path | None, assignment: str | None, **options: Any) -> None:
-    """Export the scores in a platform's format.
+    """Export the scores in the format of a platform.
 
-    The files go to export/ in the reports and replace earlier exports. The format pages writes one page for each
-    student. gradescope-autograder packs this grader for Gradescope.
+    The files go to the folder export/ in the reports, and replace earlier exports. --format pages writes one page for
+    each student. --format gradescope-autograder packs this grader, so that Gradescope can run it.
     """
     from grader.course.export import ExportOptions, run_export
 
@@ -215,18 +230,19 @@ def export(platform: Any, out: Path | None, course: Path | None, assignment: str
 @cli.command()
 @click.argument("exercise", metavar="EXERCISE")
 @work_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def practice(exercise: str, work: Path, yes: bool) -> None:
-    """Score your own workspace of EXERCISE at home.
+    """Score your own work on EXERCISE at home, without handing it in.
 
-    The score reveals the cause. If the experiment is not fixed yet, the command asks first.
+    The score reveals the cause of the fault. If your experiment is not fixed yet, the command asks before it scores.
     """
     from grader.course.practice import practise, reveals_too_early
 
     with name_place(work):
         if not yes and reveals_too_early(exercise, work):
             question = (
-                f"{exercise} is not fixed yet, and its score reveals the cause. Score it? Your submission will say so."
+                f"{exercise} is not fixed yet, and its score reveals the cause. Score it anyway? Your submission will"
+                " say that you have seen the cause."
             )
             confirm(question, "Nothing was scored.")
         sys.exit(practise(exercise, work))
@@ -234,7 +250,7 @@ def practice(exercise: str, work: Path, yes: bool) -> None:
 
 @cli.command()
 def doctor() -> None:
-    """Check whether this machine can grade: test the sandbox, the numerics and the data."""
+    """Check whether this machine can grade: test the sandbox, the results of known runs, and the data sets."""
     from grader.doctor import run_doctor
 
     sys.exit(run_doctor())
@@ -243,13 +259,15 @@ def doctor() -> None:
 @cli.command()
 @click.option(
     "--seeds", metavar="N", type=whole_number(1, 1000), default=2, show_default=True,
-    help="Run every recipe with N seeds.",
+    help="Run each exercise with N seeds.",
 )  # fmt: skip
 @click.option("--only", metavar="EXERCISE", multiple=True, help="Check only this exercise; repeatable.")
-@click.option("--write", is_flag=True, help="Write the measurements, and the pages that are made from them.")
+@click.option(
+    "--write", is_flag=True, help="Store the measurements, and generate pages of the documentation from them."
+)
 @_jobs
 def selfcheck(**options: Any) -> None:
-    """Test every recipe, and whether the grader judges known edits as expected.
+    """Test every exercise, and test whether the grader judges known edits as expected.
 
     Exit status: 0 everything is as expected, 1 something is not, 2 wrong use, 3 a bug in trainwreck.
     """
@@ -263,16 +281,24 @@ def selfcheck(**options: Any) -> None:
 @cli.command("new-recipe")
 @click.argument("recipe_id", metavar="ID")
 @click.option("--experiment", required=True, metavar="NAME", help="The healthy experiment to break.")
-@click.option("--find", "finds", required=True, multiple=True, help="Text to replace, which occurs once; repeatable.")
-@click.option("--replace", "replaces", required=True, multiple=True, help="The text to put there; repeatable.")
-@click.option("--dataset", metavar="NAME", help="Default: the data set of the experiment's other recipes.")
+@click.option(
+    "--find",
+    "finds",
+    required=True,
+    multiple=True,
+    help="A text to replace, which occurs once in the experiment; repeatable.",
+)
+@click.option("--replace", "replaces", required=True, multiple=True, help="The new text in its place; repeatable.")
+@click.option(
+    "--dataset", metavar="NAME", help="The data set. Default: the one that other recipes of this experiment use."
+)
 @click.option("--seeds", metavar="N", type=whole_number(2, 1000), default=10, show_default=True)
 @_jobs
 def new_recipe(
     recipe_id: str, experiment: str, finds: tuple[str, ...], replaces: tuple[str, ...], dataset: str | None,
     seeds: int, jobs: int,
 ) -> None:  # fmt: skip
-    """Write and measure a new recipe from one edit.
+    """Make a new exercise (a recipe) from one edit of a healthy experiment, and measure its runs.
 
     In --find and --replace, write a line break as a backslash and an n.
     """
@@ -288,7 +314,8 @@ def new_recipe(
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="A CSV, a folder with one CSV, or a folder of images for each class. Without --data, check NAME again.",
+    help="A CSV, a folder with one CSV, or a folder with one folder of images for each class. Without --data, check the"
+    " existing experiment NAME again.",
 )
 @click.option("--target", metavar="COLUMN", help="CSV: the column to predict.  [default: the last column]")
 @click.option("--group", metavar="COLUMN", help="CSV: rows with the same value in this column stay in one split.")
@@ -297,9 +324,9 @@ def new_recipe(
 def new_experiment(
     name: str, data: Path | None, target: str | None, group: str | None, seeds: int, jobs: int
 ) -> None:  # fmt: skip
-    """Write a data set with a held-out split and an experiment on it, and check the experiment.
+    """Make a data set with a held-out split from --data, write an experiment on it, and check the experiment.
 
-    Exit status: 0 the experiment is sound, 1 it is not, 2 wrong use, 3 a bug in trainwreck.
+    Exit status: 0 the checks find no fault, 1 they find a fault, 2 wrong use, 3 a bug in trainwreck.
     """
     from grader.selfcheck.new_experiment import check_experiment, in_new_process, write_experiment
 
@@ -315,7 +342,7 @@ def new_experiment(
 @click.option("--out", type=_FOLDER, default=Path("demo"), show_default=True, help="The folder to make.")
 @_jobs
 def demo(out: Path, jobs: int) -> None:
-    """Make an invented course of 40 students, score two assignments, export them, and list the pages to open."""
+    """Make an invented course of 40 students, score two assignments, export the scores, and list the pages to open."""
     from grader.course.demo import run_demo
     from grader.grade import score_folder
 
@@ -324,12 +351,16 @@ def demo(out: Path, jobs: int) -> None:
 
 
 @cli.command()
-@click.option("--out", type=_FILE, help="The file to write.  [default: kit.tar.gz, or the assignment's id]")
+@click.option(
+    "--out", type=_FILE, help="The file to write.  [default: kit.tar.gz, or the assignment's id with .tar.gz]"
+)
 @_course
 @_assignment
-@click.option("--inside", type=_FILE, help="Build nothing. List the files of this archive and search them for answers.")
+@click.option(
+    "--inside", type=_FILE, help="Do not build an archive. List the files of this archive, and search them for answers."
+)
 def kit(out: Path | None, course: Path | None, assignment: str | None, inside: Path | None) -> None:
-    """Build the archive for students: the suite without its answers, or the cases of one assignment.
+    """Build the archive for students, with all exercises but no solutions, or with the cases of one assignment.
 
     Exit status with --inside: 0 the archive reveals no answer, 1 it does.
     """
@@ -352,11 +383,11 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
             built = build_kit(out, assignment_files(read, chosen))
         for line in note_kit(read, chosen):
             click.echo(line)
-        click.echo(f"{out}: {describe_kit(built)}\nNext: hand it out, or look inside first:")
+        click.echo(f"{out}: {describe_kit(built)}\nNext: give it to your students. To look inside first:")
         click.echo(f"  grader kit --course {file} --assignment {chosen.id} --inside {out}")
         return
     if inside is not None:
-        raise UserError("Name the assignment whose answers to search for: add --assignment and perhaps --course.")
+        raise UserError("A search for answers needs the assignment: add --assignment and, if necessary, --course.")
     out = out or Path("kit.tar.gz")
     with name_place(out):
         files = build_kit(out)
@@ -365,7 +396,8 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
     click.echo(f"{out}: {describe_kit(files)}")
     if Path("course.toml").is_file():
         click.echo(
-            "This kit contains every exercise, and the names reveal causes. Do not hand it out in a graded course."
+            "This kit contains every exercise, and the names of exercises reveal causes. Do not hand it out in a graded"
+            " course."
         )
         click.echo("Next: grader kit --assignment ID")
     else:
@@ -374,13 +406,13 @@ def kit(out: Path | None, course: Path | None, assignment: str | None, inside: P
 
 @cli.group()
 def course() -> None:
-    """Write and check a course file: roster, assignments, cases."""
+    """Write and check a course file, which names the roster, the assignments and their cases."""
 
 
 @course.command()
 @_course_file
 def new(file: Path) -> None:
-    """Write a commented course file and, if there is none, a roster next to it."""
+    """Write a course file with comments and, if there is no roster, an example roster next to the course file."""
     from grader.course.new import write_course
 
     with name_place(file):
@@ -395,7 +427,7 @@ def new(file: Path) -> None:
 @course.command("check")
 @_course_file
 def check_(file: Path) -> None:
-    """Read a course file and all files that it names, and print a summary or every error."""
+    """Read a course file and all files that it names. Print a summary or, if there are errors, all errors."""
     from grader.course.course import check_course
 
     click.echo("\n".join(check_course(file)))
@@ -404,7 +436,7 @@ def check_(file: Path) -> None:
 
 @course.command()
 @_course_file
-@click.option("--assignment", metavar="ID", required=True, help="The assignment of the cases; it may be a new one.")
+@click.option("--assignment", metavar="ID", required=True, help="The assignment that gets the cases. It may be new.")
 @click.option("--cases", "count", metavar="N", type=whole_number(1, 26), required=True, help="The number of cases.")
 @click.option("--level", metavar="N", type=whole_number(1, 5), required=True, help="The difficulty, from 1 to 5.")
 @click.option(
@@ -412,7 +444,7 @@ def check_(file: Path) -> None:
     help="Draw a pool of K similar cases in place of each case. Each student gets one case of each pool.",
 )  # fmt: skip
 def draw(file: Path, assignment: str, count: int, level: int, pool: int) -> None:
-    """Print cases to paste into a course file. The same arguments always print the same cases."""
+    """Draw cases, and print them for your course file. The same command always prints the same cases."""
     from grader.course.course import read_course
     from grader.course.draw import case_tables, draw_cases
 
@@ -421,7 +453,7 @@ def draw(file: Path, assignment: str, count: int, level: int, pool: int) -> None
 
 @cli.command("clear-cache")
 def clear_cache() -> None:
-    """Delete the cached replays. The next grading computes them again."""
+    """Delete the cached replays (runs that the grader repeated). The next grading makes these runs again."""
     from grader.replay.replays import default_folder, trim
 
     count, size = trim(default_folder(), days=-1.0)
@@ -429,7 +461,7 @@ def clear_cache() -> None:
 
 
 def main() -> NoReturn:
-    """Run `grader`."""
+    """Run the `grader` command."""
     # If the parent process ignores SIGCHLD, bubblewrap inherits this setting and waits for its child forever.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     run_command(cli, "grader")

@@ -83,7 +83,7 @@ def test_pages_are_one_for_each_student_with_all_exercises(out: Path) -> None:
         ["eve", "eve.html"],
     ]
     assert found.keys() == {"ada.html", "bob.html", "eve.html"}
-    assert "steep: your file cannot be read. Not an archive." in Page(found["eve.html"].decode()).words
+    assert "steep: the grader cannot read your file. Not an archive." in Page(found["eve.html"].decode()).words
     ada = found["ada.html"].decode()
     assert "bob" not in ada
     assert "100 of 100" in ada

@@ -718,8 +718,8 @@ def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
 def test_every_page_says_whether_the_submission_counts(tmp_path: Path) -> None:
     rows = compare_rows(rows_of(tmp_path, {"ada_huge_lr.tar.gz": GOOD, "ada_huge_lr-2.tar.gz": GOOD}))
     words = {row.submission: arrival_words(row).partition("The time of submission is unknown. ")[2] for row in rows}
-    assert words["ada_huge_lr"] == "It counts."
-    assert words["ada_huge_lr-2"].startswith("It does not count: ") and words["ada_huge_lr-2"].endswith(
+    assert words["ada_huge_lr"] == "The submission counts."
+    assert words["ada_huge_lr-2"].startswith("The submission does not count: ") and words["ada_huge_lr-2"].endswith(
         "ada_huge_lr counts."
     )
     index = "".join(render_class_page(Scores(provenance={}, submissions=rows)))

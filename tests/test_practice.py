@@ -22,7 +22,7 @@ def log(folder: Path, run: str) -> str:
 @pytest.mark.slow
 def test_from_the_first_attempt_to_the_solution(tmp_path: Path) -> None:
     folder = tmp_path / "work" / "huge_lr"
-    assert "It counts as fixed if\n" in succeed("exercise", "huge_lr", cwd=tmp_path)
+    assert "The experiment counts as fixed if\n" in succeed("exercise", "huge_lr", cwd=tmp_path)
     assert "You have not edited" in succeed("verify", "huge_lr", cwd=tmp_path)
     edit(folder / "experiment.py", "lr=10.0", "lr=2.0")
     said = succeed("verify", "huge_lr", cwd=tmp_path)
@@ -58,8 +58,8 @@ def test_from_the_first_attempt_to_the_solution(tmp_path: Path) -> None:
 def test_a_solution_is_shown_after_a_confirmation_that_is_noted(tmp_path: Path) -> None:
     said = mistake("reveal", "huge_lr", cwd=tmp_path)
     assert said == (
-        "You have not handed in huge_lr. Show its solution? Your submission will say so."
-        " There is no terminal to answer at: add --yes (YES=1)."
+        "You have not handed in huge_lr. Show its solution? Your submission will say that you saw it."
+        " There is no terminal for your answer: add --yes (YES=1) to answer yes."
     )
     shown = succeed("reveal", "huge_lr", "--yes", cwd=tmp_path)
     assert "+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)" in shown
@@ -70,7 +70,7 @@ def test_a_solution_is_shown_after_a_confirmation_that_is_noted(tmp_path: Path) 
 def test_a_score_that_would_tell_the_cause_asks_first(tmp_path: Path) -> None:
     succeed("exercise", "huge_lr", "--epochs", "1", cwd=tmp_path)
     said = mistake("huge_lr", cwd=tmp_path, program=PRACTICE)
-    assert said.startswith("huge_lr is not fixed yet, and its score reveals the cause. Score it?")
+    assert said.startswith("huge_lr is not fixed yet, and its score reveals the cause. Score it anyway?")
     assert not (tmp_path / "work" / ".progress" / "huge_lr.json").exists()
 
 

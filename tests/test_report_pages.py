@@ -159,7 +159,7 @@ class TestClassPage:
                     if check.outcome == "could not judge":
                         expected.append(f"{name}.{check.id}: {check.reason}")
                     if check.rule:
-                        expected.append(f"{name}.{check.id}: 2 of 3; the rules gave —.")
+                        expected.append(f"{name}.{check.id}: 2 of 3; the rubric gave —.")
             for words in expected:
                 assert f"{row.student} {row.recipe} : {words}" in self.page.words
 
@@ -217,7 +217,7 @@ class TestSubmissionPage:
         words = page_of(make_row("s", "ada", "steep", changes)).words
         assert "Total 82.5 of 100 points" in words
         assert "Fix 2.5 of 20" in words
-        assert "(partly earned) 2.5 of 8 It is big. To earn the rest: Be small." in words
+        assert "(partly earned) 2.5 of 8 It is big. To earn the other points: Be small." in words
         assert "(failed) 0 of 12 It is wrong. To earn the points: Be right." in words
         assert words.count("It agrees with the replay") == sum(map(len, RUBRIC.values())) - 2
 
@@ -298,7 +298,7 @@ def test_a_submission_that_waits_for_its_time_is_among_those_that_wait() -> None
     row = make_row("ada_steep", "ada", "steep", {})
     waits = replace(row, status="not judged", total=None, untimed=True, reason="Nothing tells when it came in.")
     page = "".join(render_class_page(Scores(provenance={}, submissions=(waits,))))
-    part = page.partition("Waiting for you: decide with grader review")[2]
+    part = page.partition("Open: decide these with grader review")[2]
     assert "Nothing tells when it came in." in part
 
 

@@ -46,7 +46,7 @@ def test_a_mail_becomes_an_item_of_the_queue_until_it_is_decided(tmp_path: Path,
         (item,) = [one for one in items if "explanation.form" in one]
         assert len(items) == before + 1
         page = ask(server, item)[1]
-        assert "The student asks for a second look" in page
+        assert "The student asks for a regrade" in page
         assert "It has &lt;b&gt;four&lt;/b&gt; headings." in page
         form = {"token": server.token, "act": "save", "points": "2", "comment": "Two of them are empty."}
         assert ask(server, item, form)[0] == 303

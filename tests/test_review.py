@@ -89,7 +89,7 @@ def test_a_decision_is_on_the_disk_before_the_page_says_so_and_can_be_undone(ser
     assert 'id="accept"' not in ask(server, third)[1], "nothing of it was judged"
     assert "There is nothing to accept" in ask(server, third, {"token": server.token, "act": "accept"})[1]
     leads = ask(server, third, {**form, "points": "100"})[2]
-    assert "Nothing waits for you." in ask(server, leads)[1]
+    assert "There is no open item." in ask(server, leads)[1]
     assert "History (5)" in ask(server, first)[1]
     scores = apply_decisions(read_scores(server.out), load_decisions(server.out))
     assert {row.student: row.total for row in scores.submissions if row.student != HOSTILE} == {"ada": 100, "bob": 100}
@@ -236,7 +236,7 @@ def test_anonymous_pages_name_nobody(tmp_path: Path) -> None:
 def test_new_scores_are_seen_while_the_review_goes_on(server: ReviewServer) -> None:
     item = links(ask(server, f"/{server.token}/")[1])[0]
     write_reports(scores_of(make_row("zoe_huge_lr", "zoe", "huge_lr", {})), {}, server.out)
-    assert "Nothing waits for you." in ask(server, f"/{server.token}/")[1]
+    assert "There is no open item." in ask(server, f"/{server.token}/")[1]
     assert ask(server, item)[0] == 404
 
 

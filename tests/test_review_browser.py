@@ -65,7 +65,7 @@ def test_a_queue_is_decided_by_the_keyboard_alone(browser: Chrome, server: Revie
         (None, 0),
     ]
     assert [one.comment for one in decisions[1:4]] == ["Undone.", "a rjk", "Half."]
-    assert "Nothing waits for you." in browser.find_element(By.TAG_NAME, "main").text
+    assert "There is no open item." in browser.find_element(By.TAG_NAME, "main").text
     assert log_of(browser) == []
 
 

@@ -1,6 +1,6 @@
-"""`grader kit`: build the archive for students, which contains broken experiments but no answers.
+"""`grader kit`: build the kit, an archive for students that contains broken experiments but no answers.
 
-The plain kit contains the whole suite. The kit of an assignment contains its cases, and no other exercise.
+The plain kit contains all exercises. The kit of an assignment contains only the exercises of this assignment.
 """
 
 import gzip
@@ -39,36 +39,38 @@ from harness.written.exercise import FileExercise, file_exercise_ids, load_exerc
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "kit_files"
-# Static files of every kit. They have different names here, so that no tool applies them to this repository.
+# Files that are the same in every kit: the path in the kit, and our name for the file. The names differ, so that no
+# tool uses these files for this repository.
 _STATIC = {
     "Dockerfile": "Dockerfile",
     ".devcontainer/devcontainer.json": "devcontainer.json",
     ".github/workflows/check.yml": "check.yml",
     ".gitignore": "gitignore",
 }
-LEGAL = ("LICENSE", "NOTICE")  # every copy must include these
-# For `sha256sum -c`: all files of the kit except notebooks, because Jupyter changes them.
+LEGAL = ("LICENSE", "NOTICE")  # every copy of the suite must include these files
+# The input for `sha256sum -c`. It lists all files of the kit except notebooks, because Jupyter changes notebooks.
 LISTING = "kit.sha256"
-# Pages that are generated from the harness, and are not files of the repository.
+# Pages that are not files of the repository, because functions generate them.
 _MADE: Mapping[str, Callable[[], str]] = {"docs/checks.md": documentation}
-_LONG_LINE = 40  # a line of a solution with more characters than this cannot be in a kit by coincidence
-_FOLDER = "trainwreck"  # the folder in the tarball, so that its bytes do not depend on the place of the build
-# The description of make triage in the README of a kit.
+_LONG_LINE = 40  # if a kit contains a line of a solution with more characters than this, it is no coincidence
+_FOLDER = "trainwreck"  # the top folder in each tarball, wherever the tarball is built
+# What the README of a kit says about `make triage`, for each setting of the assignment.
 _TRIAGE: dict[Triage, str] = {
-    "outcomes": "runs the checks, and shows which ones fail and where to look",
-    "figures": "runs the checks, and shows their values; you decide what they mean",
+    "outcomes": "runs all checks on the experiment, and shows which checks fail and where to look",
+    "figures": "runs all checks on the experiment, and shows the measured values; you decide what the values mean",
     "off": "",
 }
-_WRITTEN = "Exercises without a run, whose answer is one file (see their `PROMPT.md`):"
-# The parts to remove from our Makefile and pyproject.toml: everything from the first "# --- ", and the grader's lines.
+_WRITTEN = "These exercises have no runs. Your answer is one file, which `PROMPT.md` of the exercise describes:"
+# The parts of our Makefile and pyproject.toml that students do not get: everything from the first "# --- ", and each
+# line that begins with "grader".
 _NOT_FOR_STUDENTS = re.compile(r'\n# --- .*|^ *"?grader.*?\n', re.DOTALL | re.MULTILINE)
 
 
 def build_kit(tarball: Path, files: dict[str, bytes] | None = None) -> dict[str, bytes]:
-    """Write the kit as a tarball, with its `.sha256` next to it. Return the files of the kit by path.
+    """Write the kit as a tarball, and its hash as a `.sha256` file. Return the content of each file in it, by path.
 
-    files: by default the whole suite. The bytes of the tarball depend only on these files. Raises `UserError` if the
-    kit would reveal an answer, and `OSError` if the tarball cannot be written.
+    files: the files of the kit; by default the files of the plain kit. The bytes of the tarball depend only on these
+    files. Raises `UserError` if the kit would reveal an answer, and `OSError` if the tarball cannot be written.
     """
     if tarball.exists() and not _is_kit(tarball):
         raise UserError(f"{tarball} exists and is not a kit: choose another name.")
@@ -117,8 +119,9 @@ def _written_files(exercises: Iterable[str]) -> dict[str, bytes]:
 def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]:
     """Return the content of every file of an assignment's kit, by path.
 
-    A case has its broken experiment, a neutral title and prompt, and hints if the assignment gives hints. It has no
-    goal, because the goal would reveal where to look. Raises `UserError` if a file reveals an answer.
+    For each case, the kit has the broken experiment, a neutral title and prompt, and hints if the assignment gives
+    hints. It has no `goal.toml`, because that file would reveal where to look. Raises `UserError` if a file reveals an
+    answer.
     """
     cases = course.cases(assignment)
     first = assignment.exercises[0]
@@ -129,21 +132,24 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
         "case": first,
         "cases": "\n".join(_listed_cases(assignment)) or "(none in this assignment)",
         "due": f"{assignment.due:%Y-%m-%d %H:%M} ({course.time_zone})",
-        "login": "Replace `ada` with your login on the course's platform. You need it only the first time."
-        + (" Your runs use your personal seed." if course.personal_seeds else "")
+        "login": "Replace `ada` with your login on the course's platform. Only your first command needs the login."
+        + (" Your runs get a seed of your own, which depends on the login." if course.personal_seeds else "")
         if asks_first
-        else "`make submit` needs your login on the course's platform: replace `ada` with it.",
-        "run": ", and its run after you have predicted it" if assignment.predict else " with its run",
+        else "In `make submit`, replace `ada` with your login on the course's platform.",
+        "run": ", and runs the experiment after your prediction" if assignment.predict else ", and runs the experiment",
         "written": f"\n{_WRITTEN}\n\n{_list_names(assignment.written)}\n" if assignment.written else "",
         "student": " STUDENT=ada" if asks_first else "",
         "submits": "" if asks_first else " STUDENT=ada",
-        "predict": f"| `make predict BREAK={first}` | asks for your prediction before the run |\n"
+        "predict": f"| `make predict BREAK={first}` | asks you to predict the result before the experiment runs |\n"
         if assignment.predict
         else "",
         "triage": f"| `make triage BREAK={first}` | {_TRIAGE[assignment.triage]} |\n"
         if _TRIAGE[assignment.triage]
         else "",
-        "hint": f"\n- Stuck? `make hint BREAK={first} LEVEL=1`, then 2 and 3." if assignment.hints else "",
+        "hint": f"\n- If you are stuck, run `make hint BREAK={first} LEVEL=1`. If that is not enough, use `LEVEL=2`,"
+        " then `LEVEL=3`."
+        if assignment.hints
+        else "",
     }
     files = _files_of_every_kit(_readme("assignment", words))
     there = {"hint": assignment.hints, "triage": assignment.triage != "off", "predict": assignment.predict}
@@ -166,14 +172,15 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
 
 
 def _listed_cases(assignment: Assignment) -> Iterator[str]:
-    """Yield a line for each case, and one line for all cases of a pool."""
+    """Yield lines for the README: one line for each single case, and one line for all cases of a pool."""
     for one in assignment.case:
         name, pool = one.id, assignment.pool_of(one.id)
         if not pool:
             yield f"- `{name}`"
         elif name == pool[0]:
             listed = ", ".join(f"`{one}`" for one in pool)
-            yield f"- one of {listed}: `make exercise BREAK={name} STUDENT=ada` starts it, or says which case is yours"
+            command = f"make exercise BREAK={name} STUDENT=ada"
+            yield f"- one of {listed}: `{command}` starts this case, or says which case is yours"
 
 
 def _list_names(names: Iterable[str]) -> str:
@@ -181,13 +188,16 @@ def _list_names(names: Iterable[str]) -> str:
 
 
 def _readme(kind: str, words: Mapping[str, str]) -> str:
-    """Return the README for a kind of kit, with the shared part. `words` replace the names in braces."""
+    """Return the README for a kit. `words` contains the texts that replace the names in braces.
+
+    kind: "kit" for the plain kit, or "assignment".
+    """
     text = "\n".join((_HERE / f"{name}_readme.md").read_text(encoding="utf-8") for name in (kind, "shared"))
     return re.sub(r"\{(\w+)\}", lambda match: words[match[1]], text)
 
 
 def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
-    """Return our Makefile with a case in its examples, and without the commands that this kit does not have."""
+    """Return our Makefile for a kit: its examples name this case, and its help lists no commands that the kit lacks."""
     words = "|".join(["mystery", *(f"make {verb} " for verb in ("reveal", *missing))])
     text = re.sub(rf"^#: .*({words}).*\n", "", text, flags=re.MULTILINE)
 
@@ -198,7 +208,7 @@ def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
 
 
 def _files_of_every_kit(readme: str) -> dict[str, bytes]:
-    """Return the files that every kit has: harness, project files, this README, its linked pages, container files."""
+    """Return the files of every kit: harness, project files, container files, this README, and its linked pages."""
     harness = suite_path("harness")
     files = {
         path.relative_to(PACKAGES).as_posix(): path.read_bytes()
@@ -220,11 +230,14 @@ def _files_of_every_kit(readme: str) -> dict[str, bytes]:
 
 
 def _refuse_answers(recipe: Recipe, files: Mapping[str, bytes]) -> None:
-    """Raise `UserError` if the files of an exercise contain its break, or its experiment contains the healthy text."""
+    """Raise `UserError` if a file of an exercise shows the edit that broke the experiment.
+
+    The broken experiment may contain the text after the edit, but not the text before it.
+    """
     for edit in recipe.breaks:
         for name, content in files.items():
             texts = [edit.find.strip(), edit.replace.strip()]
-            if name == "experiment.py":  # it must contain the break, but not the healthy text
+            if name == "experiment.py":  # must contain the broken text, but not the healthy text
                 texts = [] if edit.find in edit.replace else [edit.find]
             for text in filter(None, texts):
                 if text in content.decode():
@@ -232,18 +245,18 @@ def _refuse_answers(recipe: Recipe, files: Mapping[str, bytes]) -> None:
 
 
 def answers_in(files: Mapping[str, bytes], cases: Sequence[Case], *, hints: bool) -> Iterator[tuple[str, str]]:
-    """Yield each file that contains an answer to one of these cases, and a description of the answer.
+    """Yield the name of each file that contains an answer to one of these cases, and a description of the answer.
 
-    An answer is the text before or after an edit, a cause, a line of a solution, or a hint if the assignment gives no
-    hints. In files that are made for the assignment, the name of a break is an answer, too. The experiment of a case
-    may contain its broken text, but not the healthy text.
+    An answer is the text before or after the edit that broke the experiment, the cause, a line of a solution, or a hint
+    if the assignment gives no hints. In files that are made for the assignment, the name of a break is also an answer.
+    The experiment of a case may contain the text after the edit, but not the text before it.
     """
     for name, content in files.items():
         written = content.decode("utf-8", "replace")
         text = " ".join(written.split())
         for case in cases:
             if name == f"exercises/{case.id}/{EXPERIMENT}":
-                # Compare the text with its spaces, because a break may change only the indentation.
+                # Compare the texts including spaces, because a break may change only the indentation.
                 for edit in case.breaks:
                     if edit.find in written and edit.find not in edit.replace:
                         yield name, f"the healthy text of {case.id}: {edit.find!r}"
@@ -259,7 +272,7 @@ def answers_in(files: Mapping[str, bytes], cases: Sequence[Case], *, hints: bool
 
 def _answers(case: Case, *, hints: bool) -> dict[str, str]:
     edits = (text for edit in case.breaks for text in (edit.find, edit.replace))
-    # Leave out single words and numbers, because they occur in many files.
+    # Do not search for single words and numbers, because they occur in many files.
     texts = {text: "an edit" for text in edits if not re.fullmatch(r"[\w.]*", text.strip())}
     texts |= dict.fromkeys(() if hints else case.hints, "a hint")
     for part in map(load_recipe, case.parts):
@@ -271,13 +284,13 @@ def _answers(case: Case, *, hints: bool) -> dict[str, str]:
 
 
 def _is_own(name: str) -> bool:
-    """Return whether a file of a kit was made for its assignment. All other files are the same in every kit."""
+    """Return whether a file was made for the assignment of this kit. The other files are the same in every kit."""
     is_written = name.startswith(tuple(f"exercises/{one}/" for one in file_exercise_ids()))
     return (name.startswith("exercises/") and not is_written) or "/" not in name
 
 
 def read_kit(tarball: Path) -> dict[str, bytes]:
-    """Return the files of a kit by path, relative to the kit's folder. Raises `UserError` if it is not a tarball."""
+    """Return the content of each file of a kit, by its path in the kit. Raises `UserError` if it is no tarball."""
     try:
         with tarfile.open(tarball) as tar:
             members = {item.name: tar.extractfile(item) for item in tar if item.isfile()}
@@ -289,7 +302,7 @@ def read_kit(tarball: Path) -> dict[str, bytes]:
 
 
 def inspect_kit(tarball: Path, course: Course, assignment: Assignment) -> tuple[list[str], bool]:
-    """Return lines that list the files and the answers in an archive, and whether the archive reveals an answer."""
+    """Search a kit for answers. Return lines that list its files and the answers, and whether there is an answer."""
     files = read_kit(tarball)
     lines = [f"{len(content):>9,}  {name}" for name, content in sorted(files.items())]
     found = list(answers_in(files, course.cases(assignment), hints=assignment.hints))
@@ -302,7 +315,7 @@ def inspect_kit(tarball: Path, course: Course, assignment: Assignment) -> tuple[
 
 
 def describe_kit(files: Mapping[str, bytes]) -> str:
-    """Return a line for `grader kit` to print: number and size of the files, and the exercises."""
+    """Return the line that `grader kit` prints: the number and the size of the files, and the ids of the exercises."""
     exercises = sorted({name.split("/")[1] for name in files if name.startswith("exercises/")})
     size = sum(map(len, files.values())) / 1e6
     return f"{len(files)} files, {size:.1f} MB, {count_noun(len(exercises), 'exercise')}: {', '.join(exercises)}"

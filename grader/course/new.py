@@ -1,4 +1,4 @@
-"""`grader course new`: write a commented course file with newly drawn cases, and a roster next to it."""
+"""`grader course new`: write a course file with comments and newly drawn cases, and a roster next to it."""
 
 import secrets
 from datetime import datetime, time, timedelta
@@ -15,7 +15,7 @@ _ROSTER = "login,name,email,section\nada,Ada Lovelace,ada@example.org,A\nalan,Al
 
 
 def write_course(file: Path) -> Path:
-    """Write a course file, and `roster.csv` if it is missing. Return the path of the roster.
+    """Write a course file. If there is no `roster.csv` next to it, write an example. Return the path of the roster.
 
     Raises `UserError` if the course file exists already.
     """

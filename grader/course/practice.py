@@ -1,7 +1,7 @@
-"""`grader practice`: score one workspace at home with the whole rubric, without handing it in.
+"""`grader practice`: score a student's work on one exercise at home with the whole rubric, without handing it in.
 
-The student sees the same page as in a course. The page names the cause, so a later submission says that the student has
-seen the solution.
+The student sees the same page as in a course. The page names the cause. If the student hands in the work later, the
+submission therefore says that the student has seen the solution.
 """
 
 import tempfile
@@ -30,9 +30,10 @@ _STUDENT = "you"
 
 
 def reveals_too_early(exercise: str, work: Path) -> bool:
-    """Return whether a score would reveal the cause too early: the experiment is not fixed, and no page revealed it.
+    """Return whether a score would reveal the cause too early.
 
-    Raises `UserError` if there is no workspace.
+    It is too early if the student has neither fixed the experiment, nor handed it in, nor seen the cause. Raises
+    `UserError` if there is no workspace.
     """
     progress = progress_of(work / exercise)
     if isinstance(load_exercise(exercise), FileExercise) or progress.revealed or progress.handed_in is not None:
@@ -43,12 +44,13 @@ def reveals_too_early(exercise: str, work: Path) -> bool:
 
 
 def practise(exercise: str, work: Path) -> int:
-    """Score the workspace of an exercise, print the lost points, and write the pages. Return 0, or 1 if not judged.
+    """Score the student's work on an exercise, print the lost points, and write the pages.
 
-    Raises `UserError` if the workspace could not be handed in.
+    Return 0, or 1 if there is no total because an item is open. Raises `UserError` if the work could not be handed in,
+    for example because a file is missing.
     """
     found = load_exercise(exercise)
-    # The code is the student's own, so running it without a sandbox is no riskier than `harness verify`.
+    # Here students run their own code. Without a sandbox, that is no riskier than `harness verify`.
     options = ScoreOptions(out=work / exercise / SCORE, jobs=1, trust_submissions=sandbox_problem() is not None)
     quiet = Console(stderr=True, quiet=options.trust_submissions)
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
@@ -59,7 +61,7 @@ def practise(exercise: str, work: Path) -> int:
         weights = load_weights(DEFAULT_RUBRIC)
         with open_grading(options, weights, quiet) as grading, shown_progress(Console(stderr=True)) as progress:
             (score,) = judge_files(read_folder(packed.path.parent).files, grading, progress)
-    row = replace(score.row, arrival=None)  # the arrival describes a temporary file
+    row = replace(score.row, arrival=None)  # the arrival would describe a temporary file
     scores = Scores(provenance=provenance_of(options), submissions=(row,))
     write_reports(scores, {row.submission: score.attachments}, options.out, titles={exercise: found.title})
     note_progress(work / exercise, score=row.total, revealed=True)
@@ -68,13 +70,13 @@ def practise(exercise: str, work: Path) -> int:
     page = options.out / f"{file_stem(row.submission)}.html"
     say = [f"open {page} in a browser"]
     if not isinstance(found, FileExercise):
-        say.append(f"for the solution: {make_command('reveal', work / exercise)}")
+        say.append(f"to see the solution: {make_command('reveal', work / exercise)}")
     console.print("Next:", *(f"  {line}" for line in say), sep="\n")
     return 0 if row.total is not None else 1
 
 
 def _show(console: Console, row: SubmissionScore) -> None:
-    """Print the points of each criterion, and every item that lost points, the largest loss first."""
+    """Print the total, the points of each criterion, and each item that lost points, the largest loss first."""
     open_checks = [check for one in row.criteria.values() for check in one.checks if check.points is None]
     total = "not judged" if row.total is None else f"{row.total:g} of 100"
     if open_checks:

@@ -1,4 +1,4 @@
-"""Render the pages: `index.html` about the whole class, one page for each submission, and one for each student."""
+"""Render the HTML pages: `index.html` about the class, a page for each submission, and a page for each student."""
 
 import re
 from collections import Counter, defaultdict
@@ -40,19 +40,21 @@ from harness.run.signals import number_text
 # The first and the last line of a regrade request. `grader.course.requests` looks for them in mails.
 REQUEST_BEGINS, REQUEST_ENDS = "-- regrade request --", "-- end of request --"
 _BIN = 10  # points of a histogram bar
-_PLOT_HEIGHT = 200
+_PLOT_HEIGHT = 200  # of the histogram, in units of its view box
 _NAME_LIMIT = 80  # the maximum length of a recipe's name on the page; the filter compares the shown names
 _REASON_LIMIT = 500
-_MOST_CRITERIA = 5  # with more criteria than this, only the gradebook shows them
-_MOST_PAIRS = 200  # the maximum number of pairs to show side by side
+_MOST_CRITERIA = 5  # if a rubric has more criteria than this, only the gradebook shows the criteria
+_MOST_PAIRS = 200  # the maximum number of pairs of similar texts on a page
 Facts = Mapping[str, str | int | float | bool | None]
 
 
 @dataclass(frozen=True)
 class PageRow:
-    """A line of the table: a score, its page, and the points of the criteria (None: open, or not in its rubric).
+    """A line in the table of submissions: the score, and what the table shows in addition.
 
-    name: the student's name from the roster, or "". arrival: when the submission arrived, and whether it counts.
+    name: the student's name from the roster, or "". page: the file name of the submission's page. criteria: the points
+    of each criterion; None if they are open, or if the rubric does not contain the criterion. arrival: the time of
+    submission, and whether the submission counts.
     """
 
     score: SubmissionScore
@@ -66,14 +68,14 @@ class PageRow:
 def render_class_page(
     scores: Scores, likeness: Likeness = NOTHING_ALIKE, people: People | None = None
 ) -> Iterator[str]:
-    """Return the class page as HTML, in pieces. If there is similar work, the page links to its page.
+    """Return the class page as HTML, in pieces. If there is similar work, this page links to `similar.html`.
 
-    people: name and section of students, by login (`harness.recipes.personal.login`).
+    people: the name and the section of each student, by login (`harness.recipes.personal.login`).
     """
     people = people or {}
     every = criteria_in(scores.submissions)
     criteria = every if len(every) <= _MOST_CRITERIA else ()
-    # Sort by name, so that all rows of a student are together, however a platform names the files.
+    # Sort by name first, so that all rows of a student are together, even if the file names differ.
     shown = [row for row in scores.submissions if row.status != "not drawn"]
     by_name = sorted(shown, key=lambda row: (row.student or row.submission, row.recipe, row.submission))
     rows = [
@@ -138,7 +140,7 @@ def render_class_page(
 
 
 def _by_student(scores: Scores, people: People) -> dict[str, object]:
-    """Return the tables of students by exercise and of sections, for the template."""
+    """Return two tables for the template: one of students by exercise, and one of sections."""
     columns, lines, sections = matrix(scores, people)
     return {
         "matrix_columns": [clip(name, 40) for name in columns],
@@ -148,7 +150,7 @@ def _by_student(scores: Scores, people: People) -> dict[str, object]:
 
 
 def render_similar_page(likeness: Likeness) -> str:
-    """Return the page of similar work as HTML: pairs side by side, and passages that many students have."""
+    """Return the page of similar work as HTML: pairs of similar texts, and passages that many students have."""
     groups = groups_of(likeness.pairs)
     left = _MOST_PAIRS
     shown = []
@@ -159,7 +161,10 @@ def render_similar_page(likeness: Likeness) -> str:
 
 
 def histogram(totals: Iterable[float]) -> list[tuple[int, float]]:
-    """Return the count and the height of ten bars from 0 to 100 points. The highest bar fills the plot."""
+    """Return the number of submissions and the height of each of ten bars, from 0 to 100 points.
+
+    The highest bar has the height of the plot.
+    """
     last = 100 // _BIN - 1  # its bar includes 100
     counts = Counter(min(max(int(total // _BIN), 0), last) for total in totals)
     most = max(counts.values(), default=1)
@@ -167,7 +172,10 @@ def histogram(totals: Iterable[float]) -> list[tuple[int, float]]:
 
 
 def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | None]]]:
-    """Return (recipe, number graded, mean total and mean of each criterion) for each recipe, then for all together."""
+    """Return a line for each recipe, and a last line for all recipes together.
+
+    A line contains the recipe, the number of graded submissions, and the mean total and mean points of each criterion.
+    """
     every = criteria_in(rows)
     graded = [
         (row.recipe, [row.total, *(row.criteria[name].points if name in row.criteria else None for name in every)])
@@ -185,9 +193,10 @@ def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | 
 
 
 def item_losses(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, int]]:
-    """Return one line per item: its name, how many submissions lost points, the mean loss, and how many are open.
+    """Return one line for each rubric item, the item on which submissions lost points most often first.
 
-    Items that cost points most often come first.
+    A line contains the name, the number of submissions that lost points, the mean loss, and the number of submissions
+    in which the item is open.
     """
     titles: dict[str, str] = {}
     missing: dict[str, list[float | None]] = defaultdict(list)
@@ -208,7 +217,10 @@ def item_losses(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, in
 
 
 def hardest(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, str, str]]:
-    """Return one line per recipe, the hardest first: name, number of submissions, median total, correct fixes."""
+    """Return one line for each recipe, the recipe with the lowest median total first.
+
+    A line contains the name, the number of submissions, the median total, and the number of correct fixes.
+    """
     ranked = []
     for recipe in sorted({row.recipe for row in rows if row.recipe}):
         found = [row for row in rows if row.recipe == recipe and row.is_there]
@@ -223,9 +235,9 @@ def hardest(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, str, str]]:
 
 
 def when_chart(scores: Scores) -> LineChart | None:
-    """Return a chart of total points over time, or None if no time of submission is known.
+    """Return a chart of the total points against the time of submission, or None if no time is known.
 
-    Time is in hours after the student's due date or, without a course, after the first submission.
+    The time is in hours after the student's due date. Without a course, it is in hours after the first submission.
     """
     schedule = scores.schedule
     found = [
@@ -269,7 +281,7 @@ def when_chart(scores: Scores) -> LineChart | None:
 
 
 def _shortly(row: SubmissionScore, zone: tzinfo) -> str:
-    """Return in a few words when a submission arrived, whether it is late, and whether it counts among several."""
+    """Return a few words: when a submission arrived, whether it is late, and whether it counts if there are several."""
     words = [local_time(row.arrival.submitted_at, zone)] if row.arrival and row.arrival.submitted_at else []
     words += ["late"] if row.late or (row.arrival and row.arrival.late) else []
     several = any(flag.id == SAME_STUDENT for flag in row.flags)
@@ -278,7 +290,7 @@ def _shortly(row: SubmissionScore, zone: tzinfo) -> str:
 
 
 def arrival_words(row: SubmissionScore, zone: tzinfo = UTC) -> str:
-    """Return sentences on how a submission arrived and whether it counts. They do not depend on other students."""
+    """Return sentences that say how a submission arrived and whether it counts. They do not mention other students."""
     words = []
     if arrival := row.arrival:
         sender = " and ".join(one.name or one.email or one.id for one in arrival.senders)
@@ -289,14 +301,14 @@ def arrival_words(row: SubmissionScore, zone: tzinfo = UTC) -> str:
         words += [f"{arrival.senders[0].platform} marks it as late."] if arrival.late else []
     words += [late_words(row.late)] if row.late else []
     if row.not_counting:
-        words.append(f"It does not count: {row.not_counting}")
+        words.append(f"The submission does not count: {row.not_counting}")
     elif row.status != "rejected":
-        words.append("It counts.")
+        words.append("The submission counts.")
     return " ".join(filter(None, words))
 
 
 def format_decision_time(when: str, zone: tzinfo) -> str:
-    """Return the time of a decision in the format of the pages. Text that is not an ISO time stays unchanged."""
+    """Return the time of a decision in the format of the pages. Return a text that is not an ISO time unchanged."""
     try:
         moment = datetime.fromisoformat(when)
     except ValueError:
@@ -305,7 +317,10 @@ def format_decision_time(when: str, zone: tzinfo) -> str:
 
 
 def _groups(rows: Sequence[PageRow]) -> Iterator[tuple[str, list[tuple[PageRow, str]]]]:
-    """Yield groups of rows that the instructor should look at, each with its title: open, rejected, flags, decided."""
+    """Yield the title and the rows of each group that the instructor should look at.
+
+    The groups are open items, rejected files, one group for each flag, and decided items. Each row has an explanation.
+    """
     checks = [
         (row, f"{name}.{check.id}", check)
         for row in rows
@@ -330,13 +345,13 @@ def _groups(rows: Sequence[PageRow]) -> Iterator[tuple[str, list[tuple[PageRow, 
         for flag in row.score.flags:
             flags.setdefault(flag.id, []).append((row, flag.message))
     decided = [
-        (row, f"{where}: {points(check.points)} of {points(check.max)}; the rules gave {by_rule}. {check.comment}")
+        (row, f"{where}: {points(check.points)} of {points(check.max)}; the rubric gave {by_rule}. {check.comment}")
         for row, where, check in checks
         if check.rule is not None and (by_rule := points(check.rule.points))
     ]
     decided += [(row, row.score.reason) for row in rows if row.score.rule is not None]
     for title, lines in (
-        ("Waiting for you: decide with grader review, then score again", waiting),
+        ("Open: decide these with grader review, then run grader score again", waiting),
         ("Rejected: the grader cannot read the archive", rejected),
         *((f"Flag: {clip(id, 100).replace('_', ' ')}", flagged) for id, flagged in sorted(flags.items())),
         ("Decided by an instructor", decided),
@@ -359,13 +374,14 @@ def render_submission(
     schedule: Schedule | None = None,
     work: Markup | None = None,
 ) -> str:
-    """Return the page of a submission as HTML: a pure function, the same bytes for the same input.
+    """Return the page of a submission as HTML. The same input always gives the same bytes.
 
-    attachments: everything that the page shows in addition to the score; with None, only the score.
+    attachments: everything that the page shows in addition to the score; if None, the page shows only the score.
     title: the title of the recipe.
-    provenance: of the whole class; the page begins with its "warning", if there is one.
-    schedule: the dates of the assignment; with a schedule, the page says when the student may see the page.
-    work: for a student's page, the sections with the submitted files. They replace the attachments.
+    provenance: versions and hashes that are the same for the whole class. If it has a "warning", the page shows it
+    first.
+    schedule: the dates of the assignment. If it is given, the page says when the student may see the page.
+    work: for a student's page, the sections with the submitted files, which the page shows instead of the attachments.
     """
     row = replace(row, flags=own_flags(row))
     attachments = attachments or Attachments(submission=row.submission)
@@ -410,16 +426,16 @@ def render_submission(
 
 
 def _request_form(row: SubmissionScore) -> str:
-    """Return the text of the form in which a student asks for a regrade of a submission."""
+    """Return the text that a student fills in to ask for a regrade of a submission."""
     file = str(row.provenance.get("tarball_sha256") or "")[:12]
     lines = (REQUEST_BEGINS, f"submission: {row.copy_of or row.submission}", f"file: {file}", "about: ", "why: ")
     return "\n".join((*lines, REQUEST_ENDS))
 
 
 def lost_points(row: SubmissionScore) -> list[tuple[str, RubricItem | None]]:
-    """Return (criterion, item) for each item that lost points, the largest loss first.
+    """Return a pair (criterion, item) for each item that lost points, the largest loss first.
 
-    The list also has ("limit", None) and ("late", None), if a limit or lateness costs points.
+    If a limit of the rubric costs points, the list contains ("limit", None); if lateness does, ("late", None).
     """
     every = ((name, check) for name, criterion in row.criteria.items() for check in criterion.checks)
     lost: list[tuple[float, str, RubricItem | None]] = [
@@ -432,20 +448,20 @@ def lost_points(row: SubmissionScore) -> list[tuple[str, RubricItem | None]]:
     return [(name, check) for _, name, check in sorted(lost, key=lambda one: -one[0])]
 
 
-# A tag of a page. Our pages escape "<" in texts and quotes in attributes.
+# Matches a tag. In our pages, "<" in a text and quotes in an attribute are always escaped.
 _TAG = re.compile(r"""(<[a-z](?:"[^"]*"|[^">])*>)""")
 _ADDRESS = re.compile(r"""( (?:id|for|aria-labelledby|aria-describedby)="| href="#)([^"]+")""")
 
 
 def render_student(student: StudentStanding, page: Callable[[SubmissionScore], str]) -> str:
-    """Return one page with a student's status in each exercise and all submissions that count.
+    """Return a page that shows a student's status in each exercise, and all submissions that count.
 
-    page: returns the page of a submission as HTML.
+    page: a function that returns the page of a submission as HTML.
     """
     parts = []
     for place, (exercise, standing) in enumerate(student.exercises.items(), start=1):
         main = page(standing.row).partition("<main>")[2].rpartition("</main>")[0] if standing.row else ""
-        # Every page uses the same ids, so number them. Texts are already escaped.
+        # The pages of all submissions use the same ids, so add a number to each id. Texts are escaped already.
         apart = rf"\g<1>{place}-\2"
         shown = Markup("".join(_ADDRESS.sub(apart, one) if one[:1] == "<" else one for one in _TAG.split(main)))
         parts.append((place, exercise, standing.words, shown))
@@ -460,7 +476,7 @@ def fact_rows(facts: Facts) -> list[tuple[str, str]]:
 
 
 def format_measurement(value: JsonNumber | str) -> str:
-    """Return a value as text: an outcome unchanged, a number with six digits, "nan" or "inf", a dash for None."""
+    """Return a measured value as text: an outcome unchanged, a number with six digits, and None as a dash."""
     if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
         return clip(value, 100)
     figure = number(value)

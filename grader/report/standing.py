@@ -1,4 +1,4 @@
-"""Find the status of each student in each exercise for the student's page, even if a file is missing or unreadable."""
+"""Find the status of each student in each exercise, also if a file is missing or cannot be read."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ NO_EXERCISE = "a file that names no exercise"
 
 @dataclass(frozen=True)
 class Standing:
-    """The status of one student in one exercise, as one word (`short`) and as a sentence (`words`).
+    """The status of one student in one exercise: in one word (`short`), and as a sentence (`words`).
 
-    row: the submission that counts, or None.
+    row: the submission that counts, or None if no submission counts.
     """
 
     short: str
@@ -34,9 +34,9 @@ class StudentStanding:
 
 
 def standings(scores: Scores) -> Mapping[str, StudentStanding]:
-    """Return the status of each student, by login (`harness.recipes.personal.login`), sorted.
+    """Return each student's status in the exercises, by login (`harness.recipes.personal.login`), sorted by login.
 
-    An unreadable file belongs to its sender, or to the student in its file name if the sender is unknown. Students who
+    An unreadable file belongs to its sender or, if the sender is unknown, to the student in the file name. Students who
     are not on the roster of the course are left out.
     """
     counting: dict[tuple[str, str], SubmissionScore | None] = {}
@@ -68,7 +68,7 @@ def is_stranger(row: SubmissionScore) -> bool:
 
 
 def by_exercise(name: str) -> tuple[bool, str]:
-    """Return the sort key of an exercise: files that name no exercise come last."""
+    """Return the sort key of an exercise, which puts `NO_EXERCISE` last."""
     return name == NO_EXERCISE, name
 
 
@@ -79,13 +79,15 @@ def _standing_of(rows: Sequence[SubmissionScore], counting: SubmissionScore | No
         short, words = "open", "not judged yet: your instructor has to decide"
         if counting.total is not None:
             short, words = points(counting.total), f"{points(counting.total)} of 100"
-        return Standing(short, f"{words}. Another file of yours cannot be read." if unread else words, counting)
+        return Standing(
+            short, f"{words}. The grader cannot read another file that you handed in." if unread else words, counting
+        )
     if others:
         waits = "Your instructor has to decide whose file this is, or which of several files counts."
         return Standing("waits", f"waits. {waits}")
     if unread:
         why = clip(unread[-1].reason, 600)
-        return Standing("unread", f"your file cannot be read. {why}")
+        return Standing("unread", f"the grader cannot read your file. {why}")
     if any(row.status == "excused" for row in rows):
-        return Standing("excused", "excused: it does not count")
-    return Standing("missing", "missing")
+        return Standing("excused", "excused: this exercise does not count for you")
+    return Standing("missing", "missing: you have not handed it in")

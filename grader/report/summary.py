@@ -1,4 +1,4 @@
-"""Print the results at the end of `grader score`."""
+"""Print a summary of the results at the end of `grader score`."""
 
 import sys
 from collections import Counter
@@ -16,11 +16,11 @@ from grader.score.verdict import ABSENT, Scores
 from harness.console.terminal import fold
 from harness.errors import printable
 
-_LISTED = 20  # the maximum number of lines to print of one kind
+_LISTED = 20  # the maximum number of lines in each list
 
 
 def _count_all(statuses: Mapping[str, int], others: int, ignored: Mapping[str, int]) -> str:
-    """Return a line that counts submissions by status, other files, and ignored files by kind."""
+    """Return a line with the number of submissions by status, of other files, and of ignored files by kind."""
     submissions = {"graded": 0, "rejected": 0, "not judged": 0} | dict(statuses)
     absent = {status: submissions.pop(status, 0) for status in ABSENT}
     kinds = ", ".join(f"{number} {status}" for status, number in submissions.items())
@@ -33,7 +33,7 @@ def _count_all(statuses: Mapping[str, int], others: int, ignored: Mapping[str, i
 
 
 def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Path) -> int:
-    """Print the results, the rows that wait for a decision, and the next commands. Return 1 if a row waits, else 0."""
+    """Print the results, the rows that need a decision, and the next commands. Return 1 if a row needs one, else 0."""
     console = Console()
     width = console.width if console.is_terminal else None
 
@@ -49,7 +49,7 @@ def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Pa
             say(f"  and {len(lines) - _LISTED} more: the class page lists them all")
 
     say_list(
-        f"These decisions were not applied, and stay in {decisions}:",
+        f"The grader did not apply these decisions, which stay in {decisions}:",
         [
             f"{printable(one.submission)}: your decision about {printable(one.about)} ({one.says}). {one.why}"
             for one in scores.decisions
@@ -68,7 +68,7 @@ def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Pa
     if scores.assignment and len(rejected) > sum(row.is_there for row in scores.submissions) / 2:
         say(f"Most files are rejected. Do they really belong to {printable(scores.assignment)}?")
     for name, why in find_left_out(scores.submissions).items():
-        say(f"  {printable(name)}: not in {GRADEBOOK} and not in exports. {printable(why, 600)}")
+        say(f"  {printable(name)}: left out of {GRADEBOOK} and of exports. {printable(why, 600)}")
     say_list("Files that are not submissions:", [f"{printable(name)}: {why}" for name, why in others.items()])
     handed_in = [row for row in scores.submissions if row.arrival and row.submission not in others]
     flags = [(row.submission, flag.message) for row in handed_in for flag in row.flags if flag.id == STRANGER]
@@ -79,11 +79,15 @@ def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Pa
         waits = sum(row.untimed for row in handed_in)
         marked = sum(one.late for one in timeless)
         say(
-            f"The time of {len(timeless)} files is unknown. The platform marks {marked} of them as late. {waits} are"
-            " not graded, because lateness would cost points: give their times with --times (docs/grading.md)."
+            f"The time of submission of {len(timeless)} files is unknown. The platform marks {marked} of these files as"
+            f" late. {waits} files are not graded, because lateness would cost points: give the times with --times"
+            " (docs/grading.md)."
         )
     if scores.upgrade:
-        say(f"The suite or the rubric has changed since the last scoring: {printable(scores.upgrade)}.")
+        say(
+            "The suite (exercises, harness and grader) or the rubric has changed since the last scoring:"
+            f" {printable(scores.upgrade)}."
+        )
     say_list(
         "Changed since the last scoring:",
         [

@@ -1,6 +1,6 @@
 """Make untrusted text safe for pages and terminals, and render pages from templates.
 
-Safe text contains no invisible characters, and no characters that move the text around it.
+Safe text contains no invisible characters, and no characters that change the direction or the place of other text.
 """
 
 import difflib
@@ -20,22 +20,26 @@ from harness.submission.document import visible
 
 MISSING = "\N{EM DASH}"
 
-# A lower-case name that is a safe file name on every system. Windows does not allow the reserved names.
+# `_SAFE` matches lower-case names that are safe file names on every system. `_RESERVED` matches names that Windows does
+# not allow, and names of our own pages.
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9._-]{0,98}[a-z0-9_-]|[a-z0-9_]")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|index|similar")
 _DERIVED = re.compile(r".*-[0-9a-f]{16}", re.DOTALL)
 
 
-LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a hostile one must not make the page huge
+LINES, COLUMNS = (
+    1000,
+    300,
+)  # the limits for a source on a page; an experiment has about 90 lines, but a hostile file may be huge
 TEMPLATES = Path(__file__).parent / "templates"
-# This is in the head of every page, so that `write_reports` recognizes its own pages.
+# Every page contains this tag in its head, so that `write_reports` recognizes its own pages.
 MARKER = '<meta name="generator" content="trainwreck grader">'
 
 
 def clip(text: str, limit: int) -> str:
-    """Return at most `limit` characters of a text on one line, with codes for hidden characters.
+    """Return the first `limit` characters of a text on one line, with codes instead of hidden characters.
 
-    If characters are left out, the result says how many.
+    If the text is longer, the result says how many characters are left out.
     """
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text) - limit} more characters)"
@@ -43,17 +47,17 @@ def clip(text: str, limit: int) -> str:
 
 
 def count_noun(number: int, noun: str) -> str:
-    """Return "1 case" or "2 cases"."""
+    """Return a number with its noun, such as "1 case" or "2 cases"."""
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def points(value: float | None) -> str:
-    """Return points without trailing zeros, or a dash for open points."""
+    """Return points as text without trailing zeros, or a dash if the points are open."""
     return MISSING if value is None else f"{round(value, 2):g}"
 
 
 def late_words(late: Lateness | None) -> str:
-    """Return, as a sentence, how late a submission is and how many points that costs, or ""."""
+    """Return a sentence that says how late a submission is and how many points this costs; "" if it is not late."""
     if late is None:
         return ""
     return f"{late.days} {'day' if late.days == 1 else 'days'} late: minus {points(late.cost)} points."
@@ -65,11 +69,12 @@ def tenths(value: float | None) -> str:
 
 
 def file_stem(name: str) -> str:
-    """Return a safe file name, without suffix, for the page of a submission. It depends only on `name`.
+    """Return a safe file name, without suffix, for the page of the submission `name`. It depends only on `name`.
 
-    A plain lower-case name stays. Any other name becomes its safe characters and 16 hexadecimal digits of its SHA-256,
-    so that names that differ only in case get different files on every file system. A name that already has this form
-    is hashed, too, so that no student can choose the file name of another student's page.
+    A lower-case name of safe characters is returned unchanged. From any other name, the result has the safe characters
+    and 16 hexadecimal digits of the SHA-256 of the name. So names that differ only in case get different files on every
+    file system. A name that already ends in 16 such digits is hashed, too, so that no student can choose the file name
+    of another student's page.
     """
     if _SAFE.fullmatch(name) and not _RESERVED.fullmatch(name) and not _DERIVED.fullmatch(name):
         return name
@@ -79,7 +84,7 @@ def file_stem(name: str) -> str:
 
 
 def plain_lines(source: str) -> list[str]:
-    """Return the lines of a source for a page, with codes for hidden characters, and cut to a limited size."""
+    """Return the lines of a source file for a page, with codes instead of hidden characters, and cut to `LINES`."""
     lines = visible(source).removesuffix("\n").split("\n") if source else []
     cut = [line if len(line) <= COLUMNS else f"{line[:COLUMNS]} …" for line in lines[:LINES]]
     if len(lines) > LINES:
@@ -88,23 +93,24 @@ def plain_lines(source: str) -> list[str]:
 
 
 def source_diff(broken: str, fixed: str) -> list[str]:
-    """Return the lines of a unified diff without file names. Different line endings count as equal."""
+    """Return the lines of a unified diff without file names. Ignore differences in line endings."""
     return list(difflib.unified_diff(plain_lines(broken), plain_lines(fixed), lineterm=""))[2:]
 
 
 def render(template: str, context: Mapping[str, Any], **options: Any) -> str:
-    """Return a page as HTML; see `render_pieces`."""
+    """Return a page as HTML. The parameters are those that `render_pieces` describes."""
     return "".join(render_pieces(template, context, **options))
 
 
 def render_pieces(
     template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False, forms: str = ""
 ) -> Iterator[str]:
-    """Return a page as HTML in pieces of a few lines, with codes for hidden characters.
+    """Return a page as HTML in pieces of a few lines, with codes instead of hidden characters.
 
-    script: the only file of `templates/` that may run as a script; with None, no script runs.
-    pictures: allow images whose bytes are inside the page. No page ever loads anything.
-    forms: the style sheet of a page with forms, which may be sent only to the page's own server; "" forbids forms.
+    script: the file of `templates/` that the page runs as its only script; with None, the page runs no script.
+    pictures: whether the page may show images whose bytes are inside the page. No page may load other files.
+    forms: the additional style sheet of a page with forms; "" forbids forms. Forms can be sent only to the page's
+    server.
     """
     style = _source("run.css", RUN_TEMPLATES) + _source("report.css", TEMPLATES)
     style += _source(forms, TEMPLATES) if forms else ""
@@ -112,7 +118,7 @@ def render_pieces(
     policy = content_policy(style, code, pictures=pictures, forms=bool(forms))
     environment = page_environment(TEMPLATES, RUN_TEMPLATES, finalize=_finalize)
     environment.filters |= {"points": points, "tenths": tenths, "clipped": clip}
-    # Safe to insert unescaped, because these files are ours and contain no closing tag.
+    # These texts may be inserted without escaping, because they are ours and contain no closing tag.
     own = {"style": Markup(style), "script": Markup(code), "marker": Markup(MARKER), "missing": MISSING}
     pieces = environment.get_template(template).stream({**context, **own, "policy": policy})
     pieces.enable_buffering()
@@ -120,7 +126,7 @@ def render_pieces(
 
 
 def pill(words: str, kind: str) -> Markup:
-    """Return a few words as a coloured label; kind: good, bad or warn."""
+    """Return a few words as a coloured label. kind: "good", "bad" or "warn"."""
     return Markup('<span class="pill {}">{}</span>').format(kind, words)
 
 

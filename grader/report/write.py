@@ -1,4 +1,7 @@
-"""Write the reports and the exports as a whole: fill a new folder next to the old folder, then exchange the two."""
+"""Write the reports and the exports completely or not at all.
+
+All files are written to a new folder next to the old folder. Then the two folders are exchanged.
+"""
 
 import ctypes
 import os
@@ -23,10 +26,10 @@ from harness.errors import UserError, name_place, printable
 from harness.files import scratch_path
 
 INDEX, SIMILAR_PAGE = "index.html", "similar.html"
-EXPORTS = "export"  # the folder that `grader export` writes; new reports keep it
-# The first bytes of our files that are not pages.
+EXPORTS = "export"  # the folder that `grader export` writes; when reports are replaced, this folder is kept
+# The first bytes of each file of the reports that is not a page. By these bytes the grader recognizes its own files.
 _BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2(2)
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # constants for the system call renameat2
 
 
 def write_reports(
@@ -41,10 +44,10 @@ def write_reports(
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
-    attachments: the attachments of each page, by submission. titles: the title of each recipe. people: name and
-    section of students, by login. likeness: the content of `similar.html`, which is written only if there is content.
-    The same input gives the same bytes. If anything stops this function, the earlier reports stay unchanged. Raises
-    `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
+    attachments: what each page shows in addition to the score, by submission. titles: the title of each recipe. people:
+    the name and the section of each student, by login. likeness: the similar work; if there is any, `similar.html` is
+    also written. The same input gives the same bytes. If anything stops this function, the earlier reports stay
+    unchanged. Raises `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
     """
     progress, titles = progress or ProgressBar(), titles or {}
     check_reports_folder(out)
@@ -77,10 +80,10 @@ def write_reports(
 
 
 def rewrite_class(scores: Scores, out: Path, *, without: Collection[str]) -> None:
-    """Write the class page, the gradebook and the scores again, and remove the pages of some submissions.
+    """Write the class page, the gradebook and the scores again, and remove some submissions from the reports.
 
-    The pages of all other submissions stay unchanged. The page of similar work and the exports are removed. The caller
-    must hold the lock on the folder.
+    without: the names of the submissions whose pages are removed. The page of similar work and the exports are removed,
+    too. All other pages stay unchanged. The caller must hold the lock on the folder.
     """
     folder = out.resolve()
     scratch = scratch_path(folder)
@@ -105,7 +108,7 @@ def _write_class(scores: Scores, folder: Path, likeness: Likeness, people: Peopl
     with (folder / INDEX).open("w", encoding="utf-8") as file:
         file.writelines(render_class_page(scores, likeness, people))
     (folder / GRADEBOOK).write_bytes(gradebook(scores))
-    with (folder / SCORES).open("wb") as kept:  # sync it, because all other files can be made from it
+    with (folder / SCORES).open("wb") as kept:  # sync this file, because all other files can be made again from it
         kept.writelines(scores_json(scores))
         kept.flush()
         os.fsync(kept.fileno())
@@ -114,8 +117,8 @@ def _write_class(scores: Scores, folder: Path, likeness: Likeness, people: Peopl
 def check_reports_folder(out: Path) -> None:
     """Raise `UserError` if reports cannot be written to `out`, or would replace files that the grader did not write.
 
-    Call this before the replays. The caller must hold the lock on the folder, because half-written reports of a killed
-    grader are removed.
+    Call this function before the replays, so that the error comes early. It also removes the unfinished reports of a
+    killed grader. Therefore the caller must hold the lock on the folder.
     """
     folder = out.resolve()
     if out.exists() and not out.is_dir():
@@ -123,7 +126,7 @@ def check_reports_folder(out: Path) -> None:
     _clear_leftovers(folder)
     for path in _foreign_files(folder):
         raise UserError(
-            f"{out} contains {printable(path.name)}, which grader did not write and would overwrite: move it away, or"
+            f"{out} contains {printable(path.name)}, which is not a file of grader and would be lost: move it away, or"
             " choose another folder with --out."
         )
     parent = next(one for one in folder.parents if one.exists())
@@ -135,11 +138,11 @@ def check_reports_folder(out: Path) -> None:
 
 @contextmanager
 def new_export(folder: Path, names: Collection[str]) -> Iterator[Path]:
-    """Yield an empty folder for an export, which replaces `folder` at the end of the block.
+    """Yield an empty folder for a new export. At the end of the `with` block, the new folder replaces `folder`.
 
     names: the files that this kind of export writes in addition to pages. If anything stops the block, the earlier
-    export stays. The caller must hold the lock on the reports. Raises `UserError` if the export would replace a file
-    that the grader did not write.
+    export stays unchanged. The caller must hold the lock on the reports. Raises `UserError` if the export would replace
+    a file that the grader did not write.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file: move it away.")
@@ -159,18 +162,24 @@ def new_export(folder: Path, names: Collection[str]) -> Iterator[Path]:
 
 
 def write_zip(path: Path, members: Iterable[tuple[str, bytes]]) -> int:
-    """Write a zip of these names and contents, without times. Scripts are executable. Return the number of files."""
+    """Write a zip file with these file names and contents, without times. Return the number of files.
+
+    Scripts are executable.
+    """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as pack:
         for name, content in members:
             member = zipfile.ZipInfo(name)
-            member.create_system = 3  # Unix, whose file modes follow
+            member.create_system = 3  # Unix, so that the file modes in the next line are used
             member.external_attr = (0o100755 if content.startswith(b"#!") else 0o100644) << 16
             pack.writestr(member, content, zipfile.ZIP_DEFLATED)
         return len(pack.infolist())
 
 
 def _foreign_files(folder: Path, names: Collection[str] = ()) -> Iterator[Path]:
-    """Yield the files in the folder that the grader did not write, sorted; `names` are further files of the grader."""
+    """Yield the files in a folder that the grader did not write, sorted.
+
+    names: files that also belong to the grader, in addition to the files of the reports.
+    """
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if (path.name == EXPORTS and path.is_dir()) or (path.name in names and path.is_file()):
             continue
@@ -195,7 +204,7 @@ def _read_beginning(path: Path) -> bytes:
 
 
 def _write_page(name: str, content: bytes, old: Path, new: Path) -> None:
-    """Write a page of new reports. An unchanged page keeps its file, because some disks are slow at deleting files."""
+    """Write a page to the new folder. If the page is unchanged, link the old file, because some disks delete slowly."""
     with suppress(OSError):
         if (old / name).read_bytes() == content:
             os.link(old / name, new / name)
@@ -212,7 +221,7 @@ def _carry_over(old: Path, new: Path) -> None:
 
 
 def _exchange(new: Path, folder: Path) -> None:
-    """Exchange the folders `new` and `folder`, in one step if the file system can do that."""
+    """Exchange the folders `new` and `folder`, atomically if the file system supports it."""
     if not folder.exists():
         new.rename(folder)
         return
@@ -231,7 +240,7 @@ def _old_place(folder: Path) -> Path:
 
 
 def _clear_leftovers(folder: Path, names: Collection[str] = ()) -> None:
-    """Remove the files that a killed grader left next to the folder, and put back reports that it had moved away."""
+    """Remove the files that a killed grader left next to the folder. Restore reports that the grader had moved away."""
     old = _old_place(folder)
     if old.is_dir() and not any(_foreign_files(old, names)):
         if folder.is_dir() and any(folder.iterdir()):

@@ -1,5 +1,5 @@
 "use strict";
-// Sorts and filters the table of submissions. The page works without this script, which adds the controls.
+// Sorts and filters the table of submissions. Without this script, the page still works, but has no filter and no sorting.
 (() => {
   const table = document.getElementById("class");
   const body = table.tBodies[0];
@@ -10,7 +10,7 @@
   const [text, recipe, status, flagged] = controls;
   const compare = new Intl.Collator("en", { numeric: true, sensitivity: "base" }).compare;
   const fold = (words) => words.normalize("NFKC").toLowerCase();
-  // A browser takes a second to lay out thousands of rows, so show only the first ones until the reader asks for all.
+  // A browser needs a second to lay out thousands of rows, so show only the first rows until the reader asks for all rows.
   const first = 50;
   let limit = first;
   let order = "";
@@ -37,7 +37,7 @@
     more.textContent = `Show all ${count}`;
   }
 
-  // Rows without a number stay at the end in both directions. Equal rows keep their order.
+  // Rows without a number stay at the end, whether the order is ascending or descending. Equal rows keep their order.
   function sort(header, column) {
     const numeric = header.classList.contains("number");
     const before = header.getAttribute("aria-sort");
@@ -77,5 +77,5 @@
   });
   document.getElementById("controls").hidden = false;
   filter();
-  window.addEventListener("pageshow", filter); // after a click on Back, the browser keeps the typed text but not the filter
+  window.addEventListener("pageshow", filter); // after a click on Back, the browser restores the typed text, but not the hidden rows
 })();

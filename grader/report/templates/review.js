@@ -15,7 +15,8 @@
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit(document.getElementById("save"));
       return;
     }
-    // A key that is held down must not decide the next item, too. In a region that scrolls, arrows must still scroll.
+    // If a key is held down, its repeated events must not also decide the next item. Inside a scrolling region, the arrow
+    // keys must still scroll.
     if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key.startsWith("Arrow") && event.target !== document.body) return;
     const target = document.getElementById(keys[event.key] || keys[event.key.toLowerCase()]);
@@ -26,7 +27,7 @@
   });
   document.addEventListener("input", () => { typed = true; });
   document.addEventListener("submit", (event) => {
-    if (sent) event.preventDefault(); // pressed twice
+    if (sent) event.preventDefault(); // the button was pressed twice
     sent = true;
   });
   window.addEventListener("beforeunload", (event) => {
