@@ -151,7 +151,7 @@ BENCHMARKS = {
             ["harness", "exercise", RECIPE], "plain script", PLAIN,
         ), 7,
     ),
-    "recording-mlp": Benchmark(recording("digits_mlp", "MLP", 1.15), 100),
+    "recording-mlp": Benchmark(recording("digits_mlp", "MLP", 1.3), 100),
     "recording-cnn": Benchmark(recording("shapes_cnn", "CNN", 1.10), 40),
     "harness-help": Benchmark(start_up("harness"), 20),
     "grader-help": Benchmark(start_up("grader"), 20),
