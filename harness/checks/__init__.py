@@ -1,10 +1,10 @@
-"""Checks: each module measures one property of sound training and returns a finding.
+"""Checks: each module in this package measures one property of a correct training and returns a `Finding`.
 
-A check `x` consists of two files. In `x.py`, the docstring is the documentation, and `measure(subject)` returns a
-`Finding`. `x.toml` contains the question and all possible outcomes. To add a check, add these two files; there is no
-list to edit. `core/` contains the code that checks share.
+A check `x` consists of two files. In `x.py`, the docstring describes the check for users, and `measure(subject)`
+returns a `Finding`. `x.toml` contains the question that the check answers and all its possible outcomes. To add a
+check, add these two files; there is no list of checks to edit. `core/` contains the code that the checks share.
 
-In a test of your own project, call `assert_sound(Training(model, optimizer, loss_fn, loader))`.
+To check your own project in a test, call `assert_sound(Training(model, optimizer, loss_fn, loader))`.
 """
 
 import importlib
@@ -32,12 +32,13 @@ __all__ = [
     "mechanism_checks",
     "run_checks",
 ]
-# Import these names on first use: torch takes a second or two, and Python warns if `child` is imported before it runs.
+# Import these names only when they are used: importing torch takes a second or two, and Python warns if the module
+# `child` is imported before it runs as a script.
 _WHEN_ASKED = {"NotChecked": "assertion", "assert_sound": "assertion", "Training": "training", "run_checks": "child"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of `_WHEN_ASKED` when it is first used, and return it."""
+    """Import a name from `_WHEN_ASKED` when it is first used, and return the imported object."""
     if name not in _WHEN_ASKED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"harness.checks.core.{_WHEN_ASKED[name]}"), name)

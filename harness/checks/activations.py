@@ -1,12 +1,13 @@
-"""Measure the output of every layer on the first batch, in training mode, before any step and after 20 steps.
+"""Measure the outputs of every layer for the first batch, in training mode, before training and after 20 steps.
 
-A ReLU unit is dead if it is zero for every example of the batch: then it gets no gradient. An output of a sigmoid or
-tanh is saturated if it is close to a bound (within 1 % of the range), where the derivative is almost zero. A softmax is
-saturated if its largest probability is above 0.99. Training stops in dead and saturated layers, but the cause is seldom
-there: look at the layers and settings before them.
+A ReLU unit is dead if its output is zero for every example of the batch: such a unit gets no gradient. An output of a
+sigmoid or tanh is saturated if it is within 1 % of a bound of its range, where the derivative is almost zero. A softmax
+is saturated if its largest probability is above 0.99. A dead or saturated layer stops learning, but the cause is seldom
+in this layer: look at the layers before it and at the settings.
 
-A network of several layers is linear if it maps sums of large inputs to sums of outputs. Its output explodes if its
-variance rises above 10,000 and above 100 times its first value.
+A network of several layers counts as linear if its output for a sum of large inputs is the sum of its outputs for these
+inputs (except for a constant). The outputs explode if their variance rises above 10,000 and above 100 times its first
+value.
 """
 
 import copy
@@ -21,11 +22,12 @@ from harness.run.recorder import as_floats, mean_and_variance
 
 # figure                               | healthy | broken  | bound              | source
 # dead units of a layer after 20 steps | <= 52 % | >= 73 % | DEAD 60 %          | broken runs blow up or learn nothing
-# variance of the output               | < 211   |         | VARIANCE_FLOOR 1e4 | 48 sound runs
-# distance from linear                 |         | 1e-6    | LINEAR 1e-3        | networks without any activation
+# variance of the output               | < 211   |         | VARIANCE_FLOOR 1e4 | 48 correct runs
+# distance from linear                 |         | 1e-6    | LINEAR 1e-3        | networks without activation functions
 #
-# The variance may rise to the largest of VARIANCE_RISE times its first value, VARIANCE_RISE times the variance of the
-# targets, and VARIANCE_FLOOR. Above this floor, a softmax outputs only zeros and ones.
+# The outputs explode if their variance exceeds three values: VARIANCE_RISE times the first variance, VARIANCE_RISE
+# times the variance of the targets, and VARIANCE_FLOOR. If logits have a variance above VARIANCE_FLOOR, their softmax
+# consists almost only of zeros and ones.
 STEPS = 20
 VARIANCE_RISE, VARIANCE_FLOOR = 100.0, 1e4
 DEAD, SATURATED = 0.6, 0.5
@@ -44,7 +46,7 @@ _Layer = tuple[str, str, float, float, _MaybeShare, _MaybeShare]
 
 
 def measure(subject: Subject) -> Finding:
-    """Measure the layers on the first batch before the first step of the run, and again after some steps."""
+    """Measure all layers on the first batch, before the first step of the run and again after some steps."""
     trial = subject.trial()
     batches = trial.batches()
     batch = first = next(batches)
@@ -87,7 +89,7 @@ def _is_linear(model: nn.Module, inputs: Tensor) -> bool:
     if not inputs.is_floating_point() or len(inputs) < MOST or len(matrix_layers(model)) < 2:
         return False
     model = copy.deepcopy(model).eval()
-    inputs = STRONG * inputs  # near zero, tanh is almost linear
+    inputs = STRONG * inputs  # large inputs, because tanh is almost linear near zero
     one, two = inputs.roll(1, 0), inputs.roll(2, 0)
     moved = model(one) - model(two)  # zero if the outputs do not depend on the inputs
     off = (model(inputs + one - two) - model(inputs) - moved).double().norm()
@@ -96,8 +98,9 @@ def _is_linear(model: nn.Module, inputs: Tensor) -> bool:
 
 @torch.no_grad()
 def _layers(model: nn.Module, inputs: Tensor) -> tuple[_Layer, ...]:
-    """Return one table row for each layer without sublayers, in the order in which they are called."""
-    # Use a copy: this forward pass would change the statistics of batch norm, and the run continues.
+    """Return a table row for each layer that has no sublayers, in the order in which the network calls the layers."""
+    # Use a copy: this forward pass changes the statistics of batch norm, and the trial must continue without this
+    # change.
     model = copy.deepcopy(model).train()
     state = torch.get_rng_state()
     layers: dict[str, _Layer] = {}
@@ -123,8 +126,10 @@ def _layers(model: nn.Module, inputs: Tensor) -> tuple[_Layer, ...]:
 def _shares(module: nn.Module, output: Tensor) -> tuple[_MaybeShare, _MaybeShare]:
     """Return the share of dead units and the share of saturated outputs; None if a share does not apply."""
     if isinstance(module, _RECTIFIERS) and output.dim() > 1:
-        # A unit is a feature, or one channel at all positions of an image. Three dimensions are either (B, C, L) from a
-        # convolution or (B, T, F) from a text. Positions with zeros in all channels are rare, so take the larger share.
+        # A unit is a feature, or one channel at all positions of an image. An output with three dimensions is either
+        # (B, C, L) from a convolution or (B, T, F) from a text. Compute the share of dead units for both layouts and
+        # take the larger share: the wrong layout hardly ever has dead units, because zeros in all channels of a
+        # position are rare.
         units = [output.flatten(2).amax(dim=2)] if output.dim() > 2 else [output]
         units += [output.amax(dim=1)] if output.dim() == 3 else []
         return max(float((unit.amax(dim=0) == 0).double().mean()) for unit in units), None

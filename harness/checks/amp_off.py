@@ -1,8 +1,8 @@
-"""Make the first 40 steps of the run twice: with the constant AMP as it is, and with AMP = False.
+"""Make the first 40 steps of the run twice, with mixed precision and without it (AMP = False), and compare them.
 
-With a correct setup, mixed precision learns as well as full precision and loses almost no gradient entries to zero. The
-check compares the median loss of the last 10 steps. It also compares the share of gradient entries that are exactly
-zero, as the median over the second half of the steps.
+If mixed precision is set up correctly, the network learns as well as in full precision, and almost no gradient entries
+become zero. The check compares two values of both runs: the median loss of the last 10 steps, and the share of gradient
+entries that are exactly zero (the median over the second half of the steps).
 """
 
 from statistics import median
@@ -15,7 +15,7 @@ from harness.checks.core.subject import Subject
 from harness.run.metrics_log import Record
 
 # figure                                              | healthy | broken | bound          | source
-# zero gradient entries beyond those without autocast | <= 0.01 | >= 0.5 | MORE_ZEROS 0.1 | broken: unscaled float16
+# zero gradient entries beyond those without autocast | <= 0.01 | >= 0.5 | MORE_ZEROS 0.1 | float16 without scaler
 # last loss over the last loss without autocast       |         |        | WORSE 3        | not measured
 STEPS = 40
 LAST = 10
@@ -24,7 +24,7 @@ WORSE = 3.0
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the first steps with and without autocast, if the experiment's constant AMP is true."""
+    """If the run uses autocast, make the first steps with and without it; compare losses and zero gradients."""
     if not _uses_autocast(subject):
         return Finding("no-autocast", "no layer computes in a lower precision", {"autocast": False})
     runs = {name: _steps(subject, disable_amp=off) for name, off in (("as it is", False), ("AMP off", True))}
@@ -46,7 +46,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _uses_autocast(subject: Subject) -> bool:
-    """Return whether AMP is true and some layer outputs half precision in the first step."""
+    """Return whether the constant AMP is true and at least one layer outputs half precision in the first step."""
     trial = subject.trial()
     if not trial.experiment.uses_amp:
         return False

@@ -1,9 +1,10 @@
-"""Run the training until a value is NaN or infinite, then repeat that step and find the operation that produced it.
+"""Train until a value is NaN or infinite, then repeat that step and find the operation that produced the value.
 
-The check names the first operation that creates a NaN or an infinity. (Minus infinity in a mask is given, not created.)
-It shows the layer, the tensor, the line of the experiment and the largest input. If an infinity went in, it also shows
-the line that this infinity came from. Follow this trace back. Typical causes are exp(90), which overflows in float32,
-division by a norm of zero, and softmax over a row that is completely masked.
+The check names the first operation that creates a NaN or an infinity. (The minus infinity in an attention mask does not
+count, because no operation computes it.) For this operation, the check shows the layer, the resulting tensor, the line
+of the experiment file and the largest input value. If an input was already infinite, the check also shows the line
+where this infinity came from. From that line, search backwards for the cause. Typical causes are exp(90), which
+overflows in float32, a division by a norm of zero, and a softmax over a row that is completely masked.
 
 `grows` means that all values are finite, but the loss exceeds 100 times the first loss.
 """
@@ -26,13 +27,13 @@ from harness.checks.overfit import BLOW_UP
 from harness.run.metrics_log import Record
 
 SHOWN = 5  # steps in the table
-# These operations return memory that is not written yet, or only read a value.
+# These operations return uninitialized memory or only read a value, so they do not create a NaN or an infinity.
 _ANY_VALUE = ("empty", "new_empty", "_local_scalar")
 _OPTIMIZERS = str(Path(torch.optim.__file__).parent)
 
 
 def measure(subject: Subject) -> Finding:
-    """Run the training until a value is not finite; then repeat it up to that step and watch the operations there."""
+    """Train until a value is not finite, then repeat the run up to that step and watch its operations."""
     trial = subject.trial()
     records: list[Record] = []
     failed, origin = "", None
@@ -61,7 +62,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _not_finite(trial: Trial, record: Record) -> str:
-    """Return a message if loss, gradient, a weight or a buffer is not finite after a step, else ""."""
+    """Return a message if loss, gradient, a weight or a buffer is not finite after a step, otherwise ""."""
     if not math.isfinite(record["loss"]):
         return f"the loss is {record['loss']}"
     norm = record["grad_norm"]
@@ -76,7 +77,7 @@ def _not_finite(trial: Trial, record: Record) -> str:
 
 
 def _watch(subject: Subject, failing: int) -> dict[str, Cell] | None:
-    """Repeat the run up to a step and watch that step; return a description of its first bad operation, or None."""
+    """Repeat the run up to a step; return a description of its first operation that produces NaN or infinity."""
     trial = subject.trial()
     steps = trial.records(trial.batches(trial.steps))
     for _ in itertools.islice(steps, failing):
@@ -91,14 +92,15 @@ def _watch(subject: Subject, failing: int) -> dict[str, Cell] | None:
 class _OperationWatch(TorchDispatchMode):
     """Watch operations and describe the first one that produces NaN or infinity.
 
-    `origin` is None until then. After that it holds entries for the finding: the ATen name of the operation, the pass,
-    the layer or autograd node, the resulting tensor, the line of the experiment, and the largest input.
+    `origin` is None until there is such an operation. Then it contains entries for the finding: the ATen name of the
+    operation, the pass (forward, backward or update), the layer or autograd node, the resulting tensor, the line of the
+    experiment file, and the largest input value.
     """
 
     def __init__(self, trial: Trial, tracker: ModuleTracker) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.origin: dict[str, Cell] | None = None
-        self._given = ""  # the last operation with an infinity as a scalar argument
+        self._given = ""  # the last operation that got NaN or infinity as a scalar argument
         self._path = str(trial.experiment.path)
         self._names = {parameter.data_ptr(): name for name, parameter in trial.model.named_parameters()}
         self._tracker = tracker

@@ -1,18 +1,20 @@
-"""Make six updates and show for each parameter: is it trainable, which optimizer group holds it, did it change?
+"""Make six updates, and show for each parameter: is it trainable, which optimizer group holds it, and did it change?
 
-A parameter without a group is in no optimizer. If a parameter does not change, it gets no gradient, or its learning
-rate is zero. A learning rate below a thousandth of the largest one counts as zero. These parameters need not change:
+A parameter without a group is in no optimizer. If a parameter does not change, either it gets no gradient or its
+learning rate is zero. A learning rate counts as zero if it is below a thousandth of the largest learning rate. Three
+kinds of parameters need not change:
 
-- Parameters that the constant FROZEN names by the start of their name, such as `FROZEN = ("trunk.",)`. They must not
-change, and neither may their buffers, the statistics of batch norm.
+- Frozen parameters. The constant FROZEN lists how their names start, for example `FROZEN = ("trunk.",)`. They must not
+change, and buffers whose names start in the same way (the statistics of batch norm) must not change either.
 
-- Parameters that require no gradient and are in no optimizer, such as the base weights of an adapter.
+- Parameters that require no gradient and are in no optimizer, such as the pretrained weights to which an adapter is
+added.
 
-- Parameters that cannot affect the outputs. Batch norm subtracts the mean, so the gradient of a bias before it consists
-of rounding errors.
+- Parameters that cannot affect the outputs. For example, batch norm subtracts the mean, so a bias right before batch
+norm has no effect, and its gradient consists of rounding errors.
 
-If the loss needs the gradient of a tensor that is in neither the network nor the optimizer, a layer is not registered:
-for example, it is in a plain list instead of `nn.ModuleList`.
+If the loss depends on a trainable tensor that is in neither the network nor the optimizer, a layer is not registered,
+for example because it is in a plain list instead of `nn.ModuleList`.
 """
 
 import copy
@@ -26,13 +28,13 @@ from harness.checks.core.subject import Gradients, Subject, Trial, leaves_of, us
 from harness.run.experiment import disable_dropout
 
 # figure                                    | healthy | broken  | bound           | source
-# updates until every parameter has changed | <= 3    |         | UPDATES 6       | a layer behind zeros waits one step
+# updates until every parameter has changed | <= 3    |         | UPDATES 6       | zeros behind a layer delay it a step
 # learning rate over the largest one        | >= 0.01 |         | TOKEN_RATE 1e-3 | fine-tuning uses 0.1 or 0.01
 # effect of a parameter on the outputs      | >= 0.2  | <= 5e-7 | NO_EFFECT 1e-3  | ten experiments and their norms
 #
-# The effect is the change of the outputs over their spread if each entry of the parameter grows by the norm of the
-# parameter. It is below the bound for biases before batch norm and biases of attention's keys: such a parameter need
-# not change.
+# To measure the effect of a parameter, the check adds random noise with the size of its largest entry (at least 1). The
+# effect is the change of the outputs, divided by the differences of the outputs between examples. It is below the bound
+# for biases before batch norm and for biases of attention keys, so these parameters need not change.
 UPDATES = 6
 MOST_ACCUMULATED = 8  # an update may accumulate the gradients of this many batches
 TOKEN_RATE = 1e-3
@@ -40,7 +42,7 @@ NO_EFFECT = 1e-3
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the first steps of the run and compare each parameter before and after."""
+    """Make the first steps of the run, and compare the values of each parameter before and after these steps."""
     trial = subject.trial()
     named = dict(trial.model.named_parameters(remove_duplicate=False))
     numbered = enumerate(trial.optimizer.param_groups)
@@ -103,7 +105,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _until_updated(trial: Trial, seen: Gradients) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield batches until the optimizer has made UPDATES updates; add gradients that are not all zero to `seen`."""
+    """Yield batches until the optimizer has made UPDATES updates; add each gradient with a non-zero entry to `seen`."""
     updates = 0
     with used_gradients(trial.model) as used:
         for batch in trial.batches(UPDATES * MOST_ACCUMULATED):
@@ -117,7 +119,7 @@ def _until_updated(trial: Trial, seen: Gradients) -> Iterator[tuple[Tensor, Tens
 
 @torch.no_grad()
 def _has_no_effect(trial: Trial, name: str, inputs: Tensor) -> bool:
-    """Return whether the outputs in training mode stay equal if a parameter moves by its own size, or by at least 1."""
+    """Return whether strong noise on a parameter (see NO_EFFECT) hardly changes the outputs in training mode."""
     model = copy.deepcopy(trial.model).train()
     disable_dropout(model)
     before = model(inputs)
@@ -128,7 +130,7 @@ def _has_no_effect(trial: Trial, name: str, inputs: Tensor) -> bool:
 
 
 def _count_unregistered(trial: Trial) -> int:
-    """Return the number of leaf tensors of the loss that are in neither the network nor the optimizer."""
+    """Return how many leaf tensors the loss depends on that are in neither the network nor the optimizer."""
     inputs, labels = next(trial.batches())
     held = {id(tensor) for tensor in trial.model.parameters()}
     held |= {id(tensor) for group in trial.optimizer.param_groups for tensor in group["params"]}

@@ -1,14 +1,14 @@
-"""Pass 128 copies of one training example through `prepare_batch`, twice, and compare how they are changed.
+"""Pass 128 copies of one training example through `prepare_batch` twice, and compare how it changes the copies.
 
-Random augmentation must use new random numbers for every example and every batch. Three faults are possible. No
+Random augmentation must draw new random numbers for every example and every batch. Three faults break this rule, and no
 training curve shows them:
 
-- Loader workers start from the same seed and get the same numbers: examples at a fixed distance in the batch are
-changed alike.
+- All loader workers start from the same seed, so they draw the same numbers. Then examples at a fixed distance in the
+batch are changed in the same way.
 
-- `prepare_batch` seeds a generator itself: every batch is changed in the same way.
+- `prepare_batch` seeds a generator in every call. Then every batch is changed in the same way.
 
-- `prepare_batch` draws one random change for the whole batch, but 20 more batches get the same change.
+- `prepare_batch` draws one random change for a whole batch, and 20 further batches get the same change.
 """
 
 import torch
@@ -18,17 +18,17 @@ from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Subject, Trial
 
 # figure                                       | healthy | broken    | bound       | source
-# pairs at one distance that are changed alike | 4 %     | all of 64 | all         | 25 different changes, such as moves
-# the same, for a mirror image                 | 50 %    | all of 64 | all         | fair coins: 2^-64 at random
-# copies that differ from the first one        |         |           | CHANGES 0.1 | below it: no random augmentation
+# pairs at one distance that are changed alike | 4 %     | all of 64 | all         | 25 possible changes, such as moves
+# the same pairs, for a random mirror image    | 50 %    | all of 64 | all         | 64 coins agree by chance: 2^-64
+# copies that differ from the first one        |         |           | CHANGES 0.1 | below 0.1: no random augmentation
 COPIES = 128
-FARTHEST = 8  # the largest distance in the batch at which pairs are compared
+FARTHEST = 8  # the largest distance between two examples that are compared
 CHANGES = 0.1
 BATCHES = 20
 
 
 def measure(subject: Subject) -> Finding:
-    """Prepare copies of the first training example, twice, and compare the results."""
+    """Prepare many copies of the first training example twice, and compare the prepared copies."""
     trial = subject.trial()
     inputs = trial.inputs[:1].expand(COPIES, *trial.inputs.shape[1:])
     labels = trial.labels[:1].expand(COPIES, *trial.labels.shape[1:])
@@ -50,7 +50,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _one_change(trial: Trial, figures: dict[str, Cell]) -> Finding:
-    """Judge a change of the whole batch: it repeats if it draws random numbers and all batches are changed alike."""
+    """Judge one change for a whole batch: it is a fault if it draws random numbers but changes all batches alike."""
     inputs, labels = trial.inputs[:COPIES], trial.labels[:COPIES]
     first = trial.prepare(inputs.clone(), labels.clone())[0].detach()
     before = [generator.get_state() for generator in trial.generators.values()]
@@ -65,11 +65,11 @@ def _one_change(trial: Trial, figures: dict[str, Cell]) -> Finding:
 
 
 def _equal(one: Tensor, other: Tensor) -> float:
-    """Return the share of rows that are equal bit by bit."""
+    """Return the share of rows that are equal bit by bit in both tensors."""
     return float((one == other).flatten(1).all(dim=1).double().mean())
 
 
 def _pairs(prepared: Tensor, gap: int) -> float:
-    """Return the share of examples that equal the example `gap` places later, in blocks of `2 * gap` examples."""
+    """Divide the batch into pairs of examples at the distance `gap`, and return the share of equal pairs."""
     blocks = prepared[: COPIES // (2 * gap) * 2 * gap].unflatten(0, (-1, 2, gap))
     return _equal(blocks[:, 0].flatten(0, 1), blocks[:, 1].flatten(0, 1))

@@ -1,15 +1,18 @@
 """Train for at most 100 steps, and measure for each class the share of its validation examples that the network finds.
 
-The mean accuracy hides a class that the network never predicts: one of ten classes costs 10 %, a rare class almost
-nothing. `left-out` means that the network finds almost none of the examples of one class, but most examples of the
-other classes. Before it reports this, the check trains for 200 more steps. If the network finds few examples of any
-class, it has not learnt enough for this check.
+The network finds an example of a class if it predicts this class for the example. The overall accuracy hides a class
+that the network never predicts: one of ten classes costs only 10 % of the accuracy, and a rare class costs almost
+nothing.
 
-The check does not count classes with less than half the usual number of training examples, classes with fewer than 5
-validation examples, and labels that only pad sequences.
+`left-out`: the network finds almost no example of one class, but most examples of the other classes. Before the check
+reports this outcome, it trains for 200 more steps. If the network finds too few examples of most classes, it has not
+learnt enough, and the check does not judge it.
 
-`renamed` means that the network takes most examples of a class for one other class. At least two classes are affected,
-and not all of them are taken for the same class: labels have different meanings in training and in validation.
+The check skips three kinds of classes: classes with less than half the mean number of training examples, classes with
+fewer than 5 validation examples, and labels that only pad sequences.
+
+`renamed`: for most examples of a class, the network predicts one other class. This happens for at least two classes,
+and they do not all become the same class. So labels have different meanings in training and in validation.
 """
 
 import copy
@@ -27,23 +30,24 @@ from harness.run.evaluation import is_classification
 # recall of the worst class             | >= 0.4  | 0      | LOST 0.05  | a loss that ignores a class
 # share of a class with one wrong label |         | 0.98   | FOUND 0.85 | renamed labels
 #
-# In the shortest healthy runs, the median is 0.77 and one class has 0: so the check judges from 0.85. A network whose
-# loss ignores one class finds 0.92 of the other classes.
+# In the shortest healthy runs, the median recall is 0.77, and one class has a recall of 0. So the check judges only
+# networks with a median recall above 0.85. If the loss ignores one class, the median recall of the other classes is
+# 0.92.
 STEPS = 100
-FEWEST = 5  # validation examples of a class
-RARE = 0.5  # share of the mean number of training examples per class; fewer is rare
+FEWEST = 5  # a class with fewer validation examples is skipped
+RARE = 0.5  # a class with fewer training examples than this share of the mean is rare
 FOUND, LOST = 0.85, 0.05
 COLUMNS = ("class", "training", "validation", "predicted", "found")
 
 
 def measure(subject: Subject) -> Finding:
-    """Train, then compare predictions and labels of the validation split for each class."""
+    """Train, then compare the predictions for the validation split with its labels, for each class."""
     trial = subject.trial()
     inputs, labels = trial.validation
     try:
         with torch.no_grad():
             outputs = copy.deepcopy(trial.model).eval()(inputs)
-    except RuntimeError:  # evaluate changes the inputs that load_data returns before it calls the network
+    except RuntimeError:  # the network accepts only inputs that evaluate has changed
         return Finding("no-classes", "the network does not accept the validation inputs as load_data returns them", {})
     if not is_classification(outputs, labels):
         return Finding("no-classes", f"outputs {tuple(outputs.shape)}, labels {tuple(labels.shape)}", {})
@@ -84,13 +88,13 @@ def _rows(trial: Trial, steps: int) -> tuple[list[tuple[Cell, ...]], str]:
 
 
 def _is_padding(labels: Tensor, label: int) -> bool:
-    """Return whether a label of sequences (B, T) occurs only at their ends: then the network need not learn it."""
+    """Return whether a label of sequences (B, T) occurs only at their ends: the network need not learn such padding."""
     here = labels == label
     return labels.dim() == 2 and bool((here.flip(1).long().cumprod(dim=1).flip(1).bool() == here).all())
 
 
 def _shares_found(rows: list[tuple[Cell, ...]]) -> tuple[float, float]:
-    """Return the recall of the worst class that is not rare, and the median recall of the other ones."""
+    """Return the lowest recall of the classes that are not rare, and the median recall of the other classes."""
     enough = sum(int(row[1] or 0) for row in rows) / len(rows) * RARE
     recalls = sorted(
         float(row[4])

@@ -1,22 +1,23 @@
 """Inspect the tensors from `load_data` and `prepare_batch`: shapes, ranges, labels, duplicates, and matching labels.
 
-In the table, compare the rows of a split with the rows of the batch: shapes, ranges, mean. Then look at the images in
-`run.html`: the label below an image is the label that the network learns. The check tests four things:
+In the table of tensors, compare the rows of each split with the rows of the batch: shape, range and mean. Then look at
+the images in `run.html`: below each image is the label that the network learns for it. The check itself tests four
+properties:
 
 - All values are finite.
 
-- Every input keeps its label. An input of the first batches that is also in the training split must have the same label
-there. In addition, the check passes its own inputs through `prepare_batch`. Each has one grey value, which grows with
-its label: sorting the results by brightness must also sort the labels. If `prepare_batch` removes the brightness, for
-example because it standardizes each image, the check uses inputs whose share of bright values grows with the label. For
-texts, it uses rows of the training split.
+- Every input keeps its label. If an input of the first batches is also in the training split, it must have the same
+label in both. In addition, the check passes artificial images through `prepare_batch`. Each image has a single grey
+value that grows with its label, so sorting the prepared images by brightness must also sort their labels. If
+`prepare_batch` removes the brightness, for example because it standardizes each image, the check uses images whose
+share of bright pixels grows with the label. For texts, the check uses rows of the training split.
 
-- No validation input is in the training split. Texts may occur in both, but at most twice as often as they repeat
-within the training split.
+- No validation input is in the training split. Texts may be in both splits, but the share of such texts may be at most
+twice the share of training texts that occur more than once.
 
-- Both splits are on one scale.
+- Both splits have about the same mean and the same deviation.
 
-The check does not know what the labels mean.
+The check does not know what the labels mean, so it cannot find labels that were already wrong in the data set.
 """
 
 import hashlib
@@ -42,11 +43,11 @@ BATCHES = 5
 DRAWS = 30
 # With fewer examples, a shuffle within the batch would change almost nothing.
 FEWEST = 16
-SAME = 1e-4  # tolerance, in classes or in deviations of the inputs
+SAME = 1e-4  # tolerance for differences of labels (in classes) and of inputs (in deviations)
 
 
 def measure(subject: Subject) -> Finding:
-    """Inspect both splits, the first batches as the network gets them, and batches that the check makes."""
+    """Inspect both splits, the first prepared batches, and artificial batches with known pairs of input and label."""
     trial = subject.trial()
     keys, validation_keys = _keys(trial.inputs), _keys(trial.validation[0])
     known: dict[bytes, list[Tensor]] = {}
@@ -113,14 +114,15 @@ def _not_finite(name: str, tensor: Tensor) -> str:
 def _share_of_unpaired(subject: Subject) -> float | None:
     """Return the share of examples that get the target of another example in `prepare_batch`; None if unknown.
 
-    The probes are artificial inputs: their brightness, or their share of bright values, grows with the label.
+    For images, the check prepares artificial inputs whose brightness, or whose share of bright values, grows with the
+    label.
     """
     trial = subject.trial()
     try:
         if not trial.inputs.is_floating_point():
             return worst([_share_of_moved(trial) for _ in range(DRAWS)])
         found = [_share_of_unsorted(trial, probe) for probe in (_bright, _partly_bright)]
-    except (UserError, RuntimeError, IndexError):  # prepare_batch accepts only inputs of the experiment
+    except (UserError, RuntimeError, IndexError):  # prepare_batch does not accept artificial inputs
         return None
     told = [share for share in found if share is not None]
     return min(told, default=None)
@@ -135,7 +137,7 @@ def _share_of_moved(trial: Trial) -> float:
     given, targets = trial.prepare(inputs.clone(), labels.clone())
     if given.shape != inputs.shape or targets.shape != labels.shape:
         return 0.0
-    # A prepared row comes from the training row with which it shares most symbols.
+    # Assume that a prepared row comes from the training row with which it shares the most tokens.
     left = (given.flatten(1)[:, None] == inputs.flatten(1)[None]).double().mean(dim=2)
     source = left.argmax(dim=1)
     sure = left.amax(dim=1) > 0.5
@@ -144,7 +146,7 @@ def _share_of_moved(trial: Trial) -> float:
 
 
 def _bright(shares: Tensor, like: Tensor) -> Tensor:
-    """Return rows in the shape of the rows of `like`, each filled with one value."""
+    """Return rows in the shape of the rows of `like`, each filled with one of the values in `shares`."""
     return shares.to(like.dtype).view(-1, *[1] * (like.dim() - 1)).expand(-1, *like.shape[1:]).clone()
 
 
@@ -157,7 +159,7 @@ def _partly_bright(shares: Tensor, like: Tensor) -> Tensor:
 
 
 def _share_bright(rows: Tensor) -> Tensor:
-    """Scale each row to 0 to 1 and return its mean, which stays the same if the row is standardized."""
+    """Return the mean of each row after scaling the row to 0 to 1; standardizing a row does not change this mean."""
     low, high = rows.amin(dim=1), rows.amax(dim=1)
     return (rows.mean(dim=1) - low) / (high - low)
 
@@ -165,11 +167,12 @@ def _share_bright(rows: Tensor) -> Tensor:
 def _share_of_unsorted(trial: Trial, probe: Callable[[Tensor, Tensor], Tensor]) -> float | None:
     """Return the share of labels that are out of order when the prepared inputs are sorted by brightness.
 
-    Return None if the prepared inputs or labels no longer show the order. Targets of a regression grow with the label.
-    `prepare_batch` may apply any increasing function to them: they stay in order.
+    `probe` makes the artificial inputs. Return None if the prepared inputs or labels no longer show the original order.
+    For a regression, the targets are numbers that grow with the brightness. `prepare_batch` may apply any increasing
+    function to these targets, because they stay in order.
     """
     numbers = trial.labels.is_floating_point()
-    if numbers and trial.labels[0].numel() > 1:  # several targets, such as a point, may change with their input
+    if numbers and trial.labels[0].numel() > 1:  # augmentation may change several targets, such as a point
         return None
     values = trial.labels.flatten().sort().values if numbers else trial.labels.flatten().unique()
     count = min(10, len(values) if numbers else int(values.max()) + 1)
@@ -208,7 +211,7 @@ def _one_each(given: Tensor, labels: Tensor) -> Tensor | None:
 
 
 def _by_chance(inputs: Tensor, keys: list[bytes]) -> float:
-    """Return the share of validation inputs that may be in training: for texts, twice the share of repeats there."""
+    """Return which share of validation inputs may be in training: for texts, twice the share of repeated texts."""
     if inputs.is_floating_point():
         return 0.0
     counts = Counter(keys)
@@ -222,7 +225,7 @@ def _keys(inputs: Tensor) -> list[bytes]:
 def _distance(training: Tensor, validation: Tensor, *, symbols: bool) -> float:
     """Return the difference between the splits in mean or deviation, in units of the training deviation.
 
-    For texts, return the share of symbols that differ instead.
+    For texts, return the difference between the token frequencies of both splits instead.
     """
     if symbols and len(training) > 1:
         return _other_shares(training, validation)
@@ -236,7 +239,8 @@ def _distance(training: Tensor, validation: Tensor, *, symbols: bool) -> float:
 def _other_shares(training: Tensor, validation: Tensor) -> float:
     """Return the total variation distance between the symbol frequencies of both splits, minus the random part.
 
-    The random part is the distance between a sample of the training rows, as large as validation, and the other rows.
+    The random part is the distance between a sample of the training rows, as large as the validation split, and the
+    other training rows.
     """
     every = max(len(training) // len(validation), 2)
     own = torch.arange(len(training)) % every == 0

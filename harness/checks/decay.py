@@ -1,18 +1,20 @@
-"""Make one step with weight decay and one without it, and measure how the decay alone changes the weights.
+"""Make the same step with and without weight decay, and measure how the decay alone changes the weights.
 
-Both steps start from the weights after 10 steps of the run. They use copies, the gradient of one batch, and the highest
-learning rate that the optimizer was built with. The check compares them by three values:
+Both steps are made on copies, from the weights after 10 steps of the run. They use the same gradient of one batch, and
+the learning rate with which the optimizer was built (or the current one, if it is higher). The check reports three
+values:
 
-- `taken by a step` is the share by which the decay shrinks the weight matrices. For SGD and AdamW this is the learning
-rate times the weight decay.
+- `taken by a step` is the share by which the decay shrinks the weight matrices. For SGD and AdamW, this share is the
+learning rate times the weight decay.
 
-- `of the move` is the length of this shrinkage divided by the length of the gradient's move.
+- `of the move` is the length of this shrinkage divided by the length of the step without decay.
 
-- `in proportion` is 1 if each weight loses the same share. Adam with `weight_decay` adds the decay to the gradient,
-then divides both by the size of the gradient (Loshchilov and Hutter, arXiv:1711.05101). Where gradients are small, each
-weight loses about the learning rate in a step, however small the weight is: the value falls below 0.9.
+- `in proportion` is 1 if each weight loses the same share of its value. Adam with `weight_decay` adds the decay to the
+gradient, then divides the sum by the usual size of the gradient (Loshchilov and Hutter, arXiv:1711.05101). So where
+gradients are small, each weight loses about the learning rate in a step, even if the weight is small. Then `in
+proportion` falls below 0.9.
 
-Weights without a gradient do not count, for example weights of a pixel that is always black.
+Weights without a gradient do not count, for example the weights of a pixel that is always black.
 """
 
 import copy
@@ -25,13 +27,14 @@ from harness.checks.core.subject import Gradients, Subject, Trial, reference_gra
 
 # figure                         | healthy | broken     | bound            | source
 # decay over the gradient's move | <= 0.06 | >= 0.086   | OF_MOVE 0.075    | Adam with decay 0.1; SGD with 0.5: 0.17
-# share of the weights, one step | < 0.002 |            | TAKEN 0.002      | leaves a short run alone
+# share of the weights, one step | < 0.002 |            | TAKEN 0.002      | below 0.002: no effect in a short run
 #                                |         | 0.02       | SURELY 0.02      | halves the weights in 35 steps
 # proportion, coupled            |         | 0.4 to 0.8 | PROPORTIONAL 0.9
-# proportion, drifts             |         | 0.02       | TOWARDS_ZERO 0.3 | takes the same from each weight
+# proportion, drifts             |         | 0.02       | TOWARDS_ZERO 0.3 | the same amount is taken from each weight
 #
-# Over ten seeds. Healthy are the usual decays of SGD, Adam, AdamW and RMSprop, and decays up to ten times too strong.
-# With Adam and a decay of 0.1, the loss ends four times as high; with SGD and 0.5, the network learns almost nothing.
+# Measured over ten seeds. The healthy values include the usual decays of SGD, Adam, AdamW and RMSprop, and decays up to
+# ten times as strong. With Adam and a decay of 0.1, the last loss is four times as high as without decay. With SGD and
+# a decay of 0.5, the network learns almost nothing.
 STEPS = 10
 TAKEN, OF_MOVE = 2e-3, 0.075
 SURELY = 0.02
@@ -39,7 +42,7 @@ PROPORTIONAL, TOWARDS_ZERO = 0.9, 0.3
 
 
 def measure(subject: Subject) -> Finding:
-    """Make some steps of the run, then compare one more step on copies with decay and without it."""
+    """Make some steps of the run, then one more step on copies, with and without decay; compare the weights."""
     trial = subject.trial()
     if not any(group.get("weight_decay") for group in trial.optimizer.param_groups):
         return Finding("no-decay", "weight_decay is 0", {"weight decay": 0.0})

@@ -1,17 +1,18 @@
-"""Compare the loss before the first update with the loss of a guess.
+"""Compare the loss before the first update with the loss of a network that only guesses.
 
 A classifier that knows nothing gives each of C classes the same probability. Its mean cross-entropy is ln C (Karpathy,
-"A Recipe for Training Neural Networks", 2019, "verify loss @ init"). If it knows the class frequencies, its loss is the
-entropy of the labels, which is lower. A single output for yes or no starts at ln 2.
+"A Recipe for Training Neural Networks", 2019, "verify loss @ init"). If the classifier knows only the class
+frequencies, its loss is the entropy of the labels, which is lower. If there is a single output for yes or no, the loss
+of a guess is ln 2.
 
-A regression that knows nothing outputs a constant, and its loss is the loss of the best constant. For the mean squared
-error this is the variance of the targets. A network that starts near zero may also have the loss of outputs that are
-all zero, up to ten times as much. A ratio of 64 with 64 examples in the batch means that the loss is a sum where it
-should be a mean.
+In a regression, a guess is the same output for all examples, and the check uses the loss of the best constant output.
+For the mean squared error, this loss is the variance of the targets. A network whose first outputs are near zero may
+have a higher loss: the check also accepts the loss of outputs that are all zero, up to ten times the loss of the best
+constant. If the ratio is 64 and the batch has 64 examples, the loss is a sum where it should be a mean.
 
-The check compares a loss that is not a cross-entropy (weighted, focal, hinge) with its own value at equal outputs. If a
-loss compares examples with each other, or has other targets, the check compares it with its value for outputs in
-another order.
+If the loss is not a plain cross-entropy (weighted, focal, hinge), the check compares it with its own value for equal
+outputs. If the loss compares examples with each other, or if its targets are of an unknown kind, the check compares it
+with its own value after each output has moved to the next example.
 """
 
 import copy
@@ -36,7 +37,7 @@ from harness.checks.core.subject import Subject, Trial
 # figure                               | healthy      | broken | bound             | source
 # first loss over a guess              | 0.99 to 1.08 |        | LOW 0.5, HIGH 1.5 | healthy experiments, ten seeds
 #                                      | 1.2          |        |                   | first outputs have deviation 1
-# accuracy over a guess                |              |        | KNOWS 3           | more: trained before
+# accuracy over a guess                |              |        | KNOWS 3           | above 3: trained before
 # loss of zeros over the best constant |              |        | OFF_CENTRE 10     | target mean: 3 deviations from 0
 LOW, HIGH = 0.5, 1.5
 KNOWS = 3.0
@@ -70,7 +71,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _knows(trial: Trial, model: nn.Module, outputs: Tensor, labels: Tensor) -> bool:
-    """Return whether the initial weights predict the validation classes far more often than a guess does."""
+    """Return whether the initial weights predict the right validation class far more often than a guess does."""
     if kind_of(outputs, labels) != "classes":
         return False
     accuracy = trial.experiment.evaluate(model, *trial.validation)["val_accuracy"]
@@ -104,7 +105,7 @@ def _guess(loss: Loss, outputs: Tensor, labels: Tensor, known: Tensor, range: Ou
 
 
 def _by_example(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
-    """Return the mean loss of the two halves of a batch over the loss of the whole: 1 for a mean, 0.5 for a sum."""
+    """Return the mean loss of the halves of a batch over the loss of the whole batch: 1 for a mean, 0.5 for a sum."""
     half, whole = len(labels) // 2, float(loss(outputs, labels))
     if not half or not whole:
         return 1.0

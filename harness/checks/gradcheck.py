@@ -1,11 +1,12 @@
 """Compare autograd's gradient with finite differences, in float64.
 
-The check computes central differences with a step of 1e-6 for a few entries of each parameter, at the weights after two
-steps of the run. If they differ from autograd's gradient, something is detached or a backward pass is wrong. Dropout
-drops the same units each time, and autocast is off.
+For a few entries of each parameter, the check computes central differences of the loss with a step of 1e-6, at the
+weights after two steps of the run. If they differ from autograd's gradient, something is detached or a backward pass is
+wrong. Dropout drops the same units in each forward pass, and autocast is off.
 
-At a kink, where a ReLU or a maximum switches within the step, autograd gives the slope of one side: the check leaves
-such entries out. It does not see what the optimizer does with the gradient: `harness updates` does.
+If a ReLU or a maximum switches within the step, the loss has a kink there, and autograd gives the slope on one side of
+the kink. The check leaves such entries out. This check does not see what the optimizer does with the gradient; use
+`harness updates` for that.
 """
 
 import itertools
@@ -22,23 +23,24 @@ from harness.errors import UserError
 # figure                                     | healthy | broken | bound       | source
 # error of finite differences, over the loss | 1e-10   |        | PASSES 1e-6 | float64
 #
-# The bound is for the relative distance of the gradients. A gradient too short for this error counts as equal.
+# The bound applies to the relative distance of the two gradients. If a gradient is shorter than the rounding error of
+# its finite differences, both gradients count as equal.
 EPS = 1e-6
 PASSES = 1e-6
 CLOSER = 8  # a step this many times smaller shows whether there is a kink within the step
 EXAMPLES = 16
-# Per parameter: this many entries with the largest gradients, and as many random ones.
+# For each parameter, compare this many entries with the largest gradients, and as many random entries.
 LARGEST = 5
 
 STEPS = 2
 
 
 class _NotInFloat64(Exception):
-    """The experiment sets a dtype, so the differences are too coarse to compare."""
+    """The experiment sets a dtype itself, and in this dtype finite differences are too inexact to compare."""
 
 
 def measure(subject: Subject) -> Finding:
-    """Compare both gradients of every parameter after two steps."""
+    """Compare autograd's gradient with finite differences for every parameter, after two steps."""
     subject.trial()  # first raise errors that have nothing to do with float64
     try:
         rows = tuple(_compare(subject.trial(verify=True)))
@@ -100,7 +102,7 @@ def _entries(gradient: Tensor, rng: torch.Generator) -> list[int]:
 def _finite_differences(
     parameter: nn.Parameter, entries: list[int], loss: Callable[[], Tensor], analytic: Tensor, floor: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the slopes at the entries, and a mask of the entries without a kink within the step."""
+    """Return the central differences at some entries of a parameter, and a mask of the entries without a kink."""
     flat = parameter.view(-1)
     here = float(loss())
 
@@ -124,6 +126,6 @@ def _finite_differences(
 
 
 def _rounding_bound(loss: float, entries: int) -> float:
-    """Return the gradient length at which rounding of the loss alone causes a distance of `PASSES`."""
+    """Return the gradient length at which rounding errors of the loss alone cause a distance of `PASSES`."""
     rounding = 8 * torch.finfo(torch.float64).eps * max(abs(loss), 1e-30) * math.sqrt(entries)
     return rounding / (2 * EPS) / PASSES

@@ -1,11 +1,12 @@
 """Measure the gradients of the first 20 steps as the optimizer uses them, after any scaling or clipping.
 
 `distance from a fresh gradient` compares the gradient that the optimizer uses with the gradient of the current batch
-alone: 0 means equal bits. Zero entries are normal behind a ReLU. `zero entries beyond those in float32` are not:
-float16 loses them. The check counts them against the same steps without autocast.
+alone; 0 means that both are equal bit by bit. Zero entries are normal behind a ReLU. `zero entries beyond those in
+float32` are not normal, because float16 has rounded them to zero. To count them, the check repeats the same steps
+without autocast.
 
-`update/weight` is the length of an update divided by the length of its weights. About 0.001 is usual; at 1, one step
-overwrites the layer.
+`update/weight` is the length of an update divided by the length of the weights that it changes. About 0.001 is usual;
+if it is 1, one step overwrites the layer.
 """
 
 import math
@@ -26,8 +27,8 @@ from harness.run.recorder import Recorder
 # largest norm over the first norm          | <= 10   | >= 140  | EXPLODING 30   | broken runs blow up
 # smallest RMS of a matrix over the largest | >= 0.06 |         | VANISHING 1e-3
 #
-# Zero entries: ten seeds, the median over the second half of the steps, because a gradient scaler needs some steps to
-# settle.
+# Zero entries are measured over ten seeds, as the median over the second half of the steps, because a gradient scaler
+# needs some steps to find its factor.
 STEPS = 20
 STALE = 1e-6
 UNDERFLOW = 0.1
@@ -53,8 +54,8 @@ def measure(subject: Subject) -> Finding:
             records.append(recorder.end_batch(trial.step(*batch)))
     zeros_used = [record["grad_zero_fraction"] or 0.0 for record in records]
     used = {name: gradient for name, gradient in used.items() if gradient.numel()}
-    # Only matrices count (two or more dimensions): a bias before batch norm correctly has no gradient.
-    # For an embedding, only the rows of symbols in the batch count.
+    # Only matrices count (two or more dimensions), because it is correct that a bias before batch norm has no gradient.
+    # For an embedding, only the rows of tokens in the batch count.
     tables = {f"{name}.weight" for name, layer in model.named_modules() if isinstance(layer, nn.Embedding)}
     matrices = [g[g.any(dim=1)] if name in tables else g for name, g in used.items() if g.ndim > 1]
     sizes = [float(g.double().square().mean().sqrt()) if g.numel() else 0.0 for g in matrices]
@@ -80,7 +81,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _outcome(norms: list[float], stale: float, lost: float, sizes: list[float]) -> str:
-    """Return the first outcome that applies, given that the optimizer got a gradient."""
+    """Return the first outcome that applies if the optimizer got a gradient."""
     if not all(map(math.isfinite, norms)):
         return "non-finite"
     if not stale < STALE:
