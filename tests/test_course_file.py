@@ -75,7 +75,7 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
         ('experiment = "strength_reg"', 'experimnt = "strength_reg"', "a1.experimnt: there is no such key: did"),
         ("Europe/Berlin", "Europe/Berlni", "time_zone: 'Europe/Berlni' is not a time zone"),
         ("broadcast_loss", "brodcast_loss", "assignment.week-1.case.a1: There is no exercise 'brodcast_loss': did you"),
-        ('["broadcast_loss"]', '["huge_lr"]', "huge_lr breaks digits_mlp, not strength_reg"),
+        ('["broadcast_loss"]', '["huge_lr"]', "huge_lr breaks the experiment digits_mlp, not strength_reg"),
         ('id = "a1"', 'id = "layernorm"', "choose another id"),
         ('id = "a1"', 'id = "a2"', "two cases have the id a2"),
         ('id = "week-2"', 'id = "week-1"', "two assignments have the id week-1"),
@@ -283,7 +283,7 @@ def test_an_unknown_time_waits_where_lateness_would_cost_points() -> None:
 
     waits, extended = map(judged, rows)
     assert (waits.status, waits.total, waits.untimed) == ("not judged", None, True)
-    assert "If it was on time, it has 100 of 100." in waits.reason
+    assert "If this submission was on time, it has 100 of 100 points." in waits.reason
     assert extended == rows[1], "there is time left"
     for row in (
         judged(rows[0], now=DUE + timedelta(minutes=15)),
@@ -301,7 +301,7 @@ def test_an_unknown_time_waits_where_lateness_would_cost_points() -> None:
     (decided,) = apply_decisions(before, [of_total]).submissions
     assert (judged(decided).status, judged(decided).total) == ("graded", 90)
     (decided,) = apply_decisions(before, [of_check]).submissions
-    assert "If it was on time, it has 96 of 100." in decided.reason
+    assert "If this submission was on time, it has 96 of 100 points." in decided.reason
     (item,) = find_open_items([decided])
     assert (item.about, item.accepted) == (TOTAL, 96)
 

@@ -63,7 +63,7 @@ def test_a_wrong_cause_keeps_nothing_of_the_diagnosis() -> None:
 def test_without_cause_and_fix_a_total_is_limited() -> None:
     found = row(WRONG_CAUSE | MASKED)
     assert (total_of(found.criteria), found.total, found.withheld) == (80, 40, 40)
-    assert found.reason == "The total is 40, not 80. Neither the cause nor the fix is correct."
+    assert found.reason == "The rubric limits the total to 40 instead of 80. Neither the cause nor the fix is correct."
     assert row(WRONG_CAUSE | WRONG_FIX).total == 40
     assert row(WRONG_CAUSE | WRONG_FIX, gates=Gates(no_insight=30.0)).total == 30
     assert row(WRONG_CAUSE | WRONG_FIX, gates=Gates(no_insight=False)).total == 47
@@ -94,7 +94,7 @@ def test_a_decision_opens_a_gate() -> None:
 def test_every_view_says_which_gate_lowered_the_total() -> None:
     found = row(WRONG_CAUSE | MASKED)
     page = "".join(Page(render_submission(found, None)).text)
-    assert "The total is 40, not 80. Neither the cause nor the fix is correct." in page
+    assert "The rubric limits the total to 40 instead of 80. Neither the cause nor the fix is correct." in page
     assert "The rubric limits the total to 40: −40" in page
     assert "Neither the cause nor the fix is correct." in feedback(found)
     given = results([found], Settings(exercises=("steep",)))

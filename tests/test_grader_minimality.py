@@ -47,11 +47,11 @@ def test_a_fix_of_the_cause_is_minimal_in_any_style(recipe: Recipe) -> None:
 @pytest.mark.parametrize(("edits", "points", "says"), [
     ([RATE], 8, "Your edit changes 1 node of the syntax tree in build_optimizer."
                 " The reference fix changes 1 node in build_optimizer."),
-    ([RATE, ("nn.ReLU()", "nn.GELU()")], 4, "It also changes build_model, which was not broken."),
-    ([RATE, ("EPOCHS = 5", "EPOCHS = 6")], 4, "It also changes EPOCHS, which"),
-    ([RATE, ("EPOCHS = 5", "torch.manual_seed(7)\nEPOCHS = 5")], 4, "also changes statements at the top of the file"),
+    ([RATE, ("nn.ReLU()", "nn.GELU()")], 4, "Your edit also changes build_model, which was not broken."),
+    ([RATE, ("EPOCHS = 5", "EPOCHS = 6")], 4, "Your edit also changes EPOCHS, which"),
+    ([RATE, ("EPOCHS = 5", "torch.manual_seed(7)\nEPOCHS = 5")], 4, "also changes statements outside functions"),
     ([RATE, ("float() / 255, data.train", "float() / 9, data.train"), ("    model.eval()\n", "")], 2,
-     "It also changes evaluate and load_data, which were not broken."),
+     "Your edit also changes evaluate and load_data, which were not broken."),
     ([RATE, ("    return None\n", "    print(total_steps)\n    return None\n")], 8, "1 node of"),
     ([("    return torch", "    model.train()\n" * 8 + "    return torch"), RATE], 5, "25 nodes"),
     ([], 8, "Your edit changes nothing"),

@@ -46,7 +46,7 @@ def test_who_changed_another_place_is_told_where_the_cause_is() -> None:
     card = oral_card(evidence(RECIPE, source))
     (about_edit,) = [one for one in card if "You changed train_step" in one.asks]
     assert about_edit.answer.endswith("It is in compute_loss.")
-    assert not any("put that line back" in one.asks for one in card)
+    assert not any("put the wrong line back" in one.asks for one in card)
 
 
 def test_a_students_page_has_no_question(tmp_path: Path) -> None:

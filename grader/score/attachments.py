@@ -10,11 +10,11 @@ _NO_OTHERS = ConfigDict(extra="forbid")
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One measurement that decides about the fix: a check's outcome, a symptom, or a metric by the evaluator."""
+    """One measurement that helps to judge the fix: the outcome of a check, a symptom, or a metric."""
 
     name: str
     value: JsonNumber | str
-    wanted: str  # "below 1.0", "not above 50"
+    wanted: str  # the values of a correct fix: "below 1.0", "not above 50"
     good: bool
 
 
@@ -39,8 +39,8 @@ class Question:
 class Attachments:
     """Everything that the page of one submission shows in addition to its score. The student's texts are untrusted.
 
-    answer_file: the file name, if the answer is one file. Then `fixed_source` is its text, and `findings` are the
-    tables about it.
+    answer_file: the name of the answer file of a written exercise, else "". For a written exercise, `fixed_source` is
+    the text of this file, and `findings` has the tables about it.
     """
 
     submission: str
@@ -51,4 +51,4 @@ class Attachments:
     findings: tuple[AnswerTable, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     symptom: str = ""  # the symptoms of the broken run, in the recipe's words
-    questions: tuple[Question, ...] = ()  # to ask in person
+    questions: tuple[Question, ...] = ()  # questions to ask the student in person

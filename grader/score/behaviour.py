@@ -1,7 +1,8 @@
 """Choose the programs whose behaviour we measure to judge a fix, and compare the fix with them.
 
-Each behaviour takes a separate replay. First come the fix, the reference fix and each single break. The correct fixes
-in `variants.toml` and the sound edits of the experiment follow only if the fix does not behave like the reference fix.
+The behaviour of each program is measured in a separate replay. First we measure the fix, the reference fix, and, for
+each break, the program with only this break. If the fix does not behave like the reference fix, we also measure the
+correct fixes in `variants.toml` and the sound edits, which change the healthy experiment without breaking it.
 `harness.behaviour.sound` makes the comparison.
 """
 
@@ -22,14 +23,15 @@ from harness.recipes.recipe import Recipe, experiment_source
 OWN_BEHAVIOUR: Role = "fixed behaviour"
 REFERENCE_BEHAVIOUR: Role = "reference behaviour"
 _BROKEN, _RIGHT, _SOUND = "broken behaviour ", "right ", "sound "
-# For a range of correct numbers: a wrong number below it, its lowest and highest number, and a wrong number above it.
+# If every number in a range is correct: a wrong number below the range, its lowest number, its highest number, and a
+# wrong number above the range.
 _BELOW, _LOWEST, _HIGHEST, _ABOVE = "below ", "lowest ", "highest ", "above "
 _MASKED = "masked "
 _ROLES: Mapping[str, str] = {"full": _RIGHT, "alternative": _RIGHT, "masking": _MASKED}
 
 
 def behaviour_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
-    """Return the requests for the behaviours that come first: of the fix, the reference fix, and each single break."""
+    """Return the requests that come first: the behaviour of the fix, of the reference fix, and of each single break."""
     reference = requests["reference"]
     return {OWN_BEHAVIOUR: check_request(requests["fixed"], "behaviour"), **break_requests(reference)}
 
@@ -42,7 +44,7 @@ def break_requests(reference: Request) -> dict[Role, Request]:
 
 
 def sound_requests(reference: Request) -> dict[Role, Request]:
-    """Return the requests for the behaviours of the other programs to compare with."""
+    """Return the requests for the behaviours of the other programs that the fix is compared with."""
     return {role: _own_request(reference, source) for role, source in _sound_programs(reference.recipe).items()}
 
 
@@ -51,13 +53,13 @@ def _own_request(reference: Request, source: str) -> Request:
 
 
 def _parts(recipe: Recipe) -> Sequence[Recipe]:
-    """Return the recipes that a case combines; for any other recipe, the recipe itself."""
+    """Return the recipes whose breaks a case combines; for a recipe that is no case, the recipe itself."""
     return [load_recipe(cause) for cause in recipe.causes] if isinstance(recipe, Case) else [recipe]
 
 
 @lru_cache(maxsize=256)
 def _sound_programs(recipe: Recipe) -> Mapping[Role, str]:
-    """Return the sources to compare with, by role: correct fixes, fixes that mask the cause, and sound edits."""
+    """Return the programs to compare a fix with: correct fixes, fixes that only mask the cause, and sound edits."""
     found: dict[Role, str] = {}
     for part in () if recipe.is_healthy else _parts(recipe):
         broken = part.broken_source()
@@ -71,14 +73,14 @@ def _sound_programs(recipe: Recipe) -> Mapping[Role, str]:
                 if number:
                     found[f"{side}{part.id} {name}"] = span.source(broken, number)
     healthy = recipe.healthy_source()
-    # A decoy differs from the experiment, so a sound edit of the experiment may be unsound in the decoy.
+    # A decoy is healthy, but differs from its experiment. So a sound edit of the experiment may break the decoy.
     shared = load_shared_edits(recipe.experiment) if healthy == experiment_source(recipe.experiment) else ()
     found |= {f"{_SOUND}{item.id}": item.source(healthy) for item in shared if item.verdict == "sound"}
     return found
 
 
 def comparison_of(replays: Mapping[Role, Replay]) -> Comparison | None:
-    """Compare a fix with the sound programs among these replays; None if its behaviour could not be measured."""
+    """Compare a fix with the sound programs among these replays. Return None if its behaviour was not measured."""
     own = replays[OWN_BEHAVIOUR].behaviour if OWN_BEHAVIOUR in replays else None
     programs = sound_programs(replays)
     return None if own is None or programs is None else compare(own, programs)
@@ -106,8 +108,8 @@ def _break(id: str, broken: Behaviour, reference: Behaviour, found: Mapping[Role
     masked: list[Example] = []
     for role, one in found.items():
         if role.startswith((f"{_RIGHT}{id} ", f"{_MASKED}{id} ")):
-            # Also count the aspects in which a variant differs from the broken program: it may leave the broken part as
-            # it is and change the code that uses it, such as the training step of a broken network.
+            # Also use the aspects in which a variant differs from the broken program, because a variant may keep the
+            # broken function and change the code that calls it: it may fix a broken network in the training step.
             aspects = dict.fromkeys((*edited, *aspects_of_break(one, reference), *aspects_of_break(one, broken)))
             places = places_of(broken, [reference, one], [*aspects])
             example = Example(aspects=tuple(aspects), behaviour=one, places=places)

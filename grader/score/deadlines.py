@@ -21,10 +21,11 @@ def local_time(moment: datetime, zone: tzinfo, *, seconds: bool = False) -> str:
 
 
 class LatePolicy(StrictModel):
-    """The deduction for each day that has begun: points out of 100, or percent of the earned points.
+    """The deduction for each started day of lateness, in points out of 100 or in percent of the earned points.
 
-    grace_minutes: within this time after the deadline, no submission is late. most_days: after this many days, a
-    submission gets no points. extensions: another due date for single students, by login, in the course's local time.
+    grace_minutes: a submission within this time after the deadline is not late. most_days: a submission that is late by
+    more days gets no points. extensions: the due dates of students with an extension, by login, in the course's local
+    time.
     """
 
     points_per_day: _Percent | None = None
@@ -41,20 +42,20 @@ class LatePolicy(StrictModel):
 
     @property
     def costs(self) -> bool:
-        """Whether lateness can cost anything."""
+        """Whether a late submission can lose points."""
         return bool(self.points_per_day or self.percent_per_day) or self.most_days is not None
 
     def days_late(self, submitted_at: datetime | None, due: datetime) -> int:
-        """Return how many days late a submission is; a day that has begun counts whole. 0 for an unknown time.
+        """Return the number of days by which a submission is late, rounded up; 0 if its time is unknown.
 
-        After the grace period, days count from the due date, not from the end of the grace period.
+        For a submission after the grace period, the days count from the due date, not from the end of the grace period.
         """
         if submitted_at is None or submitted_at <= due + timedelta(minutes=self.grace_minutes):
             return 0
         return math.ceil((submitted_at - due) / _A_DAY)
 
     def deduction(self, total: float, days: int) -> float:
-        """Return the deduction from `total` for this number of days: at most `total`, rounded to hundredths."""
+        """Return the points to deduct from `total` for these days of lateness: at most `total`, with two decimals."""
         if self.most_days is not None and days > self.most_days:
             return total
         cost = days * (self.points_per_day or 0) + days * (self.percent_per_day or 0) / 100 * total
@@ -62,10 +63,10 @@ class LatePolicy(StrictModel):
 
 
 class Schedule(StrictModel):
-    """The dates of an assignment, as local times of a time zone.
+    """The dates of an assignment, as local times in one time zone.
 
-    feedback: when students first see where they lost points, but nothing that reveals the cause. solution: when they
-    first see everything.
+    feedback: the time from which students see where they lost points, but nothing that reveals the cause. solution: the
+    time from which students see everything.
     """
 
     time_zone: str
@@ -85,17 +86,17 @@ class Schedule(StrictModel):
         return own.get(login(student), self.due).replace(tzinfo=self.zone)
 
     def level(self, now: datetime, student: str | None = None) -> ReleaseLevel:
-        """Return how much a student may see at `now`, an aware datetime. `student` None: without an extension."""
+        """Return how much a student may see at `now`, an aware datetime. None means a student without an extension."""
         if now >= self._begins("solution", student):
             return "solution"
         return "feedback" if now >= self._begins("feedback", student) else "score"
 
     def begins(self, level: Literal["feedback", "solution"], student: str | None = None) -> str:
-        """Return the local time from which a student sees a level. `student` None: without an extension."""
+        """Return the local time from which a student sees a level. None means a student without an extension."""
         return local_time(self._begins(level, student), self.zone)
 
     def _begins(self, level: Literal["feedback", "solution"], student: str | None) -> datetime:
-        """Return the time from which a student sees a level: never before the student's own extension ends."""
+        """Return the time from which a student sees a level: never before the end of the student's extension."""
         date = (self.feedback if level == "feedback" else self.solution).replace(tzinfo=self.zone)
         own = {login(name) for name in self.late.extensions}
         if student is None or login(student) not in own:

@@ -25,7 +25,7 @@ _CITE = "Copy a value from metrics.log of the {run} run. You may round it."
 
 
 def judge_diagnostics(evidence: Evidence, accepted: bool | None) -> tuple[RubricItem, ...]:
-    """Return the six rubric items of this criterion. Cited values must match the replay, not the student's own log.
+    """Return the six rubric items of this criterion. Cited values must match our replay, not the student's log.
 
     accepted: whether the fix is correct; None if the instructor has to decide that.
     """
@@ -33,7 +33,7 @@ def judge_diagnostics(evidence: Evidence, accepted: bool | None) -> tuple[Rubric
         report = parse_report(evidence.report or "")
     except UserError as error:
         problem = "There is no report.md." if evidence.report is None else str(error)
-        remedy = "Fill in the front matter of report.md; make check says what is missing."
+        remedy = "Fill in the front matter of report.md. The command make check says what is missing."
         cited = [lost(*row, problem, remedy) for row in (_BROKEN_CITED, _KEY_SIGNAL, _RECOVERY)]
     else:
         cited = [_broken_cited(evidence, report), _key_signal(evidence, report, accepted)]
@@ -50,21 +50,23 @@ def _complete(evidence: Evidence, run: Run, maximum: float) -> RubricItem:
     row = (f"{run}_complete", f"The {run} log is complete for every batch", maximum)
     log, replay, name = evidence.claims[run].log, evidence.replay(run), f"runs/{run}/metrics.log"
     if run == "fixed" and nothing_was_edited(evidence):
-        return lost(*row, "The experiment is still the broken one, so there is no fixed run.", FIX_FIRST)
+        return lost(*row, "Your experiment is still the broken experiment, so there is no fixed run.", FIX_FIRST)
     if replay.status not in ("OK", "XX"):
         return lost(*row, f"The {run} run failed when we replayed it ({replay.status}).", FIX_FIRST)
     fault, batches = (f"{name} is missing", 0) if log is None else _first_fault(log, name)
     if not fault and replay.status == "OK":
         _, expected = _first_fault(replay.log.encode(), name)
-        fault = "" if batches == expected else f"{name} has {batches} batches, but the run has {expected}"
+        fault = "" if batches == expected else f"{name} has {batches} batches, but our replay has {expected}"
     if fault:
-        return lost(*row, f"{fault}.", "Hand in the whole log as the run wrote it.")
-    return full(*row, f"All {batches} batches have the loss, the gradient means, and the first and last activations.")
+        return lost(*row, f"{fault}.", "Hand in the whole log, exactly as the run wrote it.")
+    return full(
+        *row, f"Each of the {batches} batches has the loss, gradient means, and the first and last activations."
+    )
 
 
-@lru_cache(maxsize=64)  # nearly every student hands in the same log as the replay's
+@lru_cache(maxsize=64)  # the logs of nearly all students equal the log of our replay
 def _first_fault(log: bytes, name: str) -> tuple[str, int]:
-    """Return the first fault of a log, or "", and its number of batches."""
+    """Return a clause about the first fault in a log (or ""), and the number of batches in the log."""
     try:
         records = parse_log(log.decode("utf-8"), name)
     except UnicodeDecodeError:
@@ -83,10 +85,10 @@ def _first_fault(log: bytes, name: str) -> tuple[str, int]:
 def _find_cited(
     row: ShownRow, evidence: Evidence, report: Report, run: Run, others: Mapping[str, Replay], within: int = 0
 ) -> list[tuple[Sign, int]] | RubricItem:
-    """Return the cited values that the replay's log confirms, each with its step or epoch.
+    """Return the cited values that the log of our replay confirms, each with its step or epoch.
 
-    If it confirms none, or a run is missing, return the verdict instead.
-    others: the runs to compare with, by name. within: by how many steps or epochs a citation may be off.
+    If the log confirms no cited value, or a run is missing, return the verdict instead.
+    others: the runs to compare with, by name. within: the number of steps or epochs by which a citation may be wrong.
     """
     remedy, replay, signs = _CITE.format(run=run), evidence.replay(run), report.cited_signs(run)
     if not signs:
@@ -98,7 +100,7 @@ def _find_cited(
         return lost(*row, f"The {run} run failed when we replayed it ({replay.status}).", remedy)
     for name, other in others.items():
         if other.status != "OK":
-            return open_item(*row, f"There is no {name} run to compare with: {other.message}")
+            return open_item(*row, f"We have no {name} run to compare your values with: {other.message}")
     log = log_values(replay.log)
     found = ((sign, log.find(sign, within=within)) for sign in signs)
     true = [(sign, place) for sign, place in found if place is not None]
@@ -114,7 +116,7 @@ def _broken_cited(evidence: Evidence, report: Report) -> RubricItem:
 
 
 def _key_signal(evidence: Evidence, report: Report, accepted: bool | None) -> RubricItem:
-    # A step that is off by one has already cost the points of broken_cited.
+    # The step may be wrong by one, because `broken_cited` already takes points for that mistake.
     found = _find_cited(_KEY_SIGNAL, evidence, report, "broken", {"healthy": evidence.reference}, OFF_BY)
     if isinstance(found, RubricItem):
         return found
@@ -124,7 +126,7 @@ def _key_signal(evidence: Evidence, report: Report, accepted: bool | None) -> Ru
             theirs = broken.beside(sign.signal, place, healthy)
             return full(*_KEY_SIGNAL, f"{sign} is {sign.value}, and {theirs:.4g} in a healthy run.")
     if _is_silent(evidence):
-        silent = "No value in the log shows this fault. Only a check shows it."
+        silent = "No value in the log shows this fault. Only a check finds the fault."
         return full(*_KEY_SIGNAL, "Nothing is broken, so no value is wrong." if evidence.recipe.is_healthy else silent)
     reason = f"{found[0][0]} is {found[0][0].value}, about the same as in a healthy run."
     remedy = "Cite a value that is different in the broken run and in a healthy run."
@@ -132,7 +134,7 @@ def _key_signal(evidence: Evidence, report: Report, accepted: bool | None) -> Ru
 
 
 def _recovery(evidence: Evidence, report: Report, accepted: bool | None) -> RubricItem:
-    # Without a correct fix nothing has recovered, and code that only hides the fault may have written the value.
+    # If the fix is not correct, nothing has recovered: perhaps code that only hides the fault wrote the cited value.
     if accepted is False:
         return lost(*_RECOVERY, "The fix is not correct, so no value can show recovery.", FIX_FIRST)
     others = {"broken": evidence.broken, "healthy": evidence.reference}
@@ -144,13 +146,13 @@ def _recovery(evidence: Evidence, report: Report, accepted: bool | None) -> Rubr
     for sign, place in found:
         shown = fixed.departs(sign.signal, place, broken) and _has_recovered(sign.signal, place, fixed, healthy)
         if (shown or _is_silent(evidence)) and accepted is None:
-            return open_item(*_RECOVERY, "This value counts only if the fix is correct. The instructor decides.")
+            return open_item(*_RECOVERY, "Your value counts only if your fix is correct. The instructor decides.")
         if shown:
-            return full(*_RECOVERY, f"{sign} is {sign.value}: it has recovered.")
+            return full(*_RECOVERY, f"{sign} is {sign.value} in the fixed run, which shows recovery.")
     if _is_silent(evidence):
         said = "nothing had to recover" if evidence.recipe.is_healthy else "the fix is correct"
-        return full(*_RECOVERY, f"The log showed no fault, and {said}.")
-    reason = f"{found[0][0]} is {found[0][0].value}, which does not show recovery."
+        return full(*_RECOVERY, f"The log of the broken run shows no fault, and {said}.")
+    reason = f"{found[0][0]} is {found[0][0].value} in the fixed run, which does not show recovery."
     remedy = "Cite a value that is wrong in the broken run and healthy in the fixed run."
     return lost(*_RECOVERY, reason, remedy)
 
@@ -161,7 +163,7 @@ def _is_silent(evidence: Evidence) -> bool:
 
 
 def _has_recovered(signal: str, place: int, fixed: LogValues, healthy: LogValues) -> bool:
-    """Return whether a value of the fixed run is close to the healthy run's at that place, or within its range."""
+    """Return whether a value of the fixed run is near the healthy value there, or in the range of healthy values."""
     value, sound = fixed.of(signal)[place], healthy.of(signal)
     finite = [item for item in sound.values() if math.isfinite(item)]
     within = bool(finite) and min(finite) <= value <= max(finite)
@@ -177,11 +179,11 @@ def _judge_shown(evidence: Evidence, accepted: bool | None) -> RubricItem:
     if not evidence.body.value_lines:
         return lost(*_SHOWN, "The report contains neither a plot nor lines of a log.", remedy)
     if _is_silent(evidence):
-        return full(*_SHOWN, "The report contains log values. No more is needed, because the log shows no fault.")
+        return full(*_SHOWN, "The report contains log values. This is enough, because the log does not show the fault.")
     for name, replay in (("broken", evidence.broken), ("reference", evidence.reference)):
         if replay.status != "OK":
             return open_item(*_SHOWN, f"We could not replay the {name} run: {replay.message}")
     if shows_departures(evidence.body.value_lines, log_values(evidence.broken.log), sound_logs(evidence, accepted)):
-        return full(*_SHOWN, "The report contains values of the broken log that differ from a healthy run.")
+        return full(*_SHOWN, "The report contains values of the broken run that differ from a healthy run.")
     reason = "The report contains numbers, but none of them differs between the broken run and a healthy run."
     return lost(*_SHOWN, reason, remedy)

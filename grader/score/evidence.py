@@ -1,7 +1,8 @@
 """The evidence on one submission: its claims, our replays, and whether we may trust the log of the fixed run.
 
-The student's own code writes the log of the fixed run. We trust equal bytes, our own runs, and the metrics of the
-evaluator. If an edit is not plain, the measurements by its own code prove nothing, and the instructor decides.
+The student's code writes the log of the fixed run, so this log may be false. We trust only files with the same bytes as
+ours, runs of our own programs, and the metrics that the trusted evaluator computes. If the edit contains code that
+could fake values (`grader.syntax.plain_edit`), measurements that run this code prove nothing: the instructor decides.
 """
 
 from collections.abc import Mapping
@@ -31,13 +32,14 @@ class Evidence:
     """One submission with its replays. The student's texts are untrusted; the replays are our own.
 
     same_class: whether the student's machine must give the same bytes as ours.
-    again: if not `same_class`, a second replay of each run.
-    own: the three runs at the recipe's own settings, if nothing can be decided at the student's settings.
-    comparison: of the fixed program with sound programs; None if the student handed in one of our programs, or if the
-        behaviour could not be measured.
+    again: a second replay of each run, if `same_class` is false.
+    own: the broken run, the reference fix and the fixed run with the recipe's settings. They are needed if the runs
+        with the student's settings cannot decide.
+    comparison: the comparison of the fixed program with correct programs; None if the student handed in the broken
+        program or the reference fix, or if the behaviour could not be measured.
     checks: the checks on the fixed experiment and on the reference fix, if the comparison does not decide.
-    prediction: the student's prediction, made before the broken run.
-    command_problem: "" if both commands are recorded.
+    prediction: what the student predicted before the broken run.
+    command_problem: the problem with the recorded commands, or "".
     """
 
     recipe: Recipe
@@ -64,7 +66,7 @@ class Evidence:
 
     @property
     def judged(self) -> "Evidence":
-        """The evidence to judge the fix by. It has the runs at the recipe's own settings, if there are any."""
+        """The evidence for judging the fix. If there are runs with the recipe's settings, they replace the others."""
         if not self.own:
             return self
         return replace(
@@ -114,7 +116,7 @@ def must_agree(submission: Submission, broken: Replay) -> bool:
 
 
 def _without_fake_fault(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
-    """Return the replay. If suspicious code could have faked a failure of the harness, it counts as the student's."""
+    """Return the replay. If suspicious code may have faked a failure of the harness, the student's run failed."""
     if replay.message == HARNESS_BROKE and suspected:
         message = f"{HARNESS_BROKE}: {suspected[0].message}"
         return replay.model_copy(update={"status": "RE", "message": message})
@@ -145,7 +147,7 @@ def same_as_reference(evidence: Evidence) -> bool:
 def nothing_was_edited(evidence: Evidence) -> bool:
     """Return whether the student's program is the broken program, or gives the same bytes as the broken run.
 
-    Equal bytes do not count if the reference fix gives them, too. If nothing is broken, the answer is False.
+    Equal bytes do not count if the reference fix gives the same bytes, too. If nothing is broken, return False.
     """
     if evidence.recipe.is_healthy:
         return False
@@ -157,9 +159,9 @@ def nothing_was_edited(evidence: Evidence) -> bool:
 
 
 def reason_to_doubt(evidence: Evidence) -> str:
-    """Return why we cannot trust measurements by the student's code, as a clause with the line, or "".
+    """Return a clause that names the suspicious line, if we cannot trust measurements by the student's code, or "".
 
-    If the run has the same bytes as the reference fix, we trust it, because its code trains like the reference fix.
+    We trust the code if its run has the same bytes as the reference fix, because then both train in the same way.
     """
     if not evidence.suspicions or same_as_reference(evidence):
         return ""

@@ -1,7 +1,8 @@
 """Judge the explanation: compare the diagnosis with our own replays, and check the form of the text.
 
-This module reads no sentences, so a report may be in any language. `cause`, `where`, `first_wrong` and `ruled_out`
-come from the front matter. Of the text, only the length and the sections count.
+A report may be in any language, because this module does not read its sentences. It reads `cause`, `where`,
+`first_wrong` and `ruled_out` from the front matter of the report. It judges only the length and the sections of the
+text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ _FIRST_WRONG = ("first_wrong", "The diagnosis cites the first sign of the fault"
 _RULED_OUT = ("ruled_out", "Facts rule out other causes that could explain the run", 4.0)
 _FORM = ("form", f"The text has at most {WORD_LIMIT} words under four headings", 3.0)
 
-_RIVALS_READ, _AREAS_READ = 4, 6  # only the first entries count, so that a long list of guesses earns nothing
+_RIVALS_READ, _AREAS_READ = 4, 6  # later entries are ignored, so that a long list of guesses earns nothing
 
 
 def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[RubricItem, ...]:
@@ -56,7 +57,7 @@ def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Rubric
         report = parse_report(evidence.report or "")
     except UserError as error:
         problem = "There is no report.md." if evidence.report is None else str(error)
-        remedy = "Fill in the front matter of report.md; make check says what is missing."
+        remedy = "Fill in the front matter of report.md. The command make check says what is missing."
         data = [lost(*check, problem, remedy) for check in (_CAUSE, _WHERE, _FIRST_WRONG, _RULED_OUT)]
     else:
         data = [
@@ -70,18 +71,19 @@ def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Rubric
 
 def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> RubricItem:
     recipe, known = evidence.recipe, load_causes()
-    right = f"It was {' and '.join(recipe.causes)}: {recipe.cause}."
+    verb = "The cause is" if len(recipe.causes) == 1 else "The causes are"
+    right = f"{verb} {' and '.join(recipe.causes)}: {recipe.cause}."
     named = {entry.cause: None for entry in diagnosis}
     hits = [cause for cause in recipe.causes if cause in named]
     if len(hits) == len(named) == len(recipe.causes):
-        return full(*_CAUSE, right.replace("It was", "The cause is" if len(hits) == 1 else "The causes are", 1))
+        return full(*_CAUSE, right)
     strangers = [printable(name) for name in named if name not in known]
-    wrong = f" The list of harness causes does not contain {strangers[0]}." if strangers else ""
+    wrong = f" The list that harness causes prints does not contain {strangers[0]}." if strangers else ""
     listed = ", ".join(map(printable, named)) or "no cause"
     points = _CAUSE[2] * len(hits) / max(len(named), len(recipe.causes), 1)
     if len(recipe.causes) == 1:
-        points = 0.0  # several names for one cause are guesses
-    return lost(*_CAUSE, f"You name {listed}.{wrong}", right, points=points)
+        points = 0.0  # a student who names several causes, although there is only one, is guessing
+    return lost(*_CAUSE, f"Your diagnosis names {listed}.{wrong}", right, points=points)
 
 
 def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> RubricItem:
@@ -89,24 +91,30 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     if recipe.is_healthy:
         if [entry.cause for entry in diagnosis] == [HEALTHY]:
             return full(*_WHERE, "Nothing is broken, so no function contains a cause.")
-        return lost(*_WHERE, "Nothing is broken, so no function contains the cause.", f"Name the cause {HEALTHY}.")
+        return lost(*_WHERE, "Nothing is broken, so no function contains a cause.", f"Write cause: {HEALTHY}.")
     holds = places_of_causes(recipe)
     every = frozenset.union(*holds.values())
-    right = f"It is in {' and '.join(' or '.join(sorted(names)) for names in holds.values())}."
+    listed = " and ".join(" or ".join(sorted(names)) for names in holds.values())
+    right = f"{'The cause is' if len(holds) == 1 else 'The causes are'} in {listed}."
     names = places_of(recipe.broken_source())
     places = [(entry.cause, place_named(entry.where, names)) for entry in diagnosis]
     if not 1 <= len({place for _, place in places}) <= len(recipe.causes):
-        return lost(*_WHERE, f"You name {len({place for _, place in places})} places.", right)
+        wanted = "is one cause" if len(recipe.causes) == 1 else f"are {len(recipe.causes)} causes"
+        return lost(*_WHERE, f"You name {len({place for _, place in places})} functions, but there {wanted}.", right)
     wrong = {place for cause, place in places if place not in holds.get(cause, every)}
     listed = " and ".join(sorted(map(printable, wrong)))
     if not wrong and len(diagnosis) == len(recipe.causes):
-        return full(*_WHERE, "Each function that you name contains its cause.")
+        return full(*_WHERE, "Each function that you name contains the cause that you name with it.")
     if wrong and wrong <= functions_edited(evidence) and accepted:
-        return full(*_WHERE, f"Your fix is in {listed}, and it is correct.")
+        return full(*_WHERE, f"Your edit is in {listed}, and your fix is correct.")
     if wrong and wrong <= functions_edited(evidence) and accepted is None:
-        return open_item(*_WHERE, f"Your edit is in {listed}. Whether it is correct is not decided yet.")
+        return open_item(
+            *_WHERE, f"Your edit is in {listed}. The instructor has to decide first whether your fix is correct."
+        )
     hits = sum(place not in wrong for _, place in places)
-    reason = f"{listed} does not contain the cause." if wrong else "You name one place, but there are two causes."
+    reason = (
+        f"{listed} does not contain the cause." if wrong else "You name only one function, but there are two causes."
+    )
     return lost(*_WHERE, reason, right, points=_WHERE[2] * hits / max(len(diagnosis), len(recipe.causes)))
 
 
@@ -143,8 +151,8 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis], accep
     if evidence.recipe.is_healthy:
         if [entry.cause for entry in diagnosis] == [HEALTHY]:
             return full(*_FIRST_WRONG, "Nothing is broken, so no value is wrong.")
-        return lost(*_FIRST_WRONG, "Nothing is broken, so no value is wrong.", f"Name the cause {HEALTHY}.")
-    # With two causes the first sign of either one counts.
+        return lost(*_FIRST_WRONG, "Nothing is broken, so no value is wrong.", f"Write cause: {HEALTHY}.")
+    # If there are two causes, the first sign of either cause earns the points.
     signs = [entry.first_wrong for entry in diagnosis[: len(evidence.recipe.causes)]]
     judged = [_judge_sign(evidence, sign, accepted, remedy) for sign in signs]
     return max(judged, key=lambda check: 0.5 if check.points is None else check.points)
@@ -155,7 +163,7 @@ def _judge_sign(evidence: Evidence, sign: Sign, accepted: bool | None, remedy: s
     earliest = first_departure(broken, healthy)
     if earliest is not None:
         signal, start = earliest
-        remedy = f"The log first differs from a healthy run in {signal} at {place_of(signal)} {start}."
+        remedy = f"The first value that differs from a healthy run is {signal} at {place_of(signal)} {start}."
     if sign.check:
         shown = earliest is not None and bool(evidence.recipe.symptoms)
         return _judge_first_check(evidence, sign, shown_by_log=shown, remedy=remedy)
@@ -168,17 +176,19 @@ def _judge_sign(evidence: Evidence, sign: Sign, accepted: bool | None, remedy: s
         if not problems[-1]:
             theirs = broken.beside(sign.signal, place, sound)
             return full(*_FIRST_WRONG, f"{sign} is {value:.4g}, and {theirs:.4g} in a healthy run.")
-    return lost(*_FIRST_WRONG, f"{sign} is {value:.4g}, which is not the first sign: {problems[0]}.", remedy)
+    return lost(
+        *_FIRST_WRONG, f"{sign} is {value:.4g}, but this is not the first sign of the fault: {problems[0]}.", remedy
+    )
 
 
 def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, remedy: str) -> RubricItem:
     if shown_by_log:
-        reason = f"You cite the {sign}. A check counts here only if the log shows no sign, and this log shows one."
+        reason = f"You cite the {sign}. But here you may cite a check only if the log does not show the fault."
         return lost(*_FIRST_WRONG, reason, remedy)
     trips = trips_of(evidence.recipe)
     if trips.get(sign.check) == sign.outcome:
-        return full(*_FIRST_WRONG, f"The {sign} finds {sign.outcome}, and no symptom shows the fault.")
-    unsound = f"The checks that find this fault: {', '.join(trips) or 'none'}."
+        return full(*_FIRST_WRONG, f"The {sign} finds {sign.outcome}, and the log shows no symptom of this fault.")
+    unsound = f"These checks find this fault: {', '.join(trips)}." if trips else "No check finds this fault."
     return lost(*_FIRST_WRONG, f"The {sign} does not find {printable(sign.outcome)}.", unsound)
 
 
@@ -186,12 +196,13 @@ def _judge_ruled_out(evidence: Evidence, report: Report) -> RubricItem:
     healthy = evidence.recipe.is_healthy
     needed, read = (AREAS, _AREAS_READ) if healthy else (RIVALS, _RIVALS_READ)
     remedy = (
-        "Rule out two causes that could explain the symptom. For each, cite a fact of the broken run that does not fit."
+        "Rule out two other causes that could explain the symptom. For each of these causes, cite a fact about the"
+        " broken run that contradicts the cause."
     )
     if healthy:
         remedy = (
-            f"Rule out causes from {AREAS} areas (harness causes lists them), each with a fact that it would change."
-            f" At least {BY_CHECKS} of these facts must be outcomes of checks."
+            f"Rule out causes from {AREAS} areas (the command harness causes lists the areas). For each cause, cite a"
+            f" fact that contradicts the cause. At least {BY_CHECKS} of these facts must be outcomes of checks."
         )
     if not report.ruled_out:
         return lost(*_RULED_OUT, "The report rules out no other cause.", remedy)
@@ -210,7 +221,7 @@ def _judge_ruled_out(evidence: Evidence, report: Report) -> RubricItem:
 
 
 def _areas(accepted: Sequence[tuple[RuledOut, str]]) -> list[str]:
-    """Return the reasons that count for a healthy run: at most one for each area, and enough of them from checks."""
+    """Return the reasons that count for a healthy run: one for each area, most of them from checks."""
     known = load_causes()
     checks = {known[entry.cause].area: reason for entry, reason in accepted if entry.check}
     values = {known[entry.cause].area: reason for entry, reason in accepted if known[entry.cause].area not in checks}
@@ -218,7 +229,7 @@ def _areas(accepted: Sequence[tuple[RuledOut, str]]) -> list[str]:
 
 
 def _rivals(evidence: Evidence, entries: Sequence[RuledOut]) -> Iterator[tuple[RuledOut, bool | None, str]]:
-    """Yield each entry, a reason, and whether the entry rules its cause out; None if that cannot be judged."""
+    """Yield each entry, whether it rules out its cause (None if that cannot be judged), and the reason."""
     first: dict[str, RuledOut] = {}
     for entry in entries:
         first.setdefault(entry.cause, entry)
@@ -231,9 +242,9 @@ def _judge_rival(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]
     if entry.cause not in load_causes() or entry.cause == HEALTHY:
         return False, f"{name} is not a cause that you can rule out."
     if entry.cause in evidence.recipe.causes:
-        return False, f"{name} is the cause of this run."
+        return False, f"{name} is the cause of the fault, so you cannot rule it out."
     if not _is_suggested(evidence.recipe, entry.cause):
-        return False, f"Nothing in this run suggests {name}: its symptoms are different."
+        return False, f"Nothing in the broken run suggests {name}, because {name} has other symptoms."
     if not entry.check:
         return _by_value(evidence, entry)
     if untrue := _untrue_outcome(evidence, entry):
@@ -244,7 +255,7 @@ def _judge_rival(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]
 def _is_suggested(recipe: Recipe, rival: str) -> bool:
     try:
         return suggests(recipe, rival)
-    except UserError:  # never measured
+    except UserError:  # a recipe that was never measured
         return True
 
 
@@ -253,7 +264,7 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     if log.find(entry, within=OFF_BY) is None:
         return False, f"You cite {entry} of the broken run, but {log.untrue(entry)}"
     symptoms = load_causes()[entry.cause].on(evidence.settings.dataset)
-    # Any healthy log contradicts most symptoms of other experiments, so these symptoms prove nothing about this one.
+    # A healthy log contradicts most symptoms of faults in other experiments. So these symptoms prove nothing here.
     foreign = evidence.recipe.is_healthy and load_recipe(entry.cause).experiment != evidence.recipe.experiment
     symptom = None if foreign else find_contradicted(entry, symptoms, evidence.broken.records(), log)
     if symptom is None:
@@ -264,7 +275,7 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
         if foreign:
             return False, f"We have not measured {entry.cause} in this experiment: cite the outcome of a check instead."
         return False, f"{entry} is {entry.value}, which is also possible with {entry.cause}."
-    return True, f"{entry} is {entry.value}, so it is not {entry.cause}: with that cause, {symptom.says}."
+    return True, f"{entry} is {entry.value}, so {entry.cause} is not the cause: with {entry.cause}, {symptom.says}."
 
 
 def _by_check(evidence: Evidence, cause: str, check: str) -> tuple[bool | None, str]:
@@ -273,11 +284,14 @@ def _by_check(evidence: Evidence, cause: str, check: str) -> tuple[bool | None, 
         theirs = rival_outcome(cause, check, found) if found else ""
     except UserError:
         found, theirs = None, ""
-    if found is None:  # never measured, or the outcome depends on the seed
-        return None, f"The outcome of the check {printable(check)} is not recorded for both exercises."
+    if found is None:  # a recipe was never measured, or the outcome depends on the seed
+        return None, f"We have no recorded outcome of the check {printable(check)} for this exercise and for {cause}."
     if not theirs:
         return False, f"The check {check} finds {found}, which is also possible with {cause}."
-    return True, f"The check {check} finds {found}, so it is not {cause}: with that cause it finds {theirs}."
+    return (
+        True,
+        f"The check {check} finds {found}, so {cause} is not the cause: with {cause}, the check finds {theirs}.",
+    )
 
 
 def _untrue_outcome(evidence: Evidence, entry: RuledOut) -> str:
@@ -286,17 +300,21 @@ def _untrue_outcome(evidence: Evidence, entry: RuledOut) -> str:
         found = outcomes_of(evidence.recipe).get(entry.check, entry.outcome)
     except UserError:
         return ""
-    return "" if found == entry.outcome else f"The {entry} finds {found} here, not {printable(entry.outcome)}."
+    return (
+        ""
+        if found == entry.outcome
+        else f"The {entry} finds {found} in this experiment, not {printable(entry.outcome)}."
+    )
 
 
 def _judge_form(body: Body) -> RubricItem:
     if not body.prose_words:
         return lost(*_FORM, "The report has no text.", "Describe what you found.")
     if body.cut:
-        return lost(*_FORM, "The text is too long.", f"Of a report, {TOO_LONG}")
+        return lost(*_FORM, "The report is too long.", f"{TOO_LONG[:1].upper()}{TOO_LONG[1:]}")
     if body.words > WORD_LIMIT:
-        return lost(*_FORM, f"The text has {body.words} words.", f"At most {WORD_LIMIT} are allowed.")
+        return lost(*_FORM, f"The text has {body.words} words.", f"A report may have at most {WORD_LIMIT} words.")
     if body.filled_sections < len(PARTS):
         reason = f"The report has text in {body.filled_sections} of {len(PARTS)} sections."
-        return lost(*_FORM, reason, f"Write {', '.join(PARTS)}, each under its own heading.")
-    return full(*_FORM, f"{body.words} words under {body.filled_sections} headings.")
+        return lost(*_FORM, reason, f"Write some text under each of these headings: {', '.join(PARTS)}.")
+    return full(*_FORM, f"The text has {body.words} words under {body.filled_sections} headings.")

@@ -1,19 +1,21 @@
 """Judge the fix: whether it removes the cause and not only the symptom, and whether the edit is small.
 
-A fix is correct if three statements are true. Wherever the break could act, the program behaves like the reference fix
-or like another correct fix (`grader.score.behaviour`). Its log shows no symptom. The trusted evaluator finds its
-weights healthy. If the program also differs in code that was not broken, two more statements must be true: every check
-that passes for the reference fix also passes for this fix, and every feature of the healthy program still works. If the
-program differs from all correct fixes where the break acts, the fault is masked, or the instructor decides. Accuracy
-alone proves nothing: gradient clipping or a smaller learning rate brings several broken runs to healthy accuracy.
+A fix is correct if it passes three tests. First, every function that the break affects behaves as in the reference fix
+or in another correct fix (`grader.score.behaviour`). Second, the log of the fixed run shows no symptom. Third, the
+weights of the fixed run do well enough on held-out data, according to the trusted evaluator. If the edit also changes
+code that was not broken, the fix must pass two more tests: every check that passes for the reference fix passes for
+this fix as well, and every feature of the healthy program still works. If a function that the break affects behaves
+differently than in all known correct fixes, the fix only masks the fault, or the instructor decides. A healthy accuracy
+proves nothing: with gradient clipping or a smaller learning rate, several broken programs reach a healthy accuracy.
 
 A correct fix is minimal if it changes few nodes of the syntax tree, and only in functions that the reference fix
 changes. If the reference fix changes `r` nodes, an edit of up to `max(r + 16, 2 r)` nodes gets all points. For a larger
-edit the points are multiplied by that limit divided by the size. Measured on 90 correct fixes in different styles:
-reference fixes change 1 to 13 nodes. Nine in ten of the other fixes change at most 12 nodes more. A helper function
-that clears the gradients takes 16 more, and a loss written out with `gather` takes 18 more. An edit of one function or
-constant that the reference fix does not touch halves the points; several leave a quarter. New helpers and constants do
-not count here.
+edit, the points are multiplied by this limit and divided by the number of changed nodes. We measured 90 correct fixes
+in different styles. The reference fixes change 1 to 13 nodes. Nine in ten of the other fixes change at most 12 nodes
+more than the reference fix. A fix that adds a helper function to clear the gradients changes 16 nodes more, and a fix
+that writes the loss with `gather` changes 18 nodes more. If the edit changes one function or constant that the
+reference fix leaves as it is, the points are halved. If it changes several of them, a quarter of the points remains.
+New helper functions and new constants cost nothing here.
 """
 
 import ast
@@ -44,14 +46,16 @@ _MORE_NODES, _MORE_TIMES = 16, 2
 _ONE_PLACE, _MORE_PLACES = 0.5, 0.25
 _STEP = 0.5
 _OF_LOSS = frozenset({"loss", "val_loss"})
-_REMEDY = "Fix the cause and change nothing else. make verify shows both runs side by side."
+_REMEDY = (
+    "Fix the cause and change nothing else. The command make verify shows the broken and the fixed run side by side."
+)
 
 
 def judge_fix(evidence: Evidence) -> tuple[RubricItem, ...]:
     """Return the two rubric items of this criterion. Only a correct fix can get points for a small edit."""
     correct = _judge_correct(evidence.judged)
     if correct.outcome == "could not judge":
-        reason = "Only a correct fix gets these points. Whether yours is correct is not decided yet."
+        reason = "Only a correct fix gets these points. The instructor has to decide first whether your fix is correct."
         return correct, open_item(*_MINIMAL, reason)
     if correct.outcome == "failed":
         return correct, lost(*_MINIMAL, "Only a correct fix gets these points.", "Fix the cause first.")
@@ -62,23 +66,23 @@ def judge_fix(evidence: Evidence) -> tuple[RubricItem, ...]:
 
 
 def _judge_untouched(evidence: Evidence) -> RubricItem:
-    """Judge the size of the edit of an experiment in which nothing was broken."""
+    """Judge the size of the edit if nothing was broken in the experiment: all points only for no change."""
     try:
         sizes = edit_sizes(evidence.recipe.broken_source(), evidence.source)
     except Unparsable as error:
-        return open_item(*_MINIMAL, f"We could not compare your experiment with ours: {error}.")
+        return open_item(*_MINIMAL, f"We could not compare your experiment with the original one: {error}.")
     if not sizes:
         return full(*_MINIMAL, "Nothing was broken, and you changed nothing that affects the training.")
     reason = f"Nothing was broken, but you changed {_describe_sizes(sizes, ' of the syntax tree')}."
-    return lost(*_MINIMAL, reason, "Leave a healthy experiment as it is.")
+    return lost(*_MINIMAL, reason, "If nothing is broken, hand in the experiment without any change.")
 
 
 def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Replay]) -> dict[Role, Request]:
-    """Return the further replays that are needed to judge the fix, given these; {} if they are enough.
+    """Return the replays that are still needed to judge the fix; {} if the replays in `replays` are enough.
 
-    If a student chose other settings, and the broken run and the reference fix do not differ clearly under them, the
-    fix is judged under the recipe's settings. The behaviour of the fix is compared first with the reference fix, then
-    with other sound programs. If that does not decide, the checks are run.
+    A student may choose other settings than the recipe's. If the broken run and the reference fix do not differ clearly
+    with these settings, the fix is judged with the recipe's settings. The behaviour of the fix is compared first with
+    the reference fix, then with other correct programs. If this comparison does not decide, the checks are run.
     """
     recipe, dataset = requests["fixed"].recipe, requests["fixed"].settings.dataset
     broken, reference, fixed = (replays[role] for role in ("broken", "reference", "fixed"))
@@ -114,13 +118,13 @@ def checks_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
 
 
 def _is_ours(request: Request) -> bool:
-    """Return whether a student's program is the broken one or the reference fix."""
+    """Return whether a student's program equals the broken program or the reference fix."""
     ours = (request.recipe.broken_source(), request.recipe.healthy_source())
     return any(request.tree == tree_digest(source) for source in ours)
 
 
 def _bad_symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> list[Symptom]:
-    """Return the symptoms that a run shows and the reference fix does not."""
+    """Return the symptoms that a run shows, but the reference fix does not show."""
     listed = recipe.on(dataset).symptoms
     shown = symptoms(recipe, dataset, run, reference)
     return [symptom for symptom, found in zip(listed, shown, strict=True) if not found.good]
@@ -129,7 +133,8 @@ def _bad_symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) 
 def _symptom_left(bad: Sequence[Symptom], comparison: Comparison | None) -> Symptom | None:
     """Return the first symptom that counts against the fix, or None.
 
-    If the fix uses another correct loss, symptoms of the loss do not count, because its floor may differ.
+    If the fix uses another correct loss function, symptoms in the loss do not count, because the lowest possible loss
+    may differ.
     """
     is_another = comparison is not None and comparison.other_loss and not comparison.open_causes
     return next((symptom for symptom in bad if not (is_another and symptom.signal in _OF_LOSS)), None)
@@ -145,13 +150,13 @@ def _differ_clearly(recipe: Recipe, dataset: str, broken: Replay, reference: Rep
 def _judge_correct(evidence: Evidence) -> RubricItem:
     fixed, broken = evidence.fixed, evidence.broken
     if fixed.status == "XX":
-        return _open(f"We could not replay your experiment, which is not your fault: {fixed.message}")
+        return _open(f"The grader could not replay your experiment, which is not your fault: {fixed.message}")
     if not has_reference(evidence):
-        return _open(f"The reference fix did not run under your settings: {evidence.reference.message}")
+        return _open(f"Our reference fix did not run with the settings that you chose: {evidence.reference.message}")
     if fixed.status != "OK":
         return _lost(f"Your experiment did not finish ({fixed.status}): {fixed.message}")
     if same_bytes(fixed, broken) and not evidence.recipe.is_healthy:
-        return _lost("Your run equals the broken run byte for byte, so nothing is fixed.")
+        return _lost("Your fixed run equals the broken run byte for byte, so your edit fixes nothing.")
     if program_digest(evidence.source) == program_digest(evidence.recipe.healthy_source()):
         return full(*_CORRECT, "Your program is the same as the reference fix.")
     comparison = evidence.comparison
@@ -161,9 +166,9 @@ def _judge_correct(evidence: Evidence) -> RubricItem:
     if symptom := _symptom_left(bad, comparison):
         return _lost(f"The symptom is still there: {symptom.says}.")
     if comparison is None:
-        return _open("We could not measure the behaviour of the program. The instructor decides.")
+        return _open("We could not measure what the functions of your program do. The instructor decides.")
     if comparison.is_right and same_as_reference(evidence) and not comparison.not_executed:
-        return full(*_CORRECT, "The log, the checkpoint and the behaviour of each function match the reference fix.")
+        return full(*_CORRECT, "Your log, your checkpoint and the behaviour of each function equal the reference fix.")
     for made in evidence.checks or ():
         if made.status != "OK":
             return _open(
@@ -176,7 +181,7 @@ def _judge_correct(evidence: Evidence) -> RubricItem:
 def _judge_without_symptom(
     evidence: Evidence, bad_checks: Sequence[Measurement], bad_evaluations: Sequence[Measurement]
 ) -> RubricItem:
-    """Judge a fix whose log shows no symptom, by its checks, its behaviour and its weights."""
+    """Judge a fix whose log shows no symptom: use the checks, the behaviour of its functions, and its weights."""
     comparison = evidence.comparison
     assert comparison is not None
     if bad_checks:
@@ -195,19 +200,19 @@ def _judge_without_symptom(
         return _judge_unhealthy(evidence, comparison, bad_evaluations[0])
     if comparison.open_causes:
         return _open(
-            "The log shows no symptom and every check passes. But where the fault was, the program differs from a"
-            f" healthy one: {comparison.open_causes[0].difference}. The instructor decides."
+            "The log shows no symptom and every check passes. But in the code that was broken, your program differs"
+            f" from a healthy program: {comparison.open_causes[0].difference}. The instructor decides."
         )
     if comparison.conditional is not None:
         return _open(
-            "The log shows no symptom and every check passes. But in some states of the training a step differs from a"
-            f" healthy one: {comparison.conditional}. The instructor decides."
+            "The log shows no symptom and every check passes. But in some states of the training, a training step gives"
+            f" another result than in a healthy program: {comparison.conditional}. The instructor decides."
         )
     if why := reason_to_doubt(evidence) or unmade(evidence) or _not_measured(comparison):
-        return _open(f"The metrics look like a correct fix, but the instructor has to look at the code: {why}.")
+        return _open(f"Your metrics are as after a correct fix, but the instructor has to look at the code: {why}.")
     if comparison.is_right:
         return full(*_CORRECT, "Each function behaves as in a correct program, and the log shows no symptom.")
-    return full(*_CORRECT, "Where the fault was, the program behaves like a healthy one, and every check passes.")
+    return full(*_CORRECT, "The code that was broken behaves as in a healthy program, and every check passes.")
 
 
 def _judge_unsound(
@@ -216,7 +221,7 @@ def _judge_unsound(
     bad_checks: Sequence[Measurement],
     bad_evaluations: Sequence[Measurement],
 ) -> RubricItem:
-    """Judge a fix whose log shows no symptom, but in which a check finds a fault."""
+    """Judge a fix whose log shows no symptom, although a check finds a fault in the program."""
     figure = _figure(bad_checks[0])
     if bad_evaluations:
         return _lost(
@@ -225,41 +230,42 @@ def _judge_unsound(
         )
     silent = not evidence.recipe.on(evidence.settings.dataset).symptoms
     if silent and any(cause.as_before for cause in comparison.open_causes):
-        # Nothing is masked here, because this fault never showed in the log.
-        return _lost(f"The check that finds this fault still finds it: {figure}.")
+        # The log never showed this fault, so there was no symptom that the fix could hide.
+        return _lost(f"The check for this fault still finds the fault: {figure}.")
     if _has_a_loss_of_its_own(evidence, comparison, bad_checks):
         return _open(
-            "The symptom is gone. Your loss differs from the loss of the reference fix, and a check for common losses"
-            f" rejects it: {figure}. The instructor decides."
+            "The symptom is gone. Your loss function differs from the loss of the reference fix, and a check that knows"
+            f" only common loss functions rejects yours: {figure}. The instructor decides."
         )
     return _masked_check(evidence, f"The symptom is gone, but something is still wrong: {figure}.")
 
 
 def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measurement) -> RubricItem:
-    """Judge a fix whose checks pass, but whose weights are not healthy according to the trusted evaluator."""
+    """Judge a fix that passes all checks, but whose weights do too badly according to the trusted evaluator."""
     if comparison.is_right and (comparison.other_data or comparison.other_network) and not reason_to_doubt(evidence):
         # The evaluator knows only the network and the data of the reference fix.
-        return full(*_CORRECT, "Each function behaves as in a correct program, with another network or other data.")
+        return full(*_CORRECT, "Each function behaves as in a correct program. The network or the data may differ.")
     learnt = has_learnt(evidence.fixed, evidence.settings.dataset)
     if comparison.is_right and comparison.other_loss and learnt and not reason_to_doubt(evidence):
-        return full(*_CORRECT, "Each function behaves as in a correct program, with another loss.")
+        return full(*_CORRECT, "Each function behaves as in a correct program. The loss function may differ.")
     if _is_unknown_network(evidence):
         return _open(
-            "The symptom is gone and every check passes. But your build_model makes another network than the recipe's,"
-            f" so the trusted evaluator cannot judge it ({_figure(bad)}). The instructor decides."
+            "The symptom is gone and every check passes. But your build_model makes another network than the original"
+            f" one, so the trusted evaluator cannot judge your weights ({_figure(bad)}). The instructor decides."
         )
     if comparison.other_data and not _changes_a_number(evidence):
         return _open(
             "The symptom is gone and every check passes. But your load_data prepares the data in another way than the"
-            f" reference fix, so the trusted evaluator cannot judge it ({_figure(bad)}). The instructor decides."
+            f" reference fix, so the trusted evaluator cannot judge your weights ({_figure(bad)}). The instructor"
+            " decides."
         )
     return _masked_check(evidence, f"The symptom is gone, but the network is not healthy: {_figure(bad)}.")
 
 
 def _has_a_loss_of_its_own(evidence: Evidence, comparison: Comparison, bad_checks: Sequence[Measurement]) -> bool:
-    """Return whether a fix replaces a broken loss with one that we do not know.
+    """Return whether a fix replaces a broken loss function with a loss function that the grader does not know.
 
-    False if a check finds the same fault as before, or if anything shows that the fault is masked.
+    Return False if a check finds the same fault as before, or if a measurement shows that the fault is only masked.
     """
     tripped = {f"check {name.replace('_', '-')}": found for name, found in mechanisms_of(evidence.recipe).items()}
     replaced = [
@@ -274,32 +280,32 @@ def _has_a_loss_of_its_own(evidence: Evidence, comparison: Comparison, bad_check
 
 
 def _reason_for_masking(evidence: Evidence, cause: BreakState) -> str:
-    """Return why the cause is still there although no check complains, as the start of a sentence; "" if unknown."""
+    """Return the start of a sentence that says why the cause is still there although all checks pass, or ""."""
     if cause.doubtful:
         return ""
     if cause.is_exact:
-        return "Where the fault was, the program is still wrong"
+        return "The code that was broken is still wrong"
     if cause.as_before:
-        return "The fault still acts"
+        return "The fault still has the same effect"
     if cause.weaker:
-        return "The fault is masked, not gone"
-    return "The edit changes only one number, and to a wrong value" if _changes_a_number(evidence) else ""
+        return "The fault is only masked: it has a weaker effect, but it is still there"
+    return "Your edit changes only one number, and the new number is wrong, too" if _changes_a_number(evidence) else ""
 
 
 def _not_measured(comparison: Comparison) -> str:
-    """Return, as a clause, the first thing that could not be measured, or the first statement that never ran; or ""."""
+    """Return a clause about the first aspect that was not measured or the first statement that never ran, or ""."""
     if comparison.unmeasured:
         return f"{comparison.unmeasured[0]} could not be measured"
-    return f"no measurement executes `{comparison.not_executed[0][:80]}`" if comparison.not_executed else ""
+    return f"our measurements never ran `{comparison.not_executed[0][:80]}`" if comparison.not_executed else ""
 
 
 def _judge_half(evidence: Evidence, comparison: Comparison) -> RubricItem:
-    """Return the verdict on a fix that removes one of two causes: part of the points."""
+    """Return part of the points for a fix that removes one of two causes; an open item if its code is suspicious."""
     left = comparison.open_causes[0]
     if why := reason_to_doubt(evidence):
         return _open(f"One cause seems to be fixed, but the instructor has to look at the code: {why}.")
     share = 1 - len(comparison.open_causes) / len(comparison.causes)
-    reason = f"One of two causes is fixed. The other is not: {left.difference}."
+    reason = f"One of two causes is fixed. The other cause is not fixed: {left.difference}."
     return lost(*_CORRECT, reason, _REMEDY, points=CORRECT * share)
 
 
@@ -325,14 +331,14 @@ def _changes_a_number(evidence: Evidence) -> bool:
 
 
 def _masked_check(evidence: Evidence, reason: str) -> RubricItem:
-    """Return the verdict on a masked cause: part of the points if the evaluator finds that the network has learnt."""
+    """Return the verdict on a fix that masks the cause: some points if the network has learnt, else no points."""
     if not has_learnt(evidence.fixed, evidence.settings.dataset):
-        return _lost(f"{reason} The network is not clearly better than guessing.")
+        return _lost(f"{reason} Your trained network is not clearly better than guessing.")
     return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
 
 
 def _is_unknown_network(evidence: Evidence) -> bool:
-    """Return whether the student changed the network, so that the evaluator cannot load its weights."""
+    """Return whether the student changed the network: the evaluator cannot load the weights of a changed network."""
     try:
         ours = (evidence.recipe.broken_source(), evidence.recipe.healthy_source())
         return all("model" in changed_areas(source, evidence.source) for source in ours)
@@ -359,15 +365,15 @@ def _figure(item: Measurement) -> str:
 
 @lru_cache(maxsize=256)
 def judge_minimality(broken: str, student: str, reference: str) -> RubricItem:
-    """Judge the size of a correct fix by its source. Raises `Unparsable` if one of our own sources does not parse."""
-    # A fix that only moves statements or arguments has size 0, but we still need the names of its functions.
+    """Judge the size of a correct fix by its source. Raises `Unparsable` if `broken` or `reference` does not parse."""
+    # A fix that only moves statements or arguments changes 0 nodes, but we still need the functions that it changes.
     needed = edit_sizes(broken, reference) or dict.fromkeys(functions_changed(broken, reference), 0)
-    # The reference fix may delete a helper that a student repairs instead: that helper is not foreign code.
+    # The reference fix may delete a helper function. A student who repairs that function loses no points.
     ours = names_defined(broken) & names_defined(reference)
     try:
         sizes = edit_sizes(broken, student)
     except Unparsable as error:
-        return open_item(*_MINIMAL, f"We could not compare your experiment with ours: {error}.")
+        return open_item(*_MINIMAL, f"We could not compare your experiment with the broken one: {error}.")
     reason = (
         f"Your edit changes {_describe_sizes(sizes, ' of the syntax tree')}. The reference fix changes"
         f" {_describe_sizes(needed)}."
@@ -382,7 +388,7 @@ def judge_minimality(broken: str, student: str, reference: str) -> RubricItem:
     if foreign:
         share *= _ONE_PLACE if len(foreign) == 1 else _MORE_PLACES
         places = _list_items(foreign)
-        reason += f" It also changes {places}, which {'was' if len(foreign) == 1 else 'were'} not broken."
+        reason += f" Your edit also changes {places}, which {'was' if len(foreign) == 1 else 'were'} not broken."
         remedies.append(f"Fix {_list_items([_short(name) for name in needed])} and do not change {places}.")
     if share == 1.0:
         return full(*_MINIMAL, reason)
@@ -391,7 +397,7 @@ def judge_minimality(broken: str, student: str, reference: str) -> RubricItem:
 
 
 def _describe_sizes(sizes: Mapping[str, int], of: str = "") -> str:
-    """Return "4 nodes of the syntax tree (3 in build_optimizer, 1 in AMP)", the largest first."""
+    """Return a text such as "4 nodes of the syntax tree (3 in build_optimizer, 1 in AMP)", sorted by size."""
     if not sizes:
         return "nothing"
     parts = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
@@ -407,7 +413,7 @@ def _describe_sizes(sizes: Mapping[str, int], of: str = "") -> str:
 
 def _short(name: str) -> str:
     """Return the name of a function or constant, cut to 40 characters: a student may have chosen it."""
-    return (name if len(name) <= 40 else name[:37] + "...") or "statements at the top of the file"
+    return (name if len(name) <= 40 else name[:37] + "...") or "statements outside functions"
 
 
 def _list_items(items: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """The measurements that decide about a fix: symptoms in the log, checks, and the metrics of the trusted evaluator.
 
-Functions that take evidence expect `Evidence.judged`. The healthy band says how much worse than the reference fix a
-sound fix may be on held-out data. `bands.toml` has the measured bands.
+Functions with a parameter `evidence` expect `Evidence.judged`. A fix counts as healthy if it is not much worse than the
+reference fix on held-out data. `bands.toml` has the allowed difference (the band) for each experiment.
 """
 
 import math
@@ -23,17 +23,17 @@ from harness.recipes.recipe import Recipe
 from harness.run.metrics_log import epoch_records, to_strict
 from harness.run.symptoms import judge_symptom, reduce_values, signal_values
 
-# The log and the evaluator validate on the same examples, so their results differ only by rounding. A fix that
-# standardizes with other examples than the reference fix changes the prediction for 1 of the 144 visits: 0.007.
+# The log and the evaluator validate on the same examples, so their results differ only by rounding. The largest known
+# difference is 0.007: a fix that standardizes with other examples changes the prediction for 1 of the 144 visits.
 _ACCURACY_APART, _LOSS_APART = 0.01, 0.01
-# A network has learnt if its accuracy is above chance by at least a ninth of the way to 1. For ten classes that is
-# twice the accuracy of guessing.
+# A network has learnt if its accuracy covers at least a ninth of the way from guessing to 1. With ten classes, guessing
+# has the accuracy 0.1, so the network needs 0.2.
 _ABOVE_CHANCE = 1 / 9
 BANDS = Path(__file__).with_name("bands.toml")
 
 
 def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
-    """Return all measurements of a fix: evaluator, symptoms, behaviour and checks. Empty without a replay."""
+    """Return all measurements of a fix: evaluator, symptoms, behaviour and checks; () if a replay is missing."""
     evidence = evidence.judged
     if evidence.fixed.status != "OK" or not has_reference(evidence):
         return ()
@@ -63,7 +63,7 @@ def symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> li
     found = []
     for symptom in recipe.on(dataset).symptoms:
         result = judge_symptom(run.records(), symptom)
-        # With other epochs or another batch size than the recipe's, the reference fix may show the symptom, too.
+        # If the student chose other epochs or another batch size, the reference fix may show the symptom, too.
         good = not result.present or judge_symptom(reference.records(), symptom).present
         bounds = {"above": symptom.above, "below": symptom.below}
         wanted = " and ".join(f"{side} {bound:g}" for side, bound in bounds.items() if bound is not None)
@@ -72,7 +72,7 @@ def symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> li
 
 
 def compare_behaviour(evidence: Evidence) -> list[Measurement]:
-    """Return measurements of the program's behaviour: first where each break acts, then elsewhere."""
+    """Return measurements of the program's behaviour: first in the functions of each break, then in others."""
     comparison, found = evidence.comparison, []
     for cause in comparison.causes if comparison else ():
         if cause.difference is None:
@@ -95,10 +95,10 @@ def _differs(difference: Difference, where: str, *, good: bool) -> Measurement:
 def checks(evidence: Evidence) -> list[Measurement]:
     """Return a measurement of every check that passes for the reference fix. The student's fix must pass it, too.
 
-    Checks that find the break come first. If such a check finds nothing to judge, its measurement is bad, unless the
-    check finds nothing to judge in the reference fix either. Example: without mixed precision, nothing can underflow.
-    The result is empty if no checks were run, because the bytes decided. Checks that could not run are left out
-    (`unmade`).
+    Checks that find the break come first. Such a check may find nothing to judge: without mixed precision, for example,
+    nothing can underflow. Then its measurement is bad, unless the check finds nothing to judge in the reference fix
+    either. If no checks were run, because the bytes decided, return an empty list. A check that could not run is left
+    out; `unmade` returns it.
     """
     if evidence.checks is None:
         return []
@@ -125,7 +125,7 @@ def checks(evidence: Evidence) -> list[Measurement]:
 
 
 def unmade(evidence: Evidence) -> str:
-    """Return, as a clause, the first check that could not run on the experiment and why, or ""."""
+    """Return a clause that says which check could not run on the experiment and why, or ""."""
     for result in evidence.checks[0].checks if evidence.checks else ():
         if result.problem:
             return f"the check {result.check.replace('_', '-')} could not run: {result.problem}"
@@ -133,9 +133,9 @@ def unmade(evidence: Evidence) -> str:
 
 
 def evaluations(evidence: Evidence) -> list[Measurement]:
-    """Return what the weights of the run score: the held-out metric, and the validation metric that the log must show.
+    """Evaluate the weights of the run: return the held-out metric and the validation metric, with the wanted values.
 
-    Call this only if `has_reference`.
+    Call this function only if `has_reference` returns True.
     """
     band = load_band(evidence.recipe.experiment, evidence.settings.dataset)
     fixed, reference = evidence.fixed.evaluation, evidence.reference.evaluation
@@ -145,7 +145,7 @@ def evaluations(evidence: Evidence) -> list[Measurement]:
     name, wanted = f"held-out {what} by the trusted evaluator", band.describe(reference.heldout)
     if fixed is None or fixed.heldout is None:
         problem = fixed.problem if fixed is not None else "no weights"
-        name = f"the weights do not fit the recipe's network ({problem}); {name}"
+        name = f"{name}: the weights do not fit the recipe's network ({problem})"
         return [_make_measurement(name, None, wanted, False)]
     healthy = band.holds(fixed.heldout, reference.heldout)
     figures = [_make_measurement(name, band.figure(fixed.heldout), wanted, healthy), *_compare_claims(evidence, fixed)]
@@ -153,18 +153,18 @@ def evaluations(evidence: Evidence) -> list[Measurement]:
 
 
 def _compare_served_models(evidence: Evidence, band: "Band") -> list[Measurement]:
-    """Return a measurement of the model that the run serves at its end, compared with the reference fix's."""
+    """Return a measurement of the served model, compared with the served model of the reference fix."""
     logs = (evidence.fixed.records(), evidence.reference.records())
     own, reference = (epoch_records(log)[-1].get("val_accuracy_served") for log in logs)
     if reference is None or band.accuracy_below is None:
         return []
     least = reference - band.accuracy_below
     good = isinstance(own, int | float) and own >= least
-    return [_make_measurement("accuracy of the served model at the end", own, f"at least {least:.4g}", good)]
+    return [_make_measurement("accuracy of the served model at the end of the run", own, f"at least {least:.4g}", good)]
 
 
 def _compare_claims(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:
-    """Return a measurement of the last validation in the log, compared with the evaluator's on the same examples."""
+    """Compare the last validation metric in the log with the metric that the evaluator finds on the same examples."""
     epochs, own = epoch_records(evidence.fixed.records()), evaluation.validation
     if not epochs or own is None:
         return []
@@ -172,10 +172,10 @@ def _compare_claims(evidence: Evidence, evaluation: Evaluation) -> list[Measurem
     claimed, found = (epochs[-1].get("val_loss" if by_loss else "val_accuracy"), own.loss if by_loss else own.accuracy)
     wanted, good = "a number", False
     if isinstance(found, int | float):
-        wanted = f"the evaluator's {found:.4g} on the same examples"
+        wanted = f"{found:.4g}, as the evaluator finds on the same examples"
         apart = _LOSS_APART * abs(found) if by_loss else _ACCURACY_APART
         good = isinstance(claimed, int | float) and abs(claimed - found) <= apart
-    return [_make_measurement("the log's last validation", claimed, wanted, good)]
+    return [_make_measurement("the last validation metric in the log", claimed, wanted, good)]
 
 
 def _make_measurement(name: str, value: Any, wanted: str, good: bool) -> Measurement:
@@ -183,10 +183,10 @@ def _make_measurement(name: str, value: Any, wanted: str, good: bool) -> Measure
 
 
 class Band(StrictModel):
-    """The band of one experiment on one data set, as a distance from the reference fix.
+    """How much worse than the reference fix a healthy fix may be, for one experiment on one data set.
 
-    The accuracy may be lower by `accuracy_below`, or the loss higher by the factor `loss_times`. `reference` has the
-    lowest and the highest metric of the reference fix over several seeds.
+    The accuracy may be lower by `accuracy_below`, or the loss may be higher by the factor `loss_times`. `reference` has
+    the lowest and the highest metric of the reference fix, measured with several seeds.
     """
 
     experiment: str
@@ -196,21 +196,21 @@ class Band(StrictModel):
     reference: Annotated[tuple[float, float], Field(strict=False)]
 
     def holds(self, figures: SplitFigures, reference: SplitFigures) -> bool:
-        """Return whether the metrics are within the band around the reference's; False for a non-finite value."""
+        """Return whether a fix is good enough compared with the reference fix; False for a non-finite metric."""
         return self._reaches(self.figure(figures), self._limit(self.figure(reference)))
 
     def is_plausible(self, reference: SplitFigures) -> bool:
-        """Return whether the reference fix ended within the range that we measured over seeds."""
+        """Return whether the metric of the reference fix is in the range that we measured with several seeds."""
         worst = self.reference[0 if self.accuracy_below is not None else 1]
         return self._reaches(self.figure(reference), self._limit(worst))
 
     def describe(self, reference: SplitFigures) -> str:
-        """Return the band in words."""
+        """Return the wanted metric in words, such as "at least 0.85"."""
         side = "at most" if self.accuracy_below is None else "at least"
         return f"{side} {self._limit(self.figure(reference)):.4g}"
 
     def figure(self, figures: SplitFigures) -> JsonNumber:
-        """Return the metric that the band limits: accuracy or loss."""
+        """Return the metric that the band limits: the accuracy or the loss."""
         return figures.accuracy if self.accuracy_below is not None else figures.loss
 
     def _limit(self, reference: JsonNumber) -> float:
@@ -237,7 +237,7 @@ def load_bands(path: Path = BANDS) -> tuple[Band, ...]:
 
 
 def load_band(experiment: str, dataset: str) -> Band:
-    """Return the band of an experiment on a data set. Raises `LookupError` if none was measured."""
+    """Return the band of an experiment on a data set. Raises `LookupError` if no band was measured."""
     for band in load_bands():
         if (band.experiment, band.dataset) == (experiment, dataset):
             return band

@@ -1,7 +1,7 @@
-"""Make an oral card: questions about a student's own log and edit, with answers that only the instructor sees.
+"""Make an oral card: questions about a student's log and edit, with answers that only the instructor sees.
 
-Students who did the work themselves can answer in a few minutes, without preparation. They may look at their log, which
-contains every number.
+Students who did the work themselves can answer these questions in a few minutes, without preparation. They may look at
+their log, which contains every number that the questions ask for.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _SHOWN_PLACES = 4
 
 
 def oral_card(evidence: Evidence) -> tuple[Question, ...]:
-    """Return the questions about a submission, the same each time; () if a run did not finish."""
+    """Return the questions about a submission; () if a run did not finish. Equal submissions get equal questions."""
     if evidence.broken.status != "OK" or evidence.fixed.status != "OK":
         return ()
     return tuple(_questions(evidence))
@@ -37,8 +37,8 @@ def _questions(evidence: Evidence) -> Iterator[Question]:
     if later:
         one, two = later[chosen % len(later)]
         yield Question(
-            asks=f"At step {one['step']} the loss of your broken run is {_shorten(one['loss'])}. About how large is it"
-            " in your fixed run, and why?",
+            asks=f"At step {one['step']} the loss of your broken run is {_shorten(one['loss'])}. About how large is the"
+            " loss of your fixed run at this step, and why?",
             answer=f"{_shorten(two['loss'])}. {_cause(evidence)}",
         )
     if edited := functions_edited(evidence):
@@ -48,13 +48,13 @@ def _questions(evidence: Evidence) -> Iterator[Question]:
         )
         if edited & _holds(recipe):
             yield Question(
-                asks="If you put that line back, which signal of the log would show it first?",
-                answer="; ".join(symptom.says for symptom in recipe.symptoms) or "Only a check shows it, see below.",
+                asks="If you put the wrong line back, which signal in the log would show the fault first?",
+                answer="; ".join(symptom.says for symptom in recipe.symptoms) or "None: only a check shows this fault.",
             )
     else:
         yield Question(
             asks="You changed nothing. Which value of your log would be different if something were broken?",
-            answer="Any value that rules out a cause. The report must rule out four causes.",
+            answer="Any value that rules out a cause is a good answer. The report must rule out four causes.",
         )
     if trips := _trips(evidence):
         listed = ", ".join(f"{name.replace('_', '-')} ({outcome})" for name, outcome in trips.items())
@@ -76,7 +76,7 @@ def _holds(recipe: Recipe) -> frozenset[str]:
 def _trips(evidence: Evidence) -> dict[str, str]:
     try:
         found = [trips_of(cause) for cause in evidence.recipe.causes] if not evidence.recipe.is_healthy else []
-    except UserError:  # a recipe that was never measured
+    except UserError:  # the recipe was never measured
         return {}
     return {name: outcome for one in found for name, outcome in one.items()}
 
@@ -90,7 +90,8 @@ def _about_prediction(evidence: Evidence) -> Iterator[Question]:
     listed = ", ".join(f"{name.replace('_', '-')} ({outcome})" for name, outcome in _trips(evidence).items())
     words = "; ".join(f"{asks[:1].lower()}{asks[1:]} {answer}" for _, asks, answer in answers_of(said))
     yield Question(
-        asks=f'Before the run you predicted: {words}. Your reason: "{said.why}". What was wrong, and why?',
+        asks=f'Before the run you predicted: {words}. Your reason: "{said.why}". What was wrong in this prediction,'
+        " and why?",
         answer=f"The loss is {happened}. Checks that find the fault: {listed or 'none'}.",
     )
 
@@ -99,9 +100,9 @@ def _about_gradients(records: Sequence[Record]) -> Iterator[Question]:
     norms = [record["grad_norm"] for record in records if isinstance(record.get("grad_norm"), float)]
     if len(norms) > 1:
         yield Question(
-            asks="Is the gradient norm of your fixed run larger at its first or at its last step?"
-            " How large is it at the end, within a factor of ten?",
-            answer=f"{_shorten(norms[0])} at first, {_shorten(norms[-1])} at the end.",
+            asks="In your fixed run, is the gradient norm larger at the first or at the last step?"
+            " How large is the norm at the last step, within a factor of ten?",
+            answer=f"{_shorten(norms[0])} at the first step, {_shorten(norms[-1])} at the last step.",
         )
 
 

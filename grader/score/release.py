@@ -7,8 +7,8 @@ from grader.score.deadlines import ReleaseLevel
 from grader.score.rubric import Criterion
 from grader.score.verdict import BY_RULE, RubricItem, Scores, SubmissionScore
 
-# The sentences of these items are only about the submission. The sentences of all other items may reveal the cause, the
-# reference fix or a value of the healthy run, so students see them only together with the solution.
+# The reasons of these items mention only the submission. The reasons of all other items may reveal the cause, the
+# reference fix or a value of the healthy run, so students see these reasons only together with the solution.
 _ABOUT_THE_WORK = {
     "reproducibility": ("archive", "broken_log", "broken_checkpoint", "fixed_log", "fixed_checkpoint"),
     "diagnostics": ("broken_complete", "fixed_complete", "broken_cited"),
@@ -26,7 +26,7 @@ def level_of(scores: Scores, now: datetime, student: str | None = None) -> Relea
 
 
 def as_students_see(scores: Scores, now: datetime) -> Scores:
-    """Return the scores with only the parts that the student of each row may see at `now`, and when more follows."""
+    """Return the scores as students may see them at `now`. The reason of each row says when students will see more."""
     if (schedule := scores.schedule) is None:
         return scores
     rows = []
@@ -40,11 +40,11 @@ def as_students_see(scores: Scores, now: datetime) -> Scores:
 
 
 def seen_by_student(row: SubmissionScore, level: ReleaseLevel, more: str = "") -> SubmissionScore:
-    """Return a row without the parts that its student may not see yet. Its reason ends with `more`.
+    """Return a row without the parts that its student may not see yet. `more` is added to the reason of the row.
 
     At the level `score`, the student sees the total and the deduction for lateness. At the level `feedback`, the
-    student also sees the items and flags, with the sentences that are only about the submission. A rejected row keeps
-    its reason, which is about the archive.
+    student also sees the items and the flags, but only the reasons that do not reveal the solution. A rejected row
+    keeps its reason, which only says what is wrong with the archive.
     """
     if level == "solution" or row.status == "rejected" or not row.is_there:
         return row
@@ -66,6 +66,6 @@ def seen_by_student(row: SubmissionScore, level: ReleaseLevel, more: str = "") -
 def _without_answer(criterion: Criterion, check: RubricItem) -> RubricItem:
     if check.id in _ABOUT_THE_WORK.get(criterion, ()):
         return check
-    if check.rule is not None:  # the reason then says that the instructor decided
+    if check.rule is not None:  # then the instructor decided, and the reason says only this
         return replace(check, remedy="", rule=replace(check.rule, reason=_LATER))
     return replace(check, reason=_LATER, remedy="")

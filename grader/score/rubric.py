@@ -1,4 +1,4 @@
-"""Read the rubric: the weights of the items, and the gates."""
+"""Read the rubric: the points of each item, and the gates."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,13 +19,13 @@ _Most = _Points | Literal[False]
 
 
 class Gates(StrictModel):
-    """The gates, which `grader.score.gates` applies. False switches a gate off.
+    """The settings of the gates that `grader.score.gates` applies. The value False switches a gate off.
 
-    fixed_run: if the edit fixes nothing, the fixed run earns nothing.
-    wrong_cause: if the cause is wrong, the other facts of the diagnosis earn nothing.
+    fixed_run: whether the fixed run earns no points if the edit fixes nothing.
+    wrong_cause: whether the other facts in the diagnosis earn no points if its cause is wrong.
     no_insight: the largest total if neither the cause nor the fix is correct.
     healthy_blamed: the largest total if nothing is broken, but the diagnosis names a cause.
-    healthy_unproved: the largest total if the diagnosis says healthy without proof.
+    healthy_unproved: the largest total if the diagnosis rightly says healthy, but without proof.
     """
 
     fixed_run: bool = True
@@ -54,14 +54,16 @@ class _Rubric(StrictModel):
 
 
 def load_weights(path: Path = DEFAULT_RUBRIC) -> Weights:
-    """Return the points of every rubric item, and the gates. Raises `UserError` that names the wrong line."""
+    """Return the points of every rubric item, and the gates. Raises `UserError` for a wrong or missing item."""
     weights = read_weights(path)
     ours, theirs = (
         {f"{criterion}.{name}": None for criterion, checks in table.items() for name in checks}
         for table in (read_weights(DEFAULT_RUBRIC), weights)
     )
     for name in theirs.keys() - ours.keys():
-        raise UserError(f"{path}: {name} is not an item: remove that line. The items are {', '.join(ours)}.")
+        raise UserError(
+            f"{path}: {name} is not an item of the rubric: remove that line. The items are {', '.join(ours)}."
+        )
     for name in ours.keys() - theirs.keys():
         raise UserError(f"{path}: {name} is missing: add it with its points, or with 0 to leave it out.")
     return weights

@@ -1,4 +1,4 @@
-"""Score a submission: a pure function of the submission, its replays and the weights."""
+"""Score a submission. The score depends only on the submission, its replays and the points in the rubric."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class Score:
 def score_submission(
     submission: Submission, recipe: Recipe, replays: Mapping[Role, Replay], weights: Weights, *, sandboxed: bool = True
 ) -> Score:
-    """Score one submission of a recipe by its replays. If an item is open, the row waits for the instructor."""
+    """Score a submission from its replays. If an item could not be judged, the row waits for the instructor."""
     evidence = evidence_of(submission, recipe, replays)
     hints = submission.manifest.hints
     flags = [*flags_of(evidence), *ignored_flags(submission.ignored)]
@@ -90,7 +90,8 @@ def scored_row(
 ) -> SubmissionScore:
     """Return the row of a submission with these criteria.
 
-    student, exercise: from the manifest. facts: go into the provenance. limits: the gates that may limit the total.
+    student, exercise: their names in the manifest. facts: further entries for the provenance. limits: the gates that
+    may limit the total.
     """
     row = score_as_unread(name, "", student=student, exercise=exercise).row
     warning = {} if sandboxed else {"warning": WITHOUT_SANDBOX}
@@ -110,9 +111,9 @@ def score_as_unjudged(read: Submission | Answer, reason: str, *flags: Flag) -> S
 def score_as_unread(
     name: str, reason: str, *, student: str | None = None, exercise: str | None = None, rejected: bool = False
 ) -> Score:
-    """Return the score of a tarball that was rejected (total 0), or on which the grader failed (no total).
+    """Return the score of a tarball that was rejected (total 0), or that the grader failed to read (no total).
 
-    student, exercise: from the manifest, if it could be read.
+    student, exercise: their names in the manifest, or None if the manifest could not be read.
     """
     row = SubmissionScore(
         submission=name,
@@ -129,7 +130,7 @@ def score_as_unread(
 
 
 def ignored_flags(ignored: Sequence[str]) -> tuple[Flag, ...]:
-    """Return a flag that lists the ignored files of a tarball; () if there are none."""
+    """Return a flag that lists the ignored files of a tarball; () if no file was ignored."""
     names = ", ".join(ignored[:_IGNORED_NAMES])
     more = "" if len(ignored) <= _IGNORED_NAMES else f" and {len(ignored) - _IGNORED_NAMES} more"
     message = f"The grader ignored files that do not belong to a submission: {names}{more}."
@@ -137,7 +138,7 @@ def ignored_flags(ignored: Sequence[str]) -> tuple[Flag, ...]:
 
 
 def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
-    """Return the score of every criterion: its items with the rubric's weights, after the gates."""
+    """Judge every rubric item, apply the gates and the points of the rubric, and return the score of each criterion."""
     fix = judge_fix(evidence)
     accepted = None if fix[0].outcome == "could not judge" else fix[0].outcome == "passed"
     cited = _with_citable_logs(evidence)
@@ -157,7 +158,7 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
 
 
 def _with_citable_logs(evidence: Evidence) -> Evidence:
-    """Return the evidence with the logs that a report may cite: on another platform class, the student's own logs."""
+    """Return the evidence with the logs that a report may cite: `trusted_log` chooses the student's log or ours."""
     if evidence.same_class:
         return evidence
     broken, fixed = (evidence.replay(run).model_copy(update={"log": trusted_log(evidence, run)}) for run in RUNS)
@@ -174,19 +175,19 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
         for one in evidence.suspicions[:10]
     ]
     if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):
-        message = "The result has the same bytes as the reference fix, so the lines above cost no points."
+        message = "The fixed run has the same bytes as the reference fix, so the lines above cost no points."
         flags.append(Flag(id="not checked by machine", message=message))
     if not evidence.same_class:
-        message = "According to the submission, the runs are from another kind of machine. Their bytes may differ."
+        message = "According to the submission, the student has another type of machine. Its bytes may differ."
         flags.append(Flag(id="other platform", message=message))
     own = evidence.recipe
-    if evidence.settings.seed != own.seed and not own.personal_seeds:  # the roster knows each student's personal seed
-        message = f"The seed is {evidence.settings.seed}, not the recipe's {own.seed}."
+    if evidence.settings.seed != own.seed and not own.personal_seeds:  # the roster is used to check personal seeds
+        message = f"The seed of the runs is {evidence.settings.seed}, but the seed of the exercise is {own.seed}."
         flags.append(Flag(id="other settings", message=message))
     for name in ("epochs", "batch_size"):
         value = getattr(evidence.settings, name)
         if value is not None:
-            message = f"The student chose {name.replace('_', ' ')} {value} for both runs."
+            message = f"In both runs, the student set {name.replace('_', ' ')} to {value}."
             flags.append(Flag(id="other settings", message=message))
     return tuple(flags)
 

@@ -1,4 +1,4 @@
-"""The records of `scores.json`: rows, criteria, items and flags. Every report is a view of them."""
+"""The records of `scores.json`: rows, criteria, items and flags. All reports are made from these records."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,16 +15,16 @@ from harness.submission.check_run import ItemOutcome
 
 RowStatus = Literal["graded", "rejected", "not judged", "missing", "excused", "not drawn"]
 ABSENT: tuple[RowStatus, ...] = ("missing", "excused", "not drawn")  # nothing was handed in
-UNCOUNTED: tuple[RowStatus, ...] = ("excused", "not drawn")  # nothing was handed in, and no points are lost
-ShownRow = tuple[str, str, float]  # a rubric item to judge: its id, its title, its points
-_UNTIMED = "The time of submission is unknown, and lateness costs points."
-BY_RULE = " (The grader: "  # in the reason of a decided total, before the reason that the rules gave
+UNCOUNTED: tuple[RowStatus, ...] = ("excused", "not drawn")  # nothing was handed in, but this costs no points
+ShownRow = tuple[str, str, float]  # the id, the title and the maximum points of a rubric item
+_UNTIMED = "The time of submission is unknown, but a late submission loses points."
+BY_RULE = " (The grader: "  # if the instructor has decided the total, the grader's own reason follows these words
 _NO_OTHERS = ConfigDict(extra="forbid")
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class RuleVerdict:
-    """The verdict that the rules gave on an item, before the instructor changed it."""
+    """The verdict of the grader on an item, before the instructor changed this verdict."""
 
     outcome: ItemOutcome
     points: float | None
@@ -35,9 +35,9 @@ class RuleVerdict:
 class RubricItem:
     """One item of the rubric, with its verdict.
 
-    outcome: `passed` has all points, `failed` has fewer (perhaps some). `could not judge` has no points yet: None,
-    never 0.
-    reason: why, with the facts that decided it, as plain text.
+    outcome: `passed` means all points, and `failed` means fewer points, perhaps 0. With `could not judge`, `points` is
+        None, never 0.
+    reason: the facts that decided the outcome, as plain text.
     remedy: how to earn the missing points, as plain text, or "".
     """
 
@@ -54,7 +54,7 @@ class RubricItem:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class CriterionScore:
-    """The items of one criterion. `points` is their sum, or None while one of them is open."""
+    """The items of one criterion. `points` is the sum of their points, or None while an item has no points yet."""
 
     points: float | None
     max: float
@@ -65,7 +65,7 @@ Criteria = Mapping[Criterion, CriterionScore]
 
 
 def _check_if_read(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Validate criteria read from JSON. Criteria from this process are valid, and may still be on the disk."""
+    """Validate criteria from JSON. Criteria made by this process are valid: do not load them from the disk for this."""
     return check(value) if info.mode == "json" else value
 
 
@@ -79,9 +79,10 @@ class Flag:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A gate that limits the total to `most` unless the submission earns one of the items in `opens`.
+    """A gate limits the total of a submission to `most`, unless the submission earns one of the items in `opens`.
 
-    opens: the share of an item's points that opens the gate, by `criterion.id`. why: a sentence for the student.
+    opens: for each item (as `criterion.id`), the share of its points that counts as earned. why: the reason for the
+    limit, as a sentence for the student.
     """
 
     id: str
@@ -101,9 +102,9 @@ def _is_earned(check: RubricItem, share: float) -> bool:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class RuleTotal:
-    """The total that the rules gave a submission, before the instructor decided it.
+    """The total that the grader gave a submission, before the instructor changed it.
 
-    added: the points that the decision adds; None if it sets the total.
+    added: the number of points that the instructor added, or None if the instructor gave a new total.
     """
 
     status: RowStatus
@@ -114,7 +115,7 @@ class RuleTotal:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Lateness:
-    """How many days late a submission is (a day that has begun counts whole), and the points deducted for that."""
+    """The number of days by which a submission is late, rounded up, and the points that it loses for them."""
 
     days: int
     cost: float
@@ -124,17 +125,18 @@ class Lateness:
 class SubmissionScore:
     """One row of `scores.json`.
 
-    status: `graded` has a total. `rejected` is an unusable archive: total 0, no criteria. `not judged` waits for the
-        instructor: no total, and only the items that could be judged. `missing` and `excused`: nothing was handed in;
-        an excused row counts nowhere.
-    reason: why a submission was rejected or not judged, or which limit lowers its total.
-    student, recipe: from the manifest if it can be read, else from the file name.
-    arrival: how the submission came in; None if unknown.
+    status: A `graded` row has a total. A `rejected` row is about an unusable archive, and has the total 0 and no
+        criteria. A `not judged` row waits for the instructor: it has no total, and only the items that could be judged.
+        For a `missing` or `excused` row, nothing was handed in. An `excused` row costs no points.
+    reason: why a submission was rejected or not judged, or why a gate lowers its total.
+    student, recipe: the names in the manifest or, if the manifest cannot be read, in the file name.
+    arrival: the file, the senders and the time of the submission; None if unknown.
     not_counting: why the row is left out of the gradebook, or "".
-    copy_of: the submission of a group that this row repeats for another member, or "".
+    copy_of: if a group handed in one submission, and this row repeats its score for a member: the name of that
+        submission, else "".
     limits: the gates that may limit the total.
-    late: set if lateness lowers the total.
-    untimed: the time of submission is unknown and lateness costs points, so the row waits for the instructor.
+    late: the lateness, if it lowers the total.
+    untimed: whether the row waits for the instructor, because late submissions lose points and the time is unknown.
     """
 
     submission: str
@@ -156,13 +158,13 @@ class SubmissionScore:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the instructor has changed any of its points."""
+        """Whether the instructor has changed any points of this row."""
         checks = (check for criterion in self.criteria.values() for check in criterion.checks)
         return self.rule is not None or any(check.rule for check in checks)
 
     @property
     def is_there(self) -> bool:
-        """Whether something was handed in."""
+        """Whether the student handed in a file."""
         return self.status not in ABSENT
 
     @property
@@ -182,16 +184,16 @@ class SubmissionScore:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Decided:
-    """One entry of the decisions file, and whether it applies. Only the instructor sees it."""
+    """One entry of the instructor's decisions file, and whether the entry applies. Students do not see it."""
 
     submission: str
-    about: str  # an item as `criterion.id`, "the total" or "the student"
+    about: str  # what the decision changes: an item as `criterion.id`, "the total" or "the student"
     says: str
     comment: str
     who: str
     when: str
     state: Literal["holds", "replaced", "withdrawn", "not applied"]
-    why: str = ""  # the reason why it is not applied
+    why: str = ""  # the reason why the decision is not applied
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
@@ -208,12 +210,12 @@ class Change:
 class Scores:
     """The content of `scores.json`, sorted by submission.
 
-    course, assignment: their ids, or "" without a course.
-    decisions: the history of decisions, in the order of their file.
+    course, assignment: the id of the course and of the assignment; both are "" if there is no course.
+    decisions: all decisions of the instructor, in the order of the decisions file.
     changes: the totals that differ from the previous scores.
     upgrade: how the suite or the rubric has changed since the previous scores, in words.
-    schedule: the dates of the assignment; None without a course.
-    pools: groups of cases; each student has one case of each group.
+    schedule: the dates of the assignment; None if there is no course.
+    pools: groups of cases; each student gets one case from each group.
     """
 
     format_version: Literal[1] = 1
@@ -239,30 +241,30 @@ def full(id: str, title: str, maximum: float, reason: str) -> RubricItem:
 
 
 def lost(id: str, title: str, maximum: float, reason: str, remedy: str, *, points: float = 0.0) -> RubricItem:
-    """Return an item with `points`, fewer than its maximum."""
+    """Return a failed item with `points`, which must be fewer than the maximum."""
     return RubricItem(id=id, title=title, outcome="failed", points=points, max=maximum, reason=reason, remedy=remedy)
 
 
 def open_item(id: str, title: str, maximum: float, reason: str) -> RubricItem:
-    """Return an item that the instructor has to decide."""
+    """Return an item without points, which the instructor has to decide."""
     return RubricItem(id=id, title=title, outcome="could not judge", points=None, max=maximum, reason=reason)
 
 
 def criterion_score(checks: tuple[RubricItem, ...]) -> CriterionScore:
-    """Return the score of a criterion: the sum of its items."""
+    """Return the score of a criterion: the sum of the points of its items."""
     points = _sum(check.points for check in checks)
     return CriterionScore(points=points, max=sum(check.max for check in checks), checks=checks)
 
 
 def total_of(criteria: Criteria) -> float | None:
-    """Return the sum of all criteria, at least 0, or None if one is open or missing."""
+    """Return the sum of all criteria, at least 0, or None if a criterion is missing or has no points yet."""
     names = CRITERIA if not criteria or criteria.keys() & set(CRITERIA) else tuple(criteria)
     total = _sum(criteria[name].points if name in criteria else None for name in names)
     return None if total is None else max(total, 0.0)
 
 
 def criteria_in(rows: Iterable[SubmissionScore]) -> tuple[Criterion, ...]:
-    """Return every criterion of these rows, `CRITERIA` first. If no row has a criterion, return `CRITERIA`."""
+    """Return every criterion that these rows have, `CRITERIA` first. If no row has criteria, return `CRITERIA`."""
     found = dict.fromkeys(name for row in sorted(rows, key=lambda row: row.recipe) for name in row.criteria)
     others = tuple(name for name in found if name not in CRITERIA)
     return (*CRITERIA, *others) if found.keys() & set(CRITERIA) or not found else others
@@ -283,16 +285,16 @@ def _waiting_reason(criteria: Criteria) -> str:
 
 
 def with_criteria(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
-    """Return the row with these criteria and their total, which a gate may limit. It is graded if no item is open."""
+    """Return the row with these criteria and the total, which a gate may limit. Without a total, it is not judged."""
     total = total_of(criteria)
     if total is None:
         return replace(row, criteria=criteria, status="not judged", total=None, reason=_waiting_reason(criteria))
     row = replace(row, criteria=criteria, status="graded", total=total, reason="")
     if row.limit is not None:
-        reason = f"The total is {row.limit.most:g}, not {total:g}. {row.limit.why}"
+        reason = f"The rubric limits the total to {row.limit.most:g} instead of {total:g}. {row.limit.why}"
         row = replace(row, total=row.limit.most, reason=reason)
     if row.untimed and row.total:
-        reason = f"{_UNTIMED} If it was on time, it has {row.total:g} of 100. {row.reason}".strip()
+        reason = f"{_UNTIMED} If this submission was on time, it has {row.total:g} of 100 points. {row.reason}".strip()
         return replace(row, status="not judged", total=None, reason=reason)
     return row
 

@@ -100,7 +100,7 @@ ATTACKS = (
         for id, (says, build) in _REJECTED_LOGS.items()),
     *(Attack(id, "reader", says, Expected(("graded",), "log", gains_over="reference"), build)
         for id, (says, build) in _LOGS.items()),
-    Attack("empty_lines", "reader", "60,000 lines of nothing", Expected(("graded",), "nothing is fixed"),
+    Attack("empty_lines", "reader", "60,000 lines of nothing", Expected(("graded",), "edit fixes nothing"),
         _program("", behind="\n" * 60_000)),
     Attack("many_lines", "reader", "100,000 lines", Expected(("rejected",), "shorten it"),
         _program("", behind="\n" * 100_000)),
@@ -111,6 +111,6 @@ ATTACKS = (
     Attack("meta_large", "reader", "provenance that takes 600 MB of memory", Expected(("rejected",), "larger than"),
         _with_meta(_LARGE_META)),
     Attack("meta_hidden", "reader", "a platform that clears the screen",
-        Expected(("graded",), "another platform class", gains_over="reference"), _with_meta(_MARKED.encode()),
+        Expected(("graded",), "another type than ours", gains_over="reference"), _with_meta(_MARKED.encode()),
         in_suite=False),
 )  # fmt: skip

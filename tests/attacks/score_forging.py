@@ -10,7 +10,7 @@ from attacks.planted import at_the_top, edited, handed_in, quietly, source_of
 from grader.score.verdict import RowStatus
 
 _RATE = "lr=10.0, momentum=0.9"
-_SAME = "byte for byte, so nothing is fixed"
+_SAME = "byte for byte, so your edit fixes nothing"
 
 
 class _Payload:

@@ -92,7 +92,7 @@ ATTACKS = (
     _patch("patched_recorder", "replaces what makes the records of batches, the validation and every check",
         _RECORDER + _CHECKS, in_suite=True),
     _patch("patched_checks", "replaces every check by one that finds everything sound", _CHECKS,
-        because="nothing is fixed", status=("graded",)),
+        because="edit fixes nothing", status=("graded",)),
     _patch(
         "patched_save",
         "replaces torch.save by one that saves weights trained in secret, with figures to match",
