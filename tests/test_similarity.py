@@ -88,7 +88,7 @@ def test_fixes_that_people_wrote_alone_are_not_flagged() -> None:
 
 @pytest.mark.parametrize("name", ALONE)
 def test_a_copied_report_is_found(name: str) -> None:
-    for report, why in ((ALONE[name], "are the same file"), (f"{ALONE[name]}\n", "are the same prose")):
+    for report, why in ((ALONE[name], "are the same file"), (f"{ALONE[name]}\n", "have the same text")):
         [pair] = found(*everyone(), work("zed", report)).pairs
         assert {pair.one.student, pair.other.student} == {name, "zed"}
         assert pair.reasons == (f"Both reports {why}.",)

@@ -1,7 +1,7 @@
-"""Decide whose submission each row is: the file name, the manifest and the platform must agree.
+"""Decide to which student each submission belongs: the file name, the manifest and the platform must agree.
 
-This keeps a student from taking another student's place. Names are compared after Unicode normalization (NFC). Only
-names are read, so that this works for rejected archives, too.
+Otherwise a student could replace the work of another student. Names are compared after Unicode normalization (NFC).
+This module reads only names, so it also works for rejected archives.
 """
 
 import re
@@ -21,16 +21,17 @@ OTHER_NAME = "other name"
 STRANGER = "not on the roster"
 DECIDED_NAME = "decided name"
 ODD_NAME = "odd name"
-# Flags that depend on other students in the class. Only the instructor sees them; students' pages leave them out.
+# Flags that depend on other students in the class. Only the instructor sees these flags, and no student's page shows
+# them.
 SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED = "same student", "look alike", "similar", "other seed"
 ABOUT_OTHERS = (SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED)
 
-# A platform that `grader.intake.folder` does not know may put a prefix before the file name. The prefix ends with a
-# character that is rare in logins, or with a number.
+# A learning platform that `grader.intake.folder` does not know may put a prefix before the file name. The prefix must
+# end with a character that is rare in logins, or with a number.
 _BEFORE = re.compile(r"(.*[^\w.@+-]|(.*[_-])?\d+_([a-z]+_)*)?", re.DOTALL)
 _LOST = str.maketrans("", "", "&'`")  # Moodle removes these from file names
 _BEHIND = re.compile(r"([\W_].*)?", re.DOTALL)  # "-1", " (2)"
-# Letters of Cyrillic and Greek, a Turkish i, and digits that look like Latin letters, in lower case.
+# Letters that look like Latin letters: Cyrillic and Greek letters, a Turkish i, and digits, all in lower case.
 _LOOKS = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u051b\u051d\u043a\u043c\u0442\u0432"
     "\u043d\u03b1\u03bf\u03bd\u03c1\u03c4\u03c5\u03b9\u03ba\u03c7\u03b3\u03b7\u03b2\u03b5\u013101",
@@ -48,15 +49,15 @@ def identify(
 ) -> tuple[str, str, tuple[Flag, ...]]:
     """Return the student and the exercise of the submission `name`, and flags about its names.
 
-    student, exercise: from the manifest, or None if it cannot be read. exercises: all exercises of the class.
-    If the file name and the manifest name different students, the file name counts.
+    student, exercise: the names in the manifest, or None if the manifest cannot be read. exercises: the ids of all
+    exercises of the class. If the file name and the manifest name different students, the file name decides.
     """
     stem = platform_of(name).stem
     known = next((known for known in exercises if stem.endswith(f"_{known}")), "")
     named = stem.removesuffix(f"_{known}") if known else stem or name
     flags = []
     if student is not None and exercise is not None and not any(_agree(one, student, exercise) for one in (name, stem)):
-        message = f"The manifest says {printable(student)} and {printable(exercise)}, but the file name does not."
+        message = f"The manifest names {printable(student)} and {printable(exercise)}, but the file name does not."
         flags.append(Flag(id=OTHER_NAME, message=message))
         student = None
     odd = ((text, _oddity(text)) for text in (name, student or ""))
@@ -65,14 +66,14 @@ def identify(
 
 
 def name_student(row: SubmissionScore, exercises: Iterable[str]) -> SubmissionScore:
-    """Return the row after `identify`, which may correct the student and the exercise and adds flags."""
+    """Return the row with the student, the exercise and the flags that `identify` finds."""
     student, exercise, flags = identify(row.submission, row.student or None, row.recipe or None, exercises)
     return replace(row, student=student, recipe=exercise, flags=(*row.flags, *flags))
 
 
 @dataclass(frozen=True)
 class Student:
-    """A line of the roster. All fields but the login may be empty. ids: the student's further ids on platforms."""
+    """A line of the roster. Only the login is required. ids: further ids of the student on learning platforms."""
 
     login: str
     name: str = ""
@@ -93,10 +94,10 @@ def settle_students(rows: Sequence[SubmissionScore], roster: Iterable[Student] =
     """Return the rows, each assigned to the student who sent it according to the platform.
 
     The roster maps senders to students. Without a roster, a sender is the student whom most of the sender's files name.
-    If two senders then are the same student, the sender whose name or address fits the login wins. A row that names
-    another student gets a flag and the sender's name, so that it cannot replace that student's work. For a rejected
-    archive only the platform is trusted, because anybody can write any name into a file. A sender's name inside an
-    upload proves nothing, and gets a flag.
+    If two senders would be the same student, the sender whose name or address fits the login is that student. If a file
+    names another student than its sender, its row gets a flag and the sender's name. So it cannot replace the work of
+    the other student. For a rejected archive, only the platform is trusted, because anybody can write any name into a
+    file. A file name inside an upload that looks like a sender's name proves nothing: the row gets a flag.
     """
     claims: dict[_Senders, Counter[str]] = defaultdict(Counter)
     for row in rows:
@@ -107,18 +108,19 @@ def settle_students(rows: Sequence[SubmissionScore], roster: Iterable[Student] =
 
 
 def _doubt_sender(row: SubmissionScore) -> SubmissionScore:
-    """Return a row that has no sender, with a flag if a name in its path looks like a platform's sender."""
+    """Return a row that has no sender. Add a flag if a name in its path looks like a sender from a platform."""
     claimed = row.arrival and platform_of(row.arrival.file).sender
     if not claimed or any(flag.id == ODD_NAME for flag in row.flags):
         return row
     message = (
-        f"A file name inside the upload looks like a name from {claimed.platform}. It does not prove who sent the file."
+        f"A file name inside the upload looks like a name from {claimed.platform}. This name does not prove who sent"
+        " the file."
     )
     return replace(row, flags=(*row.flags, Flag(id=ODD_NAME, message=message)))
 
 
 def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
-    """Return the row assigned to its senders; `own` are their logins."""
+    """Return the row, assigned to its senders. `own` has the logins of the senders."""
     senders = _senders(row)
     if login(row.student) in own:
         return row
@@ -131,7 +133,7 @@ def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
     flags = row.flags
     if all(flag.id != OTHER_NAME for flag in flags):
         message = (
-            f"According to {senders[0].platform}, {printable(sender)} sent this file. The file says"
+            f"According to {senders[0].platform}, {printable(sender)} sent this file. But the file names the student"
             f" {printable(row.student)}."
         )
         flags = (*flags, Flag(id=OTHER_NAME, message=message))
@@ -143,7 +145,7 @@ def _senders(row: SubmissionScore) -> _Senders:
 
 
 def _assign_logins(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Student]) -> dict[_Senders, set[str]]:
-    """Return the logins of each sender; `claims` counts the logins that the sender's files name."""
+    """Return the logins of each sender. `claims` says how often the files of each sender name each login."""
     people: dict[str, set[str]] = defaultdict(set)
     for student in roster:
         for key in {letters_of(student.name), *map(login, (student.login, student.email, *student.ids))}:
@@ -163,7 +165,8 @@ def _assign_logins(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Stu
         for name in logins:
             claimants[name].append(senders)
     for name, rivals in claimants.items():
-        # A group and one of its members do not compete. Moodle gives a student another id in each assignment.
+        # A group and one of its members may have the same login. The id is not compared if there is a name, because
+        # Moodle gives a student another id in each assignment.
         if set.intersection(*({(one.platform, one.name or one.id) for one in senders} for senders in rivals)):
             continue
         sure = [one for one in rivals if one in listed] or [one for one in rivals if fits(one, name)]
@@ -174,7 +177,7 @@ def _assign_logins(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Stu
 
 
 def fits(senders: _Senders, student: str) -> bool:
-    """Return whether a login matches one of the senders: an address, an id, or a part of the name."""
+    """Return whether a login matches the address, the id or a part of the name of one of the senders."""
     local = student.partition("@")[0]
     letters = letters_of(local)
     for one in senders:
@@ -187,15 +190,16 @@ def fits(senders: _Senders, student: str) -> bool:
 
 
 def letters_of(name: str) -> str:
-    """Return the sorted letters of a name. They are equal for any order of its parts, with or without spaces."""
+    """Return the sorted letters of a name, so that "Ada Lovelace" and "Lovelace, Ada" give the same result."""
     return "".join(sorted(filter(str.isalpha, login(name))))
 
 
 def compare_rows(rows: Sequence[SubmissionScore], choose: Choose | None = None) -> tuple[SubmissionScore, ...]:
     """Return the rows of a class with flags for repeated attempts and for names that look alike.
 
-    choose: picks the attempt of a student that counts. By default it is the one whose file name is `student_exercise`,
-    perhaps after a platform's prefix. An attempt that the instructor chose always counts.
+    choose: a function that picks which of a student's attempts counts. By default, the attempt with the file name
+    `student_exercise` counts, perhaps with a platform's prefix. If the instructor chose an attempt, that attempt
+    counts.
     """
     found: dict[str, list[Flag]] = defaultdict(list)
     outside = {row.submission: flag.message for row in rows for flag in row.flags if flag.id == OTHER_NAME}
@@ -204,7 +208,7 @@ def compare_rows(rows: Sequence[SubmissionScore], choose: Choose | None = None) 
         if not counts:
             outside[name] = why
     for name, (student, others) in _look_alike(rows).items():
-        # In ASCII, because the names themselves would look the same on the page.
+        # Print the names in ASCII, because the original names would look the same on the page.
         message = f"The student {student!a} looks like {', '.join(map(ascii, others[:3]))}."
         found[name].append(Flag(id=_LOOK_ALIKE, message=message))
     return tuple(
@@ -221,13 +225,13 @@ def own_flags(row: SubmissionScore) -> tuple[Flag, ...]:
 def find_left_out(rows: Iterable[SubmissionScore]) -> dict[str, str]:
     """Return the submissions that gradebook and exports leave out until the instructor decides, with the reasons.
 
-    `compare_rows` sets the reasons.
+    `compare_rows` finds these reasons.
     """
     return {row.submission: row.not_counting for row in rows if row.not_counting}
 
 
 def decided_student(row: SubmissionScore, student: str, comment: str) -> SubmissionScore:
-    """Return the row assigned to the student whom the instructor named, so that it counts before all others."""
+    """Return the row, assigned to the student whom the instructor named. It counts before the student's other rows."""
     flag = Flag(
         id=DECIDED_NAME, message=f"The instructor decided that {printable(student)} sent this submission. {comment}"
     )
@@ -236,7 +240,7 @@ def decided_student(row: SubmissionScore, student: str, comment: str) -> Submiss
 
 
 def same_name(text: str) -> str:
-    """Return a name in the normalized form (NFC) that comparisons use."""
+    """Return the normalized form (NFC) of a name, which is used to compare names."""
     return unicodedata.normalize("NFC", text)
 
 
@@ -272,13 +276,13 @@ def _spell_name(name: str) -> str:
 def is_invisible(char: str) -> bool:
     """Return whether a character is invisible or unassigned: a control, a joiner, a filler, or an unusual space.
 
-    These are the default-ignorable code points of Unicode, and invisible characters among letters and symbols.
+    Some invisible characters are letters or symbols according to Unicode. `_NO_INK` finds them by their names.
     """
     return not char.isprintable() or _NO_INK.search(unicodedata.name(char, "")) is not None
 
 
 def _same_student(rows: Iterable[SubmissionScore], choose: Choose) -> dict[str, tuple[str, bool]]:
-    """Return, for every student with several submissions of an exercise, a sentence on each and whether it counts."""
+    """Return, for each of several submissions by one student, a sentence about it and whether it counts."""
     groups = defaultdict(list)
     for row in rows:
         if row.recipe and all(flag.id != OTHER_NAME for flag in row.flags):
@@ -288,16 +292,16 @@ def _same_student(rows: Iterable[SubmissionScore], choose: Choose) -> dict[str, 
         decided = [row for row in group if any(flag.id == DECIDED_NAME for flag in row.flags)]
         chosen = decided[0] if len(decided) == 1 else None if decided else choose(group)
         for row in group if len(group) > 1 else ():
-            which = "it is not clear which one counts, so none of them counts."
+            which = "it is not clear which file counts, so no file counts."
             if chosen is not None:
-                which = "this one counts." if row is chosen else f"{printable(chosen.submission)} counts."
+                which = "this file counts." if row is chosen else f"only {printable(chosen.submission)} counts."
             files = f"{printable(row.submission)} is one of {len(group)} files of {printable(student)}"
             found[row.submission] = f"{files} for {printable(exercise)}: {which}", row is chosen
     return found
 
 
 def _best_named(group: Sequence[SubmissionScore]) -> SubmissionScore | None:
-    """Return the attempt whose file name is `student_exercise`, or None if it is not clear. Skip rejected ones."""
+    """Return the attempt with the file name `student_exercise`, or None if that is not clear. Prefer valid archives."""
     name = f"{same_name(group[0].student)}_{group[0].recipe}"
     whole = [row for row in group if row.status != "rejected"] or group
     exact = [row for row in whole if same_name(row.submission) == name]
@@ -306,7 +310,7 @@ def _best_named(group: Sequence[SubmissionScore]) -> SubmissionScore | None:
 
 
 def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[str]]]:
-    """Return, by submission, its student and the other students whose names look like this name."""
+    """Return, for each submission, its student and the other students whose names look like that student's name."""
     students = sorted({same_name(row.student) for row in rows})
     others: dict[str, set[str]] = defaultdict(set)
     forms: tuple[Callable[[str], str], ...] = (login, look_alike_key)
@@ -322,7 +326,7 @@ def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[st
 
 
 def look_alike_key(student: str) -> str:
-    """Return a key that is equal for names that differ only in accents, alphabets, or invisible characters."""
+    """Return a key of a name. Names that look alike, or differ only in accents, have the same key."""
     parts = unicodedata.normalize("NFKD", student)
     shown = "".join(char for char in parts if unicodedata.category(char) not in ("Mn", "Zs") and not is_invisible(char))
     return shown.replace("I", "l").casefold().translate(_LOOKS)

@@ -31,7 +31,7 @@ def scores_json(scores: Scores) -> Iterator[bytes]:
 
 
 def head_before(out: Path) -> Scores | None:
-    """Return the scores in a folder of reports without their rows, or None if it contains no scores.
+    """Return the scores in a folder of reports without their rows, or None if the folder contains no scores.
 
     Raises `UserError` if the scores cannot be read.
     """
@@ -46,7 +46,7 @@ def head_before(out: Path) -> Scores | None:
 
 
 def read_rows_before(out: Path) -> Iterator[SubmissionScore]:
-    """Yield the rows of the scores in a folder of reports, with one row in memory at a time.
+    """Yield the rows of the scores in a folder of reports, and keep only one row in memory at a time.
 
     A folder without scores has no rows. Raises `UserError` if the scores cannot be read.
     """

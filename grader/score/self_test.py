@@ -39,10 +39,10 @@ _RUNS_OF_SELF_TEST = ("The broken run", "The reference run", "The repeated refer
 
 
 def self_test_requests(recipe: Recipe) -> tuple[Request, ...]:
-    """Return the requests of a self-test, in this order.
+    """Return the replays that a self-test needs, in the order of this list.
 
-    The broken run, the reference fix, the reference fix run like a student's experiment, the checks on the reference
-    fix, and the behaviours of the reference fix and of each single break.
+    They are the broken run, the reference fix, the reference fix again (this time run like a student's experiment), the
+    checks on the reference fix, and the behaviour of the reference fix and of each program with only one break.
     """
     broken, reference = trusted_requests(recipe)
     repeated = replace(reference, trusted=False, repetition=1)
@@ -52,8 +52,8 @@ def self_test_requests(recipe: Recipe) -> tuple[Request, ...]:
 def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weights) -> str:
     """Return a sentence with the first problem in the self-test of a recipe, or "".
 
-    replays: in the order of `self_test_requests`. The third one repeats the reference fix like a student's experiment,
-    so that the score compares two runs.
+    replays: the replays in the order of `self_test_requests`. The third replay repeats the reference fix like a
+    student's experiment, so that the test compares two different runs.
     """
     broken, reference, repeated, made, *behaviours = replays
     names = [*_RUNS_OF_SELF_TEST, *("A behaviour" for _ in behaviours)]
@@ -76,7 +76,7 @@ def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weight
             return f"The check {shown} could not run on {recipe.id} on this machine."
         if not load_check(name).outcome(outcome).sound:
             return f"{solution} fails the check {shown} on this machine."
-    # Equal bytes alone earn the points of the fix, so the score above does not show a failed measurement.
+    # A fix with equal bytes gets all points without any measurement. So look at the measurements separately.
     for item in measurements(perfect):
         if not item.good:
             return f"{solution} has {item.name} {item.value} on this machine, not {item.wanted}."
@@ -85,8 +85,9 @@ def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weight
     if heldout is None or not band.is_plausible(heldout):
         found = None if heldout is None else band.figure(heldout)
         low, high = band.reference
-        measured = f"Our measurements gave {low:g} to {high:g}"
-        return f"{solution} has the held-out value {found} on this machine. {measured}."
+        metric = "accuracy" if band.accuracy_below is not None else "loss"
+        measured = f"On our machine the {metric} was {low:g} to {high:g}, depending on the seed"
+        return f"{solution} has the held-out {metric} {found} on this machine. {measured}."
     if problem := _behaviour_problem(recipe.id, [one.behaviour or {} for one in behaviours]):
         return problem
     if recipe.is_healthy:
@@ -97,10 +98,10 @@ def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weight
 
 
 def _behaviour_problem(recipe_id: str, behaviours: Sequence[Behaviour]) -> str:
-    """Return a sentence with the first problem in the behaviours of a reference fix and its single breaks, or ""."""
+    """Return a sentence with the first problem in the behaviour of a reference fix and of each single break, or ""."""
     reference, *broken = behaviours
     if failed := next((aspect for aspect, figures in reference.items() if "raises" in figures), ""):
-        return f"The {failed} of the reference solution of {recipe_id} cannot be measured on this machine."
+        return f"On this machine, the {failed} cannot be measured in the reference solution of {recipe_id}."
     if not all(aspects_of_break(one, reference) for one in broken):
         return f"The break of {recipe_id} does not change the behaviour of any function on this machine."
     return ""
@@ -130,8 +131,8 @@ def _claim(replay: Replay) -> Claim:
 def reference_report(recipe: Recipe, broken_log: str, fixed_log: str, solutions: Path = SOLUTIONS) -> str:
     """Return a complete `report.md` about these two logs.
 
-    The report earns all points if `fixed_log` comes from the reference fix. With another fix, the report is still true,
-    but it may cite a difference that this fix causes as the first sign of the fault.
+    The report earns all points if `fixed_log` is the log of the reference fix. With the log of another fix, the report
+    is still true. But the value that it gives as the first sign of the fault may be a side effect of that fix.
     """
     broken, fixed = log_values(broken_log), log_values(fixed_log)
     sign = first_departure(broken, fixed) or ("loss", 0)
@@ -151,7 +152,7 @@ def reference_report(recipe: Recipe, broken_log: str, fixed_log: str, solutions:
 def _diagnosis(recipe: Recipe, first_wrong: str, solutions: Path) -> tuple[str, str]:
     """Return the entries of the diagnosis, and the function that the first entry names.
 
-    first_wrong: "" if no value is wrong.
+    first_wrong: the first wrong value of the log, as an entry of the report; "" if no value is wrong.
     """
     if recipe.is_healthy:
         return f"  - cause: {HEALTHY}\n", "no function"
@@ -200,7 +201,7 @@ def _value(log: LogValues, signal: str, place: int) -> str:
 
 
 def _list_rivals(recipe: Recipe, solutions: Path) -> Iterator[str]:
-    """Yield a line for each other cause that the run suggests and that the outcome of a check contradicts.
+    """Yield a line for each wrong cause that the symptoms suggest, but that the outcome of a check contradicts.
 
     If nothing is broken, yield one line for each area.
     """
@@ -209,7 +210,7 @@ def _list_rivals(recipe: Recipe, solutions: Path) -> Iterator[str]:
         if name in (*recipe.causes, HEALTHY) or (recipe.is_healthy and cause.area in areas):
             continue
         with suppress(UserError):  # a recipe that was never measured
-            # Use a check that finds the rival's fault, or a check that finds this recipe's fault.
+            # Only a check that finds the fault `name` or the fault of this recipe can show the difference.
             for check in {**trips_of(name, solutions), **trips_of(recipe, solutions)}:
                 if check in found and rival_outcome(name, check, found[check]) and suggests(recipe, name):
                     areas.add(cause.area)
@@ -218,7 +219,7 @@ def _list_rivals(recipe: Recipe, solutions: Path) -> Iterator[str]:
 
 
 def _find_recovery(broken: LogValues, fixed: LogValues) -> SignalPlace | None:
-    """Return a signal and the last step or epoch at which the fixed run differs from the broken one, or None."""
+    """Return a signal, and the last step or epoch at which this signal differs between the two runs, or None."""
     for signal in (*_PREFERRED, *fixed.names()):
         if places := list(fixed.departures(signal, broken)):
             return signal, places[-1]

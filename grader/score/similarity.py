@@ -1,10 +1,10 @@
 """Find students whose work for one exercise is similar, for an instructor to look at. This never changes points.
 
 Texts are compared by their shingles, which are all sequences of a few words (`runs` in the code), as in Schleimer,
-Wilkerson and Aiken, "Winnowing" (2003). These texts are short enough to index every shingle, without winnowing. Only
-letters that a page shows count as parts of words. Texts that we hand out do not count: our own pages, the broken
-experiment, the reference fix. Passages that many students share do count, because they may come from a lecture or from
-a ring of copies. The bounds are measured; docs/grading.md explains how.
+Wilkerson and Aiken, "Winnowing" (2003). Submissions are short, so all their shingles are indexed, without winnowing.
+Words contain only the letters that a page shows. The comparison ignores words from texts that students get from us: our
+pages, the broken experiment, the reference fix. It does not ignore passages that many students share: they may come
+from a lecture, or from students who copied from each other. docs/grading.md explains how we measured the limits.
 """
 
 import re
@@ -29,24 +29,24 @@ from harness.submission.report import body_of
 
 _SHOWN = 100  # show the texts of at most this many pairs of an exercise side by side
 _NAMED = 3  # a flag names at most this many similar students
-# A passage is listed if more than a tenth of the class have it: at least _FEW, at most _MANY students. If more than
-# _MANY students have a shingle, each of them is paired only with the first of these students.
+# A passage is listed if more than a tenth of the class have it. This limit is at least _FEW and at most _MANY students.
+# If more than _MANY students share a shingle, only the pairs with the first of these students are compared.
 _FEW, _MANY = 5, 30
-_COMMON_WORDS, _MOST_COMMON = 12, 20  # common passages: the least number of words, and the most that are shown
+_COMMON_WORDS, _MOST_COMMON = 12, 20  # the least number of words in a listed passage; the most passages to list
 _LIMIT = 4_000  # compare at most this many words; the longest experiment has 1,729, and a report may have 500
-_CONTEXT, _LINES, _COLUMNS = 2, 200, 300  # excerpts of programs: lines around a marked line, maximum lines, columns
+_CONTEXT, _LINES, _COLUMNS = 2, 200, 300  # of an excerpt: lines around each marked line, maximum lines and columns
 _CERTAIN = 2.0  # the strength of a reason that cannot be a coincidence; other reasons have at most 1
 
-Piece = tuple[str, bool]  # some text, and whether the other work has it, too
-Side = tuple[str, tuple[Piece, ...], tuple[Piece, ...]]  # a title, and the text of either work
+Piece = tuple[str, bool]  # a piece of text, and whether the other student's work also has this piece
+Side = tuple[str, tuple[Piece, ...], tuple[Piece, ...]]  # a title, the text of one work, and the text of the other work
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The parts of a submission that are compared. All of them are untrusted.
+    """The parts of a submission that are compared with other submissions. All parts are untrusted.
 
-    program: the experiment, or the Python file of a written exercise. answer: the file of a written exercise, written
-    completely by the student. logs: the SHA-256 of each run's log.
+    program: the experiment, or the Python file of a written exercise. answer: the file of a written exercise, which the
+    student wrote completely. logs: the SHA-256 of the log of each run.
     """
 
     submission: str
@@ -61,7 +61,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class AlikePair:
-    """Two similar works without their texts: the strength, the reasons as sentences, and sides to compare."""
+    """Two similar works: how similar they are, the reasons as sentences, and the texts to show side by side."""
 
     one: Work
     other: Work
@@ -72,7 +72,7 @@ class AlikePair:
 
 @dataclass(frozen=True)
 class Common:
-    """A passage that many students have, from a common source or from a ring of copies."""
+    """A passage that many students have: from a common source, or copied from each other."""
 
     exercise: str
     text: str
@@ -81,7 +81,7 @@ class Common:
 
 @dataclass(frozen=True)
 class Likeness:
-    """The result for a class: similar pairs, the most similar first, and passages that many students have."""
+    """The similar pairs of works in a class, the most similar first, and the passages that many students have."""
 
     pairs: tuple[AlikePair, ...] = ()
     common: tuple[Common, ...] = ()
@@ -92,9 +92,9 @@ NOTHING_ALIKE = Likeness()
 
 @dataclass(frozen=True)
 class AlikeGroup:
-    """Works of one exercise that are similar, directly or through others.
+    """A group of similar works of one exercise: each work is similar to at least one other work of the group.
 
-    pairs: the strongest pairs that connect all members, the most similar first. more: the number of other pairs.
+    pairs: the most similar pairs that connect all works of the group. more: the number of the other similar pairs.
     """
 
     exercise: str
@@ -104,8 +104,8 @@ class AlikeGroup:
 
 
 def groups_of(pairs: Iterable[AlikePair]) -> list[AlikeGroup]:
-    """Return the groups that these pairs form, the most similar first. The pairs must be in that order."""
-    # Kruskal's algorithm: skip pairs whose two works are already connected.
+    """Return the groups that these pairs form, the most similar group first. `pairs` must have the same order."""
+    # Kruskal's algorithm: skip a pair if other pairs already connect its two works.
     groups: dict[tuple[str, str], AlikeGroup] = {}
     for pair in pairs:
         one, other = (
@@ -126,8 +126,8 @@ def groups_of(pairs: Iterable[AlikePair]) -> list[AlikeGroup]:
 class _TextKind:
     """A kind of text, compared by shingles of `run` words.
 
-    Two texts are similar if they share at least `least` words, and these are at least `share` of one student's own
-    words.
+    Two texts are similar if they share at least `least` words, and if at least for one of the students, the shared
+    words are at least the fraction `share` of all words that this student wrote.
     """
 
     name: str
@@ -148,14 +148,15 @@ _CODE = _TextKind(
     f"Both programs share {{count}} symbols that our programs do not have, apart from names: {_OF}.",
 )
 _KINDS = (_REPORT, _COMMENTS, _CODE)
-_LEAST_EQUAL = 12  # the least number of own words for a report to count as equal to another
+_LEAST_EQUAL = 12  # reports with fewer words by the student are never called equal
 
 
 def find_alike(works: Iterable[Work], given: Callable[[str], Collection[str]]) -> Likeness:
     """Return the similar works of different students, exercise by exercise.
 
-    works: grouped by exercise, so that only one exercise is in memory at a time.
-    given: returns the programs of an exercise that students may have from us: the broken one and the reference fix.
+    works: the works, grouped by exercise, so that only the works of one exercise are in memory at a time.
+    given: a function that returns the programs that students may have from us: the broken program and the reference fix
+    of an exercise.
     """
     printed = _our_prose()
     found = [
@@ -173,12 +174,12 @@ def _rank(pair: AlikePair) -> tuple[object, ...]:
 # --- Texts ---
 
 _WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Chinese and Japanese: each character is a word
-# For `_legible` text, in which \0 replaces accents and invisible characters inside a word.
+# A pattern for the words of a text after `_legible`, which replaces accents and invisible characters by \0.
 _WORD = re.compile(
     rf"(?P<key>\"[\w.]+\": *(?=[-\d{{\"]|null))|\{{[^{{}}\n]*\}}|[{_WIDE}]"
     rf"|(?:(?![{_WIDE}\d_])\w)(?:(?![{_WIDE}\d_])[\w\0])*"
 )
-_SENTENCE = re.compile(r"(?:[^\W\d_]+[,;:]? ){5}[^\W\d_]")  # six words: neither code nor a record of a log
+_SENTENCE = re.compile(r"(?:[^\W\d_]+[,;:]? ){5}[^\W\d_]")  # six words, which neither code nor a log contains
 _SPELLED = re.compile(r"<U\+([0-9A-F]{4,5})>")  # how a page shows an invisible character
 _TITLE_WORDS = 5  # a longer heading counts as a sentence
 _TOKEN = re.compile(r'(?P<comment>#[^\n]*|("""|\'\'\')(?s:.*?)\2)|\w+|[^\w\s]')
@@ -191,7 +192,7 @@ _Token = tuple[str, int, int]  # a normalized word, and its start and end
 def _legible_char(char: str) -> str:
     """Return the character, \0 for an accent or an invisible character, or a space for a filler."""
     kind = unicodedata.category(char)
-    # Unicode counts fillers as letters or symbols, but on a page they look like a space.
+    # A filler is a letter or a symbol according to Unicode, but on a page it looks like a space.
     joins = kind[0] == "M" or (kind[0] == "C" and not char.isspace() and is_invisible(char))
     return "\0" if joins else " " if is_invisible(char) else char
 
@@ -203,7 +204,7 @@ def _legible(text: str) -> str:
 
 
 def _words(text: str, start: int = 0, end: int | None = None) -> Iterator[_Token]:
-    """Yield the words of prose, without records of a log. Characters between the letters do not matter."""
+    """Yield the words of a text, without records of a log. Ignore the characters between the words."""
     shown = _legible(text[start:end])
     places = [(0, len(shown))]
     while places:
@@ -225,7 +226,7 @@ def _comment_words(program: str) -> Iterator[_Token]:
 
 
 def _code_tokens(program: str) -> Iterator[_Token]:
-    """Yield the tokens of the code. All names except attributes become equal, because renaming takes no effort."""
+    """Yield the tokens of the code. Replace all names except attributes by "name", because renaming is easy."""
     before = ""
     for match in _TOKEN.finditer(program):
         if not match["comment"]:
@@ -302,12 +303,12 @@ def _our_prose() -> frozenset[int]:
 
 # --- Compare ---
 
-_TwoStudents = tuple[int, int]  # their numbers, the smaller one first
+_TwoStudents = tuple[int, int]  # the numbers of two students, the smaller number first
 
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """A reason why the works with the numbers `one` and `other` are similar."""
+    """A reason why two works are similar. `one` and `other` are the numbers of the works."""
 
     strength: float
     says: str
@@ -316,14 +317,14 @@ class _Reason:
 
 
 class _TextIndex:
-    """The texts of one kind in a class, and an index from shared shingles to the students who have them.
+    """All texts of one kind (such as reports) in a class, and an index from each shared shingle to its students.
 
-    The index leaves out shingles from our own texts. It also leaves out shingles that only one student has, so that it
-    stays small.
+    The index leaves out shingles from texts that students get from us. To stay small, the index also leaves out
+    shingles that only one student has.
     """
 
     def __init__(self, kind: _TextKind, works: Sequence[Work], numbers: Sequence[int], ours: Set[int]) -> None:
-        import numpy as np  # imported late: pages that only show the result do not need it
+        import numpy as np  # imported here, because modules that only show the result do not need NumPy
 
         self.kind = kind
         self._ours = ours
@@ -346,18 +347,19 @@ class _TextIndex:
         return run not in self._ours
 
     def candidates(self) -> list[_TwoStudents]:
-        """Return the pairs of students who may share enough shingles to be similar."""
+        """Return the pairs of students who share so many shingles that their works may be similar."""
         shared = Counter(pair for held in self.holders.values() for pair in _pairs(held))
         return [pair for pair, runs in shared.items() if runs * self.kind.run >= self.kind.least]
 
     def runs_shared(self, one: int, other: int) -> Set[int]:
-        """Return the shingles that two works share, without those from our own texts."""
+        """Return the shingles that two works share, without shingles from texts that students get from us."""
         return {*filter(self.is_own, {*self.texts[one].runs}.intersection(self.texts[other].runs))}
 
     def alike(self, one: int, other: int) -> tuple[float, int, int]:
-        """Return the larger share of shared words, the number of shared words, and the work with that share.
+        """Return which fraction of its words a work shares with the other, the number of shared words, and that work.
 
-        The share and the number are 0 if the works are not similar enough.
+        Of the two works, take the work with the larger fraction. If the works are not similar enough, the fraction and
+        the number are 0.
         """
         shared = self.runs_shared(one, other)
         if len(shared) * self.kind.run < self.kind.least:
@@ -368,7 +370,7 @@ class _TextIndex:
         return (share, min(counts), work) if enough else (0.0, 0, one)
 
     def common(self) -> Iterator[tuple[str, list[int]]]:
-        """Yield the long passages that many students have, each with these students."""
+        """Yield each long passage that many students have, with the numbers of these students."""
         seen: set[int] = set()
         for text in self.texts:
             held = [len(self.holders.get(run, ())) > self._many for run in text.runs]
@@ -383,12 +385,12 @@ class _TextIndex:
 
 
 def _pairs(held: Sequence[int]) -> Iterable[_TwoStudents]:
-    """Return all pairs of these students; if there are many, only the pairs with the first one."""
+    """Return all pairs of these students; if there are many students, only the pairs with the first student."""
     return combinations(held, 2) if len(held) <= _MANY else ((held[0], other) for other in held[1:])
 
 
 def _compare(works: Sequence[Work], given: Collection[str], printed: frozenset[int]) -> Likeness:
-    """Return the similar works of one exercise; `works` must be sorted by student."""
+    """Return the similar works of one exercise. `works` must be sorted by student."""
     logins = [login(work.student) for work in works]
     order = {name: number for number, name in enumerate(dict.fromkeys(logins))}
     numbers = [order[name] for name in logins]
@@ -440,14 +442,14 @@ def _pair(works: Sequence[Work], reasons: Sequence[_Reason]) -> tuple[AlikePair,
 
 
 def _equal_texts(works: Sequence[Work], reports: _TextIndex, given: Collection[str]) -> Iterator[tuple[str, _Reason]]:
-    """Yield equal reports and equal answers: the first work of each group, paired with each of the others."""
+    """Yield equal reports and equal answers. In each group of equal works, pair the first work with each other work."""
     groups: dict[object, list[int]] = defaultdict(list)
     long = set()
     for number, (work, text) in enumerate(zip(works, reports.texts, strict=True)):
         if len(text.words_covered(reports.is_own)) >= _LEAST_EQUAL:
             long.add(number)
             groups[array("q", filter(reports.is_own, text.runs)).tobytes()].append(number)
-        # The same letters in other words: somebody moved the spaces.
+        # Reports are also equal if they have the same letters, but the spaces are in other places.
         groups[text.letters, _REPORT].append(number)
         if work.answer and work.answer not in given:
             groups[work.answer].append(number)
@@ -458,12 +460,12 @@ def _equal_texts(works: Sequence[Work], reports: _TextIndex, given: Collection[s
             if isinstance(equal, str):
                 yield "answer", _Reason(_CERTAIN, "Both handed in the same answer file.", first, other)
             else:
-                what = "the same file" if works[first].report == works[other].report else "the same prose"
-                yield _REPORT.name, _Reason(_CERTAIN, f"Both reports are {what}.", first, other)
+                what = "are the same file" if works[first].report == works[other].report else "have the same text"
+                yield _REPORT.name, _Reason(_CERTAIN, f"Both reports {what}.", first, other)
 
 
 def _equal_logs(works: Sequence[Work]) -> Iterator[tuple[str, _Reason]]:
-    """Yield pairs of works whose logs are equal although their seeds differ."""
+    """Yield the pairs of works that have equal logs, although their seeds differ."""
     logs: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, work in enumerate(works):
         for log in work.logs.items():
@@ -479,7 +481,7 @@ def _equal_logs(works: Sequence[Work]) -> Iterator[tuple[str, _Reason]]:
 
 
 def flag_alike(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[SubmissionScore, ...]:
-    """Return the rows, with a flag on each row that is similar to another."""
+    """Return the rows, with a flag on each row whose work is similar to another work."""
     others: dict[str, list[str]] = defaultdict(list)
     for pair in likeness.pairs:
         for one, other in ((pair.one, pair.other), (pair.other, pair.one)):
@@ -487,7 +489,7 @@ def flag_alike(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[Sub
 
     def with_flag(row: SubmissionScore) -> SubmissionScore:
         found = others.get(row.submission, [])
-        more = f" And similar to {len(found) - _NAMED} more." if len(found) > _NAMED else ""
+        more = f" And similar to {len(found) - _NAMED} more submissions." if len(found) > _NAMED else ""
         flag = Flag(id=SIMILAR, message=" ".join(found[:_NAMED]) + more)
         return replace(row, flags=(*row.flags, flag)) if found else row
 
@@ -495,7 +497,7 @@ def flag_alike(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[Sub
 
 
 def _sides(indexes: Sequence[_TextIndex], one: int, other: int) -> tuple[Side, ...]:
-    """Return the texts of two works with their shared words marked. Of programs, only lines near a mark are kept."""
+    """Return the texts of two works, with the shared words marked. In programs, keep only lines near a mark."""
     prose, *programs = indexes
     sides = []
     for title, of_text in (("Report", [prose]), ("Program", programs)):
@@ -509,7 +511,7 @@ def _sides(indexes: Sequence[_TextIndex], one: int, other: int) -> tuple[Side, .
 
 
 def _marks(indexes: Sequence[_TextIndex], work: int, one: int, other: int) -> bytearray:
-    """Return, for each character of a work's text, whether it is in a shared word or between two of them."""
+    """Return, for each character of a work's text, whether it is in a shared word or between two shared words."""
     marks = bytearray(len(indexes[0].texts[work].text))
     for index in indexes:
         text, before = index.texts[work], -2
@@ -524,7 +526,7 @@ def _marks(indexes: Sequence[_TextIndex], work: int, one: int, other: int) -> by
 
 
 def _pieces(text: str, marks: bytearray, context: int | None) -> tuple[Piece, ...]:
-    """Return a text as marked and unmarked pieces: all of it, or only the lines within `context` of a marked line."""
+    """Return a text in marked and unmarked pieces. With `context`, keep only that many lines around a marked line."""
     pieces: list[Piece] = []
     spans = list(pairwise(accumulate(map(len, text.splitlines(keepends=True)), initial=0)))
     hit = [any(marks[start:end]) for start, end in spans]

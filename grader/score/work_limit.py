@@ -9,7 +9,7 @@ from types import FrameType
 
 # Processor time. Reading two logs of the largest allowed size takes 6 s, and every other step at most a few seconds.
 SECONDS = 60.0
-_AGAIN = 0.5  # raise the exception again after this many seconds, in case some code has caught it
+_AGAIN = 0.5  # repeat the exception after this number of seconds, because other code may have caught the first one
 
 
 class WorkLimitError(Exception):
@@ -31,7 +31,7 @@ def work_limit(seconds: float = SECONDS) -> Iterator[None]:
     end = time.thread_time() + seconds
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        # The timer counts the time of all threads.
+        # The timer counts the time of all threads, so look at the time of this thread.
         if time.thread_time() >= end:
             raise WorkLimitError
 

@@ -152,7 +152,7 @@ ATTACKS = (
     Attack("error_html", "reader", "HTML, escapes and formulas in an error's message",
         Expected(("graded",), "did not finish"), _said),
     Attack("impostor", "reader", "another student's name in the manifest",
-        Expected(("graded",), "The manifest says ada"),
+        Expected(("graded",), "The manifest names ada"),
         lambda base: with_members(base.untouched, {}, student="ada")),
     Attack("same_student", "reader", "a second tarball in the name of ada", Expected(("graded",), "ada_huge_lr counts"),
         lambda base: with_members(base.untouched, {}, student="ada"), file_name="x_1_ada_huge_lr.tar.gz"),
