@@ -39,7 +39,10 @@ def run_doctor() -> int:
 
 
 def list_defences() -> Iterator[tuple[str, str, str]]:
-    """Yield the name of each feature that the sandbox uses, its state here, and the missing protection, or ""."""
+    """Yield each feature of this machine that the sandbox uses: its name, its state, and what is lost without it.
+
+    The third text is "" if the feature is available.
+    """
     lost = "" if kernel_release() >= COUNTS_PROCESSES else "the processes of a run are counted only at intervals"
     yield "kernel", f"Linux {platform.release()}", lost
     version = bwrap_version() or (0,)
@@ -58,7 +61,7 @@ def list_defences() -> Iterator[tuple[str, str, str]]:
 
 
 def _cgroup_limit() -> int | None:
-    """Return the lowest memory limit, in bytes, of the control groups (version 2) of the grader, or None."""
+    """Return the lowest memory limit of all control groups (version 2) of this process, in bytes, or None."""
     found = re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(encoding="utf-8"), re.MULTILINE)
     limits = []
     for group in (Path(found[1]), *Path(found[1]).parents) if found else ():
@@ -80,7 +83,7 @@ def _numerics_problem() -> str | None:
         return None
     wrong = [name for name, verdict in found["operations"].items() if verdict == "wrong"]
     detail = found["problem"] or f"{len(wrong)} operations round differently here: {', '.join(wrong[:5])}."
-    return f"{detail} Runs on this machine cannot have equal hashes, so the grader compares their values."
+    return f"{detail} So the files of a replay can differ from a student's files, and the grader compares values only."
 
 
 def _data_problem(name: str) -> str | None:

@@ -46,9 +46,10 @@ from harness.written.exercise import exercise_ids, find_file_exercise, load_exer
 
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
-    """Score a folder or a zip of submissions and write all reports. Return 0, or 1 if a submission is not judged.
+    """Score a folder or a zip of submissions and write all reports. Return 1 if a submission is not judged, else 0.
 
-    Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an invalid rubric or invalid decisions.
+    Raises `UserError` if the folder does not exist or has no tarball, if there is no sandbox, or if the rubric or the
+    decisions are invalid.
     """
     if options.course is None:
         return _score_folder(folder, options, None)
@@ -65,7 +66,7 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
     began = datetime.now(UTC)
     catalogue, students = Catalogue(course.cases if course else ()), course.students if course else ()
 
-    # Read everything first, so that wrong input is refused before hours of replays.
+    # Read all input first, so that wrong input is refused at once, not after hours of replays.
     times = None
     if options.times is not None:
         read = read_times(options.times, course.schedule.zone if course else None)
@@ -90,8 +91,9 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
         # Replay and score.
         rows = settle_students(sorted(map(attachments.keep, judged), key=attrgetter("submission")), students)
 
-        # Compare. Rows for missing work are added twice: before the decisions, because a decision may be about such a
-        # row, and after them, because a decision may assign a submission to another student.
+        # Compare. Add the rows of students who handed in nothing twice: before the decisions are applied, because a
+        # decision may be about such a row, and again later, because a decision may give a submission to another
+        # student.
         scores = replace(scores, submissions=course.with_missing(rows) if course else rows)
         scores = apply_decisions(scores, load_decisions(options.out))
         rows = scores.submissions
@@ -117,12 +119,12 @@ def _score_folder(folder: Path, options: ScoreOptions, course: CourseRows | None
             upgrade=scores.upgrade,
             changes=scores.changes,
         )
-    with name_place(Path("standard output")):  # the reports are written, so an error now is about the output
+    with name_place(Path("standard output")):  # the reports are complete, so an error now comes from printing
         return print_summary(scores, found, options.out, decisions_path(options.out))
 
 
 def _no_scores(options: ScoreOptions, course: CourseRows | None) -> Scores:
-    """Return the scores of a class before scoring: its course, dates and provenance, but no submissions."""
+    """Return scores without submissions: only the course, its dates and the provenance."""
     provenance = provenance_of(options)
     if course is None:
         return Scores(course="", assignment="", provenance=provenance, submissions=())
@@ -137,7 +139,7 @@ def _no_scores(options: ScoreOptions, course: CourseRows | None) -> Scores:
 
 
 def _works(rows: Iterable[SubmissionScore], attachments: Mapping[str, Attachments]) -> Iterator[Work]:
-    """Yield, exercise by exercise, the parts of each scored submission that are compared with other submissions."""
+    """Yield the parts of each scored submission that are compared with other submissions, exercise by exercise."""
     for row in sorted(rows, key=attrgetter("recipe")):
         shown, facts = attachments.get(row.submission), row.provenance
         if shown and (shown.fixed_source or shown.report):
@@ -155,7 +157,7 @@ def _works(rows: Iterable[SubmissionScore], attachments: Mapping[str, Attachment
 
 
 def _programs_of(exercise: str, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return two programs that students can share without copying: the original, and the reference fix or solution."""
+    """Return the two programs that students may have without copying: the original program and our solution."""
     written = find_file_exercise(exercise)
     if written is not None:
         return stub(written), solution(written)
@@ -168,6 +170,6 @@ def _titles() -> Mapping[str, str]:
     for exercise in exercise_ids():
         try:
             titles[exercise] = load_exercise(exercise).title
-        except UserError:  # the rows of its submissions show the reason
+        except UserError:  # the exercise is invalid; the rows of its submissions show the reason
             titles[exercise] = exercise
     return titles

@@ -35,9 +35,9 @@ Refuse = Callable[[Submission | Answer], Flag | None]
 def judge_files(
     files: Sequence[HandedIn], grading: Grading, progress: ProgressBar, refuse: Refuse | None = None
 ) -> Generator[Score, None, None]:
-    """Read, replay and score these files. Yield each score as soon as it is known. Ctrl-C keeps finished replays.
+    """Read, replay and score the files. Yield each score as soon as it is known. After Ctrl-C, finished replays remain.
 
-    refuse: returns a flag with the reason if a submission must not be judged, else None.
+    refuse: a function that returns a flag with the reason if a submission must not be judged, else None.
     """
     arrivals = {file.name: file.arrival for file in files}
     exercises = [*grading.catalogue.ids(), *file_exercise_ids()]
@@ -78,7 +78,7 @@ def _scores(
 
 
 def _read_one(file: HandedIn, catalogue: Catalogue) -> Submission | Answer | Score:
-    """Return the submission or answer in a file, or a score with the reason if it cannot be graded."""
+    """Return the submission or the answer in a file, or, if it cannot be graded, a score with the reason."""
     name = file.name
     try:
         with work_limit():
@@ -109,10 +109,10 @@ def _check_dataset(submission: Submission, recipe: Recipe) -> None:
 
 
 def _judge(read: Submission, grading: Grading, problems: dict[str, str]) -> Score | list[Request]:
-    """Return the score of a submission, or the replays that it needs first.
+    """Return the score of a submission, or the replays that must be made first.
 
-    A student's code runs only after the self-test of its recipe. problems: the problem that the self-test of each
-    recipe found, or "".
+    A student's code runs only after the self-test of its recipe has passed. problems: for each tested recipe, the
+    problem that the self-test found, or "".
     """
     if read.recipe not in problems:
         found = _recipe_problem(read.recipe, grading)
@@ -132,7 +132,7 @@ def _judge(read: Submission, grading: Grading, problems: dict[str, str]) -> Scor
 
 
 def _recipe_problem(recipe_id: str, grading: Grading) -> str | list[Request]:
-    """Return why a recipe cannot be graded here, "" if it can, or the replays that its self-test still needs."""
+    """Return why a recipe cannot be graded on this machine, "" if it can be graded, or the replays to make first."""
     try:
         recipe = grading.catalogue.find(recipe_id)
         requests = self_test_requests(recipe)
@@ -148,9 +148,9 @@ def _recipe_problem(recipe_id: str, grading: Grading) -> str | list[Request]:
 
 
 def _score_or_missing(submission: Submission, grading: Grading) -> Score | list[Request]:
-    """Return the score of a submission, or the next replays that it needs.
+    """Return the score of a submission, or the next replays that must be made.
 
-    All runs of a submission share one time limit, so that later replays wait for earlier ones.
+    All replays of a submission share one time limit, so a later replay must wait until the earlier replays are done.
     """
     replays, recipe = grading.replays, grading.catalogue.find(submission.recipe)
     requests: dict[Role, Request] = {}
@@ -168,7 +168,7 @@ def _score_or_missing(submission: Submission, grading: Grading) -> Score | list[
 def _next_requests(
     submission: Submission, recipe: Recipe, requests: Mapping[Role, Request], made: Mapping[Role, Replay]
 ) -> Mapping[Role, Request]:
-    """Return the next replays that a submission needs after those in `made`; {} if it needs no more."""
+    """Return the next replays that a submission needs after the replays in `made`; {} if it needs no more replays."""
     asked = requests_of(submission, recipe)
     stages: list[tuple[Role, ...]] = [("broken", "reference"), ("fixed",)]
     if "broken" in made and not must_agree(submission, made["broken"]):

@@ -12,7 +12,7 @@ from harness.recipes.suite import PACKAGES
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """In the block, create files (0600) and folders (0700) without rights for others. This affects all threads."""
+    """In the block, new files (0600) and folders (0700) are only for their owner. This affects all threads."""
     before = os.umask(0o077)
     try:
         yield
@@ -21,14 +21,14 @@ def private_files() -> Iterator[None]:
 
 
 def path_beside(reports: Path, name: str) -> Path:
-    """Return the path `<reports>.<name>`, next to a folder of reports, because that folder is replaced as a whole."""
-    # "." and ".." are not names, so resolve them.
+    """Return the path `<reports>.<name>`. Files inside the folder `reports` are lost when the folder is replaced."""
+    # A folder such as "." or ".." has no name, so resolve the path first.
     whole = reports if reports.name not in ("", "..") else reports.resolve()
     return whole.with_name(f"{whole.name}.{name}")
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file as `write_whole` does, readable only by its owner. An existing file keeps its rights."""
+    """Write a file with `write_whole`. Only the owner may read a new file. An existing file keeps its access rights."""
     mode = path.stat().st_mode & 0o777 if path.exists() else None
     with private_files():
         write_whole({path: content})
@@ -37,18 +37,19 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def set_rights(folder: Path, like: Path) -> None:
-    """Give a folder and its content the rights of another folder. Users who may enter that one may read these files."""
+    """Give `folder` and its content the access rights of the folder `like`, without the right to run files."""
     mode = like.stat().st_mode & 0o777
     for path in (folder, *folder.rglob("*")):
         path.chmod(mode if path.is_dir() else mode & 0o666)
 
 
-# A path of two or more names. Paths inside the sandbox reveal nothing about the machine, so they are not matched.
+# A pattern for a path of two or more names. It does not match paths inside the sandbox, because these paths reveal
+# nothing about the machine.
 _PATH = re.compile(r"(?<![\w./<>-])/(?!(?:input|scratch|dev|proc)\b)[\w.@+~-]+(?:/[\w.@+~%-]+)+/?")
 
 
 def without_folders(text: str) -> str:
     """Return a message in which every path of this machine is shortened to its last part."""
-    for folder in (str(PACKAGES), str(Path("~").expanduser())):  # their names may contain spaces
+    for folder in (str(PACKAGES), str(Path("~").expanduser())):  # the pattern fails if these paths contain spaces
         text = text.replace(f"{folder}/", "/-/")
     return _PATH.sub(lambda match: match[0].rstrip("/").rpartition("/")[2], text)

@@ -6,11 +6,12 @@ from contextlib import contextmanager, nullcontext
 from rich import progress as rich_progress
 from rich.console import Console
 
-_ESTIMATE_OVER = 300.0  # seconds; replays end in bursts, so estimate the remaining time from several minutes
+# Estimate the remaining time from the last 300 s, because many replays end at nearly the same time.
+_ESTIMATE_OVER = 300.0
 
 
 class ProgressBar(rich_progress.Progress):
-    """A progress bar that shows one stage of a grading at a time. Nothing is shown before the bar is started."""
+    """A progress bar that shows one stage of the grading at a time. The bar is invisible until it is started."""
 
     def begin(self, stage: str, total: int) -> None:
         """Start a stage of `total` items."""
@@ -19,7 +20,7 @@ class ProgressBar(rich_progress.Progress):
         self.add_task(stage, total=total)
 
     def done(self) -> None:
-        """Count one item of the stage."""
+        """Mark one item of the stage as done."""
         [task] = self.task_ids
         self.advance(task)
 

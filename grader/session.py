@@ -1,4 +1,4 @@
-"""Open the resources of a grading: the sandbox or the cluster, the cache of replays, and the folder of the reports."""
+"""Open the resources for grading a class: the sandbox or cluster, the cache of replays, the folder of the reports."""
 
 import fcntl
 import hashlib
@@ -27,8 +27,8 @@ from harness.errors import UserError, printable
 from harness.recipes.catalogue import SUITE, Catalogue
 from harness.run.provenance import harness_hash
 
-# Parts that can change points between two scorings of a folder: the key in the provenance, its name in messages, and
-# whether messages show its value.
+# If one of these parts changes, the points of a folder may change. For each part: its key in the provenance, its name
+# in messages, and whether messages show its value.
 _OF_SUITE = (
     ("grader", "version", True),
     ("torch", "torch", True),
@@ -55,7 +55,10 @@ class ScoreOptions:
 
 @dataclass(frozen=True)
 class Grading:
-    """The resources of a grading: exercises, replays, a replayer for written answers, the cache folder, weights."""
+    """The resources for grading a class.
+
+    replayer: runs the answers to written exercises. cache: the folder of the cache. weights: the points in the rubric.
+    """
 
     replays: Replays
     replayer: Replayer
@@ -70,9 +73,9 @@ class Grading:
 def open_grading(
     options: ScoreOptions, weights: Weights, console: Console, catalogue: Catalogue = SUITE
 ) -> Iterator[Grading]:
-    """Open the sandbox or the cluster, and yield the resources to grade the exercises of a catalogue.
+    """Open the sandbox or the cluster, and yield the resources for grading the exercises of a catalogue.
 
-    Written answers are fast, so they never go to a cluster.
+    Answers to written exercises take little time, so they run on this machine, even if there is a cluster.
     """
     folder = default_folder()
     trim(folder)
@@ -108,17 +111,18 @@ def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
         return
     problem = sandbox_problem()
     if problem is not None:
-        raise UserError(f"{problem} Nothing was run. (--trust-submissions runs students' code without a sandbox.)")
+        raise UserError(f"{problem} No code was run. (--trust-submissions runs students' code without a sandbox.)")
     with open_sandbox(options.engine, options.jobs) as sandbox:
         yield sandbox
 
 
 @contextmanager
 def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Lock a folder, and yield whether we hold the lock. wait: wait while another process holds the lock.
+    """Try to lock a folder, and yield whether this process got the lock.
 
-    The kernel releases the lock when the process ends, for any reason. On a file system without locks, every process
-    gets the lock. Raises `OSError` if the folder is missing or cannot be read.
+    wait: whether to wait while another process has the lock. The kernel releases the lock when the process ends, for
+    any reason. If the file system has no locks, yield True. Raises `OSError` if the folder is missing or cannot be
+    read.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -136,7 +140,10 @@ def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
 
 @contextmanager
 def hold_reports_folder(out: Path) -> Iterator[None]:
-    """Create and lock the folder of the reports. Raises `UserError`, before hours of replays, if it cannot be used."""
+    """Create and lock the folder of the reports. Raises `UserError` if the folder cannot be used.
+
+    Called before the replays, so that the user does not wait for hours to see this error.
+    """
     with private_files():
         out.mkdir(parents=True, exist_ok=True)
     with lock_folder(out) as alone:
@@ -156,14 +163,14 @@ def refuse_other_scores(before: Scores | None, now: Scores, out: Path) -> None:
     if (before.course, before.assignment) != (now.course, now.assignment):
         of, wanted = _whose(before), _whose(now)
         raise UserError(
-            f"{out} contains the scores of {of}, not of {wanted}, and must not be overwritten. Remove --out, so that"
-            " each assignment gets its own folder, or choose another folder."
+            f"{out} contains the scores of {of}, which the scores of {wanted} must not overwrite. Choose another folder"
+            " with --out, or remove --out: then each assignment has its own folder."
         )
     theirs, ours = str(before.provenance.get("grader", "")), harness.__version__
     if _numbers(theirs) > _numbers(ours):
         raise UserError(
-            f"Version {printable(theirs)} of the suite wrote {out}, and this is version {ours}: use the newer version,"
-            " or choose another folder with --out."
+            f"Version {printable(theirs)} of the suite wrote {out}, but you use the older version {ours}: use the newer"
+            " version, or choose another folder with --out."
         )
 
 
@@ -188,7 +195,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def provenance_of(options: ScoreOptions) -> dict[str, str | int | float | bool | None]:
-    """Return the provenance of `scores.json`: versions and hashes of the grader and the rubric, and the sandbox."""
+    """Return the provenance of `scores.json`: versions, hashes, and whether students' code runs in a sandbox."""
     warning = {"warning": WITHOUT_SANDBOX} if options.trust_submissions else {}
     return {
         **warning,

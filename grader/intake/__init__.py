@@ -1,1 +1,1 @@
-"""Read submissions, which may be hostile: parse them in memory, and neither unpack nor run them."""
+"""Read submissions, which may be hostile: parse the archives in memory, and neither unpack nor run their files."""

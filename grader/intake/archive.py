@@ -1,7 +1,7 @@
-"""Read an untrusted tarball in memory, within limits. It may contain only regular files with plain names.
+"""Read an untrusted tarball in memory, with limits on its size. It may contain only regular files with plain names.
 
-The tar headers are read one by one with `tarfile.TarInfo.frombuf`, because `tarfile.open` stops silently at an invalid
-header, follows extension headers recursively, and takes seconds for some of them.
+The tar headers are read one by one with `tarfile.TarInfo.frombuf`. `tarfile.open` is not safe enough: it stops silently
+at an invalid header, follows extension headers recursively, and takes seconds for some extension headers.
 """
 
 import errno
@@ -16,10 +16,10 @@ from typing import IO, BinaryIO
 from harness.errors import printable
 from harness.submission.limits import EXTENSION_BYTES, MEMBERS, MIB, NAME_BYTES, TARBALL_BYTES, size_excess
 
-# Decompress in pieces, so that memory never exceeds the limits.
+# The size of a piece: the archive is decompressed in pieces, so that the memory never exceeds the limits.
 _CHUNK = MIB // 4
-# The most bytes by which a gzip file may exceed its content. A file of empty deflate blocks has no content that the
-# limits could count, and takes up to 9 s to decompress. No ordinary program writes such a large excess.
+# A gzip file may be larger than its content by at most this number of bytes. A file of empty deflate blocks takes up to
+# 9 s to decompress, but has no content that the other limits would count. No ordinary program writes such a file.
 _OVERHEAD_BYTES = MIB
 _BLOCK = tarfile.BLOCKSIZE
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)
@@ -39,9 +39,9 @@ REMEDY = "hand in the .tar.gz file that make submit wrote"
 
 
 class Rejected(Exception):
-    """Raised for an archive that cannot be graded, with a code for programs and a sentence for the student.
+    """Raised for an archive that cannot be graded. It has a code for programs and a message for the student.
 
-    student, recipe: from the manifest, if it could be read.
+    student, recipe: the names in the manifest, or None if the manifest could not be read.
     """
 
     def __init__(self, code: str, message: str, student: str | None = None, recipe: str | None = None) -> None:
@@ -57,7 +57,7 @@ def open_regular(path: Path) -> BinaryIO:
     if not stat.S_ISREG(path.lstat().st_mode):
         raise _no_file()
     try:
-        # In the meantime, the file may have been replaced by a pipe or a link.
+        # Since the check above, another process may have replaced the file by a pipe or a link.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
@@ -71,7 +71,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_tarball(file: IO[bytes]) -> bytes:
-    """Return the bytes of a file. Raises `Rejected` above `TARBALL_BYTES`."""
+    """Return the bytes of a file. Raises `Rejected` if the file is larger than `TARBALL_BYTES`."""
     data = file.read(TARBALL_BYTES + 1)
     if len(data) > TARBALL_BYTES:
         limit = TARBALL_BYTES // MIB
@@ -80,13 +80,13 @@ def read_tarball(file: IO[bytes]) -> bytes:
 
 
 def _no_file() -> Rejected:
-    return Rejected("not a file", f"This is a link, a folder or a device, not a file: {REMEDY}.")
+    return Rejected("not a file", f"The submission is a link, a folder or a device, not a file: {REMEDY}.")
 
 
 def gunzip(data: bytes) -> bytes:
     """Return the content of a gzip file. Raises `Rejected` unless the data is exactly one complete gzip file."""
     if not data.startswith(_GZIP):
-        raise Rejected("not a tarball", f"This is {'not a gzip file' if data else 'empty'}: {REMEDY}.")
+        raise Rejected("not a tarball", f"The file is {'not a gzip file' if data else 'empty'}: {REMEDY}.")
     stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     pieces, size, position, waiting = [], 0, 0, b""
     while not stream.eof:
@@ -115,7 +115,7 @@ def gunzip(data: bytes) -> bytes:
 def read_members(tar: bytes, members: dict[str, bytes]) -> None:
     """Add the files of a tar archive to `members`, by name.
 
-    Raises `Rejected` for a member that is not a plain file or a folder. Earlier members stay in `members`.
+    Raises `Rejected` for a member that is neither a regular file nor a folder. Earlier members stay in `members`.
     """
     longer = ""
     for headers, (position, info) in enumerate(_headers(tar), start=1):
@@ -129,7 +129,7 @@ def read_members(tar: bytes, members: dict[str, bytes]) -> None:
         longer = ""
         if info.type == tarfile.DIRTYPE or (info.type in _FILES and info.name.endswith("/")):
             continue
-        code, what = _REFUSED.get(info.type, ("unknown member", "of an unknown kind"))
+        code, what = _REFUSED.get(info.type, ("unknown member", "of an unknown type"))
         if info.type not in _FILES:
             raise Rejected(code, f"{printable(name)} in the archive is {what}: {REMEDY}.")
         if excess := size_excess("", info.size):
@@ -148,7 +148,7 @@ def _headers(tar: bytes) -> Iterator[tuple[int, tarfile.TarInfo]]:
         except UnicodeDecodeError:
             raise Rejected("unprintable name", f"A name in the archive is not UTF-8: {REMEDY}.") from None
         except (tarfile.HeaderError, ValueError):
-            what = "This is not a tar archive" if position == 0 else "The archive has a damaged header"
+            what = "The file is not a tar archive" if position == 0 else "The archive has a damaged header"
             raise Rejected("damaged archive", f"{what}: {REMEDY}.") from None
         start = position + _BLOCK
         if info.size < 0:
@@ -165,7 +165,7 @@ def _headers(tar: bytes) -> Iterator[tuple[int, tarfile.TarInfo]]:
 
 
 def _longer_name(info: tarfile.TarInfo, content: bytes) -> str:
-    """Return the name that an extension header gives to the next member, or ""."""
+    """Return the name that an extension header sets for the next member, or ""."""
     if info.size > EXTENSION_BYTES:
         raise Rejected("name too long", f"A header in the archive is longer than {EXTENSION_BYTES} bytes.")
     try:
@@ -185,7 +185,10 @@ def _longer_name(info: tarfile.TarInfo, content: bytes) -> str:
 
 
 def _pax_records(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield key and value of the records `length key=value\\n` of a pax header. Raises `ValueError` if invalid."""
+    """Yield the key and the value of each record `length key=value\\n` in a pax header.
+
+    Raises `ValueError` for an invalid record.
+    """
     while content:
         length, space, _ = content.partition(b" ")
         if not space or len(length) > 4 or not length.isdigit():
@@ -200,7 +203,7 @@ def _pax_records(content: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def plain_name(name: str) -> str:
-    """Return the name without the leading `./` that `tar czf x.tar.gz .` writes.
+    """Return the name without the leading `./`, which `tar czf x.tar.gz .` writes.
 
     Raises `Rejected` for a name that is absolute, leads out of the folder, is too long, or has invisible characters.
     """

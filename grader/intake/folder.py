@@ -1,21 +1,21 @@
 """Find all submitted files in the folders and zips that learning platforms make, with their senders and times.
 
-Nothing is unpacked to the disk, and names in a zip are never used as paths. Layouts:
+Nothing is unpacked to the disk, and names in a zip are never used as paths. These layouts are known:
 
-- plain: `ada_huge_lr.tar.gz`, in a folder or in folders of folders;
-- Canvas, "Download Submissions" (canvas-lms, `lib/content_zipper.rb`): `lovelaceada_LATE_123_456_ada_huge_lr.tar.gz`:
-  the sortable name, LATE, the user's id, the file's id, the file name; or `anon_x7Yz1_456_...`; text that a student
-  typed is `lovelaceada_123_text.html`;
+- Without a platform: `ada_huge_lr.tar.gz`, in a folder or in nested folders.
+- Canvas, "Download Submissions" (canvas-lms, `lib/content_zipper.rb`): `lovelaceada_LATE_123_456_ada_huge_lr.tar.gz`.
+  The parts are the sortable name, LATE for a late submission, the user's id, the file's id and the file name. An
+  anonymous submission is `anon_x7Yz1_456_...`. Text that a student typed is in `lovelaceada_123_text.html`.
 - Moodle, "Download all submissions" (moodle, `mod/assign/classes/downloader.php`): a folder
-  `Ada Lovelace_123_assignsubmission_file`, with a `_` at the end in older releases, or a file whose name begins with
-  these words; text that a student typed is in `..._assignsubmission_onlinetext`;
-- Gradescope, "Export Submissions": folders `submission_123`, and next to them `submission_metadata.yml`, which maps
-  each folder to `:submitters` (`:name`, `:sid`, `:email`) and `:created_at`. Gradescope does not document this format.
+  `Ada Lovelace_123_assignsubmission_file` (in older releases with a `_` at the end), or a file whose name begins with
+  the same words. Text that a student typed is in `..._assignsubmission_onlinetext`.
+- Gradescope, "Export Submissions": folders `submission_123` and a file `submission_metadata.yml`. This file maps each
+  folder to `:submitters` (`:name`, `:sid`, `:email`) and `:created_at`. Gradescope does not document this format.
 
-A zip may replace any of these folders, or contain one student's tarballs.
+A zip may replace any of these folders, or contain the tarballs of one student.
 
-Students choose the names and lists inside their uploads. So only the names and lists on the outermost level prove who
-sent a file and when. This level is the folder or zip that the instructor downloaded (`_downloads`).
+Students choose the names of files and the content of lists inside their uploads. So only names and lists on the
+outermost level, in the folder or zip that the instructor downloaded, prove who sent a file and when (`_downloads`).
 """
 
 import io
@@ -40,7 +40,7 @@ from harness.formats.plain_yaml import walk_scalars
 from harness.submission.archive import SUFFIX
 from harness.submission.limits import MIB
 
-NO_ARCHIVE = "no archive"  # the code of files that are not submissions
+NO_ARCHIVE = "no archive"  # the code of the error for a file that is not a submission
 _DEPTH = 8  # the maximum number of nested folders
 _METADATA = "submission_metadata.yml"
 _METADATA_BYTES = 16 * MIB
@@ -72,10 +72,10 @@ class Sender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """The file, senders and time of a submission. The source is the platform or the file system, not the student.
+    """The file, senders and time of a submission, according to the platform or the file system, not to the student.
 
-    file: the path in the folder of submissions. submitted_at: an aware time in UTC; None if unknown. time_from: the
-    source of that time, in words. late: the platform marks the submission as late.
+    file: the path in the folder of submissions. submitted_at: the time as an aware datetime in UTC; None if unknown.
+    time_from: the source of this time, in words. late: whether the platform marks the submission as late.
     """
 
     file: str
@@ -87,9 +87,9 @@ class Arrival:
 
 @dataclass(frozen=True)
 class HandedIn:
-    """A file, or a folder without any archive. `name` is unique in the class.
+    """A file that a student handed in, or a folder in which no file is an archive. `name` is unique in the class.
 
-    problem: why it is not a submission, or None. files: the number of files that it represents.
+    problem: why the file is not a submission, or None. files: the number of files in the folder; 1 for a file.
     """
 
     name: str
@@ -99,7 +99,7 @@ class HandedIn:
     _open: Callable[[], IO[bytes]]
 
     def read(self) -> bytes:
-        """Return the bytes of the tarball. Raises `Rejected` if it is not a readable tarball, and `OSError`."""
+        """Return the bytes of the tarball. Raises `Rejected` for a bad tarball, and `OSError` if reading fails."""
         if self.problem is not None:
             raise self.problem
         with self._open() as file:
@@ -110,8 +110,9 @@ class HandedIn:
 
 @dataclass(frozen=True)
 class FolderContent:
-    """The content of a folder: files that get a row, sorted by name, and the number of ignored files by kind.
+    """The content of a folder of submissions.
 
+    files: the files that get a row in the scores, sorted by name. ignored: the number of ignored files, by their type.
     unused: names in the table of times that match no file.
     """
 
@@ -121,7 +122,7 @@ class FolderContent:
 
 
 class PlatformName(NamedTuple):
-    """The platform's part of a path, and `stem`, the name that the student gave the file, without its suffix."""
+    """What a path says about its sender. stem: the name that the student gave to the file, without its suffix."""
 
     sender: Sender | None
     late: bool
@@ -130,7 +131,10 @@ class PlatformName(NamedTuple):
 
 @dataclass(frozen=True)
 class _File:
-    """A file in a folder or a zip, or an empty folder if the path ends with /. files: how many files it represents."""
+    """A file in a folder or a zip. If `path` ends with /, it is an empty folder.
+
+    files: the number of files, if this object stands for a folder; else 1.
+    """
 
     path: str
     open: Callable[[], IO[bytes]]
@@ -143,9 +147,9 @@ class _File:
 def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = False) -> FolderContent:
     """Return the content of a folder or a zip of submissions.
 
-    times: times of submission by file, student or id, used if the platform does not give them. trust_dates: use the
-    date of a file as the time of submission, although copying may change it. Raises `UserError` if there is no such
-    folder, or no archive in it.
+    times: the times of submission by file, student or id. A time from the platform has precedence. trust_dates: whether
+    the date of a file may be used as the time of submission, although copying a file may change its date. Raises
+    `UserError` if the folder does not exist, or contains no archive.
     """
     if place.is_dir():
         found = list(_expand_zips(_walk(place)))
@@ -182,9 +186,9 @@ def read_folder(place: Path, times: Times | None = None, *, trust_dates: bool = 
 
 
 def platform_of(path: str) -> PlatformName:
-    """Return the sender that a path claims, from the outermost part in the form of a platform's name.
+    """Return the sender that a path seems to name: use its outermost part that has the form of a platform's names.
 
-    The claim proves nothing. `read_folder` decides which part of a path comes from a platform.
+    A student may have chosen this part, so it proves nothing. `read_folder` decides which part is from a platform.
     """
     parts = path.split("/")
     for index, part in enumerate(parts):
@@ -194,11 +198,11 @@ def platform_of(path: str) -> PlatformName:
 
 
 def _parse_platform(part: str, *, is_file: bool) -> PlatformName | None:
-    """Return the sender that one part of a path claims, or None if the part has no platform's form."""
+    """Return the sender that one part of a path seems to name, or None if no platform makes such names."""
     moodle = _MOODLE.fullmatch(part)
-    # Canvas uses such names only for files.
+    # Canvas names only files in this way, not folders.
     canvas = _CANVAS.fullmatch(_without_marks(part)) if is_file or part.lower().endswith(".zip") else None
-    # The student chose the end of the name, and may have imitated the other platform there.
+    # A name may match both platforms, because the student chose its end, and may have imitated a platform there.
     if canvas and not (moodle and _MOODLES in part[: canvas.start("file") if canvas["file"] else None]):
         name, file = (part[slice(*canvas.span(group))] if canvas[group] else "" for group in ("name", "file"))
         sender = Sender(platform="Canvas", name=name, id=canvas["id"] or canvas["anon"])
@@ -214,9 +218,10 @@ def _parse_platform(part: str, *, is_file: bool) -> PlatformName | None:
 def _downloads(paths: Sequence[str]) -> frozenset[str]:
     """Return the folders and zips that platforms made, each with / at its end; "" is the given folder itself.
 
-    Each of them directly contains a name in a platform's form, and all are on the outermost level that has these names.
-    If a folder or zip on this level has a tarball, but no name in this form, the folders are the students' own, and one
-    student imitates a platform. In this case, the result is empty.
+    A folder or zip from a platform directly contains a file or folder whose name has the form of a platform's names.
+    All these folders and zips are on the same level: the outermost level with such names. If a folder or zip on this
+    level contains a tarball, but no such name, then students made the folders, and one student imitates a platform. In
+    this case, return an empty set.
     """
     split = [path.split("/") for path in paths]
     for depth in range(max(map(len, split), default=0)):
@@ -235,7 +240,7 @@ def _downloads(paths: Sequence[str]) -> frozenset[str]:
 
 
 def _without_marks(name: str) -> str:
-    """Return a name of the same length with letters in place of marks, because Canvas treats vowel signs as letters."""
+    """Replace each combining mark in a name by the letter m, because Canvas treats vowel signs as letters."""
     return "".join("m" if unicodedata.category(char)[0] == "M" else char for char in name)
 
 
@@ -248,7 +253,7 @@ def _is_archive(path: str) -> bool:
 
 
 def _reason_to_ignore(path: str) -> str:
-    """Return the kind of an ignored file, or "" for a file that a student may have handed in."""
+    """Return the type of a file that is ignored, or "" for a file that a student may have handed in."""
     parts = path.split("/")
     if path.endswith("/"):
         return "empty folders"
@@ -263,14 +268,14 @@ def _reason_to_ignore(path: str) -> str:
 
 def _no_archive(entry: _File) -> Rejected:
     if entry.path.endswith(".html") and platform_of(entry.path).sender is not None:
-        return Rejected(NO_ARCHIVE, f"This is text typed into the platform, not an archive: {REMEDY}.")
+        return Rejected(NO_ARCHIVE, f"The submission is text typed into the platform, not an archive: {REMEDY}.")
     if entry.files > 1:
-        return Rejected(NO_ARCHIVE, f"This is a folder of {entry.files} files without an archive: {REMEDY}.")
-    return Rejected(NO_ARCHIVE, f"This is not an archive of a submission: {REMEDY}.")
+        return Rejected(NO_ARCHIVE, f"The submission is a folder of {entry.files} files without an archive: {REMEDY}.")
+    return Rejected(NO_ARCHIVE, f"The file is not an archive of a submission: {REMEDY}.")
 
 
 def _fold_folders(entries: Sequence[_File]) -> Iterator[_File]:
-    """Yield the entries. Replace each outermost folder with several files but no archive by one entry."""
+    """Yield the entries. If a folder has several files but no archive, yield one entry for the whole folder."""
     with_archive = {above for entry in entries if _is_archive(entry.path) for above in _above(entry.path)}
     folders: dict[str, list[_File]] = {}
     for entry in entries:
@@ -290,7 +295,10 @@ def _above(path: str) -> list[str]:
 
 
 def _give_names(entries: Iterable[_File]) -> Iterator[tuple[str, _File]]:
-    """Yield each entry with a unique name: its path without `.tar.gz`, perhaps with a number. Tarballs come first."""
+    """Yield a unique name for each entry, and the entry, tarballs first.
+
+    The name is the path without `.tar.gz`, perhaps with a number.
+    """
     taken = set()
     for entry in sorted(entries, key=lambda entry: (not entry.path.endswith(SUFFIX), entry.path)):
         wanted = name = entry.path.removesuffix(SUFFIX)
@@ -316,8 +324,8 @@ def _walk(folder: Path, inside: str = "") -> Iterator[_File]:
         if not item.is_dir(follow_symlinks=False):
             yield _File(path, opened, _date(item.stat(follow_symlinks=False).st_mtime))
         elif path.count("/") >= _DEPTH:
-            yield _File(path, opened, problem=Rejected("too deep", f"This folder is nested too deep: {REMEDY}."))
-        elif _is_archive(path):  # opening it raises the error
+            yield _File(path, opened, problem=Rejected("too deep", f"This folder is nested too deeply: {REMEDY}."))
+        elif _is_archive(path):  # a folder with the name of an archive: to open it raises an error
             yield _File(path, opened, files=len(list(_walk(Path(item.path), f"{path}/"))))
         else:
             yield from _walk(Path(item.path), f"{path}/")
@@ -331,7 +339,7 @@ def _date(moment: float) -> datetime | None:
 
 
 def _expand_zips(entries: Iterable[_File], depth: int = 0) -> Iterator[_File]:
-    """Yield the entries, with each zip replaced by its members. A zip in a student's zip is not opened."""
+    """Yield the entries, but replace each zip by its members. Do not open a zip inside a student's zip."""
     for entry in entries:
         if not entry.path.lower().endswith(".zip") or _reason_to_ignore(entry.path) or entry.problem is not None:
             yield entry
@@ -342,7 +350,7 @@ def _expand_zips(entries: Iterable[_File], depth: int = 0) -> Iterator[_File]:
 
 
 def _members(archive: _File, depth: int = 0) -> Iterator[_File]:
-    """Yield the members of a zip, or the zip itself with its problem."""
+    """Yield the members of a zip, or the zip itself if it has a problem."""
     of_student = depth > 0 or platform_of(archive.path).sender is not None
     inside = f"{archive.path}/" if archive.path else ""
     # A student can choose the dates inside a zip, so use the date of the zip file itself.
@@ -374,7 +382,7 @@ def _members(archive: _File, depth: int = 0) -> Iterator[_File]:
 
 
 def _arrival(entry: _File, known: Mapping[str, Arrival], downloads: Iterable[str]) -> Arrival:
-    """Return the arrival of a file according to the platform; `known` has the arrivals from Gradescope's lists."""
+    """Return the file, senders and time of a submission. `known` has those that Gradescope's lists name, by folder."""
     listed = next((known[path] for path in _above(entry.path) if path in known), None)
     if listed is not None:
         return replace(listed, file=entry.path)
@@ -388,7 +396,7 @@ def _arrival(entry: _File, known: Mapping[str, Arrival], downloads: Iterable[str
 
 
 def _add_time(arrival: Arrival, entry: _File, told: Times, *, trust_dates: bool) -> Arrival:
-    """Return the arrival with the best known time.
+    """Return `arrival` with a time of submission, if one is known.
 
     Canvas and Moodle set the date of files in their zips to the time of the download, so these dates are not used.
     """
@@ -396,7 +404,8 @@ def _add_time(arrival: Arrival, entry: _File, told: Times, *, trust_dates: bool)
         return arrival
     last = entry.path.rpartition("/")[2]
     people = (text for one in arrival.senders for text in (one.email, one.id, one.name))
-    # Look up names from the platform before names from the student. A platform may list the name of a student's zip.
+    # Look up names from the platform before names from the student. The platform's list may name a zip that the student
+    # uploaded, so also look up the folders and zips that contain the file.
     moment = told.find(
         (
             entry.path,
@@ -414,7 +423,7 @@ def _add_time(arrival: Arrival, entry: _File, told: Times, *, trust_dates: bool)
 
 
 def _logins(stem: str, exercises: Sequence[str]) -> Iterator[str]:
-    """Yield the whole text before the id of an exercise in a file name. A shorter text could be another's login."""
+    """Yield the whole text before an exercise's id in a file name. A part of it could be another student's login."""
     for exercise in exercises:
         login, found, behind = stem.rpartition(f"_{exercise}")
         if found and _BEHIND.fullmatch(behind):
@@ -422,10 +431,10 @@ def _logins(stem: str, exercises: Sequence[str]) -> Iterator[str]:
 
 
 def _gradescope(entries: Sequence[_File], downloads: Set[str]) -> tuple[Mapping[str, Arrival], set[str]]:
-    """Return the arrivals in Gradescope's lists, by the path of a folder, and the paths of these lists.
+    """Read Gradescope's lists. Return the senders and times by the path of a folder, and the paths of the lists.
 
-    Only a list directly in a download is from Gradescope. Any other list is a student's file. An unreadable list is
-    treated as an ordinary file.
+    A list is from Gradescope only if it is directly in a folder or zip of `downloads`. Any other list is a student's
+    file. A list that cannot be read is treated as an ordinary file.
     """
     known: dict[str, Arrival] = {}
     listings = set()

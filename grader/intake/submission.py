@@ -1,4 +1,4 @@
-"""Read a submission from the bytes of an untrusted tarball: check its manifest, hashes, sizes and texts."""
+"""Read a submission from the bytes of an untrusted tarball, and check its manifest, hashes, sizes and texts."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ _AnyManifest = TypeVar("_AnyManifest", bound=FileManifest)
 
 @dataclass(frozen=True)
 class Claim:
-    """The claims of a submission about one run: its log, and the SHA-256 of its checkpoint."""
+    """The result of one run as the student handed it in: the log, and the SHA-256 of the checkpoint."""
 
     log: bytes | None
     checkpoint_sha256: str | None
@@ -41,10 +41,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Submission:
-    """The two runs that a student handed in. Everything in it is untrusted.
+    """A submission with two runs. Everything in it is untrusted.
 
     name: the file name without `.tar.gz`. files: the short files that scoring needs. logs: the log of each run.
-    ignored: the printable names of unknown members. missing: the known members that are absent, which costs points.
+    ignored: the printable names of unknown files in the archive. missing: the files that the archive should contain,
+    but does not contain, which costs points.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Submission:
 
     @cached_property
     def tree(self) -> str:
-        """The digest of the experiment's syntax tree: layout and comments do not change it."""
+        """The digest of the experiment's syntax tree. Layout and comments do not change the digest."""
         return program_digest(self.source)
 
     @property
@@ -83,17 +84,17 @@ class Submission:
 
     @property
     def claims(self) -> Mapping[Run, Claim]:
-        """The claims about both runs. The intake has compared each file with its hash in the manifest."""
+        """The results of both runs. `parse_submission` has compared each file with its hash in the manifest."""
         return {run: Claim(self.logs.get(run), self.manifest.files.get(f"runs/{run}/checkpoint.pt")) for run in RUNS}
 
     def platform(self, run: Run) -> dict[str, Any] | None:
-        """Return the platform class that the files of a run claim, or None."""
+        """Return the platform class that the files of a run name, or None."""
         platform = self._fact(run, "platform_class")
         return platform if isinstance(platform, dict) else None
 
     @property
     def broken_source_sha256(self) -> str | None:
-        """The SHA-256 of the experiment file according to the record of the broken run; None without a record."""
+        """The SHA-256 of the experiment file, as the broken run recorded it; None without such a record."""
         digest = self._fact("broken", "source_sha256")
         return digest if isinstance(digest, str) else None
 
@@ -105,7 +106,7 @@ class Submission:
 
     @property
     def settings(self) -> RunSettings:
-        """The settings for replays: the student's epochs and batch size, on the CPU."""
+        """The settings for replays: the student's settings, but always on the CPU."""
         return self._command[0]
 
     @property
@@ -126,7 +127,7 @@ class Submission:
 class Answer:
     """The answer to a written exercise: one file. `text` and `student` are untrusted.
 
-    name: the tarball's name without `.tar.gz`. ignored: the printable names of other members.
+    name: the tarball's name without `.tar.gz`. ignored: the printable names of all other files in the archive.
     """
 
     name: str
@@ -143,15 +144,15 @@ class Answer:
 
 
 def escape_name(name: str) -> str:
-    """Return a file name as text. A byte that is not UTF-8 becomes `\\xff`, and a backslash becomes two.
+    """Return a file name as text. A byte that is not UTF-8 becomes `\\xff`, and each backslash is doubled.
 
-    The result is therefore unique in a folder.
+    So different file names give different texts.
     """
     return os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", "backslashreplace")
 
 
 def parse_submission(name: str, data: bytes, catalogue: Catalogue = SUITE) -> Submission | Answer:
-    """Parse the bytes of a tarball with this name. Return the submission or the answer to a written exercise.
+    """Parse a tarball. Return the submission with two runs, or the answer to a written exercise.
 
     Raises `Rejected` for an invalid tarball, or for an exercise that is not in the catalogue.
     """
@@ -171,9 +172,9 @@ def parse_submission(name: str, data: bytes, catalogue: Catalogue = SUITE) -> Su
 
 
 def parse_manifest(data: bytes) -> Manifest | FileManifest:
-    """Return the manifest of two runs, or of a written exercise if the manifest names one.
+    """Return the manifest: a `FileManifest` if it names a written exercise, else a `Manifest` of two runs.
 
-    Raises `Rejected` if it is not strict JSON with the fields of a manifest.
+    Raises `Rejected` if the data is not strict JSON with the fields of a manifest.
     """
     _refuse(MANIFEST, size_excess(MANIFEST, len(data)))
     try:
@@ -216,7 +217,7 @@ def _student_and_recipe(members: Mapping[str, bytes]) -> tuple[str | None, str |
 def _submission(
     members: Mapping[str, bytes], manifest: Manifest, name: str, sha256: str, catalogue: Catalogue
 ) -> Submission:
-    # An invalid recipe is our fault, so do not reject its submissions here. They wait for the instructor.
+    # If a recipe is invalid, students are not to blame, so do not reject its submissions: they wait for the instructor.
     if not catalogue.holds(manifest.recipe):
         raise Rejected("unknown recipe", f"The grader has no exercise {printable(manifest.recipe)}: {_REMEDY}.")
     if manifest.dataset not in DATASETS:
@@ -260,13 +261,16 @@ def _answer(members: Mapping[str, bytes], manifest: FileManifest, name: str, sha
 
 
 def _check_listing(listed: Mapping[str, str], members: Mapping[str, bytes], known: Iterable[str]) -> None:
-    """Raise `Rejected` if the members differ from the manifest's list; `known` are the members that will be read."""
+    """Raise `Rejected` if the members differ from the manifest's list.
+
+    known: the files that will be read, which the list must contain.
+    """
     for name, digest in listed.items():
         if name not in members:
             message = f"{printable(name)} is in the manifest, but not in the archive: {_REMEDY}."
             raise Rejected("missing file", message)
         if hashlib.sha256(members[name]).hexdigest() != digest:
-            message = f"{printable(name)} does not have the SHA-256 in the manifest: {_REMEDY}."
+            message = f"{printable(name)} does not have the SHA-256 that the manifest lists: {_REMEDY}."
             raise Rejected("wrong hash", message)
     for name in known:
         if name in members and name not in listed and name != MANIFEST:

@@ -1,10 +1,11 @@
 """Read the times of submission from the instructor's table, or from an export of Canvas, Moodle or Gradescope.
 
-- the instructor's table: a CSV of two columns, a name and an ISO time;
-- Canvas: the JSON of the submissions API (`GET .../assignments/:id/submissions?include[]=user`), with `submitted_at`
-  (https://canvas.instructure.com/doc/api/submissions.html);
-- Moodle: the grading worksheet, with "Last modified (submission)", in the time zone of the person who downloads it;
-- Gradescope: "Download Grades", with "Submission Time".
+- The instructor's table is a CSV with two columns: a name and an ISO time.
+- For Canvas, use the JSON from the submissions API (`GET .../assignments/:id/submissions?include[]=user`). The time is
+  in `submitted_at` (https://canvas.instructure.com/doc/api/submissions.html).
+- For Moodle, use the grading worksheet. The time is in "Last modified (submission)", in the time zone of the person who
+  downloads the worksheet.
+- For Gradescope, use the file of "Download Grades". The time is in "Submission Time".
 """
 
 import csv
@@ -24,21 +25,21 @@ from harness.files import read_text
 
 _BYTES = 64 * 1024 * 1024  # enough for the JSON of a large course, or a worksheet with texts that students wrote
 _FORMS = "a CSV of names and times, Canvas' JSON of submissions, Moodle's grading worksheet or Gradescope's grades"
-# Headings of columns with a time, and with a name of the student, in lower case.
+# The headings of columns with a time, and of columns with a name of the student, in lower case.
 _TIMES = ("submitted_at", "submitted at", "submission time", "last modified (submission)", "time", "when", "date")
 _NAMES = (
     "file", "name", "login", "student", "full name", "email", "email address", "e-mail", "sid", "id", "id number",
     "username", "identifier", "sis login id", "sis user id", "user_id", "who",
 )  # fmt: skip
 _FIRST, _LAST = ("first name", "given name"), ("last name", "surname", "family name")
-# Moodle's English formats, with 12-hour and 24-hour clocks, and Gradescope's format.
+# The formats of times: Moodle's English format with a 12-hour and a 24-hour clock, and Gradescope's format.
 _WRITTEN = ("%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M", "%Y-%m-%d %H:%M:%S %z")
 _OF_CANVAS = ("login_id", "sis_user_id", "name", "sortable_name", "email", "id")
 
 
 @dataclass(frozen=True)
 class TimeLine:
-    """The content of a line: a time, and all names under which the time can be found. Messages show the first name."""
+    """The content of a line: a time, and all names of the file or student. Messages show the first name."""
 
     names: tuple[str, ...]
     moment: datetime
@@ -54,9 +55,10 @@ class Times:
         people: Iterable[Sequence[str]] = (),
         exercises: Sequence[str] = (),
     ) -> None:
-        """people: all names of each student. exercises: ids that may be at the end of file names.
+        """Store the times. `find` ignores a name that two students share, and a name with two different times.
 
-        `find` ignores a name that two students share, and a name with two different times.
+        told: the lines of the table. source: the name of the table. people: all names of each student. exercises: the
+        ids of exercises that may be at the end of file names.
         """
         self.exercises = exercises
         self.source = source
@@ -79,7 +81,7 @@ class Times:
 
     @property
     def unused(self) -> list[str]:
-        """The first name of each line that `find` has not used, sorted."""
+        """The first name in each line that `find` has not used, sorted."""
         return sorted(one.names[0] for one in self._waiting)
 
     def find(self, names: Iterable[str]) -> datetime | None:
@@ -93,16 +95,16 @@ class Times:
 
 
 def key_of(name: str) -> str:
-    """Return the key of a name, which ignores case and word order: "Lovelace, Ada" equals "Ada Lovelace"."""
+    """Return a key that ignores case and word order: "Lovelace, Ada" has the same key as "Ada Lovelace"."""
     words = unicodedata.normalize("NFC", name).casefold().replace(",", " ").split()
     return " ".join(sorted(words))
 
 
 def read_times(path: Path, zone: tzinfo | None = None) -> list[TimeLine]:
-    """Return the times in a file. zone: the time zone of times that do not name one.
+    """Return the times in a file. zone: the time zone for times that do not name a time zone.
 
-    Raises `UserError` that names an invalid line: without a valid time, without a time zone although `zone` is None, or
-    in conflict with another line.
+    Raises `UserError` that names a line, if the line has no valid time, if it has no time zone and `zone` is None, or
+    if it contradicts another line.
     """
     text = read_text(path, _BYTES, missing="check its name", too_large="is this a table of times?")
     text = text.removeprefix("\ufeff")
@@ -126,7 +128,7 @@ def read_times(path: Path, zone: tzinfo | None = None) -> list[TimeLine]:
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, tuple[str, ...], str, bool]]:
-    """Yield the number, the names and the time of each line, and whether it is in the instructor's own table."""
+    """Yield the number, the names and the time of each line, and whether the file is the instructor's own table."""
     header = text.partition("\n")[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count), strict=True)
     csv.field_size_limit(_BYTES)
@@ -152,7 +154,7 @@ def _names(headings: Sequence[str], row: Sequence[str]) -> Iterator[str]:
     cells = dict(zip(headings, row, strict=False))
     parts = [next((cells[name] for name in part if cells.get(name)), "") for part in (_FIRST, _LAST)]
     names = [" ".join(filter(None, parts)), *(cells.get(name, "") for name in _NAMES)]
-    # Moodle writes "Participant 123" here, and 123 in the names of its files.
+    # In this column, Moodle writes "Participant 123". In the names of its files, it writes only 123.
     names += [name.rpartition(" ")[2] for name in names if re.fullmatch(r"[^\d]+ \d+", name)]
     yield from dict.fromkeys(filter(None, names))
 

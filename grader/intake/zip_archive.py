@@ -1,7 +1,7 @@
-"""Read an untrusted zip within limits. Nothing is unpacked to the disk, and names of members are never used as paths.
+"""Read an untrusted zip, with limits on its size. Nothing is unpacked, and names of members are never used as paths.
 
-`zipfile` reads only the directory of the zip. This module reads the content of one member at a time. It takes the place
-and the size of each member from the directory only.
+`zipfile` reads only the directory of the zip (its table of contents). This module reads the content of one member at a
+time. It takes the position and the size of each member from the directory only.
 """
 
 import io
@@ -18,23 +18,25 @@ from typing import IO
 from grader.intake.archive import REMEDY, Rejected, plain_name
 from harness.submission.limits import MIB, TARBALL_BYTES
 
-# The directory of 2,100 submissions has 0.6 MB. Python needs ten times as much memory for it.
+# A zip with 2,100 submissions has a directory of 0.6 MB. Python needs ten times as much memory to read this directory.
 _DIRECTORY_BYTES = 4 * MIB
 _MEMBERS = 10_000
-# A student's own zip contains few tarballs. The limit matters, because each tarball inflates the whole zip again.
+# The limits for a zip that a student made, with only a few tarballs. Each tarball decompresses the whole zip again, so
+# many tarballs would take too long.
 _FEW_DIRECTORY_BYTES = MIB // 8
 _FEW_MEMBERS = 50
-# Logs compress to a tenth of their size, a zip bomb to a thousandth.
+# The largest allowed ratio of the unpacked to the packed size. It is 10 for logs and 1000 for a zip bomb.
 _RATIO = 100
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a zip. If the name ends with /, it is a folder.
+    """A member of a zip. If the name ends with /, the member is a folder.
 
-    date: in UTC, assuming that the zip was packed in the time zone of this machine; None if invalid.
+    date: the date of the member in UTC; None if invalid. A zip has no time zone, so we assume the time zone of this
+        machine.
     problem: why the member cannot be read, or None.
-    open: returns the content, of at most `TARBALL_BYTES`, or raises `Rejected`.
+    open: a function that returns the content (at most `TARBALL_BYTES`), or raises `Rejected`.
     """
 
     name: str
@@ -44,10 +46,10 @@ class Member:
 
 
 def read_zip(open_archive: Callable[[], IO[bytes]], *, few: bool) -> list[Member]:
-    """Return the members of a zip, in the order of its directory. Names may occur twice.
+    """Return the members of a zip, in the order of its directory. Two members may have the same name.
 
-    few: the zip is from one student and may have only a few members. Raises `Rejected` if there are too many members,
-    or if the zip is damaged.
+    few: whether the zip comes from one student, and may have only a few members. Raises `Rejected` if there are too
+    many members, or if the zip is damaged.
     """
     size, most = (_FEW_DIRECTORY_BYTES, _FEW_MEMBERS) if few else (_DIRECTORY_BYTES, _MEMBERS)
     try:
@@ -64,7 +66,7 @@ def read_zip(open_archive: Callable[[], IO[bytes]], *, few: bool) -> list[Member
 
 
 class _Sized:
-    """A file with a limit for each read, because `zipfile` reads the whole directory at once, however large it is."""
+    """A file with a limit for each read. Without it, `zipfile` would read a directory of any size at once."""
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
         self._file = file
@@ -79,7 +81,7 @@ class _Sized:
 
 
 def _name(info: zipfile.ZipInfo) -> str:
-    """Return a member's name. Some programs write UTF-8 without the flag, which `zipfile` reads as code page 437."""
+    """Return a member's name. Some programs write UTF-8 without a flag, and `zipfile` reads this as code page 437."""
     if info.flag_bits & 0x800:
         return info.filename
     try:
@@ -89,7 +91,7 @@ def _name(info: zipfile.ZipInfo) -> str:
 
 
 def _problem(name: str, info: zipfile.ZipInfo) -> Rejected | None:
-    """Return why a member must not be read, or None."""
+    """Return the reason why a member must not be read, or None."""
     try:
         for part in name.rstrip("/").split("/"):
             plain_name(part)
@@ -116,9 +118,9 @@ def _date(info: zipfile.ZipInfo) -> datetime | None:
 
 
 def _open(open_archive: Callable[[], IO[bytes]], info: zipfile.ZipInfo) -> IO[bytes]:
-    """Return the content of a member without a problem. Take its place and size from the zip's directory only."""
+    """Return the content of a member. Take its position and size from the zip's directory only."""
     damaged = Rejected("damaged archive", f"The zip is damaged: {REMEDY}, again.")
-    if info.header_offset < 0:  # the zip gives a wrong position of its directory
+    if info.header_offset < 0:  # the zip says a wrong position for its directory
         raise damaged
     try:
         with open_archive() as file:

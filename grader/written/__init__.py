@@ -1,1 +1,1 @@
-"""Grade exercises whose answer is a file."""
+"""Grade written exercises, in which the student hands in one file."""

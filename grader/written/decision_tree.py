@@ -1,7 +1,8 @@
-"""Judge a decision tree: follow it for every broken recipe and for a healthy experiment.
+"""Judge a decision tree: follow the tree for every broken recipe and for a healthy experiment.
 
-`solutions/<id>/measured.toml` lists the checks that find each break. Every other check has a sound outcome. If a check
-has several sound outcomes, the tree must handle all of them. Nothing runs, and a new recipe needs no change here.
+`solutions/<id>/measured.toml` lists the checks that find the break of a recipe. Every other check has a sound outcome
+for this recipe. If a check has several sound outcomes, the tree must handle all of them. The outcomes come from these
+files, so no check runs, and a new recipe needs no change here.
 """
 
 import math
@@ -24,16 +25,16 @@ from harness.written.derivation_judge import AnswerCheck
 TripsOfOne = Mapping[str, str]
 TreeVerdict = Literal["right", "wrong", "a guess", "not concluded"]
 
-# A tree that takes this many times the minutes of the reference tree gets no points for its cost. Such a tree runs
+# If a tree takes four times as many minutes as the reference tree, it gets no points for its cost. Such a tree runs
 # nearly every check for every experiment.
 SLOWEST = 4.0
 
 
 @dataclass(frozen=True)
 class TreeEnd:
-    """The end of one experiment's walks through the tree.
+    """The walks through the tree with the outcomes of one experiment, and the verdict on their conclusions.
 
-    others: different experiments that reach the same end by the same outcomes.
+    truth: the id of the experiment. others: other experiments that have a walk with the same outcomes.
     """
 
     truth: str
@@ -48,7 +49,7 @@ class TreeEnd:
 
 
 def experiments() -> dict[str, TripsOfOne]:
-    """Return, for each measured recipe, the checks that find its break with their outcomes; {} for `healthy`.
+    """Return, for each measured recipe, the checks that find its break, and their outcomes; {} for `healthy`.
 
     Raises `UserError` if no recipe was measured.
     """
@@ -59,13 +60,13 @@ def experiments() -> dict[str, TripsOfOne]:
         except UserError:
             continue
     if not found:
-        raise UserError("No recipe has a measured.toml: grader selfcheck --write makes them.")
+        raise UserError("No recipe has a measured.toml: run grader selfcheck --write, which writes these files.")
     return {**found, HEALTHY: {}}
 
 
-_LOOK = "The table below shows each walk, and which other experiments end at the same conclusion."
+_LOOK = "The table below shows the walk of each experiment, and which other experiments take the same walk."
 _CHEAPER = "Begin with checks that separate many experiments in few minutes. Remove checks that change no conclusion."
-# By id of the item: its criterion, its title, and its remedy.
+# For the id of each rubric item: the criterion, the title, and the remedy.
 _CHECKS: Mapping[str, tuple[Criterion, str, str]] = {
     "tree": ("form", "The tree ends, and its conclusions depend on checks", ""),
     "breaks": ("conclusions", "The tree names the cause of each broken experiment, from evidence", _LOOK),
@@ -75,7 +76,7 @@ _CHECKS: Mapping[str, tuple[Criterion, str, str]] = {
 
 
 def judge_tree(text: str, file: str, known: Mapping[str, TripsOfOne] | None = None) -> Judgement:
-    """Judge the text of a tree; `known` replaces `experiments()`."""
+    """Judge the text of a tree. If `known` is given, use these experiments instead of `experiments()`."""
     known = experiments() if known is None else known
     found, reference = list[TreeEnd](), arrivals(reference_tree(known), known)
     try:
@@ -83,11 +84,11 @@ def judge_tree(text: str, file: str, known: Mapping[str, TripsOfOne] | None = No
         nothing, remedy = tree.flaw(), "Let the conclusion depend on the outcome of a check."
         found = [] if nothing else arrivals(tree, known)
     except UserError as error:
-        nothing, remedy = str(error), "Run make check: it reads the tree as the grader does, and names the line."
+        nothing, remedy = str(error), "Run make check, which reads the tree like the grader, and names the wrong line."
     breaks = [one for one in found if one.truth != HEALTHY]
     if not nothing and not any(one.verdict == "right" for one in breaks):
         nothing = "The tree never uses an outcome to find the cause of a broken experiment."
-        remedy = "Use checks whose outcomes differ between the exercises. The table shows the walks."
+        remedy = "Use checks whose outcomes differ between the experiments. The table below shows the walks."
     if nothing:
         judged = dict.fromkeys(_CHECKS, (0.0, nothing))
     else:
@@ -106,10 +107,11 @@ def judge_tree(text: str, file: str, known: Mapping[str, TripsOfOne] | None = No
 
 
 def arrivals(tree: Tree, known: Mapping[str, TripsOfOne]) -> list[TreeEnd]:
-    """Follow a tree without loops for every experiment, and return the end of each.
+    """Follow a tree without loops for every experiment. Return the walks and the verdict for each experiment.
 
-    A conclusion is right if it names the experiment, or one with the same outcomes of all checks. It is a guess if
-    another experiment reaches it by the same outcomes, because then the checks did not separate the two.
+    A conclusion is right if it names the experiment, or another experiment with the same outcomes of all checks. But if
+    a different experiment takes the same walk, the conclusion is a guess, because the checks on this walk do not
+    separate the two experiments.
     """
     walks = {truth: _walks(tree, trips) for truth, trips in known.items()}
     found = []
@@ -130,8 +132,8 @@ def arrivals(tree: Tree, known: Mapping[str, TripsOfOne]) -> list[TreeEnd]:
 def _walks(tree: Tree, trips: TripsOfOne) -> tuple[Walk, ...]:
     """Return the different walks of one experiment.
 
-    `trips` gives the outcomes of the checks that find the break. For all other checks, every combination of sound
-    outcomes is tried.
+    `trips` has the outcomes of the checks that find the break. For the other checks, try every combination of sound
+    outcomes.
     """
     names = sorted({node.check for node in tree.nodes.values()} - trips.keys())
     walks: dict[tuple[tuple[str, str, str], ...], Walk] = {}
@@ -149,8 +151,8 @@ def sound_outcomes(check: str) -> tuple[str, ...]:
 def reference_tree(known: Mapping[str, TripsOfOne]) -> Tree:
     """Return a tree that separates all experiments that checks can separate.
 
-    Each node uses the check with the most information per minute: the greedy choice of ID3 (Quinlan, "Induction of
-    Decision Trees", 1986), with the gain divided by the cost.
+    Each node uses the check that gives the most information per minute. This is the greedy choice of the algorithm ID3
+    (Quinlan, "Induction of Decision Trees", 1986), with the information gain divided by the minutes of the check.
     """
     nodes: dict[str, object] = {}
 
@@ -181,7 +183,7 @@ def reference_text() -> str:
 
 
 def _parts(group: Sequence[str], known: Mapping[str, TripsOfOne], check: str) -> dict[str | None, list[str]]:
-    """Return the experiments grouped by the outcome of a check. The key None means any sound outcome."""
+    """Return the experiments, grouped by the outcome of a check. The key None stands for all sound outcomes."""
     parts: dict[str | None, list[str]] = {}
     for truth in group:
         parts.setdefault(known[truth].get(check), []).append(truth)
@@ -189,28 +191,31 @@ def _parts(group: Sequence[str], known: Mapping[str, TripsOfOne], check: str) ->
 
 
 def _gain(group: Sequence[str], known: Mapping[str, TripsOfOne], check: str) -> float:
-    """Return the entropy (bits) of the parts into which a check splits equally likely experiments."""
+    """Return the information gain of a check, in bits: the entropy of the parts into which it splits the group."""
     shares = [len(part) / len(group) for part in _parts(group, known, check).values()]
     return -sum(share * math.log2(share) for share in shares)
 
 
 def _share(found: Sequence[TreeEnd]) -> tuple[float, str]:
-    """Return the share of right conclusions, and a reason that lists the others."""
+    """Return the fraction of right conclusions, and a reason that lists the experiments without one."""
     right = sum(one.verdict == "right" for one in found)
-    reason = f"Right: {right} of {len(found)}."
-    for verdict, words in (("wrong", "Wrong"), ("a guess", "Guessed"), ("not concluded", "Not concluded")):
+    reason = f"Right conclusions: {right} of {len(found)}."
+    for verdict, words in (("wrong", "Wrong"), ("a guess", "Guessed"), ("not concluded", "No conclusion")):
         if missed := ", ".join(one.truth for one in found if one.verdict == verdict):
             reason += f" {words}: {missed}."
     return right / len(found), reason
 
 
 def _cost(found: Sequence[TreeEnd], reference: Sequence[TreeEnd]) -> tuple[float, str]:
-    """Return the share of the points for few minutes, and a reason with the minutes of right conclusions."""
+    """Return the fraction of the points for the cost, and a reason with the minutes to right conclusions."""
     pairs = [(mine, its) for mine, its in zip(found, reference, strict=True) if mine.verdict == "right"]
     minutes = sum(mine.minutes for mine, _ in pairs) / len(pairs)
     its_minutes = sum(its.minutes for _, its in pairs) / len(pairs)
     pace = min(1.0, max(0.0, (SLOWEST - minutes / its_minutes) / (SLOWEST - 1)))
-    reason = f"Right conclusions take {minutes:.3g} minutes on average. The reference tree takes {its_minutes:.3g}."
+    reason = (
+        f"The checks before a right conclusion take {minutes:.3g} minutes on average. The reference tree takes"
+        f" {its_minutes:.3g} minutes for the same experiments."
+    )
     return pace * len(pairs) / len(found), reason
 
 
@@ -220,10 +225,10 @@ def _table(found: Sequence[TreeEnd], reference: Sequence[TreeEnd]) -> AnswerTabl
         for walked in mine.walks:
             verdict: str = mine.verdict
             if verdict == "a guess":
-                verdict = f"a guess: {', '.join(mine.others)} ends here, too"
+                verdict = f"a guess: the same walk as {', '.join(mine.others)}"
             minutes = f"{walked.minutes:g}", f"{its.minutes:g}"
             rows.append((mine.truth, walked.path, *minutes, walked.conclusion, verdict))
     columns = ("Experiment", "Walk", "Minutes", "Reference", "Concludes", "Verdict")
     return AnswerTable(
-        caption="The walk of each experiment, in minutes of the checks", columns=columns, rows=tuple(rows)
+        caption="The walk of each experiment, with the minutes of its checks", columns=columns, rows=tuple(rows)
     )

@@ -1,6 +1,6 @@
-"""Judge a derivation: call it in the sandbox with inputs that its author cannot know, and judge its outputs.
+"""Judge a derivation: call the student's function in the sandbox, with inputs that the student cannot know.
 
-Only arrays come back from the sandbox. This process computes the correct outputs and compares them.
+The sandbox returns only arrays. The grader's own process computes the correct outputs and compares them.
 """
 
 import ast
@@ -27,7 +27,7 @@ from harness.written.derivation_call import CallResult, CallResults
 from harness.written.derivation_judge import AnswerCheck, judge_answer
 from harness.written.exercise import Derivation
 
-# The reference solution takes 0.6 s of processor time and 32 MiB of memory, and writes 0.6 MB.
+# The reference solution needs 0.6 s of processor time and 32 MiB of memory, and writes 0.6 MB.
 LIMITS = Limits(
     seconds=30,
     wall_seconds=240,
@@ -40,9 +40,9 @@ LIMITS = Limits(
     result_bytes=16 * MIB,
 )
 _SCRIPT = PACKAGES / "harness" / "written" / "derivation_call.py"
-_OUR_FAULT = 3  # the exit status of the program that calls answers
-# Names that give access to other modules, files, or the frame or class of an object. Also complex numbers: a complex
-# step would compute the derivative for the student.
+_OUR_FAULT = 3  # with this exit status, the program that calls the answer reports its own failure
+# Names that give access to other modules, to files, or to the frame or class of an object. Also names for complex
+# numbers, because a complex-step derivative would do the student's work.
 _UNUSUAL = re.compile(
     r"__(?!init__|name__)|(exec|eval|compile|getattr|setattr|globals|locals|vars|open|breakpoint|input|imag"
     r"|complex\w*|iscomplex|ctypes\w*|load\w*|save\w*|from(file|regex)|tofile|memmap|dumps?|SystemExit|testing)$"
@@ -56,17 +56,17 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
     cases = draw_inputs(problem, text)
     job = {"problem": problem.name, "file": exercise.file, "text": text}
     done = run(SandboxCommand(_SCRIPT, _interpreter(), {"job.json": json.dumps(job).encode()}, LIMITS))
-    # An answer without suspicious code cannot raise a signal or exit with our status, so the fault is ours.
+    # An answer without suspicious code can neither raise a signal nor exit with this status, so it is not to blame.
     ours = not unusual and (done.status == "SG" or done.exit_code == _OUR_FAULT)
     message = done.message or f"it ended with {done.status}"
     if done.status == "XX" or ours:
-        return Judgement(checks={}, fault=f"The grader could not call the answer ({done.status}): {message}")
+        return Judgement(checks={}, fault=f"The grader could not run the answer ({done.status}): {message}")
     status = done.status
     if status == "OK":
         try:
             results = read_results(done.files["report.json"], cases)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
-            # The process reported success but wrote no valid report: only the answer's own code can cause that.
+            # The process reported success, but wrote no valid report. Only the code of the answer can cause this.
             status, message = "RE", f"it left no complete result ({type(error).__name__})"
     if status != "OK":
         results = CallResults(f"The process that called your answer did not finish ({status}): {message}")
@@ -82,7 +82,7 @@ def _flag(clause: str) -> Flag:
 
 
 def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCheck]:
-    """Return the findings with the imports judged as well. If the text does anything unusual, that item is open."""
+    """Return the findings, after the item about imports was judged. Unusual code leaves this item to the instructor."""
     unusual, imports = suspicions(text), _imports(text)
 
     def decide(item: AnswerCheck) -> AnswerCheck:
@@ -108,7 +108,7 @@ def _imports(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def suspicions(text: str) -> tuple[str, ...]:
-    """Return a clause for each expression that could do the student's work or interfere with the calling program."""
+    """Return a clause for each expression that could replace the derivation or disturb the calling program."""
     try:
         tree = parse_experiment(text)
     except Unparsable as error:
@@ -136,7 +136,7 @@ class _AnswerReport(StrictModel):
 def read_results(data: bytes, cases: Iterable[str]) -> CallResults:
     """Return the results in an untrusted report.
 
-    Raises `ValueError`, `TypeError`, `KeyError` or `OverflowError` if it has no valid results for these cases.
+    Raises `ValueError`, `TypeError`, `KeyError` or `OverflowError` if the report has no valid results for `cases`.
     """
     if len(data) > LIMITS.file_bytes:
         raise ValueError("a report that is too large")
@@ -157,7 +157,7 @@ def _packages() -> Path:
 
 @cache
 def _interpreter() -> Interpreter:
-    """Return the interpreter for answers, in which only Python, NumPy and the harness are visible."""
+    """Return the interpreter that runs answers: only Python, NumPy and the harness are visible in it."""
     numpy = [path for path in (_packages() / "numpy", _packages() / "numpy.libs") if path.exists()]
     return Interpreter(
         words=(str(base_python()), "-S", "-P"),

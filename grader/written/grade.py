@@ -1,4 +1,4 @@
-"""Grade answers that are one file: first test each exercise, then judge each distinct text once, several at a time."""
+"""Grade answers that are one file: test each exercise first, then judge each different text once, in parallel."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ from harness.written.exercise import DecisionTree, Derivation, FileExercise, stu
 
 
 def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Score:
-    """Return the row of an answer and the attachments for its page. If the grader failed, the row is not judged."""
+    """Return the score of an answer. If the grader failed, the answer waits for the instructor."""
     attachments = Attachments(
         submission=answer.name, fixed_source=answer.text, answer_file=answer.exercise.file, findings=judgement.findings
     )
@@ -48,7 +48,7 @@ def solution(exercise: FileExercise) -> str:
 
 
 def judge(exercise: FileExercise, text: str, run: RunCommand) -> Judgement:
-    """Judge the text of an answer; `run` runs a command in the sandbox. Raises `SandboxStopped` if it was stopped."""
+    """Judge the text of an answer. `run` runs a command in the sandbox. Raises `SandboxStopped` if it was stopped."""
     match exercise:
         case Derivation():
             return judge_derivation(exercise, text, run)
@@ -67,7 +67,7 @@ class AnswerGrader:
         self._sandboxed = sandboxed
 
     def grade(self, answers: Sequence[Answer], progress: ProgressBar) -> list[Score]:
-        """Return the score of each answer; the progress counts distinct texts."""
+        """Return the score of each answer. The progress bar counts different texts."""
         problems = {
             item.id: self.self_test_problem(item)
             for item in {answer.exercise.id: answer.exercise for answer in answers}.values()
@@ -97,7 +97,7 @@ class AnswerGrader:
         return scores
 
     def self_test_problem(self, exercise: FileExercise) -> str:
-        """Return why an exercise cannot be graded, or "": the reference solution must get 100, the original file 0."""
+        """Return why an exercise cannot be graded, or "". The reference solution must get 100, the original file 0."""
         wrong = f"{exercise.id} cannot be graded on this machine"
         try:
             texts = (("reference solution", solution(exercise), 100), ("original file", stub(exercise), 0))
@@ -116,8 +116,8 @@ class AnswerGrader:
         return ""
 
     def judge(self, exercise: FileExercise, text: str) -> Judgement:
-        """Return the judgement of a text, from the cache if possible. Never cache a failure of the grader."""
-        # The hash covers `solutions/` too.
+        """Return the judgement of a text, from the cache if possible. Do not cache a failure of the grader."""
+        # The hash of our code includes the folder `solutions/`.
         determines = json.dumps([exercise.id, text, code_and_machine_hash()])
         key = hashlib.sha256(determines.encode()).hexdigest()
         if (known := self._cache.get(key)) is not None:
@@ -125,7 +125,7 @@ class AnswerGrader:
         try:
             judgement = judge(exercise, text, self._replayer.run)
             if not judgement.fault:
-                with_points(judgement, exercise.id)  # it raises if the items differ from the rubric's: our fault, too
+                with_points(judgement, exercise.id)  # raises if the rubric has other items: our fault, too
         except SandboxStopped:
             raise
         except Exception as error:

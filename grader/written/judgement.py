@@ -17,10 +17,10 @@ Checks = Mapping[Criterion, tuple[RubricItem, ...]]
 
 
 class Judgement(StrictModel):
-    """The rubric items of one answer by criterion, each out of 1 point until the rubric weighs it.
+    """The rubric items of one answer, by criterion. Each item has at most 1 point, which `with_points` scales.
 
-    It depends only on the text, the exercise and our own programs. `fault` says which part of the grader failed, or is
-    "". With a fault there are no items.
+    A judgement depends only on the text of the answer, the exercise and our own programs. fault: a sentence about the
+    failure, if the grader failed, else "". If the grader failed, there are no items.
     """
 
     checks: Checks
@@ -30,7 +30,7 @@ class Judgement(StrictModel):
 
 
 def checks_of(findings: Iterable[AnswerCheck]) -> Checks:
-    """Return findings as rubric items, by criterion."""
+    """Convert findings to rubric items, and return the items by criterion."""
     checks: dict[Criterion, tuple[RubricItem, ...]] = {}
     for item in findings:
         if item.points is None:
@@ -50,7 +50,7 @@ def load_points(exercise_id: str) -> Weights:
 
 
 def with_points(judgement: Judgement, exercise_id: str) -> dict[Criterion, CriterionScore]:
-    """Return the criteria with the rubric's points. Raises `ValueError` if the rubric has other items."""
+    """Return the criteria with the points of the rubric. Raises `ValueError` if the rubric has other items."""
     scores = {}
     for criterion, worth in load_points(exercise_id).items():
         checks = {check.id: check for check in judgement.checks.get(criterion, ())}

@@ -85,7 +85,7 @@ ATTACKS = (
         "bzip2": ("a bzip2 file", "not a gzip file", lambda base: bz2.compress(_tar(base)[: 2**18], 1)),
         "zstandard": ("a zstandard file", "not a gzip file", _zstandard),
         "plain_tar": ("a tar archive that nobody compressed", "not a gzip file", _tar),
-        "empty_file": ("no bytes at all", "This is empty", lambda _: b""),
+        "empty_file": ("no bytes at all", "The file is empty", lambda _: b""),
         "cut_short": ("half a tarball", "ends too early", lambda base: base.reference[: len(base.reference) // 2]),
         "cut_inside": ("a tar cut short in a whole gzip file", "ends", lambda base: zipped(_tar(base)[: 30 * BLOCK])),
         "wrong_sum": ("a gzip file with a wrong checksum", "damaged", lambda base: base.reference[:-8] + bytes(8)),
