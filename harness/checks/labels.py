@@ -1,22 +1,23 @@
-"""Compare examples with their nearest neighbours: do similar inputs have the same label, in a split and across both?
+"""Compare each example with its nearest neighbours in both splits: do similar inputs have the same label?
 
-The check measures how often nearest neighbours have the same label: within the training split, as `prepare_batch`
-returns it; within validation; and between a validation example and its training neighbour. 0 means as often as for
-random labels, 1 means always. For numeric targets, it is the share of the variance of their ranks that neighbours
-explain. If each example has several numbers, such as a point, the check reports the worst one.
+The check measures how often an example and its nearest neighbour have the same label. It measures this agreement within
+the training split (as `prepare_batch` returns it), within the validation split, and between each validation example and
+its nearest training example. An agreement of 0 means as often as for random labels, and 1 means always. For numeric
+targets, the agreement is the share of the variance of their ranks that neighbours explain. If each example has several
+numbers, such as the coordinates of a point, the check reports the number with the worst agreement.
 
-First, each split is standardized by its own mean and deviation, so that scale alone does not matter. The check uses at
-most 600 examples of each. Splits by group or by time may contain different kinds of inputs (`strangers`), which is not
-a fault.
+The check uses at most 600 examples of each split. It first standardizes each split by its own mean and deviation, so
+that a different scale alone has no effect. If the data are split by group or by time, the splits may contain different
+kinds of inputs. This is not a fault, and the outcome is `strangers`.
 
-In most tables and texts, neighbours have different labels even within validation. Then the check can show only two
-faults:
+In most tables and texts, neighbours have different labels even within the validation split. Then the check can find
+only two faults:
 
-- `unrelated`: neighbours and a linear fit do not predict the classes at all, and the network learns nothing that holds
-in validation.
+- `unrelated`: neither the neighbours nor a linear fit predict the classes, and what the network learns does not help in
+validation.
 
-- `divided`: most validation examples have a few training examples with the same label that are far closer than all
-others, such as slices of one patient. A random split has divided groups that belong together.
+- `divided`: for most validation examples, a few training examples have the same label and are far closer than all
+others, as slices of one patient are. So a random split has divided groups that belong together.
 """
 
 import copy
@@ -31,17 +32,17 @@ from harness.checks.core.subject import Subject, Trial
 from harness.run.evaluation import is_classification
 
 # figure                             | healthy  | broken  | bound       | source
-# agreement of neighbours, digits    | >= 0.96  |         | TELLS 0.4   | coloured figures 0.24, tables 0.17
-# training agreement over validation | 0.55     | 0.23    | LESS 0.45   | a quarter, half of the labels redrawn
-# the same, keypoints                | 1        | <= 0.05 | LESS 0.45   | flipped; forgotten by a flip
+# agreement of neighbours, digits    | >= 0.96  |         | TELLS 0.4   | coloured shapes: 0.24, tables: 0.17
+# training agreement over validation | 0.55     | 0.23    | LESS 0.45   | a quarter, or half, of the labels is random
+# the same ratio, for keypoints      | 1        | <= 0.05 | LESS 0.45   | flipped with the image; not flipped
 # agreement after renaming           |          | 0.99    | RENAMED 0.6 | shifted labels
 # largest agreement                  | >= 0.28  | <= 0.05 | SOME 0.1    | permuted before the split
 # deviations above a random answer   |          | <= 1.8  | CHANCE 4    | linear fit and network
 # validation examples with relatives | <= 0.016 | 1       | KIN 0.5     | slices of patients divided at random
 #
-# Over ten seeds. Below TELLS, neighbours do not predict the label. An experiment about wrong labels may have a quarter
-# of its labels redrawn. The agreement of permuted labels is 0. Among healthy points in two dimensions, 0.22 have
-# relatives.
+# Measured over ten seeds. If the agreement is below TELLS, neighbours do not predict the label. An experiment about
+# wrong labels may replace a quarter of its labels by random ones. Permuted labels have an agreement of 0. In a healthy
+# data set of points in two dimensions, 0.22 of the validation examples happen to have relatives.
 EXAMPLES, MOST = 600, 4000
 TELLS = 0.4
 LESS = 0.45
@@ -53,7 +54,7 @@ KIN, RELATIVES, FLAT, GAP, GROUPS = 0.5, 16, 0.75, 0.75, 4
 
 
 def measure(subject: Subject) -> Finding:
-    """Compare each example with its nearest neighbour in the same split and in the other one."""
+    """Compare the label of each example with the label of its nearest neighbour, in each split and across splits."""
     trial = subject.trial(disable_augment=True)
     inputs, labels = trial.inputs[:EXAMPLES], trial.labels[:EXAMPLES]
     others, their_labels = (part[:EXAMPLES] for part in trial.validation)
@@ -69,7 +70,7 @@ def measure(subject: Subject) -> Finding:
         (_agreement(near, own, own), _agreement(validation_near, theirs, theirs), _agreement(nearest, theirs, loaded))
         for own, theirs, loaded in zip(*map(_columns, (told, their_labels, labels)), strict=True)
     ]
-    # Of several targets, take the one that loses most in training, among those that neighbours predict in validation.
+    # Among the targets that neighbours predict in validation, take the target whose agreement falls most in training.
     within, validation, across = min(agreements, key=lambda found: (found[1] < TELLS, found[0] - found[1]))
     renamed = 0.0 if numbers else _agreement_after_renaming(nearest, their_labels, labels)
     told_nothing = not numbers and max(within, validation, across) < SOME
@@ -98,7 +99,7 @@ def measure(subject: Subject) -> Finding:
 def _agreement_after_renaming(nearest: Tensor, labels: Tensor, among: Tensor) -> float:
     """Return how often neighbours across the splits agree after renaming classes; 0 if renaming is not needed."""
     names = torch.stack([among[nearest][labels == label].mode().values for label in labels])
-    # Renamed classes stay distinct. If all neighbours belong to one class, they prove nothing.
+    # Different classes must get different new names. If all neighbours belong to one class, they prove nothing.
     apart = 2 * len(names.unique()) > len(labels.unique())
     other = float((names != labels).double().mean()) > RENAMED
     return float((among[nearest] == names).double().mean()) if apart and other else 0.0
@@ -121,7 +122,7 @@ def _are_unrelated(subject: Subject) -> bool:
     try:
         with torch.no_grad():
             outputs = copy.deepcopy(trial.model).eval()(trial.validation[0])
-    except RuntimeError:  # evaluate changes the inputs that load_data returns before it calls the network
+    except RuntimeError:  # the network accepts only inputs that evaluate has changed
         return False
     return is_classification(outputs, theirs) and all(
         _surplus(scores.argmax(dim=1), theirs) < CHANCE for scores in (linear, outputs)
@@ -138,9 +139,10 @@ def _surplus(answers: Tensor, labels: Tensor) -> float:
 
 
 def _kin(trial: Trial) -> float:
-    """Return the share of validation examples with relatives in training: a few close examples, then a wide gap.
+    """Return the share of validation examples with relatives: a few training examples far closer than all others.
 
-    The relatives have the same label and are a small part of its class: a class of a few examples is not a group.
+    Relatives have the same label as the validation example and are a small part of its class, because a whole class of
+    a few examples is not a group.
     """
     labels, theirs = trial.labels[:MOST], trial.validation[1][:EXAMPLES]
     x, y = (part.nan_to_num().flatten(1).double() for part in (trial.inputs[:MOST], trial.validation[0][:EXAMPLES]))
@@ -158,13 +160,13 @@ def _kin(trial: Trial) -> float:
 def _prepare(trial: Trial, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     batches = zip(inputs.split(trial.batch_size), labels.split(trial.batch_size), strict=True)
     images, told = (torch.cat(parts) for parts in zip(*(trial.prepare(*batch) for batch in batches), strict=True))
-    if told.dtype != labels.dtype or told.shape != labels.shape:  # mixed or soft labels: use the original ones
+    if told.dtype != labels.dtype or told.shape != labels.shape:  # mixed or soft labels: use the original labels
         return _standardize(inputs), labels
     return _standardize(images), told
 
 
 def _columns(labels: Tensor) -> tuple[Tensor, ...]:
-    """Return labels (N,) unchanged, or one tensor (N,) for each number if an example has several."""
+    """Return labels (N,) unchanged, or one tensor (N,) for each number if an example has several numbers."""
     return labels.flatten(1).unbind(dim=1) if labels.dim() > 1 else (labels,)
 
 
@@ -182,7 +184,7 @@ def _neighbours(rows: Tensor, among: Tensor, *, itself: bool = False) -> Tensor:
 
 
 def _agreement(nearest: Tensor, labels: Tensor, among: Tensor) -> float:
-    """Return how often neighbours have the same label, or how close their numbers are: 0 at random, 1 always."""
+    """Return how well the labels of neighbours agree: 0 as for random labels, 1 for equal labels or equal numbers."""
     if labels.is_floating_point():
         labels, among = _ranks(labels), _ranks(among)
         apart = float((labels - among[nearest]).square().mean())

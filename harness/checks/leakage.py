@@ -1,24 +1,25 @@
 """Change raw examples and see what else changes: does anything from validation reach training?
 
-First, the check traces each example that `load_data` returns to its raw example. It calls `load_data` many times and
-changes a different set of raw examples in each call. The calls in which an example changes reveal its number. This
-works in spite of standardization, noise, new columns and sampling. Then the check tests four things:
+First, the check finds out from which raw example each loaded example comes. It calls `load_data` many times and changes
+a different set of raw examples before each call. The calls in which a loaded example changes reveal the number of its
+raw example. This works even if `load_data` standardizes the values, adds noise or columns, or samples the rows. Then
+the check tests four properties:
 
-- No raw example is in both splits, even in changed form.
+- No raw example is in both splits, not even in a changed form.
 
-- If the table comes with a split that keeps groups apart, this split does, too: no value of the first column (patient,
-machine, week) is in both. If the validation part of that split is later, training has no rows later than the first
-validation row.
+- If the table comes with a split that keeps groups apart, the split of the experiment does so, too: no value of the
+first column (patient, machine, week) is in both splits. If the validation rows of the given split are later than its
+training rows, the experiment trains on no row that is later than its first validation row.
 
-- No training value changes, not even by a single bit, if the check changes only validation rows. A mean over all rows
-would change them.
+- No training value changes, not even by a single bit, if the check changes only validation rows. For example, a mean
+over all rows would change training values.
 
 - The network does not depend on a single column. The check trains for at most 300 steps, then shuffles one raw column
 after the other within the validation rows. If the network is almost perfect and needs only one column, this column
 probably contains the answer.
 
 The check cannot trace rows that the experiment mixes, generates, or drops depending on their values. Then the outcome
-is `untraced`, unless sorting the rows of both splits by a single column also sorts all labels.
+is `untraced`. It is `one-column` instead if sorting the rows of both splits by a single column also sorts all labels.
 """
 
 import copy
@@ -45,11 +46,11 @@ from harness.run.experiment import tensor_data
 # cost of the next column              | >= 0.6       | <= 0.02      | OTHERS 0.2
 # loss over the loss with all shuffled | 0.03 to 0.14 | 0.002        | PERFECT 0.1
 #
-# Over ten seeds of the experiments on tables, sound and leaking. The sound networks in the last two rows are almost as
-# good as the leaking ones, and depend on two columns or more.
+# Measured over ten seeds of the experiments on tables, with and without a leak. In the last two rows, the healthy
+# networks are almost as good as the networks with a leak, but they depend on two columns or more.
 STEPS = 300
 CLEAR = 2.0
-NUDGE = 1e-5  # of the deviation of a column
+NUDGE = 1e-5  # the small change of a raw value, in deviations of its column
 TRACED = 0.99
 MOST_COLUMNS = 200
 PERFECT = 0.1
@@ -60,7 +61,7 @@ Loaded = tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def measure(subject: Subject) -> Finding:
-    """Trace the examples of both splits, change the validation rows, and shuffle one column after the other."""
+    """Find the raw example of each example, change the validation rows, and shuffle one column after the other."""
     raw = _Raw(subject)
     traces = raw.trace()
     found = [trace[trace >= 0] for trace in traces]
@@ -119,8 +120,9 @@ def measure(subject: Subject) -> Finding:
 class _Raw:
     """The raw examples of both splits in one array, with methods that change some of them and call `load_data`.
 
-    `columns` are the names of a table's columns. `apart` and `in_time` describe the split of the data set itself.
-    `apart`: values of the first column repeat, but none is in both parts. `in_time`: all validation values are later.
+    `columns` contains the names of a table's columns. `apart` and `in_time` describe the split with which the data set
+    comes. `apart`: values of the first column repeat, but no value is in both splits. `in_time`: in addition, all
+    validation values of the first column are larger than all training values.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -141,9 +143,10 @@ class _Raw:
         return self.subject.experiment().load_data(tensor_data(data))
 
     def nudge(self, which: NDArray[np.bool_]) -> NDArray[Any]:
-        """Return the inputs with small changes in some rows of a table; for other data sets, exchange examples instead.
+        """Return the inputs with small changes in some rows; if they are not a table, exchange whole examples instead.
 
-        The changes are small, so that a selection of rows (age above 50) stays the same. Whole numbers do not change.
+        The changes are small, so that a filter such as "age above 50" selects the same rows as before. Columns of whole
+        numbers do not change.
         """
         if not self.columns:
             return self.exchange(which)
@@ -162,8 +165,9 @@ class _Raw:
     def trace(self) -> list[NDArray[np.int64]]:
         """Return the number of the raw row behind each training and each validation input; -1 if unknown.
 
-        For each binary digit of the row numbers there is a pair of calls: the first changes the rows whose digit is 1,
-        the second those whose digit is 0. The input of a row changes in one of the two calls, which tells the digit.
+        For each binary digit of the row numbers, `load_data` is called twice: first after the rows whose digit is 1 are
+        changed, then after the rows whose digit is 0 are changed. Each loaded input changes in one of the two calls,
+        which reveals the digit of its raw row.
         """
         before = self.load(self.inputs)
         old = [_columns(inputs) for inputs, _ in before]
@@ -187,7 +191,7 @@ class _Raw:
         """Return the largest change of a training value when the validation rows are replaced."""
         which = np.isin(np.arange(len(self.inputs)), validation)
         labels = self.labels.copy()
-        if labels.dtype.kind == "f":  # a split or a fair resampling may depend on classes, so those stay
+        if labels.dtype.kind == "f":  # keep classes: a correct split may depend on them
             labels[which] = np.roll(labels, len(labels) // 2)[which]
         before, after = self.load(self.inputs)[0], self.load(self.exchange(which), labels)[0]
         if any(old.shape != new.shape for old, new in zip(before, after, strict=True)):
@@ -200,8 +204,8 @@ class _Raw:
     def column_shares(self, validation: NDArray[np.int64]) -> tuple[float, float, dict[str, float]]:
         """Train for a few steps, then shuffle columns of a table within the validation rows.
 
-        Return the validation loss, the loss with all columns shuffled, and the share of this increase that each column
-        causes when it alone is shuffled.
+        Return three values: the validation loss, the validation loss after all columns are shuffled, and for each
+        column the share of this increase that shuffling this column alone causes.
         """
         if not self.columns:
             return math.nan, math.nan, {}
@@ -229,7 +233,7 @@ class _Raw:
 
 
 def _find_telling_column(subject: Subject) -> int | None:
-    """Return the number of the only column that sorts all labels when the rows are sorted by it; None otherwise."""
+    """Return the index of the only column by which sorting the rows also sorts all labels; None if there is none."""
     trial = subject.trial()
     rows = torch.cat([trial.inputs, trial.validation[0]])
     labels = torch.cat([trial.labels, trial.validation[1]]).double()
@@ -256,7 +260,7 @@ def _columns(inputs: Tensor) -> Tensor:
 
 
 def _distance(old: Tensor, new: Tensor, deviation: Tensor) -> NDArray[np.float64]:
-    """Return how far each example moved: the sum over the columns, each at most one deviation."""
+    """Return how far each example moved: the sum of its changes over all columns, each at most one deviation."""
     moved = (old - new).abs() / torch.where(deviation > 0, deviation, 1.0)
     return moved.clamp(max=1.0).sum(dim=1).numpy()
 

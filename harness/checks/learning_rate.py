@@ -1,17 +1,18 @@
-"""Read the largest learning rate that any optimizer uses, and make plain steps at that rate.
+"""Read the largest learning rate that any optimizer uses, and make steps at this rate without the run's train_step.
 
-For the first six steps, the check reads the learning rate of each optimizer that steps. Later rates come from the
-schedule. The right learning rate depends on the optimizer: about 0.1 for SGD with momentum, 0.001 for Adam. `harness
-lr-find` shows the range for this experiment.
+In the first six steps, the check reads the learning rate of each optimizer that makes a step. It takes later rates from
+the schedule. The right learning rate depends on the optimizer: about 0.1 for SGD with momentum, about 0.001 for Adam.
+`harness lr-find` shows the useful range for this experiment.
 
-Clipping or dividing the gradient can hide a learning rate that is too high. So the check makes 80 plain steps with the
-largest rate of the schedule, the mean loss, and its unmodified gradient. (It limits a gradient to 5 times the usual
-norm, because an outlier among the examples says nothing about the rate.) If they do not reduce the loss, the check
-repeats them with a tenth and a hundredth of the rate.
+If `train_step` clips or divides the gradient, a learning rate that is too high may do no visible harm. So the check
+makes 80 plain steps without `train_step`: they use the optimizer, the largest rate of the schedule, the mean loss, and
+its unmodified gradient. (The check limits the gradient only to 5 times the usual norm, because an outlier among the
+examples says nothing about the rate.) If these steps do not reduce the loss, the check repeats them with a tenth and a
+hundredth of the rate.
 
 Adam and similar optimizers divide the gradient by its root mean square plus `eps`, so that each weight moves by about
-the learning rate. Where `eps` is the larger of the two, the updates are shorter. Then the optimizer is plain gradient
-descent with a tiny learning rate, and a higher rate only hides the fault.
+the learning rate. If `eps` is larger than the root mean square, the updates are shorter. Then the optimizer works like
+gradient descent with a tiny learning rate. A higher learning rate would hide this fault, but not repair it.
 """
 
 import math
@@ -28,12 +29,12 @@ from harness.errors import UserError
 # figure                                 | healthy       | broken | bound              | source
 # largest learning rate                  | 0.001 to 0.01 |        | LARGEST 1          | defaults of torch.optim
 # loss after plain steps, over the first | <= 0.5        | 1      | LEARNS_NOTHING 0.8 | digits at ten times the rate
-# loss at a tenth of the rate, over this |               | 0.2    | BETTER 0.3         | the same network
+# loss at a tenth over loss at the rate  |               | 0.2    | BETTER 0.3         | the same network
 # entries that eps outweighs             | <= 56 %       | 100 %  | HELD_BACK 80 %     | start of a warm-up; eps 1.0
 #
-# No usual learning rate reaches 1. Only Adadelta and L-BFGS have the default 1.0, and they set their own step. Smith's
-# range tests (arXiv:1506.01186) of plain networks end below 1. Healthy: the healthy experiments and their sound
-# variants.
+# No usual learning rate reaches 1. Only Adadelta and L-BFGS have the default 1.0, and they choose the length of their
+# steps themselves. Smith's range tests of usual networks (arXiv:1506.01186) end below 1. The healthy values come from
+# the healthy experiments and their correct variants.
 LARGEST = 1.0
 STEPS = 6
 PLAIN_STEPS = 80
@@ -44,7 +45,7 @@ HELD_BACK = 0.8
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the first steps of the run, advance its schedule to the end, and make plain steps."""
+    """Make the first steps of the run, advance its schedule to the end, and make plain steps without train_step."""
     trial = subject.trial()
     rates, held_back = rates_of(trial), _share_below_eps(trial.optimizer)
     largest = worst(rates)
@@ -75,7 +76,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def rates_of(trial: Trial) -> list[float]:
-    """Return the largest learning rate of each step of the run; only the first steps train, the rest is scheduled."""
+    """Return the largest learning rate of each step: measured in the first steps, then taken from the schedule."""
     first = min(STEPS, trial.steps)
     rates = [
         float(_next_rate(trial.optimizer) if record["lr"] is None else record["lr"])  # None: gradients accumulate
@@ -134,13 +135,13 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
         trial.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trial.model.parameters(), limit)
-        _step(trial, loss.item)  # L-BFGS evaluates the loss again
+        _step(trial, loss.item)  # with the loss, which L-BFGS evaluates again
         losses.append(loss.item())
     return losses
 
 
 def _step(trial: Trial, loss: Callable[[], float]) -> None:
-    """Step the optimizer of a trial. Raises `UserError` if a hook of the experiment fails."""
+    """Make a step of a trial's optimizer. Raises `UserError` if a hook of the experiment fails."""
     try:
         trial.optimizer.step(loss)
     except Exception as error:

@@ -1,28 +1,31 @@
-"""Compare the loss of a training step, and its gradient, with the stable form of the mean loss.
+"""Compare the loss of a training step and its gradient with the numerically stable form of the mean loss.
 
-The stable form depends on the targets. For classes it is the mean cross-entropy: `logsumexp(z) - z[label]` for logits z
-(Goodfellow, Bengio and Courville, Deep Learning, 2016, section 4.1), or `-log(p[label])` if the network outputs
-probabilities. For targets of zeros and ones it is the binary cross-entropy, for a regression the mean squared error.
+The stable form depends on the targets. For classes, it is the mean cross-entropy: `logsumexp(z) - z[label]` for logits
+z (Goodfellow, Bengio and Courville, Deep Learning, 2016, section 4.1), or `-log(p[label])` if the network outputs
+probabilities. For targets of zeros and ones, it is the binary cross-entropy. For a regression, it is the mean squared
+error.
 
-For classes, the check compares gradients of training steps on a whole batch and on half of it, because a mean does not
-depend on the batch size. It takes the gradient of the backward pass, before anything clips or divides it. If the
-optimizer steps on every k-th batch, each loss may be divided by k. The check divides out the factor of a gradient
-scaler. For a regression, which may have any loss, the check compares the loss on the outputs of the first batch.
+For classes, the check compares the gradient of a training step on a whole batch with the gradient on half of the batch,
+because a mean does not depend on the number of examples. It uses the gradient of the backward pass, before anything
+clips or divides it. If the optimizer makes a step only every k batches, the loss of each batch may be divided by k. The
+check removes the factor of a gradient scaler. A regression may have any loss, so there the check compares only losses,
+for the outputs of the first batch.
 
-A loss for classes may also weight examples by class, or have soft targets (label smoothing, mixup): then it agrees. For
-another form (focal, hinge, contrastive), and for a step that minimizes more than `compute_loss`, there is no reference.
+A loss for classes may also weight examples by class, or have soft targets (label smoothing, mixup): the outcome is
+`agrees` as well. If the loss has another form (focal, hinge, contrastive), or if a step minimizes more than
+`compute_loss`, the outcome is `no-reference`. Other outcomes mean:
 
-- `grows`: the gradient of a whole batch and the gradient of half of it differ by the number of examples.
+- `grows`: the length of the gradient depends on the number of examples, as for a sum.
 
-- `bounded`: the loss expects logits, but the network limits its outputs. If the weights of its last layer are a million
-times as large, the outputs hardly grow. So the loss, or its gradient, has a floor that no training passes.
+- `bounded`: the loss expects logits, but the network limits its outputs. Even if the weights of its last layer become a
+million times as large, the outputs hardly grow. So there is a value below which training cannot bring the loss.
 
-- `normalizes-twice`: the same, and the outputs of each example are probabilities that add up to one.
+- `normalizes-twice`: as `bounded`, and the outputs for each example are probabilities that add up to one.
 
-- `overflows`: logits of +-10,000 give NaN or infinity.
+- `overflows`: logits of +-10,000 give a loss of NaN or infinity.
 
 - `all-pairs`: the loss stays the same if the targets are reordered, so it does not compare each output with its own
-target. Outputs (B, 1) and targets (B,) broadcast to (B, B).
+target. This happens if outputs (B, 1) and targets (B,) broadcast to (B, B).
 """
 
 import math
@@ -70,7 +73,8 @@ GRADIENT_CLOSE = 1e-3
 GROWS = 1.5
 GROWTH = 1e3
 PARALLEL = 1e-2
-# A step may accumulate this many batches. If the optimizer steps less often, each batch must give its full gradient.
+# A step may accumulate the gradients of this many batches. If the optimizer makes a step less often than that, each
+# batch must give its full gradient.
 MOST_ACCUMULATED = 8
 
 
@@ -90,7 +94,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _trial(subject: Subject) -> Trial:
-    # Autocast rounds, and the form of the loss is the same without it.
+    # Autocast is off, because it rounds and does not change the form of the loss.
     return subject.trial(disable_amp=True)
 
 
@@ -153,7 +157,7 @@ def _of_another_form(
     loss = trial.experiment.compute_loss
     distance, _, growth = _gradient_figures(subject, loss)
     if not distance < GRADIENT_CLOSE:
-        # A step may minimize more than compute_loss: then it also returns another loss.
+        # If a step minimizes more than compute_loss on purpose, it also returns a different loss.
         if not parallel and minimizes_another_loss(subject):
             return "no-reference", "train_step minimizes another loss than compute_loss, and returns it"
         return "differs", "the step does not minimize compute_loss"
@@ -208,7 +212,7 @@ def _regression(experiment: Experiment, stable: Loss | None, outputs: Tensor, la
 
 
 def _sure_outputs(outputs: Tensor, labels: Tensor, kind: LabelKind) -> Tensor:
-    """Return outputs of +-10,000: every second example is certainly right, the others certainly wrong."""
+    """Return outputs of +-10,000: certainly right for every second example, certainly wrong for the other examples."""
     signs = torch.where(torch.arange(len(labels)) % 2 == 0, 1.0, -1.0).view(-1, *[1] * (outputs.dim() - 1))
     if kind == "binary":
         return LARGE * signs * (2 * labels.view_as(outputs) - 1)
@@ -227,7 +231,7 @@ def _losses(experiment: Experiment, stable: Loss, outputs: Tensor, labels: Tenso
 
 
 def _distance_at_outputs(experiment: Experiment, form: Loss, outputs: Tensor, labels: Tensor) -> float:
-    """Return the relative distance of two gradients at the outputs: of a regression loss and of its reference."""
+    """Return the relative distance between the gradients of a regression loss and of its reference at the outputs."""
     leaf = outputs.clone().requires_grad_()
     losses = experiment.compute_loss(leaf, labels), form(leaf, labels)
     own, stable = (torch.autograd.grad(loss, leaf, materialize_grads=True)[0].flatten() for loss in losses)
@@ -238,7 +242,7 @@ def _distance_at_outputs(experiment: Experiment, form: Loss, outputs: Tensor, la
 def _least(experiment: Experiment, model: nn.Module, inputs: Tensor, outputs: Tensor, labels: Tensor) -> float | None:
     """Return the lowest loss of a network that limits its logits; None if the network does not limit them.
 
-    A loss expects logits if it stays the same when the same number is added to all outputs.
+    The loss expects logits if adding the same number to all outputs does not change it.
     """
 
     def least(outputs: Tensor) -> Tensor:
@@ -256,7 +260,7 @@ def _least(experiment: Experiment, model: nn.Module, inputs: Tensor, outputs: Te
 
 @torch.no_grad()
 def _least_of_two(experiment: Experiment, range: OutputRange, outputs: Tensor, labels: Tensor) -> float | None:
-    """Return the lowest binary loss if it takes probabilities for logits; None if it does not."""
+    """Return the lowest value of a binary loss that treats probabilities as logits; None if the loss does not."""
     own, as_logits = _losses(experiment, F.binary_cross_entropy_with_logits, outputs, labels.view_as(outputs))
     if range != "probabilities" or not abs(own - as_logits) < CLOSE:
         return None
@@ -271,8 +275,8 @@ def _spread(outputs: Tensor) -> float:
 def _gradient_figures(subject: Subject, form: Loss) -> tuple[float, float, float]:
     """Compare the gradients of two training steps with the gradient of the loss `form`.
 
-    Return their largest relative distance, the largest part off the direction, and the ratio between the gradient
-    lengths of a whole batch and of half of it.
+    Return three values: the largest relative distance, the largest part that does not point in the expected direction,
+    and the gradient length of a whole batch divided by the gradient length of half of it.
     """
     trial = _trial(subject)
     batches = trial.batches()
@@ -289,7 +293,7 @@ def _gradient_figures(subject: Subject, form: Loss) -> tuple[float, float, float
         trial.step(*next(batches))
         call += 1
     counter.remove()
-    # Steps of several optimizers in one call count as one.
+    # Steps of several optimizers in one call of train_step count as one step.
     apart = [later - earlier for earlier, later in pairwise(dict.fromkeys(stepped))]
     share = 1 / apart[0] if apart else 1.0
     # Use the same weights, so that only the number of examples differs.
@@ -310,7 +314,7 @@ def _of_step(trial: Trial, form: Loss, inputs: Tensor, labels: Tensor) -> tuple[
 
 
 def _distance(found: Tensor, expected: Tensor) -> float:
-    """Return the distance relative to `expected`; 0 if both are zero, as for a network that has died."""
+    """Return the distance relative to `expected`; 0 if both are zero, which happens if all units are dead."""
     off, length = float((found - expected).norm()), float(expected.norm())
     return off / length if length else math.inf if off else 0.0
 

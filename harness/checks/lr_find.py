@@ -1,13 +1,15 @@
 """Run Smith's range test: one step at each of 97 learning rates from 1e-6 to 100, without the schedule.
 
-The test is described in arXiv:1506.01186. The suggested learning rate is a tenth of the rate with the lowest loss. A
-rate within a factor of 10 or 100 of it is usual. If the loss has risen again at the rate of the run, the updates are
-too long: the learning rate is too high, or the gradients are too long.
+The test is described in arXiv:1506.01186. The suggested learning rate is a tenth of the rate at which the loss is
+lowest. Usual learning rates differ from the suggested one by a factor of up to 10, sometimes up to 100. If the loss has
+already risen again at the learning rate of the run, the updates are too long, because the learning rate is too high or
+the gradients are too long.
 
-The loss is smoothed with a bias-corrected moving average, and the test ends at four times the lowest loss, as in
-fastai's learning-rate finder. If no rate reduces the loss by 5 %, the check repeats the test with four times as many
-steps. It then divides each loss by the loss of the same batch at learning rate zero, so that neither a slow start nor a
-batch of outliers hides a fall. If the loss still does not fall, the outcome is `flat`.
+The loss is smoothed with a bias-corrected moving average, and the test ends when the loss reaches four times its lowest
+value, as in fastai's learning-rate finder. If no rate reduces the loss by 5 %, the check repeats the test with four
+times as many steps. In this longer test, it divides each loss by the loss of the same batch at learning rate zero, so
+that neither a slow start nor a batch of outliers hides a fall of the loss. If the loss still does not fall, the outcome
+is `flat`.
 """
 
 import itertools
@@ -19,11 +21,12 @@ from harness.checks.core.subject import Subject, worst
 from harness.checks.learning_rate import rates_of
 
 # figure                                  | healthy   | broken  | bound          | source
-# lowest loss over the first, longer test | <= 0.85   | >= 0.97 | FALLS 0.95     | labels or networks without training
+# lowest loss over the first, longer test | <= 0.85   | >= 0.97 | FALLS 0.95     | labels or networks allow no training
 # rate of the run over the suggested one  | 0.3 to 12 |         | FAR_BELOW 0.01 | healthy experiments, ten seeds
 #
-# FAR_BELOW is relative to another rate: a tenth of the rate at which nine tenths of the fall are done. The longer test
-# was measured on sound programs that need it, and on broken ones whose labels or network allow no training.
+# FAR_BELOW is not relative to the suggested rate, but to a tenth of the rate at which the loss has made nine tenths of
+# its fall. The longer test was measured on correct experiments that need it, and on broken experiments whose labels or
+# network allow no training.
 FIRST, LAST = 1e-6, 100.0
 STEPS, MORE_STEPS = 96, 384  # twelve and forty-eight per decade
 EVERY = 8  # the table shows every eighth step
@@ -35,13 +38,13 @@ FAR_BELOW = 0.01
 
 
 def measure(subject: Subject) -> Finding:
-    """Train with a learning rate that grows by the same factor each step, until the loss has risen again."""
+    """Train with a learning rate that grows by the same factor at each step, until the loss has risen again."""
     used = worst(rates_of(subject.trial()))
     rates, losses, smooth = _range_test(subject, STEPS)
     if not math.isfinite(losses[0]):
         return Finding("non-finite", f"the first loss is {short(losses[0])}", {"highest rate of the schedule": used})
     if _is_flat(smooth):
-        # Two trials must not alternate: they share the random generator.
+        # Two trials must not alternate, because they share the random generator.
         beside = list(_losses(subject, [0.0] * (MORE_STEPS + 1)))
         rates, losses, smooth = _range_test(subject, MORE_STEPS, beside)
     best = min(range(len(smooth)), key=smooth.__getitem__)

@@ -1,17 +1,17 @@
 """Replace one example of a batch, and measure what else changes: inputs, outputs or gradients of the other examples.
 
-Each example must reach the loss without affecting the others. The check tests this for three things. All changes are
-relative to the changes of the replaced example:
+Until the loss, each example must stay independent of the other examples of its batch. The check tests this for inputs,
+outputs and gradients. It divides each change by the change of the replaced example:
 
-- Inputs: `prepare_batch` may change the inputs of other examples only together with their labels. A mixture of two
-images has a mixture of two labels.
+- Inputs: if an example affects the prepared input of another example, it must affect the label of that example, too.
+For example, a mixture of two images has a mixture of their labels.
 
-- Outputs in eval mode: the outputs of the other examples must not change. In addition, the same batch must give the
-same outputs twice; otherwise the network uses random numbers that no mode switches off. (In training mode, batch norm
-mixes a batch by design.)
+- Outputs in eval mode: the outputs for the other examples must not change. In addition, the same batch must give the
+same outputs twice; otherwise the network uses random numbers that eval mode does not switch off. (In training mode,
+batch norm mixes a batch by design.)
 
-- The gradients of the loss with respect to the outputs of the other examples must not change. For classes only their
-  direction counts, because a weighted mean divides by the weights of the whole batch.
+- The gradients of the loss with respect to the outputs of the other examples must not change. For classes, only the
+direction of a gradient counts, because a weighted mean divides by the weights of the whole batch.
 """
 
 import copy
@@ -26,14 +26,14 @@ from harness.run.evaluation import is_classification
 
 # figure                    | healthy | broken | bound        | source
 # change of other inputs    | 0       | 1      | INPUTS 0.1   | an order or a layout that mixes the batch
-#                           | 0.004   |        |              | a batch with its own mean and deviation
+#                           | 0.004   |        |              | standardizing a batch by its own mean
 # change of other outputs   | 0       | 0.02   | OUTPUTS 1e-4 | a softmax over a batch of 64
 #                           |         | 5e-4   |              | a mean over the batch in a side branch (gate)
 # change of other gradients | <= 1e-6 | 0.02   | LOSSES 1e-3  | float32 sums; a softmax over a batch of 64
 #                           |         | >= 0.2 |              | a loss of all outputs with all targets
 #
-# The healthy experiments and their sound variants change nothing, bit by bit. Standardizing a batch by its own mean and
-# deviation changes other inputs by 0.03 in a batch of 8.
+# In the healthy experiments and their correct variants, no bit of the other examples changes. If a batch of 8 is
+# standardized by its own mean and deviation, the other inputs change by 0.03.
 INPUTS, OUTPUTS, LOSSES = 0.1, 1e-4, 1e-3
 DRAWN = 1e-3
 
@@ -110,7 +110,7 @@ def _gradient(trial: Trial, outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def _change(before: Tensor, after: Tensor) -> Tensor:
-    """Return the norm of the change of each row, (B,)."""
+    """Return for each row the norm of its change, as a tensor (B,)."""
     change = (after.double() - before.double()).nan_to_num().reshape(len(before), -1)
     return change.square().sum(dim=1).sqrt()
 

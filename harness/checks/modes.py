@@ -1,29 +1,31 @@
-"""Evaluate one network twice as `evaluate` does, and once more while the network is held in eval mode.
+"""Call `evaluate` twice on the same network, call it again with the network forced into eval mode, and compare.
 
-Each time, the network starts in training mode, as training leaves it. A correct evaluation
+Before each call, the network is in training mode, as training leaves it. A correct evaluation has three properties:
 
-- gives the same bits twice, and changes no buffer of the network (batch norm's statistics);
+- It is repeatable: two calls give the same values bit by bit, and neither call changes a buffer of the network (the
+statistics of batch norm).
 
-- reports the metrics of eval mode: the same `evaluate` gives the same values for a network that stays in eval mode;
+- It reports the metrics of eval mode: `evaluate` gives the same values if the network is forced to stay in eval mode.
 
-- uses the whole split. The check records the outputs of the network during `evaluate` and computes the accuracy from
-them; for a regression, or for targets of another kind, it computes the loss.
+- It uses the whole split. To test this, the check records the outputs of the network during `evaluate` and computes the
+accuracy from them. For a regression, or for targets of another kind, it computes the loss instead.
 
-Several accuracies are correct: over all labels except -100, the mean recall of the classes, the mean accuracy of texts,
-the share of texts without a mistake, and the accuracy without padding. The mean of batch losses is correct, too, but
-the mean of batch accuracies is not: a last batch with few examples would count as much as a full one.
+The check accepts several accuracies: over all labels except -100, the mean recall of the classes, the mean accuracy per
+text, the share of texts without a mistake, and the accuracy without padding. It also accepts the mean of batch losses.
+It does not accept the mean of batch accuracies, because a last batch with few examples would count as much as a full
+batch.
 
-The check evaluates the network after the first six steps of the run. It also evaluates a stand-in with batch norm and
-dropout twice, because an `evaluate` that sets no mode is wrong even if this network has neither layer. It finds three
-more faults:
+The check evaluates the network after the first six steps of the run. It also calls `evaluate` twice on a substitute
+network with batch norm and dropout, because an `evaluate` that does not set eval mode is wrong even if the experiment's
+network has neither of these layers. The check finds three more faults:
 
-- `other-inputs`: training gives the network its inputs as `load_data` returns them, and `evaluate` does not.
+- `other-inputs`: training gives the network the inputs that `load_data` returns, but `evaluate` changes these inputs.
 
-- `old-statistics`: `evaluate` uses a copy of the network, such as an average of its weights, and the copy still has the
+- `old-statistics`: `evaluate` uses a copy of the network, such as an average of its weights, but the copy still has the
 initial statistics of batch norm.
 
-- `scaled`: the reported loss for classes is a fixed fraction of the network's mean loss, as if it were divided by
-another number of examples. Logarithms to base 10 or to the number of classes are correct.
+- `scaled`: the reported loss for classes is a fixed fraction of the network's mean loss, as if it were divided by the
+wrong number of examples. The check accepts logarithms to base 10 or to the number of classes.
 """
 
 import copy
@@ -57,10 +59,10 @@ from harness.run.evaluation import IGNORED
 # change of a buffer in two evaluations | 0        |        | REPEATS 1e-9   | equal evaluations
 # difference of accuracies              | <= 0.005 |        | SAME 0.005     | another order of additions
 # relative difference of losses         | <= 0.01  |        | SAME_LOSS 0.01 | another order of additions
-# share of inputs that evaluate changes | 0        |        | CHANGED 0.05   | healthy experiments, sound variants
+# share of inputs that evaluate changes | 0        |        | CHANGED 0.05   | healthy experiments, correct variants
 # reported loss over the mean loss      | 1        | 0.2    | PART 0.9       | wrong number of examples
 #
-# PART: the broken run divides the sum over validation by the number of training examples.
+# PART: the broken run divides the sum of the validation losses by the number of training examples.
 REPEATS = 1e-9
 CHANGED, PART, EQUAL = 0.05, 0.9, 1e-3
 SAME, SAME_LOSS = 5e-3, 1e-2
@@ -87,7 +89,7 @@ def measure(subject: Subject) -> Finding:
     first, second, moved = evaluate_twice(model, evaluate_copy)
     trusted, trusted_again, _ = evaluate_twice(copy.deepcopy(trial.model).train(), evaluate_held)
     stand_in = None
-    # An evaluate that needs the experiment's own network cannot use the stand-in.
+    # An evaluate that needs the experiment's own network cannot use the substitute.
     with suppress(UserError, RuntimeError):
         own, again, changed = evaluate_twice(StandInNetwork(trial).train(), evaluate_copy)
         stand_in = max(loss_distance(own, again), changed)
@@ -145,10 +147,10 @@ def measure(subject: Subject) -> Finding:
 
 
 def _factor(trial: Trial, written: Callable[[nn.Module], LossAndAccuracy], start: nn.Module) -> float | None:
-    """Return the reported loss as a fraction of the network's mean loss, if three networks have the same fraction.
+    """Return the reported loss as a fraction of the network's mean loss, if it is the same fraction for three networks.
 
-    Return None if they do not, if the loss is not a mean over examples with classes, or if the reported loss has
-    another unit.
+    Return None if the fractions differ, if the loss is not a mean over examples with classes, or if the reported loss
+    uses logarithms to another base.
     """
     labels = trial.validation[1]
     larger = copy.deepcopy(trial.model)
@@ -182,11 +184,12 @@ def _factor(trial: Trial, written: Callable[[nn.Module], LossAndAccuracy], start
 def _as_reported(
     trial: Trial, outputs: list[Tensor], reported: LossAndAccuracy
 ) -> tuple[str | None, float | None, float | None, str]:
-    """Compare the metric that `evaluate` reports with metrics of the recorded outputs.
+    """Compare the metric that `evaluate` reports with the metric that the recorded outputs give.
 
-    Return four values: the reported part, the metric of all outputs, the metric of the last call, and the name of the
-    metric. The part is "whole" if all outputs give the reported metric, "part" if only some of them do, "" if none do.
-    It is None if that is unknown: `evaluate` calls the network in another way, more than once per example, or reports
+    Return four values: which part of the split the reported metric covers, the metric of all outputs, the metric of the
+    last call, and the name of the metric. The first value is "whole" if all outputs together give the reported metric,
+    "part" if only a part of the split was used, and "" if no outputs give this metric. It is None if the check cannot
+    know, because `evaluate` calls the network in another way or more than once per example, or because it reports
     another quantity than the loss.
     """
     labels = trial.validation[1]
@@ -227,7 +230,7 @@ def _as_reported(
 
 
 def _of_texts(right: Tensor, labels: Tensor) -> list[float]:
-    """Return other accuracies that are correct for texts: of whole texts, averaged by text, and without padding."""
+    """Return further accuracies that are correct for texts: of whole texts, averaged over texts, without padding."""
     found = []
     for hidden in (IGNORED, int(labels[:, -1].mode().values)):
         counted = labels != hidden
@@ -237,7 +240,7 @@ def _of_texts(right: Tensor, labels: Tensor) -> list[float]:
 
 
 def _says_yes_or_no(trial: Trial, outputs: Tensor, labels: Tensor) -> bool:
-    """Return whether outputs are probabilities or logits of yes; a distance, for example, has another threshold."""
+    """Return whether outputs are probabilities or logits of class 1; distances, for example, are neither."""
     loss = stable_loss("binary", "probabilities" if are_probabilities(outputs) else "scores")
     if loss is None or outputs.shape != labels.shape:
         return False

@@ -1,25 +1,28 @@
 """Train on one batch again and again with the experiment's own optimizer; dropout, weight decay and AUGMENT are off.
 
-A correct network, loss and optimizer reduce the loss of one batch below 0.01 nats within a few dozen steps (Karpathy,
-"A Recipe for Training Neural Networks", 2019, "overfit one batch"). The check makes 120 steps, and up to 480 while the
-loss still falls. The target is higher in some cases:
+If network, loss and optimizer are correct, the loss of one batch falls below 0.01 nats within a few dozen steps
+(Karpathy, "A Recipe for Training Neural Networks", 2019, "overfit one batch"). The check makes 120 steps, and up to 480
+steps while the loss still falls. The target for the loss is higher in four cases:
 
-- The loss may have a floor. To find it, the check fits free outputs, without a network, to the targets of this batch.
-The floor is 0 for plain cross-entropy, and higher with label smoothing or mixed targets. In a language where equal
-texts continue in different ways, it is the entropy. For a network of one layer, L-BFGS finds the floor of that layer.
+- The lowest possible loss (the floor) may be above zero. To find the floor, the check fits outputs directly to the
+targets of this batch, without a network. The floor is 0 for plain cross-entropy, and higher for label smoothing or
+mixed targets. If equal texts continue in different ways, the floor is the entropy of these continuations. If the
+network has a single layer, the check finds the floor of this layer with L-BFGS.
 
-- With a floor above 0.01, and for a regression, the target is the floor plus a tenth of the distance to the best
-constant.
+- If the floor is above 0.01, or if the task is a regression, the target is the floor plus a tenth of the distance
+between the floor and the loss of the best constant output.
 
-- If the loss falls until the last step, 4 % of the first loss is enough. A single layer, or a head on a frozen trunk
-(FROZEN), learns slowly: 50 % is enough.
+- If the loss still falls at the last step, 4 % of the first loss is low enough. For a single layer, or for a head on
+frozen layers (FROZEN), 50 % is low enough, because they learn slowly.
 
-- If `train_step` minimizes another loss than `compute_loss`, it is enough that the network predicts all classes.
+- If `train_step` minimizes another loss than `compute_loss`, it is enough that the network predicts the class of every
+example.
 
-`stalls` means that more data or more steps will not help. The level of the curve is a hint: ln 10 = 2.303 is a guess
-among ten classes. The summary says whether Adam with the stable form of the loss learns the same batch with the same
-network. If so, compare loss, optimizer and step (or look for initial weights that only Adam escapes from). Otherwise,
-look at network and data. `diverges` means that the updates make the loss worse.
+`stalls` means that the loss stays high, and that more data or more steps will not help. The level of the loss is a
+hint: ln 10 = 2.303 means that the network guesses among ten classes. The summary says whether the same network learns
+the same batch with Adam and the stable form of the loss. If it does, compare your loss, optimizer and step with these
+(or look for initial weights that only Adam can improve). If it does not, look at the network and the data. `diverges`
+means that the updates make the loss worse.
 """
 
 import copy
@@ -50,11 +53,11 @@ from harness.run.experiment import disable_dropout
 from harness.run.guardrails import Guardrails
 
 # figure                                   | healthy  | broken       | bound       | source
-# lowest loss, second half over first half | <= 0.77  | >= 0.83      | FALLING 0.8 | sound runs of more than 120 steps
+# lowest loss, second half over first half | <= 0.77  | >= 0.83      | FALLING 0.8 | correct runs of more than 120 steps
 # share of the first loss after 480 steps  | <= 0.034 | 0.06         | LEFT 0.04   | broken: a layer does not train
 # highest loss over the first              | < 25     | 140 to 3,000 | BLOW_UP 100
 #
-# FALLING: most broken runs have at least 0.83.
+# FALLING: in most broken runs, the ratio is at least 0.83.
 STEPS, MOST_STEPS = 120, 480
 FALLING = 0.8
 LEFT, LEFT_BY_LAYER = 0.04, 0.5
@@ -65,7 +68,7 @@ BLOW_UP = 100.0
 
 
 def measure(subject: Subject) -> Finding:
-    """Train on the first batch until the loss reaches the target or diverges, or the steps are used up."""
+    """Train on the first batch until the loss reaches the target or diverges, or until all steps are made."""
     trial, batch = _one_batch(subject)
     target = _target(trial, *batch)
     named = minimizes_another_loss(subject)
@@ -111,17 +114,17 @@ def measure(subject: Subject) -> Finding:
 
 
 def _one_batch(subject: Subject) -> tuple[Trial, tuple[Tensor, Tensor]]:
-    """Return a trial and its first batch, prepared once."""
+    """Return a trial, and its first batch as one call of `prepare_batch` returns it."""
     trial = subject.trial(disable_augment=True, steps=MOST_STEPS, adapt=_switch_off_regularization)
     inputs, labels = trial.inputs[: trial.batch_size], trial.labels[: trial.batch_size]
     return trial, trial.prepare(inputs, labels)
 
 
 def _prepare_anew(trial: Trial, batch: tuple[Tensor, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the batch for each step, newly prepared as in a run.
+    """Yield the batch once for each step, each time prepared again as in a run.
 
-    If `prepare_batch` makes other targets, such as mixed ones, yield the same prepared batch each time: nothing can
-    overfit mixtures that change in each step.
+    If `prepare_batch` turns the targets into targets of another kind, such as mixtures, yield the same prepared batch
+    each time, because no network can overfit mixtures that change in each step.
     """
     inputs, labels = trial.inputs[: trial.batch_size], trial.labels[: trial.batch_size]
     other = batch[1].dtype != labels.dtype or batch[1].shape != labels.shape
@@ -137,7 +140,7 @@ def _target(trial: Trial, inputs: Tensor, labels: Tensor) -> float:
     if not bool(outputs.isfinite().all()):
         return TARGET
     range, kind = range_of(model, inputs, outputs), kind_of(outputs, labels)
-    # A loss may treat probabilities as logits, which is a fault: then the floor must be the floor of logits.
+    # If a loss treats probabilities as logits, which is a fault, find the floor for logits.
     takes_logits = False
     with torch.no_grad(), suppress(UserError):  # a loss may reject values that are not probabilities
         takes_logits = abs(float(loss(outputs + 1, labels)) - float(loss(outputs, labels))) < 1e-4
@@ -163,7 +166,7 @@ def _is_one_layer(model: nn.Module) -> bool:
 
 
 def _share_left(trial: Trial) -> float:
-    """Return the share of the first loss that is low enough if the loss falls until the last possible step."""
+    """Return the share of the first loss that is low enough if the loss still falls at the last possible step."""
     return LEFT_BY_LAYER if trial.experiment.frozen or _is_one_layer(trial.model) else LEFT
 
 
@@ -187,10 +190,11 @@ def _least_of_one_layer(model: nn.Module, loss: Loss, inputs: Tensor, labels: Te
 
 
 def _equal_rows(model: nn.Module, loaded: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor | None:
-    """Return a group number for each row of outputs: the network must give equal outputs within a group.
+    """Return a group number for each row of outputs; for rows of one group, the network must give equal outputs.
 
-    With one output per example, equal inputs form a group. In a text, positions form a group if they have equal symbols
-    and equal outputs. The weights are first changed a little, because initial outputs may be equal everywhere.
+    If the network gives one output per example, equal inputs form a group. In texts, positions form a group if they
+    have equal tokens and equal outputs; before this comparison, the weights are changed a little, because the initial
+    outputs may all be equal. Return None if there are no groups of several rows.
     """
     if outputs.dim() == 3 and outputs.shape[:2] == inputs.shape[:2]:
         rng = torch.Generator().manual_seed(0)
@@ -220,7 +224,7 @@ def _names_all(trial: Trial, inputs: Tensor, labels: Tensor) -> bool:
 
 
 def _plainly(subject: Subject) -> float:
-    """Train with Adam and the stable form of the loss; return the lowest loss over the first loss."""
+    """Train with Adam and the stable form of the loss, and return the lowest loss divided by the first loss."""
     trial, batch = _one_batch(subject)
     optimizer = torch.optim.Adam(trial.model.parameters(), lr=PLAIN_RATE, fused=True)
     losses: list[float] = []

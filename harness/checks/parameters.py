@@ -1,21 +1,22 @@
 """Compare three sets of tensors: the network's parameters, the optimizer's tensors, and the tensors with a gradient.
 
-Several faults look alike in the loss, but make two of these sets differ: a layer that is replaced after the optimizer
-was made, an optimizer of another network, a part of the network in a plain list, and a `.detach()` in the middle.
-Parameters that require no gradient are frozen on purpose and may be missing everywhere. A gradient counts if a step of
-the run computes it, even if something clears it before the update.
+In a correct training, the three sets are equal. Several faults look alike in the loss, but make two of the sets differ:
+a layer is replaced after the optimizer was built, the optimizer belongs to another network, a part of the network is in
+a plain list, or a `.detach()` cuts the network in the middle. Parameters that require no gradient are frozen on
+purpose, so the other two sets need not contain them. A gradient counts if a step of the run computes it, even if
+something clears it before the update.
 
-The check has no threshold: sets are equal or not.
+The check has no threshold: two sets are either equal or not.
 """
 
 from harness.checks.core.finding import Finding, Table
 from harness.checks.core.subject import Subject, fresh_gradients, leaves_of, of_replica
 
-STEPS = 4  # a network may skip a layer at random in one step
+STEPS = 4  # more than one, because a network may skip a layer at random
 
 
 def measure(subject: Subject) -> Finding:
-    """Read the tensors of the optimizer and of the graph of the outputs, then make the first steps of the run."""
+    """Read the tensors of the optimizer and of the autograd graph of the outputs, then make some steps of the run."""
     trial = subject.trial()
     trained = (item for item in trial.model.named_parameters() if item[1].requires_grad)
     # Frozen parameters need no optimizer, even if they require a gradient.

@@ -1,12 +1,12 @@
 """Give `load_data` a data set whose validation examples are also training examples, and compare both copies.
 
-The training examples are sorted by the sum of their values. The validation split is the half with the larger sums (the
-brighter images) with its labels. Statistics that a split computes from its own examples alone (mean, deviation)
-therefore differ, and the check sees it. An example must have the same values and the same label in both splits.
-Augmentation belongs in `prepare_batch`.
+To construct this data set, the check sorts the training examples by the sum of their values. It also uses the half with
+the larger sums (the brighter images), with its labels, as the validation split. If `load_data` computes statistics
+(mean, deviation) for each split alone, they differ, and the check sees the difference. An example must have the same
+values and the same label in both splits. Augmentation belongs in `prepare_batch`, not in `load_data`.
 
-If an experiment chooses its own rows, the check compares equal rows, wherever they are. It does not judge an experiment
-that makes its own data, or that does not accept this data set.
+If `load_data` selects some of the rows itself, the check compares equal rows, wherever they are in the splits. It does
+not judge an experiment that makes its own data, or that does not accept the constructed data set.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ from harness.errors import UserError
 # figure                                | healthy | broken  | bound      | source
 # difference of an input, in deviations | 0       | >= 0.1  | OFF 1e-3   | statistics of the brighter half
 # rows with other values                |         |         | ROWS 5 %   | rows edited by their position may differ
-# rows with another label               | <= 25 % | >= 45 % | LABELS 1/3 | wrong labels on purpose; noise by mistake
+# rows with another label               | <= 25 % | >= 45 % | LABELS 1/3 | random labels: on purpose; by mistake
 OFF, ROWS = 1e-3, 0.05
 LABELS = 1 / 3
 
@@ -64,7 +64,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _anywhere(training: InputsAndLabels, validation: InputsAndLabels) -> Finding:
-    """Compare rows of validation with equal rows of training; the larger split must contain the smaller one."""
+    """Compare the labels of rows that are in both splits; the larger split must contain rows of the smaller one."""
     small, large = sorted((training, validation), key=lambda split: len(split[0]))
     known = {row.numpy().tobytes(): place for place, row in enumerate(large[0])}
     places = [known.get(row.contiguous().numpy().tobytes()) for row in small[0]]
@@ -72,7 +72,8 @@ def _anywhere(training: InputsAndLabels, validation: InputsAndLabels) -> Finding
     if not pairs:
         return _make_finding(1.0, 0.0)
     mine, theirs = (torch.tensor(side) for side in zip(*pairs, strict=True))
-    # An experiment may choose other rows itself, but a fifth of the rows are not equal by accident.
+    # An experiment may select its own rows, so not all rows need a partner; but a fifth of the rows are not equal by
+    # accident.
     return _make_finding(
         0.0 if len(pairs) > len(small[0]) / 5 else 1.0, _share_of_relabelled(small[1][mine], large[1][theirs])
     )

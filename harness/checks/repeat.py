@@ -1,7 +1,7 @@
-"""Train twice for 10 steps and an evaluation, from the same seed, and compare log and checkpoint byte by byte.
+"""Train for 10 steps and evaluate, twice with the same seed, and compare logs and checkpoints byte by byte.
 
-If the bytes are equal, every difference between two runs has a cause that you can find. If they differ, find that cause
-first: random numbers outside the seed, a clock, or state that survives from run to run.
+If the bytes are equal, any difference between two runs comes from a change that you made. If they differ, first find
+the cause: random numbers that the seed does not control, a clock, or state that remains after a run.
 """
 
 import tempfile
@@ -22,7 +22,7 @@ def measure(subject: Subject) -> Finding:
     for _ in range(2):
         with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
             training = TrainingRun(subject.experiment(), subject.tensors(), subject.settings, Path(scratch), None)
-            # Keep the schedule of the whole run: it may depend on EPOCHS.
+            # Keep the schedule of the whole run, because it may depend on EPOCHS.
             training.steps = min(STEPS, training.steps)
             training.run(resume=False)
             logs.append((Path(scratch) / METRICS_LOG).read_bytes())

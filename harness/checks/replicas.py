@@ -1,8 +1,9 @@
-"""Check the replicas of a network that trains data-parallel: are they equal, and does each get its own examples?
+"""Compare the replicas of a data-parallel network: do they stay equal, and does each replica get its own examples?
 
-A network with a `ModuleList` called `replicas` is data-parallel: each replica gets a share of the batch, `train_step`
-averages the gradients, and equal steps keep the replicas equal. Without the average, each replica trains alone on less
-data, but its curve looks good. If two replicas get the same examples, the batch is smaller than it seems.
+A network with a `ModuleList` called `replicas` counts as data-parallel: each replica gets a part of the batch, and
+`train_step` averages the gradients of all replicas. So all replicas make equal steps and stay equal. If the gradients
+are not averaged, each replica trains alone on less data, but the training curve looks good. If two replicas get the
+same examples, the batch is smaller than it seems.
 """
 
 import torch
@@ -51,7 +52,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _distance(replicas: nn.ModuleList) -> float:
-    """Return the largest difference of a weight between any replica and the first, over the largest weight."""
+    """Return the largest difference of a weight between any replica and the first one, over the largest weight."""
     weights = [torch.cat([p.detach().double().flatten() for p in replica.parameters()]) for replica in replicas]
     largest = max(float(own.abs().max()) for own in weights)
     return max(float((own - weights[0]).abs().max()) for own in weights) / largest

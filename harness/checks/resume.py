@@ -1,9 +1,10 @@
-"""Make the first steps twice, once without a break and once resumed from the experiment's own checkpoint, and compare.
+"""Make the first steps twice, once without interruption and once resumed from a checkpoint, and compare the weights.
 
-A run that resumes from its checkpoint must make the same steps as a run that was never interrupted. Anything that is
-not saved starts again: the moments of an optimizer, the position in a schedule, the state of a random generator. The
-loss seldom shows this. For each step after the interruption, the table shows the distance between the weights of both
-runs, relative to the distance that training has moved them.
+A run that resumes from its checkpoint must make the same steps as a run that was never interrupted. If the checkpoint
+lacks some state, this state starts again: for example the moments of an optimizer, the position in a schedule, or the
+state of a random generator. The loss seldom shows this fault. For each step after the interruption, the table shows the
+distance between the weights of both runs, divided by the distance that the weights have moved since the start of
+training.
 """
 
 import torch
@@ -16,19 +17,19 @@ from harness.checks.core.subject import Subject, Trial
 # distance of the weights, ten steps later | 0       | >= 0.065 | SAME 1e-6 | without the state of the optimizer
 #                                          |         | >= 0.02  |           | without the state of the generator
 #
-# Over ten seeds. A complete checkpoint gives equal bits.
+# Measured over ten seeds. With a complete checkpoint, the weights are equal bit by bit.
 STEPS = 10
 SAME = 1e-6
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the steps up to the interruption and STEPS more, without it and with it, and compare the weights."""
+    """Train until STEPS steps after the interruption, once without and once with it, and compare the weights."""
     at = subject.experiment().interrupted_at
     if at is None:
         return Finding("not-resumed", "save_checkpoint, load_checkpoint or INTERRUPTED_AT is missing", {})
     if at >= (steps := subject.trial().steps):
         return Finding("not-resumed", f"INTERRUPTED_AT is {at}, but the run has only {steps} steps", {})
-    # Run them one after the other: both use the same random generator.
+    # Make the two runs one after the other, because both use the same random generator.
     start, whole = _course(subject.trial(), at)
     _, cut = _course(subject.trial(interrupted=True), at)
     rows = tuple(

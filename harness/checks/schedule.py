@@ -1,8 +1,8 @@
 """Follow the learning rate from the first step of the run to the last, and count the steps in which it is almost zero.
 
-`build_scheduler` receives the number of steps, and the schedule advances once per batch. A schedule that counts epochs
-instead ends within a few steps and leaves almost no learning rate for the rest of the run. A step counts as spent if
-its learning rate is below a hundredth of the peak.
+`build_scheduler` receives the number of steps, and the schedule advances once per batch. If a schedule counts epochs
+instead, it ends within a few steps and leaves almost no learning rate for the rest of the run. A step counts as spent
+if its learning rate is below a hundredth of the largest one (the peak).
 """
 
 from itertools import groupby
@@ -12,10 +12,10 @@ from harness.checks.core.subject import Subject
 from harness.checks.learning_rate import rates_of
 
 # figure                        | healthy | broken  | bound     | source
-# share of steps that are spent | 7 %     | >= 95 % | MOST 50 % | warm-up and cosine to zero; epochs
-#                               | <= 33 % |         |           | divided by ten, twice
+# share of steps that are spent | 7 %     | >= 95 % | MOST 50 % | warm-up and cosine to zero; a schedule in epochs
+#                               | <= 33 % |         |           | a rate that is twice divided by ten
 SPENT, MOST = 0.01, 0.5
-ROWS = 12  # of the table
+ROWS = 12  # at most about this many rows in the table
 
 
 def measure(subject: Subject) -> Finding:

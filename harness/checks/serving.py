@@ -1,14 +1,16 @@
 """Compare the answers of `predict` for raw validation examples with the answers of the network in eval mode.
 
-`predict` receives examples as they are stored. It must prepare them as `load_data` does, put the network into eval
-mode, and turn outputs into classes as training does: the largest logit or, for a single logit, a probability above one
-half. Merged or quantized weights may round, but must not change the answers. The check measures after a short training
-and passes the network in training mode, as training leaves it. An experiment may serve the weights of its best epoch:
-after the first epoch these are the network's own.
+`predict` receives raw examples. It must prepare them as `load_data` does, put the network into eval mode, and turn
+outputs into classes as training does: it takes the class with the largest logit or, if there is a single logit, class 1
+if its probability is above one half. If `predict` merges or quantizes weights, rounding errors are allowed, but they
+must not change the answers. The check measures after a short training, and passes the network to `predict` in training
+mode, as training leaves it. An experiment may serve the weights of its best epoch; after the first epoch, these are the
+weights of the network itself.
 
-Rounding changes an answer only where the network is undecided between two classes. So each different answer counts by
-its cost: how much less probable it is for the network than the network's own answer. The check divides the sum of these
-costs by the network's total lead, the sum of the differences between its best and its second answers.
+Rounding changes an answer only if the network is undecided between two classes. So the check gives each different
+answer a cost: the probability of the network's own answer minus the probability of the answer of `predict`. It divides
+the sum of these costs by the network's total lead: the sum, over all examples, of the difference between the two
+largest probabilities.
 """
 
 import copy
@@ -23,7 +25,7 @@ from harness.checks.core.subject import Subject
 # cost over the lead of the network | <= 0.005 | >= 0.019 | SAME 0.0065 | healthy: also weights in 4 or 8 bits
 #                                   |          | 0.008    |             | clipping or a lower rate hides the fault
 #
-# Over ten seeds of the healthy experiments that serve and their sound variants.
+# Measured over ten seeds of the healthy experiments that have a `predict`, and of their correct variants.
 STEPS = 60
 SAME = 0.0065
 
@@ -47,9 +49,9 @@ def measure(subject: Subject) -> Finding:
 
 
 def _compare_served(subject: Subject, steps: int) -> tuple[float, float, float]:
-    """Return the share of equal answers, the cost of the others, and the served accuracy, after some steps.
+    """Train for some steps; return the share of equal answers, the cost of the other answers, and the served accuracy.
 
-    These steps make one epoch, which then ends.
+    The steps count as one epoch, which ends before `predict` is called.
     """
     trial = subject.trial()
     for batch in trial.batches(steps):
@@ -74,7 +76,7 @@ def _probabilities(outputs: Tensor) -> Tensor:
 
 
 def _cost(likely: Tensor, served: Tensor) -> float:
-    """Return how much less probable the served classes (B,) are than the best ones, relative to the total lead."""
+    """Return how much less probable the served classes (B,) are than the best classes, relative to the total lead."""
     first, second = likely.topk(2, dim=1).values.T
     given = likely.gather(1, served.clamp(0, likely.shape[1] - 1).unsqueeze(1))[:, 0]
     return float((first - given).sum() / (first - second).sum().clamp(min=1e-12))

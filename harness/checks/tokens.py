@@ -1,20 +1,24 @@
 """Edit the tokens, the order and the padding of texts, and see which outputs of the untrained network change.
 
-The check applies to integer inputs (N, T); its figures call a token a symbol. It tests five things:
+The check applies to integer inputs of shape (N, T). The names of its measured values say symbol instead of token. It
+tests five properties:
 
 - Later tokens: if the labels (N, T) are the inputs shifted by one position, each output predicts the next token. Then
-no output may depend on a later token. If the labels are the inputs themselves, the network only learns to copy.
+no output may depend on a later token. If the labels are the inputs themselves, the network only learns to copy (outcome
+`copies`).
 
-- Order: for such labels, the order of earlier tokens must change the output. For other labels, a bag of words is
-correct. But a network may hold a table with a row for each position and use fewer rows than a text has positions: then
-the order must count as well.
+- Order: if each output predicts the next token, the order of earlier tokens must change the output. With other labels,
+a network may ignore the order (a bag of words). There is one exception: if a network holds a table with a row for each
+position, but uses fewer rows than a text has positions, it should know the order, so the order must change its outputs.
 
-- Padding: less padding behind a text must not change its outputs. The padding token is 0 if only zeros follow a 0. If
-the positions behind the end of a text have no label (-100) and all hold the same token, that token is the padding.
+- Padding: if there is less padding behind a text, its outputs must not change. If the positions behind the end of a
+text have no label (-100) and all contain the same token, that token is the padding. Otherwise, the padding is 0,
+provided that only zeros follow a 0.
 
-- Loss: if each position has a loss, the positions with padding must not count.
+- Loss: if each position has a loss, the positions with padding must not contribute to the loss of the batch.
 
-- First token: it must get a gradient if outputs depend on it; otherwise something cuts the path back.
+- First token: if outputs depend on the first token, it must get a gradient; otherwise something cuts the path of the
+gradient.
 """
 
 import copy
@@ -32,7 +36,7 @@ from harness.run.evaluation import IGNORED
 # change by padding      | <= 2e-7 | 0.8    | MOVES 1e-4 | over the spread of the outputs
 # change by order        | 0.2     | 3e-6   | MOVES 1e-4 | no positions; over the change by another token
 #
-# Over ten seeds of a transformer and a recurrent network.
+# Measured over ten seeds of a transformer and of a recurrent network.
 TEXTS = 32
 MOVES = 1e-4
 SHIFTED = 0.99
@@ -82,7 +86,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _padding_of(texts: Tensor, labels: Tensor) -> int:
-    """Return the padding symbol: the only one at unlabelled positions behind the texts, or else 0."""
+    """Return the padding token: the only token at unlabelled positions behind the texts, or 0 if there are several."""
     if labels.shape == texts.shape:
         behind = (labels == IGNORED).flip(1).long().cumprod(dim=1).flip(1).bool()
         symbols = texts[behind].unique()
@@ -92,9 +96,9 @@ def _padding_of(texts: Tensor, labels: Tensor) -> int:
 
 
 def _counted_padding(trial: Trial, model: nn.Module, texts: Tensor, labels: Tensor, symbol: int) -> float | None:
-    """Return the largest gradient of the loss at outputs of padding; None without padding or outputs per position.
+    """Return the largest gradient of the loss at outputs for padding; None if there is no padding or no such output.
 
-    The position right behind a text does not count: it may predict the end of the text.
+    The position right behind a text is left out, because its output may predict the end of the text.
     """
     behind = (texts[:, :-1] == symbol) & (texts[:, 1:] == symbol)
     behind = torch.cat([torch.zeros_like(behind[:, :1]), behind], dim=1)
@@ -106,7 +110,7 @@ def _counted_padding(trial: Trial, model: nn.Module, texts: Tensor, labels: Tens
 
 
 def _other(symbols: Tensor, texts: Tensor) -> Tensor:
-    """Replace each symbol by a different symbol of the texts, but never by padding."""
+    """Return other tokens for the given ones: different tokens that the texts contain, but never padding."""
     low, high = int(texts.min()) + int(texts.min() == PADDING), int(texts.max())
     return (symbols - low + 1) % max(high - low + 1, 1) + low
 
@@ -116,7 +120,7 @@ def _distance(before: Tensor, after: Tensor) -> float:
 
 
 def _later(model: nn.Module, texts: Tensor) -> float:
-    """Return how far the last symbol moves the outputs before it, relative to how far it moves its own output."""
+    """Return how much a new last token changes earlier outputs, relative to how much it changes its own output."""
     edited = texts.clone()
     edited[:, -1] = _other(texts[:, -1], texts)
     before, after = model(texts), model(edited)
@@ -125,9 +129,9 @@ def _later(model: nn.Module, texts: Tensor) -> float:
 
 
 def _order(model: nn.Module, texts: Tensor) -> float:
-    """Return how far the last output moves if the first two symbols change places, relative to a changed first symbol.
+    """Return how much swapping the first two tokens changes the last output, relative to a new first token.
 
-    Return 1.0 if the last output does not depend on the first symbol: then order cannot matter.
+    Return 1.0 if the last output does not depend on the first token, because then the order has no effect.
     """
     swapped, edited = texts.clone(), texts.clone()
     swapped[:, [0, 1]] = texts[:, [1, 0]]
@@ -143,10 +147,10 @@ def _last(outputs: Tensor) -> Tensor:
 
 
 def _wastes_places(model: nn.Module, texts: Tensor) -> bool:
-    """Return whether a network holds a table of positions and uses fewer of its rows than a text has positions.
+    """Return whether a network holds a table of positions but uses fewer of its rows than a text has positions.
 
-    The table has the shape (positions, width) or (1, positions, width). It is not the weight of another layer: a module
-    of the experiment holds it itself, or it is an embedding that is not called with the symbols.
+    Such a table has the shape (positions, width) or (1, positions, width). It is either a tensor that a module of the
+    experiment holds directly, or the weight of an embedding that is not called with the tokens.
     """
     tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     of_symbols: set[nn.Module] = set()
@@ -174,7 +178,7 @@ def _wastes_places(model: nn.Module, texts: Tensor) -> bool:
 
 
 def _effect_of_padding(model: nn.Module, texts: Tensor, symbol: int) -> float | None:
-    """Return how far outputs move without the padding at the end, relative to their spread; None without padding.
+    """Return how much outputs change if padding at the end is cut, relative to their range; None if there is none.
 
     If there is an output for each position, the outputs at padding do not count.
     """
@@ -194,7 +198,7 @@ def _effect_of_padding(model: nn.Module, texts: Tensor, symbol: int) -> float | 
 
 
 def _first_gradient(model: nn.Module, texts: Tensor) -> float | None:
-    """Return the gradient at the embedding of a first symbol that occurs once; None if no output depends on it."""
+    """Return the largest gradient at the embedding of a first token that occurs once; None if it has no effect."""
     tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     once = ((texts == texts[:, :1]).sum(dim=1) == 1) & (texts[:, 0] != PADDING)
     if not tables or not once.any():

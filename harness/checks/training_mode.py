@@ -1,14 +1,15 @@
 """Watch the first steps of the run: are network, batch norm and dropout in training mode while a loss is computed?
 
 The run calls `model.train()` before each epoch, but `train_step` may change the mode, perhaps only in some steps. Only
-calls that autograd records count. The table shows the effect of each layer with modes: batch norm must change its
-statistics, dropout must drop something. Batch norm may be in eval mode only if its statistics were learnt before the
-run, as in fine-tuning. Statistics of 0 and 1 were not learnt.
+forward passes that autograd records count. The table shows whether the layers that depend on the mode work: batch norm
+must change its statistics, and dropout must set some values to zero. Batch norm may be in eval mode only if its
+statistics were learnt before the run, as in fine-tuning. Statistics with mean 0 and variance 1 are initial values, so
+they were not learnt.
 
-If the last batch outweighs all batches before it, the running statistics are not an average. In eval mode, the network
-then uses the statistics of one random batch.
+If the last batch has more weight than all batches before it, the running statistics are not an average. In eval mode,
+the network then uses the statistics of one random batch.
 
-The modes need no threshold: a layer is in training mode or not.
+The modes need no threshold: a layer is either in training mode or not.
 """
 
 from collections.abc import Callable
@@ -22,12 +23,13 @@ from harness.checks.core.finding import Finding, Table
 from harness.checks.core.subject import Subject
 
 # figure                                   | healthy | broken | bound     | source
-# share of the last batch in statistics    | <= 0.1  | >= 0.9 | SHARE 0.5 | momentum in PyTorch; as in TensorFlow
-# chance that dropout of 0.1 drops nothing | 10^-18  |        | STEPS 20  | 400 numbers; a validation comes between
+# share of the last batch in statistics    | <= 0.1  | >= 0.9 | SHARE 0.5 | momentum of PyTorch; of TensorFlow
+# chance that dropout of 0.1 drops nothing | 10^-18  |        | STEPS 20  | of 400 numbers, none is dropped
 #
-# In TensorFlow, momentum is the share that stays: 0.9 to 0.99. In batches of 8, over five seeds, a share of 0.1 costs
-# 0.01 of the accuracy, 0.5 costs 0.05, and 0.9 costs 0.09. A validation within the epoch may end training mode after a
-# few steps. In four steps, a dropout layer with 100 inputs gets 400 numbers.
+# In TensorFlow, momentum is the share of the old statistics that stays, usually 0.9 to 0.99. With batches of 8, over
+# five seeds, a share of 0.1 for the last batch costs 0.01 of the accuracy, a share of 0.5 costs 0.05, and a share of
+# 0.9 costs 0.09. The check makes 20 steps, because a validation within the epoch may end training mode after a few
+# steps. Even in four steps, a dropout layer with 100 inputs gets 400 numbers.
 STEPS = 20
 SHARE = 0.5
 _COLUMNS = ("layer", "kind", "in training mode", "works")

@@ -1,11 +1,13 @@
 """Compare the length of the first updates with the length of the weights that they change, for each matrix.
 
-Usual updates are a hundredth or a thousandth as long as their weights. An update that is longer than its weights
-overwrites them. The learning rate alone does not show this: 0.1 is usual for SGD, but Adam moves each weight by about
-the learning rate, whatever the gradient is. The check makes 10 steps of the run and takes the longest update.
+A usual update is a hundredth or a thousandth as long as the weights. An update that is longer than the weights
+overwrites them. The learning rate alone does not show this fault: a rate of 0.1 is usual for SGD, but not for Adam,
+which moves each weight by about the learning rate, whatever the gradient is. The check makes 10 steps of the run and
+takes the longest update.
 
-Matrices that start at zero do not count: training must replace them. There is no alarm if the loss halves within these
-steps. Then the initial weights were short compared with the final ones, for example for a table of two columns.
+Matrices that start at zero do not count, because training must replace their values. The check accepts long updates if
+the loss halves within these steps. Then the initial weights were short compared with the final weights, for example in
+a network for a table with two columns.
 """
 
 import math
@@ -15,10 +17,11 @@ from harness.checks.core.subject import Subject, worst
 
 # figure                          | healthy      | broken    | bound        | source
 # longest update over its weights | 0.005 to 0.7 | 3.7       | REWRITES 1.5 | Adam with the learning rate of SGD
-#                                 |              | 40 to 300 |              | sums, unscaled inputs, 100 times the rate
+#                                 |              | 40 to 300 |              | three faults, named below
 #
-# Over ten seeds. Healthy: the healthy experiments and their sound variants; momentum gives the larger values. Broken: a
-# loss that is a sum, inputs that are not normalized, learning rates a hundred times too large.
+# Measured over ten seeds. The healthy values come from the healthy experiments and their correct variants; the larger
+# ones occur with momentum. The values from 40 to 300 occur with a loss that is a sum, with inputs that are not
+# normalized, and with a learning rate that is a hundred times too large.
 STEPS = 10
 REWRITES = 1.5
 LAST, HELPED = 3, 0.5

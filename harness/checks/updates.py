@@ -1,20 +1,23 @@
-"""Compare the gradient that each update uses with the gradient of the loss, and the move of the weights with both.
+"""Compare the gradient that each update uses with the gradient of the loss, and compare how both move the weights.
 
-For the first six updates, the check also computes the gradient of `compute_loss`, on a copy of the network with the
-same weights, the same batch and the same dropout. If a step openly minimizes another loss, such as a distillation, the
-reference is the gradient of its own backward passes. The check reports four values:
+For each of the first six updates, the check computes a reference: the gradient of `compute_loss` on a copy of the
+network, with the same weights, the same batch and the same dropout. If `train_step` openly minimizes and returns
+another loss, for example for distillation, the reference is the gradient of its own backward passes. The check reports
+four values:
 
-- `times the length`: a shorter gradient is correct, because the step may clip or divide it, or average it over
-accumulated batches. A value above 1 is not: the gradient is summed, or still scaled.
+- `times the length`: the length of the gradient that the update uses, divided by the length of the reference. A value
+below 1 is correct, because the step may clip or divide the gradient, or average it over accumulated batches. A value
+above 1 is a fault: the gradient is a sum, or it still contains the factor of a scaler.
 
-- `off its direction`: the gradient points elsewhere, because it contains earlier batches or was changed after the
-backward pass.
+- `off its direction`: the share of the gradient that does not point in the direction of the reference. This share is
+large if the gradient contains earlier batches or was changed after the backward pass.
 
 - `off what clipping left`: the factor between the gradient that `clip_grad_norm_` left and the gradient that the update
-uses. A longer one that also exceeds the bound was not clipped; a shorter one was clipped while it was scaled.
+uses. If the update uses a longer gradient that exceeds the bound, this gradient was not clipped. If it uses a shorter
+gradient, the gradient was clipped before the factor of the scaler was removed.
 
-- `off the optimizer's move`: a copy of the optimizer steps with the same gradient, and the weights must move in the
-same way. Pruned weights may stay zero.
+- `off the optimizer's move`: how far the weights are from the weights that a copy of the optimizer reaches with the
+same gradient. Pruned weights may stay zero.
 
 An update that a gradient scaler skips does not count.
 """
@@ -49,10 +52,11 @@ from harness.checks.core.subject import (
 # times the length         | 1.000    | 65536   | LONGER 1.1        | a gradient that keeps the factor of a scaler
 # off its direction        | <= 0.001 | >= 0.68 | OFF_DIRECTION 0.1 | gradients of earlier batches
 #                          | 1e-7     | 0.36    |                   | float32; unscaled float16
-# off what clipping left   | 1.00000  |         | OFF_CLIP 1.1      | a fault makes it many times as long or short
+# off what clipping left   | 1.00000  |         | OFF_CLIP 1.1      | a fault makes the factor far larger
 # off the optimizer's move | 0        |         | OFF_MOVE 0.01     | equal bits
 #
-# Over the sound variants of all experiments. The largest direction error of a healthy update, 0.001, is in float16.
+# Measured over the correct variants of all experiments. The largest direction error of a healthy update, 0.001, occurs
+# in float16.
 UPDATES = 6
 LONGER = 1.1
 OFF_CLIP = 1.1
@@ -117,25 +121,25 @@ def measure(subject: Subject) -> Finding:
 
 @dataclass(frozen=True)
 class _Clipping:
-    """A call of `clip_grad_norm_`: its bound, the norm that it found, and the squared norms that it left."""
+    """A call of `clip_grad_norm_`: its bound, the norm before the call, and each gradient's squared norm after it."""
 
     bound: float
     found: float
     left: dict[int, float]
 
     def off(self, used: dict[int, float]) -> float:
-        """Return the factor between the gradient of an update, as squared norms, and the clipped gradient."""
+        """Return the factor between the clipped gradient and the gradient of an update (given as squared norms)."""
         both = self.left.keys() & used.keys()
         norm, left = (math.sqrt(sum(squares[one] for one in both)) for squares in (used, self.left))
         if not norm:
             return 1.0
-        longer = norm / max(left, self.bound) if self.found else math.inf  # nothing to clip yet
+        longer = norm / max(left, self.bound) if self.found else math.inf  # clipped before there was a gradient
         return max(longer, left / norm if self.found > self.bound else 1.0, 1.0)
 
 
 @contextmanager
 def _clippings() -> Iterator[list[_Clipping]]:
-    """Yield a list of the calls of `clip_grad_norm_`, under any imported name; it keeps the last call per parameter."""
+    """Yield a list that records calls of `clip_grad_norm_` under any name: for each parameter, the last call."""
     noted: list[_Clipping] = []
     clip = clip_grad._clip_grads_with_norm_
 
@@ -172,7 +176,7 @@ def _outcome(length: float, direction: float, clip: float, move: float) -> str:
 
 
 def _compare(used: Tensor, expected: Tensor) -> tuple[float, float]:
-    """Return how many times as long as expected a gradient is, and which share of it is off the expected direction."""
+    """Return how many times as long as expected a gradient is, and which share has not the expected direction."""
     length, square = float(used.norm()), float(expected @ expected)
     if not length:
         return 0.0, 0.0
@@ -182,7 +186,7 @@ def _compare(used: Tensor, expected: Tensor) -> tuple[float, float]:
 
 @torch.no_grad()
 def _off_move(trial: Trial, model: nn.Module, optimizer: torch.optim.Optimizer, used: Gradients) -> float:
-    """Return how far the weights are from the result of a copied optimizer, relative to the length of its move."""
+    """Return the distance of the weights from the result of a copied optimizer, over the length of its update."""
     start = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     for name, parameter in model.named_parameters():
         parameter.grad = used[name].clone() if name in used else None

@@ -1,4 +1,4 @@
-"""Assert in your own test that a training is sound; the message of a failure contains the measured values."""
+"""Assert in your own test that checks find nothing wrong with a training; failures show the measured values."""
 
 import warnings
 
@@ -12,18 +12,18 @@ _MOST_ROWS = 12
 
 
 class NotChecked(UserWarning):
-    """Some checks could not run on a training; the warning says which, and why."""
+    """The warning that some checks could not run on a training; its message says which checks, and why."""
 
 
 def assert_sound(training: Training, *names: str) -> dict[str, Finding]:
     """Run checks on a training, by default all that apply, and return the finding of each.
 
-    Raises `AssertionError` if a check finds something wrong. Its message shows the values that decided; likely causes
-    come before consequences. Raises `UserError` for a mistake in your code, for an unknown check, and for a check that
-    you name but that cannot run.
+    Raises `AssertionError` if a check finds something wrong. The message shows the measured values, and lists likely
+    causes before possible consequences. Raises `UserError` for a mistake in your code, for an unknown check, and for a
+    check that you name but that cannot run.
 
-    Without names, checks that cannot run are left out with the warning `NotChecked`. Checks of how an experiment file
-    loads its data do not apply and are left out without a warning.
+    If you name no checks, checks that cannot run are left out with the warning `NotChecked`. Checks that measure how an
+    experiment file loads its data are left out without a warning, because you have no such file.
     """
     __tracebackhide__ = True  # pytest shows the line of your test
     checks = [load_check(name.replace("-", "_")) for name in names or check_names()]
@@ -34,7 +34,7 @@ def assert_sound(training: Training, *names: str) -> dict[str, Finding]:
             with training.subject() as subject:
                 reports.append(CheckReport(check, str(training.path), make_check(subject, check.name)))
         except UserError as error:
-            raise UserError(str(error)) from error.__cause__  # without our frames: pytest shows yours
+            raise UserError(str(error)) from error.__cause__  # without our frames, so that pytest shows yours
         except Exception as error:
             if isinstance(error, FileNeeded) and not names:
                 continue

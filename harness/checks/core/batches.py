@@ -18,7 +18,7 @@ Batch = tuple[Tensor, Tensor]
 
 
 def read_batches(source: Any, name: str, most: int) -> list[Batch]:
-    """Return at most `most` batches of a loader, or the one batch if `source` is a batch."""
+    """Return at most `most` batches of the loader `source`, or a list with one batch if `source` is a batch."""
     if _is_batch(source):
         found = [source]
     elif isinstance(source, Iterator):
@@ -76,7 +76,7 @@ def join_batches(batches: list[Batch]) -> Batch:
 
 @contextmanager
 def chance_kept(*sources: object) -> Iterator[None]:
-    """Restore the random state of Python, NumPy, torch, and all generators in the sources when the block ends."""
+    """When the block ends, restore the random state of Python, NumPy, torch, and all generators in the sources."""
     own = list(inside(sources, torch.Generator, np.random.Generator, np.random.RandomState, random.Random))
     states = [_generator_state(one) for one in own]
     python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()
@@ -102,7 +102,7 @@ def _generator_state(generator: Any, state: Any = None) -> Any:
 
 
 def inside(roots: Iterable[object], *kinds: type, depth: int = 6) -> Iterator[Any]:
-    """Yield each object of these types among the roots and in their attributes, lists, tuples and dicts, once."""
+    """Yield each object of the given types once: from the roots, and from their attributes, lists, tuples and dicts."""
     seen: set[int] = set()
     level = list(roots)
     for _ in range(depth):

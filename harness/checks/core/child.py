@@ -1,4 +1,4 @@
-"""Run checks in a separate process: it reads one job from standard input and answers on a pipe."""
+"""Run checks in a separate process, which reads one job from standard input and writes its answer to a pipe."""
 
 import json
 import sys
@@ -20,9 +20,10 @@ def start(
     *,
     bar: bool = False,
 ) -> list[dict[str, Finding]]:
-    """Run checks on each source with its settings in one process; return the findings. Raises as `launch_child`.
+    """Run checks on several experiments (source and settings) in one process, and return the findings of each one.
 
-    All settings must have the same numerics. Checks measure on the CPU, even if the run uses another device.
+    All settings must have the same numerics. Checks measure on the CPU, even if the run uses another device. Raises the
+    errors of `launch_child`.
     """
     path = str(source_path.resolve()) if source_path else None
     jobs = [[source, asdict(replace(settings, device="cpu"))] for source, settings in subjects]
@@ -48,10 +49,11 @@ def run_checks(
     source_path: Path | None = None,
     bar: bool = False,
 ) -> dict[str, Finding]:
-    """Run checks (by default all) in a separate process, and return their findings. The process computes as a run does.
+    """Run checks (by default all) in a separate process with the numerics of a run, and return their findings.
 
-    Outcomes are the same on every machine of one platform class. Each check starts again from the seed, so checks do
-    not affect each other. Errors name the file `source_path`; `bar` shows the progress on a terminal.
+    Outcomes are the same on all machines of the same platform class. Each check starts again from the seed, so checks
+    do not affect each other. Error messages name the file `source_path`. If `bar` is true, a terminal shows the
+    progress.
 
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
     `ChildFault` for a bug of the harness.

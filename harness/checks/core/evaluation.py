@@ -1,4 +1,4 @@
-"""Run `evaluate` under observation: twice, in a held mode, on a stand-in, and with its outputs and inputs recorded."""
+"""Observe `evaluate`: call it twice, with a fixed mode or a substitute network, and record its inputs and outputs."""
 
 import copy
 import math
@@ -11,12 +11,14 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 from harness.checks.core.subject import Trial
 
-_OFF = 1e-3  # share of the deviation of the inputs: rounding of another precision is below it
+_OFF = 1e-3  # in deviations of the inputs; rounding to another precision changes an input less
 LossAndAccuracy = tuple[float, float | None]  # the accuracy is None for a regression
 
 
 class StandInNetwork(nn.Module):
-    """A network with batch norm and dropout, for any inputs, with the output shape of the experiment's own network."""
+    """A small network with batch norm and dropout that can take the place of the experiment's network in `evaluate`.
+
+    It accepts any inputs, and its outputs have the shape of the outputs of the experiment's network."""
 
     def __init__(self, trial: Trial) -> None:
         super().__init__()
@@ -39,7 +41,7 @@ class StandInNetwork(nn.Module):
 
 @contextmanager
 def hold_mode(model: nn.Module, *, training: bool) -> Iterator[None]:
-    """Hold a network in one mode, even if `train()` or `eval()` is called."""
+    """Keep a network in training or in eval mode, even if its `train()` or `eval()` is called."""
 
     def hold(module: nn.Module, _inputs: object) -> None:
         module.training = training
@@ -68,8 +70,8 @@ def record_evaluation(
 ) -> tuple[list[Tensor], list[object], LossAndAccuracy]:
     """Return the outputs and inputs of a network for each call during `evaluate`, and the reported metrics.
 
-    The list of outputs is empty if one is not a tensor, or if their shapes differ in more than the number of examples,
-    as for texts that are cut.
+    The list of outputs is empty if an output is not a tensor, or if the shapes differ in more than the number of
+    examples, for example because texts have different lengths.
     """
     model = copy.deepcopy(network).train()
     noted: list[object] = []
@@ -82,7 +84,7 @@ def record_evaluation(
 
 
 def share_changed(given: list[object], loaded: Tensor) -> float | None:
-    """Return the share of rows given to a network that are not in the loaded split; None if that is unknown."""
+    """Return the share of a network's input rows that are not in the loaded split; None if the share is unknown."""
     rows = [part.detach().flatten(1) for part in given if isinstance(part, Tensor) and part.dim() > 1]
     known, width = loaded.flatten(1), loaded[0].numel()
     if len(rows) < len(given) or any(part.shape[1] != width for part in rows):
@@ -98,7 +100,7 @@ def share_changed(given: list[object], loaded: Tensor) -> float | None:
 
 @contextmanager
 def record_old_copies(start: nn.Module, model: nn.Module) -> Iterator[list[nn.Module]]:
-    """Yield a list of the networks, shaped like the model, that are called with trained weights and initial buffers."""
+    """Yield a list of the called networks that have the model's shapes, trained weights, and initial buffers."""
     found: list[nn.Module] = []
     shapes = [parameter.shape for parameter in model.parameters()]
     places = [
@@ -127,7 +129,7 @@ def record_old_copies(start: nn.Module, model: nn.Module) -> Iterator[list[nn.Mo
 def evaluate_twice(
     model: nn.Module, evaluate: Callable[[nn.Module], LossAndAccuracy]
 ) -> tuple[LossAndAccuracy, LossAndAccuracy, float]:
-    """Evaluate twice; return both results and the largest change of any buffer."""
+    """Evaluate a network twice; return both results and the largest change of any buffer."""
     before = [buffer.clone() for buffer in model.buffers()]
     first, second = evaluate(model), evaluate(model)
     moved = [
@@ -139,7 +141,7 @@ def evaluate_twice(
 
 
 def loss_distance(first: LossAndAccuracy, second: LossAndAccuracy) -> float:
-    """Return the difference of two losses; 0 if both results are equal, NaN included."""
+    """Return the difference of two losses; 0 if both results are equal (NaN equals NaN)."""
     return 0.0 if is_equal(first, second) else abs(second[0] - first[0]) or 1.0
 
 

@@ -10,7 +10,7 @@ from harness.run.metrics_log import to_strict
 
 @dataclass(frozen=True)
 class LogLimit:
-    """A bound on a signal in the log: a sound run stays below it at every step."""
+    """An upper bound for a signal in the log: in a correct run, the signal is below the bound at every step."""
 
     signal: str
     below: float
@@ -20,12 +20,13 @@ class LogLimit:
 class Outcome:
     """One possible result of a check.
 
-    `kind` is one of four. "sound": nothing is wrong, which rules causes out. "unjudged": the check has nothing to
-    measure, or cannot judge it. "mechanism": the check sees the fault itself, so it can also judge a fix.
-    "consequence": something is wrong, but the fault may be elsewhere.
+    `kind` says what the outcome means. "sound": the check finds nothing wrong, so some causes are excluded. "unjudged":
+    the check does not apply, or cannot judge. "mechanism": the check sees the fault itself, so it can also judge
+    whether a fix is correct. "consequence": something is wrong, but the fault may be in another part of the experiment.
 
-    `reading` explains the result in a sentence. `next` names further checks, and `look` names a place in the code. A
-    check sees only some steps; `in_log` bounds the same quantity over the whole run.
+    `reading` explains the outcome in a sentence. `next` names the checks to run next, and `look` names the place in the
+    code to read next. A check sees only some steps of a run; `in_log` is a bound for the same quantity in the log of
+    the whole run.
     """
 
     id: str
@@ -42,7 +43,7 @@ class Outcome:
 
     @property
     def judged(self) -> bool:
-        """Whether the check found something to judge."""
+        """Whether the check could judge the experiment."""
         return self.kind != "unjudged"
 
     @property
@@ -55,8 +56,9 @@ class Outcome:
 class Check:
     """A check as its TOML file describes it.
 
-    `name` is the name of its module, `documentation` the docstring of the module. Triage runs checks by ascending
-    `order`. `minutes` estimates how long a person needs to run the check and read the result.
+    `name` is the name of the module of the check, and `documentation` is the docstring of this module. Triage runs the
+    checks in ascending `order`. `minutes` is an estimate of the time that a person needs to run the check and read the
+    result.
     """
 
     name: str
@@ -69,7 +71,7 @@ class Check:
 
     @property
     def mechanism(self) -> bool:
-        """Whether the check can see a fault itself: such a check can judge a fix."""
+        """Whether the check can see a fault itself, and therefore judge a fix."""
         return any(outcome.mechanism for outcome in self.outcomes)
 
     @property
@@ -103,7 +105,8 @@ class Table:
     def lines(self) -> Iterator[str]:
         """Yield the lines of the table: the caption, then headings and rows in aligned columns.
 
-        If these are too wide for a usual terminal, put each word of a heading on its own line, then narrow the gaps.
+        If the lines are too wide for a usual terminal, each word of a heading gets its own line. If they are still too
+        wide, the gaps between the columns become narrower.
         """
         yield self.caption
         rows = [tuple(short(cell, digits=3) for cell in row) for row in self.rows]

@@ -38,7 +38,8 @@ def load_check(name: str) -> Check:
 
 @cache
 def _load(name: str) -> Check:
-    # Parse instead of importing: the import needs torch, which takes seconds, and every command lists the checks.
+    # Parse the module instead of importing it, because the import needs torch and takes seconds, and every command
+    # lists the checks.
     documentation = ast.get_docstring(ast.parse((_FOLDER / f"{name}.py").read_text(encoding="utf-8"))) or ""
     table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     outcomes = tuple(map(_outcome, table.pop("outcome")))

@@ -29,7 +29,7 @@ STEPS = 100
 
 
 def kind_of(outputs: Tensor, labels: Tensor) -> LabelKind:
-    """Return the kind of the targets: class indices, soft labels (shares), zeros and ones, numbers, or another."""
+    """Return the kind of the targets: class indices, soft labels (shares), zeros and ones, numbers, or another kind."""
     if is_classification(outputs, labels):
         return "classes"
     if not labels.is_floating_point():
@@ -47,7 +47,7 @@ def are_shares(values: Tensor) -> bool:
 
 
 def are_probabilities(scores: Tensor) -> bool:
-    """Return whether outputs are in 0 to 1, as from softmax or sigmoid; equal logits of a zero network do not count."""
+    """Return whether outputs lie in 0 to 1, as after softmax or sigmoid; if all outputs are equal, return False."""
     return _within_one(scores) and bool((scores != scores.flatten()[0]).any())
 
 
@@ -57,9 +57,9 @@ def _within_one(scores: Tensor) -> bool:
 
 @torch.no_grad()
 def stretch_outputs(model: nn.Module, inputs: Tensor) -> Tensor:
-    """Return the outputs of a network when its last layer and its temperature are scaled up, so that it is certain.
+    """Return the outputs of a network whose last layer and temperature are scaled up, so that it is very certain.
 
-    The weights of the last called layer are multiplied by a million, and learnt scalars by ten.
+    The weights of the last layer that is called are multiplied by a million, and learnt scalars are multiplied by ten.
     """
     sure = copy.deepcopy(model)
     layers: list[nn.Module] = []
@@ -126,10 +126,10 @@ def stable_loss(kind: LabelKind, range: OutputRange) -> Loss | None:
 
 
 def least_loss(loss: Loss, start: Tensor, labels: Tensor, rows: Tensor | None = None, *, steps: int = 100) -> float:
-    """Return the lowest loss that any outputs can have, found by L-BFGS on the outputs themselves.
+    """Return the lowest loss that any outputs can reach, which L-BFGS finds by changing the outputs directly.
 
-    `rows` is a group number for each row of the flattened outputs: rows of one group share their values, because
-    outputs for equal inputs are equal. For a regression, the targets are also tried as outputs.
+    `rows` contains a group number for each row of the flattened outputs. Rows of one group have equal values, because a
+    network gives equal outputs for equal inputs. For a regression, the targets are also tried as outputs.
     """
     values = start.detach().clone()
     if rows is not None:
@@ -138,7 +138,7 @@ def least_loss(loss: Loss, start: Tensor, labels: Tensor, rows: Tensor | None = 
     values.requires_grad_()
     found = [math.inf]
     with torch.no_grad():
-        first = abs(float(loss(start, labels))) or 1.0  # divide by it: L-BFGS stops at fixed sizes of loss and gradient
+        first = abs(float(loss(start, labels))) or 1.0  # the loss is divided by it: tolerances are fixed
 
     def outputs() -> Tensor:
         return values if rows is None else values[rows].view_as(start)
@@ -174,21 +174,21 @@ def least_constant_loss(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
 
 
 def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> LossForm:
-    """Return the form of a loss of scores, judged by its gradient g at the scores z of each example.
+    """Return the form of a loss, judged by its gradient g with respect to the scores z of each example.
 
-    A cross-entropy with soft labels q and the weight c per example has g = c (softmax(z) - q). Least squares over some
-    points z gives c and q. If they fit the gradient, the form depends on c and q:
+    A cross-entropy with soft labels q and a weight c per example has g = c (softmax(z) - q). A least-squares fit over
+    some random scores z gives c and q. If the fit explains the gradient, the form depends on c and q:
 
     mean: c is 1 and q is largest at the label, as with label smoothing.
     weighted: c depends on the example.
     scaled: c is another constant.
-    partial: c is 0 for some examples. In texts, one label may have c = 0: it stands for padding.
+    partial: c is 0 for some examples. In texts, one label may have c = 0, because this label stands for padding.
 
-    Otherwise, it depends on the gradient:
+    Otherwise, the form depends on the gradient:
 
     linear: g does not depend on z.
     relative: the loss compares examples with each other, and reordering the classes does not change it (contrastive).
-    coupled: the gradient of one example depends on the scores of others.
+    coupled: the gradient of one example depends on the scores of other examples.
     own: gradient descent on the scores leads to the labels (focal, hinge).
     other: none of these.
     """
@@ -233,7 +233,7 @@ def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> Los
         once, turned = (float(loss(scores, labels)) for scores in (points[0], points[0].flip(-1)))
     if abs(turned - once) <= CLOSE * abs(once):
         return "relative"
-    # Keep the scores of the first half of the examples, and change the scores of the second half.
+    # Keep the scores of the first half of the examples, and replace the scores of the second half.
     half = len(outputs) // 2
     mixed = gradient(torch.cat([points[0][:half], points[1][half:]]))
     first = int(valid[: half * (len(targets) // len(outputs))].sum())
@@ -254,14 +254,14 @@ def _form_of_counts(count: Tensor, taught: Tensor, targets: Tensor, kind: LabelK
 
 
 def _agrees(scores: Tensor, targets: Tensor, kind: LabelKind) -> Tensor:
-    """Return for each row whether the predicted class is the target; for zeros and ones, a share above 0.5 is a one."""
+    """Return for each row whether the predicted class is the target; for binary targets, a share above 0.5 means 1."""
     if kind == "binary":
         return (scores.flatten() > 0.5) == (targets > 0.5)
     return scores.argmax(dim=1) == (targets if kind == "classes" else targets.argmax(dim=1))
 
 
 def _teaches(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> bool:
-    """Return whether gradient descent on the scores themselves makes almost all of them predict their labels."""
+    """Return whether gradient descent on the scores themselves makes almost all scores predict their labels."""
     scores = torch.zeros_like(outputs).requires_grad_()
     optimizer = torch.optim.Adam([scores], lr=0.1, fused=True)
     for _ in range(STEPS):
@@ -275,10 +275,11 @@ def _teaches(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> bo
 
 
 def ties_pairs(loss: Loss, outputs: Tensor, labels: Tensor) -> bool:
-    """Return whether a loss compares each output with its own target only, instead of all with all by broadcasting."""
+    """Return whether a loss compares each output only with its own target, not (by broadcasting) with all targets."""
     if len(labels) < 2 or bool((labels == labels[:1]).all()):
         return True
-    # Spread outputs over the targets: far from all targets, the pairing would hardly change the loss.
+    # Draw outputs from the range of the targets. If outputs were far from all targets, the pairing would hardly change
+    # the loss.
     middle, size = float(labels.double().mean()), SPREAD * float(labels.double().std())
     spread = middle + size * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0)).to(outputs)
     with torch.no_grad():

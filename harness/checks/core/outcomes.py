@@ -1,6 +1,6 @@
 """Load the measured outcomes of checks on each recipe from `solutions/<id>/measured.toml`.
 
-The self-check writes these files. A student's kit does not contain them: there, each function raises `UserError`.
+`grader selfcheck` writes these files. A student's kit does not contain them, so there each function raises `UserError`.
 """
 
 import math
@@ -31,10 +31,10 @@ def _pairs(words: Any) -> Any:
 
 
 class _MeasuredFile(StrictModel):
-    """A `measured.toml`: the outcomes of checks on a recipe's broken experiment that are the same for all seeds.
+    """The content of a `measured.toml`: outcomes of checks on a recipe's broken experiment, if all seeds agree on them.
 
-    `trips` contains the unsound outcomes of checks that are sound on the healthy experiment; `outcomes` contains the
-    others. `grader selfcheck` measures both.
+    `trips` contains the outcomes of checks that find something wrong here, but nothing wrong in the healthy experiment;
+    `outcomes` contains all other outcomes. `grader selfcheck` measures both.
     """
 
     format_version: Literal[1]
@@ -50,14 +50,14 @@ class _MeasuredFile(StrictModel):
 
 
 class _SoundFile(StrictModel):
-    """A `sound.toml`: the outcomes of checks on each healthy experiment and decoy, by its name."""
+    """The content of `sound.toml`: for the name of each healthy experiment and each decoy, the outcomes of checks."""
 
     format_version: Literal[1]
     outcomes: dict[str, Annotated[dict[str, str], BeforeValidator(_pairs)]]
 
 
 def trips_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return the outcome of each check that the break of a recipe trips; the recipe may be given by its id.
+    """Return the outcome of each check that finds something wrong because of a recipe's break; accept the recipe's id.
 
     Raises `UserError` if there is no `measured.toml`.
     """
@@ -71,7 +71,7 @@ def outcomes_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, 
 
 
 def mechanisms_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return the outcomes of tripped checks that show the fault itself: a correct fix makes them sound."""
+    """Return those outcomes of `trips_of` that show the fault itself; a correct fix changes them to sound ones."""
     return {
         name: outcome
         for name, outcome in trips_of(recipe, solutions).items()
@@ -100,7 +100,7 @@ def _of_sound(solutions: Path) -> dict[str, dict[str, str]]:
 
 
 def _together(parts: Sequence[_MeasuredFile]) -> _MeasuredFile:
-    """Return the outcomes for several breaks at once: all that any break trips, and others on which all agree."""
+    """Return the outcomes for several breaks at once: the trips of each break, and other outcomes that all share."""
     trips = {name: outcome for part in parts for name, outcome in part.trips.items()}
     alike = [set(part.outcomes.items()) for part in parts]
     outcomes = {name: outcome for name, outcome in set.intersection(*alike) if name not in trips}
@@ -108,10 +108,11 @@ def _together(parts: Sequence[_MeasuredFile]) -> _MeasuredFile:
 
 
 def rival_outcome(rival: str, check: str, found: str) -> str:
-    """Return the outcome of a check for a rival's break if it contradicts the found outcome; "" if it does not.
+    """Return the outcome of a check for a rival cause if this outcome contradicts the found one; "" if it does not.
 
-    Two different sound outcomes do not contradict each other: they may come from different experiments. Unjudged
-    outcomes contradict nothing. Raises `UserError` for a recipe that was never measured.
+    A rival is another cause that could explain the run. Two different outcomes of the kind "sound" do not contradict
+    each other, because they may come from different experiments. An outcome of the kind "unjudged" contradicts nothing.
+    Raises `UserError` for a recipe that was never measured.
     """
     theirs = outcomes_of(rival).get(check, found)
     pair = [load_check(check).outcome(one) for one in (found, theirs)]
@@ -120,10 +121,10 @@ def rival_outcome(rival: str, check: str, found: str) -> str:
 
 
 def suggests(recipe: Recipe, rival: str) -> bool:
-    """Return whether a run of this recipe also suggests a rival cause. For a healthy recipe, every rival is suggested.
+    """Return whether a run of this recipe also suggests the cause `rival`; for a healthy recipe, return True.
 
-    A rival is suggested if both belong to one area, trip a check with the same outcome, or have a similar symptom.
-    Raises `UserError` for a recipe that is unknown or was never measured.
+    A run suggests a rival if the recipe and the rival belong to the same area, if a check reports the same fault for
+    both, or if both have a similar symptom. Raises `UserError` for a recipe that is unknown or was never measured.
     """
     return recipe.is_healthy or any(_look_alike(cause, rival) for cause in recipe.causes)
 
@@ -144,5 +145,5 @@ def _alike(one: Symptom, two: Symptom) -> bool:
 
 
 def check_of_value(signal: str, step: int | None) -> str:
-    """Return the check that judges a value in a log, or "". Only the loss at step 0 has one, `first_loss`."""
+    """Return the check that judges a value in a log, or "". Only the loss at step 0 has such a check, `first_loss`."""
     return "first_loss" if (signal, step) == ("loss", 0) else ""

@@ -14,10 +14,10 @@ _MOST_NEXT = 3
 
 @dataclass(frozen=True)
 class Line:
-    """A line of text, and its place and tone on a screen.
+    """A line of text, with its indentation and its tone (colour) on a terminal.
 
-    indent: the spaces before it. hang: further spaces before the rest of a wrapped line. wraps: whether a terminal may
-    wrap it; rows of a table and commands stay whole.
+    `indent` is the number of spaces before the text. `hang` is the number of further spaces before the rest of a
+    wrapped line. `wraps` says whether a terminal may wrap the line; table rows and commands must not be wrapped.
     """
 
     text: str
@@ -27,13 +27,13 @@ class Line:
     tone: Literal["plain", "heading", "good", "bad", "aside"] = "plain"
 
     def __str__(self) -> str:
-        """Return the line without a width and without colours."""
+        """Return the indented line, neither wrapped nor coloured."""
         return f"{' ' * self.indent}{self.text}".rstrip()
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The finding of a check on a target (an exercise, a script or runs, as commands name it) with some options."""
+    """The finding of a check, with the target (exercise, script or runs) and the options of the command."""
 
     check: Check
     target: str
@@ -52,12 +52,12 @@ class CheckReport:
 
     @property
     def command(self) -> str:
-        """The command that makes this check."""
+        """The command that runs this check."""
         return self._command(self.check)
 
     @property
     def next_lines(self) -> list[str]:
-        """The next steps: a place to read, then commands."""
+        """The next steps: a place in the code to read, then commands to run."""
         place = [f"{READ}{self.outcome.look}"] if self.outcome.look else []
         return [*place, *(self._command(load_check(name)) for name in self.outcome.next)]
 
@@ -67,7 +67,7 @@ class CheckReport:
     def lines(self, indent: int = 0, most_rows: int | None = None) -> Iterator[Line]:
         """Yield the outcome and its meaning, the measured values, and up to `most_rows` rows of each table.
 
-        No table is shown if `most_rows` is 0, and whole tables if it is None.
+        If `most_rows` is 0, no table is shown; if it is None, whole tables are shown.
         """
         tone: Literal["good", "bad"] = "good" if self.outcome.sound else "bad"
         yield Line(f"{self.outcome.id}: {self.finding.summary}", indent, 2, tone=tone)
@@ -101,15 +101,15 @@ class CheckReport:
 
 
 def unsound(reports: Sequence[CheckReport]) -> list[CheckReport]:
-    """Return the unsound reports. Outcomes that show the fault itself come before its possible consequences."""
+    """Return the reports that found something wrong: first the fault itself, then its possible consequences."""
     return sorted((one for one in reports if not one.outcome.sound), key=lambda one: not one.outcome.mechanism)
 
 
 def where_next(reports: Sequence[CheckReport]) -> list[str]:
-    """Return the next steps that unsound outcomes suggest, without the checks just made.
+    """Return the next steps that the faulty outcomes suggest, without the checks that were just run.
 
-    Places to read come first, beginning with the outcomes that show the fault itself. A single report gives its next
-    steps even if it is sound.
+    Places in the code to read come before commands, and outcomes that show the fault itself come before consequences.
+    If there is only one report, its next steps are returned even if it found nothing wrong.
     """
     read = list(reports) if len(reports) == 1 else unsound(reports)
     made = {one.command for one in reports}
@@ -127,7 +127,7 @@ def verdict(reports: Sequence[CheckReport]) -> str:
 
 
 def walk_lines(reports: Sequence[CheckReport]) -> Iterator[Line]:
-    """Yield the lines of several findings: the verdict, likely causes, perhaps consequences, then sound checks."""
+    """Yield the lines of several findings: the verdict, likely causes, possible consequences, then sound checks."""
     wrong = unsound(reports)
     yield Line(verdict(reports), hang=2, tone="bad" if wrong else "good")
     faults = sum(one.outcome.mechanism for one in wrong)
@@ -149,14 +149,14 @@ def walk_lines(reports: Sequence[CheckReport]) -> Iterator[Line]:
 
 
 def choice_lines(check: Check) -> Iterator[Line]:
-    """Yield all outcomes of a check, for a student who must choose the right one."""
+    """Yield all outcomes of a check, for a student who must choose the right outcome."""
     yield Line("Its possible outcomes: which one do the measurements show?", tone="heading")
     for outcome in check.outcomes:
         yield Line(f"{outcome.id}: {outcome.reading}", 2, 2)
 
 
 def failure_lines(reports: Sequence[CheckReport], most_rows: int) -> Iterator[Line]:
-    """Yield the message of an assertion: each unsound finding; only the first, a likely cause, shows its tables."""
+    """Yield the message of an assertion: each finding with a fault; only the first one shows its tables."""
     wrong = unsound(reports)
     yield Line(verdict(reports))
     for place, one in enumerate(wrong):

@@ -27,12 +27,12 @@ from harness.run.step_hooks import LastStepHook
 
 Gradients = dict[str, Tensor]
 ROUNDING = 1e-5
-ALIKE, PARALLEL = 0.5, 0.999  # cosines of two gradients; parallel gradients come from one loss, scaled
+ALIKE, PARALLEL = 0.5, 0.999  # cosines of two gradients; above PARALLEL, one loss is a multiple of the other
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The source of an experiment, its settings and its data; errors name the file `path`."""
+    """The source of an experiment, its settings and its data; error messages name the file `path`."""
 
     path: Path
     source: str
@@ -54,7 +54,7 @@ class Subject:
     ) -> "Trial":
         """Return a new trial of the experiment; `switches` are further settings, such as `disable_amp=True`."""
         settings = replace(self.settings, **switches)
-        # Set up first: tensors that the experiment creates on loading must have the dtype of its training.
+        # Set up first, because tensors that the experiment creates on loading must have the dtype of its training.
         canonical_setup(settings.seed, settings.verify)
         return Trial(self.experiment(), self.tensors(), settings, steps=steps, adapt=adapt, interrupted=interrupted)
 
@@ -63,7 +63,7 @@ class Trial(TrainingSetup):
     """A short training of the experiment that a check controls step by step.
 
     The first epoch has exactly the batches of the run, and the trial uses the schedule of the run. If `steps` is given,
-    the schedule is stretched to this number of steps. After its end, the last learning rate stays.
+    the schedule is stretched to this number of steps. After the end of the schedule, the learning rate does not change.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class Trial(TrainingSetup):
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Make one training step on a prepared batch and return the loss."""
         if self.made % self.steps_per_epoch == 0:
-            self.model.train()  # as a run does; until the next epoch, only the experiment changes the mode
+            self.model.train()  # as in a run; until the next epoch, only the experiment changes the mode
         return self.train_on(inputs, labels)
 
     def step_schedule(self, scheduler: LRScheduler) -> None:
-        """Advance the schedule as far as the stretched schedule requires after this step."""
+        """Advance the schedule by as many steps as its stretched form requires after this training step."""
         due = [made * self.steps // self.stretched_to for made in (self.made, self.made + 1)]
         for _ in range(min(due[1], self.steps) - min(due[0], self.steps)):
             scheduler.step()
@@ -130,7 +130,7 @@ def of_replica(name: str) -> str:
 def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
     """Collect the gradients that backward passes add to each parameter, before any clearing, scaling or clipping.
 
-    For data-parallel replicas, collect the mean, under the names of the first replica.
+    For data-parallel replicas, collect the mean over the replicas, under the names of the first replica.
     """
     gradients: Gradients = {}
     replicas = getattr(model, "replicas", None)
@@ -157,7 +157,7 @@ def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
 def used_gradients(model: nn.Module) -> Iterator[Gradients]:
     """Collect the gradient of each parameter when an optimizer first uses it, without the factor of a scaler.
 
-    Hooks of the experiment, which may clip or average gradients, run before.
+    Hooks of the experiment, which may clip or average gradients, run before the gradients are collected.
     """
     gradients: Gradients = {}
 
@@ -179,7 +179,7 @@ def reference_gradients(
 ) -> Gradients:
     """Return the gradients of a loss on one batch, from a copy of the network in training mode.
 
-    Dropout drops the same units as the next step of the network itself, because the random state is restored.
+    The random state is restored, so dropout drops the same units as in the next step of the network itself.
     """
     reference = copy.deepcopy(model).train()
     reference.zero_grad()
@@ -190,10 +190,11 @@ def reference_gradients(
 
 
 def minimizes_another_loss(subject: Subject) -> bool:
-    """Return whether train_step openly minimizes another loss than `compute_loss`, as distillation does.
+    """Return whether `train_step` openly minimizes another loss than `compute_loss`, for example for distillation.
 
-    "Openly" means that it returns the loss of its backward passes. Two cases are faults instead: a mere factor before
-    the backward pass, and a loss whose gradient points in a very different direction.
+    "Openly" means that `train_step` returns the loss of its backward passes. In two cases, the result is False, because
+    they are faults: the other loss is only a multiple of `compute_loss`, or its gradient points in a very different
+    direction.
     """
     trial = subject.trial(disable_amp=True)
     inputs, labels = next(trial.batches())
@@ -225,7 +226,7 @@ def as_vector(gradients: Gradients, like: Gradients) -> Tensor:
 
 
 def leaves_of(value: Tensor) -> list[Tensor]:
-    """Return the leaf tensors of the autograd graph of a value, each once."""
+    """Return each leaf tensor in the autograd graph of a value once."""
     waiting, seen, leaves = [value.grad_fn], set(), []
     while waiting:
         node = waiting.pop()
@@ -249,10 +250,10 @@ def matrix_layers(model: nn.Module) -> dict[str, nn.Module]:
 
 @torch.no_grad()
 def without_zeros(model: nn.Module) -> nn.Module:
-    """Give every matrix of zeros small random weights, as torch initializes a layer, and return the network.
+    """Replace every matrix of zeros by small random weights, as torch initializes a layer, and return the network.
 
-    Behind a last layer of zeros, or in a residual branch that ends in zeros, nothing could be measured. Scales of norms
-    that are zero become 1. The random state does not change.
+    Otherwise, a last layer of zeros or a residual branch that ends in zeros would hide what the other layers do. If the
+    scale of a normalization layer is zero, it becomes 1. The random state does not change.
     """
     generator = torch.Generator().manual_seed(0)
     for layer in matrix_layers(model).values():

@@ -35,11 +35,11 @@ _SCHEDULED = "_wrapped_by_lr_sched"
 
 
 class NotGiven(HarnessFault):
-    """A check needs something that the training does not have; the message says what."""
+    """Raised if a check needs something that the training does not have; the message says what."""
 
 
 class FileNeeded(NotGiven):
-    """A check needs an experiment file, because it measures how the file loads a data set."""
+    """Raised if a check needs an experiment file, because it measures how the file loads a data set."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +56,21 @@ class _Parts:
 class Training:
     """Your own training, in a form that checks can measure.
 
-    model, optimizer: your objects. Checks train copies of them, on the CPU.
-    loss_fn(outputs, targets): the mean loss of a batch, a scalar tensor.
+    model, optimizer: your own objects. Checks train copies of them on the CPU.
+    loss_fn(outputs, targets): returns the mean loss of a batch as a scalar tensor.
     train_batches, validation: a loader of pairs `(inputs, targets)` of tensors, or one such pair. At most
-        `most_batches` of each are read, only once, when you create the `Training`.
-    train_step(model, optimizer, inputs, targets): makes one step and returns the loss. The default clears the
-        gradients, then does forward, loss, backward and step.
+    `most_batches` batches of each loader are read, once, when you create the `Training`.
+    train_step(model, optimizer, inputs, targets): makes one step and returns the loss. By default, a step clears the
+    gradients, computes the loss, calls `backward` and lets the optimizer step.
     evaluate(model, inputs, targets): returns the loss, or `(loss, accuracy)`, or a dict with "val_loss" and
         "val_accuracy".
-    scheduler(optimizer, steps): returns a schedule of torch.optim.lr_scheduler that steps once a batch.
-    seed: the seed of the random numbers while checks measure.
+    scheduler(optimizer, steps): returns a schedule of torch.optim.lr_scheduler, which is advanced after each batch.
+    seed: the random seed that each check uses.
 
-    `train_step` and `evaluate` may be methods of an object that holds the model, such as a trainer: then they receive
-    `(inputs, targets)` alone, and a copy of the object trains a copy of the model.
+    `train_step` and `evaluate` may be methods of an object that holds the model, such as a trainer. Such a method
+    receives only `(inputs, targets)`, and the check uses a copy of the object, which holds a copy of the model.
 
-    Raises `UserError` if a batch is not such a pair.
+    Raises `UserError` if a batch is not a pair of tensors.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class Training:
 
     @contextmanager
     def subject(self) -> Iterator["TrainingSubject"]:
-        """Yield a subject for one check; then restore the random state, and verify that your objects are unchanged.
+        """Yield a subject for one check; then restore the random state and verify that your objects have not changed.
 
-        If a function of yours changed your own model or optimizer, undo the change and raise `UserError`.
+        If one of your functions changed your own model or optimizer, undo the change and raise `UserError`.
         """
         dtype = torch.get_default_dtype()
         kept = tree_map_only(Tensor, Tensor.clone, _state(self._parts))
-        self.copy_parts(in_float64=False)  # fail here, so that the error is not attributed to a check
+        self.copy_parts(in_float64=False)  # an error in copying must not look like an error of a check
         try:
             with chance_kept(*self.not_copied), torch.enable_grad():
                 yield TrainingSubject(self)
@@ -180,8 +180,9 @@ class TrainingSubject(Subject):
 class OwnExperiment(Experiment):
     """A `Training` in the form of an experiment. Each call of `build_model` makes new copies of your objects.
 
-    Numerics and threads stay as the process has them. If you gave no evaluation, `evaluates` decides: with it, the
-    experiment evaluates loss and accuracy in eval mode; without it, evaluating raises `NotGiven`.
+    The numerical settings and the number of threads of the process do not change. If you gave no `evaluate` function,
+    the argument `evaluates` decides: if it is true, the experiment measures loss and accuracy in eval mode; if it is
+    false, evaluating raises `NotGiven`.
     """
 
     called = MappingProxyType({"compute_loss": "loss_fn", "build_scheduler": "scheduler"})
@@ -206,7 +207,7 @@ class OwnExperiment(Experiment):
             torch.set_default_dtype(torch.float64)
 
     def place(self, split: Batch, device: torch.device) -> Batch:
-        """Return copies of inputs and labels on the device, in float64 if the experiment computes in it."""
+        """Return copies of inputs and labels on the device, in float64 if the experiment computes in float64."""
         inputs, labels = (
             part.to(device, torch.float64 if self._in_float64 and part.is_floating_point() else None, copy=True)
             for part in split
@@ -214,7 +215,7 @@ class OwnExperiment(Experiment):
         return inputs, labels
 
     def call(self, name: str, *arguments: object) -> Any:
-        """Call one function and return its result; an error in float64 raises `NotGiven`, as it is not your mistake."""
+        """Call a function and return its result. An error in float64 raises `NotGiven`: it is not your mistake."""
         try:
             return super().call(name, *arguments)
         except UserError as error:
@@ -274,7 +275,7 @@ class OwnExperiment(Experiment):
         return found if isinstance(found, dict) else {"val_loss": found}
 
     def _of(self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> _Parts:
-        """Return the copies; for a different network, return copies whose objects hold that network."""
+        """Return the copies of your objects; if `model` is another network, return copies that hold this network."""
         parts = self._copies()
         if model is parts.model:
             return parts
