@@ -1,10 +1,10 @@
-"""A classifier of two layers and its gradients, derived by hand, in NumPy only."""
+"""A classifier with two layers and its gradients, derived by hand, in NumPy only."""
 
 import numpy as np
 
 
 def forward(params, x):
-    """Return (logits, cache)."""
+    """Return (logits, cache); the cache is for `backward`."""
     z1 = x @ params["W1"] + params["b1"]
     h = np.maximum(z1, 0)
     logits = h @ params["W2"] + params["b2"]
@@ -12,7 +12,7 @@ def forward(params, x):
 
 
 def log_softmax(logits):
-    """Return log softmax along the last axis; the largest logit is taken out, so that nothing overflows."""
+    """Return the log-softmax along the last axis. The largest logit is subtracted first, so that nothing overflows."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
@@ -23,7 +23,7 @@ def loss(logits, y):
 
 
 def backward(params, cache, y):
-    """Return the derivative of the loss by each parameter and by x."""
+    """Return the derivatives of the loss with respect to each parameter and x."""
     x, z1, h, logits = cache
     dlogits = np.exp(log_softmax(logits))
     dlogits[np.arange(len(y)), y] -= 1

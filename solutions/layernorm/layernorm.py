@@ -4,7 +4,7 @@ import numpy as np
 
 
 def forward(x, gamma, beta, eps):
-    """Return (out, cache)."""
+    """Return (out, cache); the cache is for `backward`."""
     mean = x.mean(axis=1, keepdims=True)
     centred = x - mean
     var = (centred**2).mean(axis=1, keepdims=True)
@@ -14,7 +14,7 @@ def forward(x, gamma, beta, eps):
 
 
 def backward(dout, cache):
-    """Return the derivative of the loss by x, gamma and beta."""
+    """Return the derivatives of the loss with respect to x, gamma and beta."""
     xhat, rstd, gamma = cache
     dgamma = (dout * xhat).sum(axis=0)
     dbeta = dout.sum(axis=0)
