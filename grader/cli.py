@@ -122,7 +122,7 @@ def review(reports: Path, who: str | None, anonymous: bool, requests: Path | Non
     if requests is not None:
         with name_place(requests):
             new, known, without = take_in(reports, requests)
-        click.echo(f"Regrade requests: {new} new, {known} known.")
+        click.echo(f"Regrade requests: {new} new, {known} imported before.")
         for name in without:
             click.echo(f"  {name} contains no request: read it yourself.", err=True)
     serve(reports, who or getpass.getuser(), anonymous=anonymous)
@@ -269,7 +269,7 @@ def doctor() -> None:
 def selfcheck(**options: Any) -> None:
     """Test every exercise, and test whether the grader judges known edits as expected.
 
-    Exit status: 0 everything is as expected, 1 something is not, 2 wrong use, 3 a bug in trainwreck.
+    Exit status: 0 everything is as expected, 1 a result is unexpected, 2 wrong use, 3 a bug in trainwreck.
     """
     from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 
@@ -318,7 +318,9 @@ def new_recipe(
     " existing experiment NAME again.",
 )
 @click.option("--target", metavar="COLUMN", help="CSV: the column to predict.  [default: the last column]")
-@click.option("--group", metavar="COLUMN", help="CSV: rows with the same value in this column stay in one split.")
+@click.option(
+    "--group", metavar="COLUMN", help="CSV: a column. Rows with the same value in it are put into the same split."
+)
 @click.option("--seeds", metavar="N", type=whole_number(1, 1000), default=3, show_default=True)
 @_jobs
 def new_experiment(
@@ -362,7 +364,7 @@ def demo(out: Path, jobs: int) -> None:
 def kit(out: Path | None, course: Path | None, assignment: str | None, inside: Path | None) -> None:
     """Build the archive for students, with all exercises but no solutions, or with the cases of one assignment.
 
-    Exit status with --inside: 0 the archive reveals no answer, 1 it does.
+    Exit status with --inside: 0 the archive reveals no answer, 1 it reveals answers.
     """
     from grader.course.course import read_course
     from grader.course.kit import assignment_files, build_kit, describe_kit, inspect_kit
@@ -419,9 +421,9 @@ def new(file: Path) -> None:
         roster = write_course(file)
     click.echo(
         f"Wrote {file}. The roster is {roster}.\n"
-        f"Next: write your students into {roster}, your dates and cases into {file},"
+        f"Next: write your students into {roster}, and your dates and cases into {file}. Then:"
     )
-    click.echo(f"then grader course check {file}")
+    click.echo(f"  grader course check {file}")
 
 
 @course.command("check")

@@ -136,7 +136,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     other = {"a3": "a4", "a4": "a3"}[own]
     readme = (there["cwd"] / "README.md").read_text()
     assert "one of `a3`, `a4`: `make exercise BREAK=a3 STUDENT=ada`" in readme
-    assert "and shows their values" in readme
+    assert "and shows the measured values" in readme
     told = f"Each student gets one of the cases a3, a4, and ada gets {own}"
     assert told in mistake("exercise", other, "--student", "ada", **there)
     assert not (there["cwd"] / "work" / other).exists()
@@ -144,7 +144,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     assert f"{own}: predict first" in shown
     assert f"make predict BREAK={own}" in shown
     assert not (there["cwd"] / "work" / own / "runs").exists()
-    assert f"First predict the run of {own}" in mistake("triage", own, **there)
+    assert f"First predict what the run of {own} will do" in mistake("triage", own, **there)
     said = ("--loss", "falls", "--half-rate", "same", "--check", "none", "--why", "It looks sound.")
     assert f"make exercise BREAK={own}" in succeed("predict", own, *said, **there)
     assert "You predicted" in succeed("exercise", own, **there)
@@ -152,7 +152,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     assert own in listed
     assert other not in listed
     shown = succeed("first-loss", own, **there)
-    assert "you decide that." in shown
+    assert "decide for yourself whether they show a fault." in shown
     assert "Its possible outcomes: which one do the measurements show?" in shown
     walk = succeed("triage", own, **there)
     assert not [word for word in ("sound", "Sound", "wrong", "read:") if word in walk]
@@ -197,7 +197,7 @@ def test_an_assignment_without_checks_needs_faults_that_the_log_shows(tmp_path: 
 def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
     there = unpacked_kit(tmp_path, course)
     kit = there["cwd"]
-    assert "as in make exercise BREAK=a1 STUDENT=ada" in mistake("exercise", "a1", **there)
+    assert "for example make exercise BREAK=a1 STUDENT=ada" in mistake("exercise", "a1", **there)
     assert "remove SEED= (--seed)" in mistake("exercise", "a1", "--student", "ada", "--seed", "7", **there)
     shown = succeed("exercise", "a1", "--student", "ada", **there)
     assert "make hint" not in shown
@@ -210,7 +210,7 @@ def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
     assert "name the cause healthy" in succeed("verify", "a1", **there)  # perhaps nothing is broken
     (kit / "work/a1/experiment.py").write_text(case.healthy_source())
     shown = succeed("verify", "a1", **there)
-    assert "Judge for yourself whether it is fixed" in shown
+    assert "Decide for yourself whether the experiment is fixed" in shown
     assert "gives no hints for a1" in mistake("hint", "a1", "--level", "1", **there)
     assert "contains no solutions" in mistake("reveal", "a1", "--yes", **there)
     assert "do not have the seed of bob" in mistake("submit", "a1", "--student", "bob", **there)

@@ -61,7 +61,7 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
     # By default, students see no results before the last student's deadline and grace period have passed: cem's.
     assert schedule.feedback == schedule.solution == datetime(2026, 10, 30, 0, 14)
     lines = "\n".join(check_course(tmp_path / "course.toml"))
-    assert "students see feedback from 2026-10-30 00:14 CET and the solution from 2026-10-30 00:14 CET; before" in lines
+    assert "students see feedback from 2026-10-30 00:14 CET, and the solution from 2026-10-30 00:14 CET; before" in lines
     assert "3 students in 2 sections" in lines
     levels = sorted(case.goal.level for case in (one, two) if case.goal is not None)
     assert f"3 cases (1 healthy, {', '.join(f'1 level {level}' for level in levels)})" in lines
@@ -97,7 +97,7 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
         (
             "[assignment.late]",
             RESULTS.format("solution"),
-            "is 2026-10-28 00:00, but students have time until 2026-10-28 00:14",
+            "is 2026-10-28 00:00, but students can hand in until 2026-10-28 00:14",
         ),
         (
             "[assignment.late]",
@@ -352,8 +352,8 @@ def test_a_misspelt_key_is_one_problem(tmp_path: Path) -> None:
         ("hints = true", 'groups = [["ada"]]', "write at least 2 items"),
         ("hints = true", 'attempts = "lastest"', "attempts: write 'latest', 'best' or 'first'"),
         ("hints = true", 'written = "decision_tree"', "written: write a list"),
-        ("roster =", "predict = true\nroster =", "predict: there is no such key: it belongs below [[assignment]]"),
-        ("roster =", "folder = 1\nroster =", "folder does not belong here"),
+        ("roster =", "predict = true\nroster =", "predict: there is no such key: move this key below [[assignment]]"),
+        ("roster =", "folder = 1\nroster =", "remove the key folder, which does not belong"),
         ('id = "a2"', 'id = "a1"', "two cases have the id a1: rename one"),
     ],
 )

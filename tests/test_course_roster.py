@@ -163,7 +163,7 @@ def test_a_file_from_somebody_who_is_not_on_the_roster_is_flagged(tmp_path: Path
         arrival = Arrival(file="f", senders=(Sender(platform="Moodle", name=name),))
         [found] = with_roster_flags([row("ada", "a1", arrival=arrival)], students, [])
         assert tuple(flag.id for flag in found.flags) == ids, name
-    assert "Moodle says that Evelyn Ghost sent it" in found.flags[0].message
+    assert "According to Moodle, Evelyn Ghost sent this file" in found.flags[0].message
     [found] = with_roster_flags([row("ada", "a1", arrival=arrival)], [Student("ada")], [])
     assert found.flags == (), "a roster of logins tells no names"
 
@@ -229,10 +229,10 @@ def test_what_one_of_a_group_hands_in_counts_for_all(tmp_path: Path) -> None:
     [
         (
             'excused = { ada = ["b1"] }',
-            "excuses ada from b1, which is not one of its cases: choose from a1, a2, a3, or all",
+            "excuses ada from b1, which is not in this assignment: choose from a1, a2, a3, or all",
         ),
         ('excused = { eve = ["all"] }', "eve is excused, but is not on the roster"),
-        ('groups = [["ada", "bob"], ["cem", "Ada"]]', "lists ada in groups twice"),
+        ('groups = [["ada", "bob"], ["cem", "Ada"]]', "lists ada in two groups, or twice in a group"),
         ('groups = [["ada", "eve"]]', "eve is in a group, but is not on the roster"),
         ('groups = [["ada"]]', "at least 2 items"),
     ],
@@ -293,7 +293,7 @@ def test_what_an_excused_student_handed_in_does_not_count(tmp_path: Path) -> Non
     assert [(one.submission, one.status, one.total) for one in own] == [
         (f"ada_{case}", "excused", None) for case in cases
     ]
-    assert own[0].reason == "Excused: the submission does not count."
+    assert own[0].reason == "The student is excused, so this submission does not count."
     scores = Scores(provenance={}, submissions=tuple(rows))
     assert is_excused(students_of(scores)["ada"], cases)
     assert grade(students_of(scores)["ada"], cases) is None

@@ -199,7 +199,7 @@ def test_the_last_entry_about_a_thing_holds_and_the_earlier_ones_are_its_history
     assert [one.state for one in result.decisions] == ["replaced", "replaced", "withdrawn"]
     assert result.submissions == SCORES.submissions
     page = "".join(render_class_page(result))
-    assert all(words in page for words in ("Too kind.", "2026-01-01", "withdrawn: the result of the rules counts"))
+    assert all(words in page for words in ("Too kind.", "2026-01-01", "withdrawn: the points from the grader count"))
 
 
 def test_points_are_added_below_the_floor_of_a_check_and_above_the_maximum_of_a_total(tmp_path: Path) -> None:

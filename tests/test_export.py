@@ -147,10 +147,10 @@ def test_a_gradebook_is_filled_in_and_who_is_not_in_it_is_listed(out: Path, tmp_
     assert "ada, Essay (12346): 50.00 -> 45" in run(out, *words).stderr
     (tmp_path / "g.csv").write_text(GRADEBOOK.replace("44.00", "49"))
     done = run(out, *words)
-    assert "ada, Essay (12346): kept 49, which no export wrote. --overwrite replaces it with 45." in done.stderr
+    assert "ada, Essay (12346): kept 49, because no export wrote this. To write 45, use --overwrite." in done.stderr
     assert canvas_import(files(out, "canvas")["canvas.csv"]) == {}
     (tmp_path / "reports.exported.json").write_text("[]")
-    with pytest.raises(UserError, match="is not a file with the grades of earlier exports"):
+    with pytest.raises(UserError, match="should contain the grades of earlier exports"):
         run(out, *words)
     write(tmp_path, CLASS)
     (tmp_path / "reports.exported.json").unlink()
@@ -217,6 +217,6 @@ def test_one_case_of_a_pool_stands_for_all_of_it(tmp_path: Path) -> None:
         '"Participant 1",Ada,ada,x,,100.00,-\n"Participant 2",Bob,bob,x,,100.00,-\n'
     )
     done = run(out, "moodle", "--gradebook", str(tmp_path / "w.csv"), "--exercise", "steep")
-    assert "Also included: asleep. Each student has one case of the pool." in done.output
+    assert "Also included: asleep, because each student has one case of the pool." in done.output
     table = list(csv.DictReader(io.StringIO(files(out, "moodle")["moodle.csv"].decode("utf-8-sig"))))
     assert {row["Email address"]: float(row["Grade"]) > 0 for row in table} == {"ada": True, "bob": True}

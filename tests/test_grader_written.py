@@ -183,7 +183,7 @@ def test_the_page_shows_the_file_and_what_was_found_in_it() -> None:
     source = RIGHT.replace("dz1 = dh * (z1 > 0)", "dz1 = dh")
     graded = grade_answer(taken(source), in_this_process(source), sandboxed=True)
     text = re.sub(r"<[^>]+>", "", render_submission(graded.row, graded.attachments, title="By hand", provenance={}))
-    assert "The submitted file backprop.py." in text
+    assert "This is the submitted file backprop.py." in text
     assert "the gradient of W1" in text
     assert "Your fix" not in text
 

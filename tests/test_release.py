@@ -114,7 +114,7 @@ def test_what_is_yours_has_everything_at_any_time(out: Path) -> None:
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
     page = (out / "ada_1_2_ada_a1.html").read_text()
     assert told(page) == EVERY and "largest rate" in page
-    assert "This page reveals the cause. The student may see it from 2026-11-10 00:00 CET." in page
+    assert "This page reveals the cause of the fault. The student may see this page from 2026-11-10 00:00 CET." in page
     rows = list(csv.reader(io.StringIO(exported(out, "csv", TIMES["score"]))))
     assert "a-flag." in rows[1][-1]
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before

@@ -171,7 +171,7 @@ def test_the_command_writes_the_table_and_names_who_was_left_out(tmp_path: Path)
     done = CliRunner().invoke(cli, ["export", "--format", "moodle", "--out", str(tmp_path)])
     assert done.exit_code == 0
     assert (tmp_path / "export" / "moodle" / "moodle.csv").read_bytes() == export(CLASS, "moodle")
-    assert "Left out of this export: 2." in done.stderr
+    assert "Submissions left out of this export: 2." in done.stderr
     assert "  eve_steep: Not an archive.\n  e<U+001B>[2J_steep: Not an archive.\n" in done.stderr
 
 

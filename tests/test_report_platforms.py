@@ -263,8 +263,8 @@ def test_canvas_keeps_what_no_export_gave(tmp_path: Path) -> None:
     assert filled.given == {column: {"bob@uni.edu": "10"}}
     assert filled.changes == [f"Bob@uni.edu, {column}: nothing -> 10"]
     assert filled.kept == [
-        f"ada, {column}: kept 5.00, which no export wrote. --overwrite replaces it with 9.45.",
-        f"ghopper, {column}: kept EX. To set 10, first delete it on the platform.",
+        f"ada, {column}: kept 5.00, because no export wrote this. To write 9.45, use --overwrite.",
+        f"ghopper, {column}: kept EX. To write 10, first delete EX on the platform.",
     ]
     taken = canvas(tmp_path, class_of(ADA, BOB, grace), text, column=column)
     assert canvas_import(taken.table) == {"101": {"12345": "9.45"}, "102": {"12345": "10"}}
@@ -285,7 +285,7 @@ def test_moodle_keeps_grades_and_comments_that_no_export_gave(tmp_path: Path) ->
     filled = moodle(tmp_path, students, names=NAMES, overwrite=False)
     assert moodle_import(filled.table).keys() == {7001}
     (kept,) = filled.kept
-    assert kept.startswith("grace, Grade: kept 12.00, which no export wrote.")
+    assert kept.startswith("grace, Grade: kept 12.00, because no export wrote this.")
     # Moodle returns our own comment in another form.
     again = WORKSHEET.replace(",Submitted,,20.00", ",Submitted,18.90,20.00").replace(
         "=1+1,-,", "=1+1,-,<p>Nothing else was changed (2.5 of 8):&nbsp;Big. Be small.</p>"

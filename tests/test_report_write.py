@@ -162,9 +162,9 @@ def test_nothing_that_grader_did_not_make_is_replaced(out: Path) -> None:
     for name, make in makers.items():
         make(out / name)
         before = sorted(out.iterdir())
-        with pytest.raises(UserError, match=f"contains {name}, which grader did not write"):
+        with pytest.raises(UserError, match=f"contains {name}, which is not a file of grader"):
             check_reports_folder(out)
-        with pytest.raises(UserError, match=f"contains {name}, which grader did not write"):
+        with pytest.raises(UserError, match=f"contains {name}, which is not a file of grader"):
             write_reports(OTHER, EXHIBITS, out)
         assert sorted(out.iterdir()) == before
         (out / name).rmdir() if (out / name).is_dir() else (out / name).unlink()

@@ -87,7 +87,7 @@ def test_a_decision_is_on_the_disk_before_the_page_says_so_and_can_be_undone(ser
         ask(server, item, {"token": server.token, "act": "accept", "comment": ""})
     assert 'id="accept"' in ask(server, first)[1]
     assert 'id="accept"' not in ask(server, third)[1], "nothing of it was judged"
-    assert "There is nothing to accept" in ask(server, third, {"token": server.token, "act": "accept"})[1]
+    assert "This item cannot be accepted" in ask(server, third, {"token": server.token, "act": "accept"})[1]
     leads = ask(server, third, {**form, "points": "100"})[2]
     assert "There is no open item." in ask(server, leads)[1]
     assert "History (5)" in ask(server, first)[1]
@@ -141,7 +141,7 @@ def test_a_stale_page_replaces_no_decision_and_shows_both(server: ReviewServer) 
     page = ask(server, first)[1]
     text = (server.out / SCORES).read_text().replace("adaadaadaadaada", "newnewnewnewnew")
     (server.out / SCORES).write_text(text)
-    assert "this student now has another file" in ask(server, first, form_of(page, "9", "Fine."))[1]
+    assert "the student now has another file" in ask(server, first, form_of(page, "9", "Fine."))[1]
     assert len(load_decisions(server.out)) == 2
 
 
@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_shown_again_with_what_was_typed(server: ReviewServ
         ("+2", "my <b>words", "save", "The item is open"),
         ("3", "", "save", "Write a comment"),
         ("3", "my <b>words", "accept", "You typed points"),
-        ("", "", "undo", "nothing to undo"),
+        ("", "", "undo", "no decision to undo"),
     ):
         status, text, _ = ask(server, item, {"token": server.token, "act": act, "points": points, "comment": comment})
         assert (status, problem in text, comment.replace("<b>", "&lt;b&gt;") in text) == (409, True, True)

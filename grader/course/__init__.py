@@ -1,1 +1,1 @@
-"""Run a course: course files, kits, the instructor's decisions, exports, and a demo."""
+"""Code for running a course: course files, kits for students, the instructor's decisions, exports, and a demo."""

@@ -1,6 +1,6 @@
-"""Read a course: one `course.toml` with its roster, its assignments and their cases.
+"""Read a course file, `course.toml`, which names the roster, the assignments and their cases.
 
-Every date is a local time in the course's time zone. Paths are relative to the folder of `course.toml`.
+Every date is a local time in the time zone of the course. Paths are relative to the folder of `course.toml`.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ _MOST_SHOWN = 50
 
 
 class _CourseCase(CaseTable):
-    """A case in a course file. Validation checks that its experiment, breaks and decoy fit together."""
+    """A case in a course file. Validation checks that the experiment of the case fits its breaks and its decoy."""
 
     @model_validator(mode="before")
     @classmethod
@@ -58,9 +58,10 @@ class _CourseCase(CaseTable):
 
 
 class ResultDates(StrictModel):
-    """The dates from which students see more than their score. By default both are `Assignment.over`.
+    """The dates from which students see more than their score. By default, both dates are `Assignment.over`.
 
-    feedback: students see where they lost points, but nothing that reveals the cause. solution: they see everything.
+    feedback: the date from which students see where they lost points, but nothing that reveals the cause.
+    solution: the date from which students see everything.
     """
 
     feedback: datetime | None = None
@@ -70,14 +71,14 @@ class ResultDates(StrictModel):
 class Assignment(StrictModel):
     """The exercises that students work on between two dates.
 
-    attempts: which submission counts.
-    rubric: the file with the points; by default the grader's rubric.
+    attempts: which submission counts if a student hands in several.
+    rubric: the file with the points of each item; by default the grader's rubric.
     hints: whether the kit has hints.
-    triage: what students see of the checks: outcomes, only values ("figures"), or nothing ("off").
-    predict: whether students predict each run before they make it.
-    excused: the cases that do not count for some students, by login; "all" means all cases.
-    groups: logins of students who hand in together; one submission counts for all of them.
-    written: ids of exercises whose answer is one file.
+    triage: what the checks show to students: outcomes, only values ("figures"), or nothing ("off").
+    predict: whether students must predict the result of each run before the run starts.
+    excused: the exercises from which students are excused, by login; "all" means all exercises.
+    groups: the groups of students who hand in together, as logins; one submission counts for the whole group.
+    written: the ids of exercises without runs, whose answer is one file.
     """
 
     id: _Id
@@ -104,9 +105,9 @@ class Assignment(StrictModel):
         return (*(one.id for one in self.case), *self.written)
 
     def pool_of(self, case: str) -> tuple[str, ...]:
-        """Return the sorted ids of all cases in the pool of this case, or () if the case belongs to no pool.
+        """Return the sorted ids of all cases in the same pool as this case, or () if the case belongs to no pool.
 
-        Each student gets one case of a pool.
+        Each student gets only one case of a pool.
         """
         name = next((one.pool for one in self.case if one.id == case), None)
         return tuple(sorted(one.id for one in self.case if one.pool == name)) if name else ()
@@ -143,9 +144,7 @@ class Assignment(StrictModel):
         if any(one.tzinfo is not None for one in self.dates()):
             raise ValueError("has a date with an offset: remove the offset, because the course has a time zone")
         if self.due <= self.opens:
-            raise ValueError(
-                f"is due {_as_text(self.due)}, but opens {_as_text(self.opens)}: choose a due date after that"
-            )
+            raise ValueError(f"is due {_as_text(self.due)}, but opens {_as_text(self.opens)}: choose a later due date")
         for student, until in self.late.extensions.items():
             if until < self.due:
                 raise ValueError(
@@ -156,7 +155,7 @@ class Assignment(StrictModel):
         until = self.due + timedelta(minutes=self.late.grace_minutes)
         if solution < until:
             raise ValueError(
-                f"results.solution is {_as_text(solution)}, but students have time until {_as_text(until)}: choose a"
+                f"results.solution is {_as_text(solution)}, but students can hand in until {_as_text(until)}: choose a"
                 " later date"
             )
         if solution < feedback:
@@ -169,7 +168,7 @@ class Assignment(StrictModel):
     def _names_its_cases_and_one_group_each(self) -> "Assignment":
         ids = self.exercises
         if twice := [name for name, count in Counter(ids).items() if count > 1]:
-            raise ValueError(f"two cases have the id {twice[0]}: rename one")
+            raise ValueError(f"two cases have the id {twice[0]}: rename one of them")
         for student, names in self.excused.items():
             for name in names:
                 if name not in (EVERY, *ids):
@@ -179,7 +178,7 @@ class Assignment(StrictModel):
                     )
         counts = Counter(login(name) for group in self.groups for name in group)
         if twice := [name for name, count in counts.items() if count > 1]:
-            raise ValueError(f"lists {printable(twice[0])} in groups twice: remove one")
+            raise ValueError(f"lists {printable(twice[0])} in two groups, or twice in a group: keep one entry")
         return self
 
     def dates(self) -> Iterator[datetime]:
@@ -189,11 +188,11 @@ class Assignment(StrictModel):
 
     @property
     def over(self) -> datetime:
-        """The end of the last extension and the grace period, after which no student can hand in on time."""
+        """The end of the last extension plus the grace period. After this date, every submission is late."""
         return max((self.due, *self.late.extensions.values())) + timedelta(minutes=self.late.grace_minutes)
 
     def release_dates(self) -> tuple[datetime, datetime]:
-        """Return the dates from which students see feedback and the solution."""
+        """Return two dates: from when students see feedback, and from when they see the solution."""
         feedback = self.results.feedback or self.over
         return feedback, self.results.solution or max(feedback, self.over)
 
@@ -201,7 +200,7 @@ class Assignment(StrictModel):
 class Course(StrictModel):
     """The content of a course file.
 
-    folder: the folder of the course file. secret: the seed of all random draws of the course.
+    folder: the folder that contains the course file. secret: the seed for all random draws in the course.
     """
 
     format_version: Literal[1]
@@ -226,7 +225,7 @@ class Course(StrictModel):
     @model_validator(mode="after")
     def _says_nothing_twice(self) -> "Course":
         problems = [
-            f"two {kind} have the id {name}: rename one"
+            f"two {kind} have the id {name}: rename one of them"
             for kind, ids in (
                 ("assignments", [one.id for one in self.assignment]),
                 ("cases", [case.id for one in self.assignment for case in one.case]),
@@ -252,11 +251,11 @@ class Course(StrictModel):
         return ZoneInfo(self.time_zone)
 
     def students(self) -> tuple[Student, ...]:
-        """Return the roster. Raises `UserError` that names every invalid line."""
+        """Return the students on the roster. Raises a `UserError` that names every invalid line."""
         return read_roster(self.folder / self.roster)
 
     def find(self, name: str | None) -> Assignment:
-        """Return the assignment with this id; for None, the only assignment. Raises `UserError` if there is none."""
+        """Return the assignment with this id, or for None, the only assignment. Raises `UserError` if there is none."""
         ids = [one.id for one in self.assignment]
         if name is None and len(ids) == 1:
             return self.assignment[0]
@@ -266,7 +265,7 @@ class Course(StrictModel):
         return self.assignment[ids.index(name)]
 
     def cases(self, assignment: Assignment) -> list[Case]:
-        """Return the cases of an assignment, with the seeds of this course."""
+        """Return the cases of an assignment, with the seeds and settings of this course."""
         return [
             one.case(
                 self.id,
@@ -279,7 +278,7 @@ class Course(StrictModel):
         ]
 
     def rubric(self, assignment: Assignment) -> Path:
-        """Return the rubric file of an assignment."""
+        """Return the path of the rubric that scores an assignment."""
         return self.folder / assignment.rubric if assignment.rubric else DEFAULT_RUBRIC
 
     def schedule(self, assignment: Assignment) -> Schedule:
@@ -291,14 +290,14 @@ class Course(StrictModel):
 
 
 def read_course(path: Path) -> Course:
-    """Return a course. Raises `UserError` that names every invalid key. `check_course` also checks other files."""
+    """Read a course file, but no other file. Raises a `UserError` that names every invalid key."""
     return read_record(path, Course, folder=path.parent)
 
 
 def check_course(path: Path) -> list[str]:
-    """Return lines that describe a course.
+    """Check a course file and the files that it names. Return lines that describe the course.
 
-    Raises `UserError` that lists every problem in the course file and in the files that it names.
+    Raises a `UserError` that lists every problem in these files.
     """
     if not path.is_file():
         read_course(path)  # raises the error
@@ -342,7 +341,7 @@ def check_course(path: Path) -> list[str]:
 
 
 def _roster(path: Path, course: Course | None, problems: list[str]) -> Sequence[Student] | None:
-    """Return the roster, even if the rest of the course is invalid. Add problems of the roster to `problems`."""
+    """Return the roster, even if other parts of the course are invalid. Add its problems to the list `problems`."""
     try:
         named = course.roster if course else read_table(path).get("roster")
         return read_roster(path.parent / named) if isinstance(named, str) else None
@@ -363,27 +362,27 @@ def _describe_assignment(course: Course, one: Assignment, students: Sequence[Stu
     yield from _describe_settings(course, one, students)
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
-    yield f"  students see feedback from {feedback} and the solution from {solution}; before that only their score"
+    yield f"  students see feedback from {feedback}, and the solution from {solution}; before, only their score"
     for name, date in (("feedback", one.results.feedback), ("solution", one.results.solution)):
         if date and date < one.over:
             yield (
-                f"  the {name} reveals the diagnosis before the last extension ends, {_as_text(one.over)}: a student"
-                " with an extension may hear it from others"
+                f"  the last extension ends {_as_text(one.over)}, but other students see the {name} before: they may"
+                " tell it to a student who still works on the assignment"
             )
     known = load_cases()
     twins = {frozenset(pair.exercises) for pair in known.twins}
     for first, second in combinations(cases, 2):
         if first.experiment == second.experiment:
-            yield f"  {first.id} and {second.id} use the same experiment: a diff of the two shows both breaks"
+            yield f"  {first.id} and {second.id} use the same experiment: a diff of their files shows both breaks"
         if any(frozenset((a, b)) in twins for a in first.parts for b in second.parts):
-            yield f"  {first.id} and {second.id} look alike at first (solutions/cases.toml)"
+            yield f"  {first.id} and {second.id} have faults with similar symptoms (solutions/cases.toml)"
     for case in cases:
         if len(case.parts) == 2 and not {case.parts, case.parts[::-1]} & {*known.together}:
             yield f"  {case.id}: no test shows that students can find both of its breaks (solutions/cases.toml)"
 
 
 def _describe_settings(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:
-    """Yield a line for each setting that differs from its default or between students."""
+    """Yield a line for each setting that is not the default, or that is not the same for all students."""
     if one.written:
         yield f"  written exercises: {', '.join(one.written)}"
     for case in {case.pool: case for case in course.cases(one) if case.pool}.values():
@@ -402,15 +401,15 @@ def _describe_settings(course: Course, one: Assignment, students: Sequence[Stude
 
 
 def _across(course: Course, students: Sequence[Student]) -> Iterator[str]:
-    """Yield a line for each experiment or address that should be unique in the course, but is not."""
+    """Yield a warning for each experiment in two assignments, and for each email address of several students."""
     week_of = [(case, one) for one in course.assignment for case in course.cases(one)]
     for (first, week), (second, other) in combinations(week_of, 2):
         if week is not other and first.experiment == second.experiment:
             both = f"{first.id} of {week.id} and {second.id} of {other.id}"
-            yield f"{both} use the same experiment: a diff of the two shows both breaks"
+            yield f"{both} use the same experiment: a diff of their files shows both breaks"
     counts = Counter(login(student.email) for student in students if student.email)
     for email in (email for email, count in counts.items() if count > 1):
-        yield f"{counts[email]} students have the address {printable(email)}, so it does not show who sent a file"
+        yield f"{counts[email]} students have the email address {printable(email)}, so it does not tell who sent a file"
 
 
 def _as_text(date: datetime) -> str:

@@ -1,7 +1,7 @@
-"""Read, store and apply the instructor's decisions. They are in a TOML file next to the reports.
+"""Read, store and apply the instructor's decisions, which are in a TOML file next to the reports.
 
-Each decision is one `[[override]]` table. `grader review` appends to the file, and an instructor can edit it.
-`grader score` applies the last entry about each item. Earlier entries are the history of the item.
+Each decision is one `[[override]]` table. `grader review` appends decisions to the file, and an instructor can edit the
+file. `grader score` applies the last decision about each item. Earlier decisions are kept as the history of the item.
 """
 
 import difflib
@@ -37,22 +37,23 @@ from harness.recipes.personal import login
 
 TOTAL = "the total"
 _NonEmptyText = Annotated[str, Field(min_length=1)]
-_BEGINS = "# Your decisions. Every `grader score` applies them. The last entry about an item counts.\n"
+_BEGINS = "# Your decisions, which every `grader score` applies. If several are about one item, the last one counts.\n"
 _FORMS = (
     "needs exactly one of `points`, `add` and `withdrawn` if it has a `check`, and exactly one of `total`, `add`,"
     " `withdrawn` and `student` if it has no `check`"
 )
 _REASONS = 4  # the maximum number of reasons in a line about a change
-_REASON = 200  # the maximum number of characters of a reason that comes from the row
+_REASON = 200  # the maximum number of characters of a reason
 
 
 class Decision(StrictModel):
     """A decision about one item, about the total, or about the student to whom a submission belongs.
 
-    `check` names an item as `<criterion>.<item id>`. `points` and `total` replace the result of the rules; `add` adds
-    to it or subtracts from it. `withdrawn` restores the result of the rules. `grader review` also stores the person
-    (`who`), the time (`when`) and the hash of the tarball (`sha256`; "" if the tarball could not be read). With a hash,
-    the decision does not apply to another tarball.
+    check: the item, as `<criterion>.<item id>`; None for the total or the student. points, total: the new points of the
+    item, or the new total. add: the points to add (or, if negative, to subtract). withdrawn: restores the points that
+    the grader gave. student: the login of the student to whom the submission belongs. who, when: the person and the
+    time of the decision. sha256: the hash of the tarball; "" if the tarball could not be read. If it is given, the
+    decision does not apply to another tarball.
     """
 
     submission: str
@@ -77,7 +78,7 @@ class Decision(StrictModel):
 
     @property
     def about(self) -> str:
-        """The subject of the decision: an item, the total, or the student."""
+        """What the decision is about: the name of an item, "the total" or "the student"."""
         return self.check or ("the student" if self.student else TOTAL)
 
     @property
@@ -86,11 +87,11 @@ class Decision(StrictModel):
         if self.student is not None:
             return f"the submission belongs to {printable(self.student)}"
         if self.withdrawn:
-            return "withdrawn: the result of the rules counts"
+            return "withdrawn: the points from the grader count"
         return f"{self.add:+g} points" if self.add is not None else f"{self.points or self.total or 0:g} points"
 
     def fits(self, row: SubmissionScore) -> bool:
-        """Return whether the decision is about the tarball that was scored."""
+        """Return whether the decision is about the tarball that was scored in this row."""
         return self.sha256 in (None, tarball_of(row))
 
 
@@ -99,37 +100,38 @@ class _Decisions(StrictModel):
 
 
 def tarball_of(row: SubmissionScore) -> str:
-    """Return the SHA-256 of the tarball that was scored, or "" if it could not be read."""
+    """Return the SHA-256 of the tarball that was scored in this row, or "" if the tarball could not be read."""
     return str(row.provenance.get("tarball_sha256") or "")
 
 
 def decisions_path(out: Path) -> Path:
-    """Return the path of the decisions. It is next to the reports, because the reports are replaced as a whole."""
+    """Return the path of the file with the decisions. It is next to the reports, whose folder each scoring replaces."""
     return path_beside(out, "decisions.toml")
 
 
 def load_decisions(out: Path) -> tuple[Decision, ...]:
-    """Return the decisions next to these reports, in the order of their file; () if there is no file.
+    """Return the decisions about these reports, in the order of their file; () if there is no file.
 
-    Raises `UserError` that names the file and the entry if the file is not TOML, or has an unknown key or bad value.
+    If the file is not TOML, or has an unknown key or a bad value, raises a `UserError` that names the file and the
+    entry.
     """
     path = decisions_path(out)
     return read_record(path, _Decisions).override if path.exists() else ()
 
 
 class DecidedMeanwhile(UserError):
-    """Raised if somebody else has decided the same item in the meantime."""
+    """Raised if somebody else has decided an item while the instructor looked at it."""
 
 
 def keep_decision(out: Path, decision: Decision, *, after: int | None = None) -> None:
-    """Append a decision to the file, completely or not at all. A lock makes several writers wait for each other.
+    """Append a decision to the file, completely or not at all. A lock lets only one process write at a time.
 
-    after: the number of entries about the same item that the author has seen. Raises `DecidedMeanwhile` if the number
-    is different now, and `UserError` if the file cannot be read. After an error, the file is unchanged.
+    after: the number of decisions about the same item that the instructor has seen. Raises `DecidedMeanwhile` if the
+    number is different now, and `UserError` if the file cannot be read. After an error, the file is unchanged.
     """
     path = decisions_path(out)
     values = decision.model_dump(exclude_none=True)
-    # A JSON string, number or `true` is also valid TOML, except for the delete character.
+    # A string, a number or `true` in JSON is also valid TOML, except that TOML forbids the character DEL in strings.
     entry = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
     entry = entry.replace("\x7f", "\\u007f")
     with lock_folder(path.parent, wait=True):
@@ -150,36 +152,37 @@ def _target_of(decision: Decision) -> tuple[str, str]:
 
 
 def _meanwhile(entries: Sequence[Decision]) -> str:
-    """Return the decision that somebody else has made, as sentences."""
+    """Return sentences about the decision that somebody else has made."""
     if not entries:
-        return "The earlier decisions have disappeared from the file."
+        return "The earlier decisions about this item have disappeared from the file."
     last = entries[-1]
     who = printable(last.who) if last.who else "Somebody"
     return f"{who} has made another decision in the meantime: {last.says}. {printable(last.comment, 600)}"
 
 
 def entries_about(decisions: Sequence[Decision], submission: str, about: str) -> int:
-    """Return the number of entries about an item, including those that do not apply."""
+    """Return the number of decisions about an item, including decisions about other tarballs."""
     return sum(_target_of(one) == (submission, about) for one in decisions)
 
 
 def decisions_about(decisions: Sequence[Decision], row: SubmissionScore, about: str) -> list[Decision]:
-    """Return the decisions about an item that fit the scored tarball. The last one counts."""
+    """Return the decisions about an item that are about the scored tarball. The last of these decisions counts."""
     return [one for one in decisions if (one.submission, one.about) == (row.submission, about) and one.fits(row)]
 
 
 def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
     """Return the scores with the decisions applied, and with the state of each decision.
 
-    Each item and total also stores the result of the rules, so that a second application changes nothing. The points of
-    criteria and the totals are recomputed. A submission without open items gets the status `graded`. A decision that
-    does not fit (another tarball, an unknown submission or item, too many points) is kept, but not applied.
+    Points of criteria and totals are recomputed. A submission without open items gets the status `graded`. Each decided
+    item or total also keeps the points that the grader gave, so that applying the decisions twice changes nothing. If a
+    decision does not fit (another tarball, an unknown submission or item, too many points), it is kept, but not
+    applied.
     """
     rows = {row.submission: _without_decisions(row) for row in scores.submissions}
     things: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, decision in enumerate(decisions):
         things[decision.submission, decision.about].append(place)
-    problems: dict[int, str] = {}  # for the decision that counts for each item
+    problems: dict[int, str] = {}  # for each last decision about an item: why it does not fit, or ""
     for (name, _), places in sorted(things.items(), key=lambda item: item[0][1] == TOTAL):
         row = rows.get(name)
         place = next((one for one in reversed(places) if row and decisions[one].fits(row)), places[-1])
@@ -193,9 +196,10 @@ def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
 
 
 def _note_decision(decision: Decision, problem: str | None) -> Decided:
-    """Return the history entry of a decision.
+    """Return a decision with its state, for the history of the item.
 
-    problem: "" if the decision is applied, None if a later decision replaces it, else why it does not fit.
+    problem: "" if the decision is applied; None if a later decision replaces it; otherwise the reason why it does not
+    fit.
     """
     state: Literal["holds", "replaced", "withdrawn", "not applied"] = "withdrawn" if decision.withdrawn else "holds"
     if problem is None:
@@ -215,7 +219,7 @@ def _note_decision(decision: Decision, problem: str | None) -> Decided:
 
 
 def _without_decisions(row: SubmissionScore) -> SubmissionScore:
-    """Return the row with the points that the rules gave: without decisions, and before the deduction for lateness."""
+    """Return the row with the points that the grader gave, without decisions and without the deduction for lateness."""
     if row.late is not None and row.total is not None:
         row = replace(row, total=round(row.total + row.late.cost, 2), late=None)
     if row.rule is not None:
@@ -235,7 +239,7 @@ def _check_by_rule(check: RubricItem) -> RubricItem:
 
 
 def _decided_row(row: SubmissionScore | None, decision: Decision, names: Mapping[str, object]) -> SubmissionScore:
-    """Return the row with the decision applied. Raises `UserError` if it does not fit."""
+    """Return the row with the decision applied. Raises `UserError` if the decision does not fit the row."""
     if row is None:
         close = difflib.get_close_matches(decision.submission, names, n=1)
         hint = f"did you mean {printable(close[0])}?" if close else "use a name from scores.json."
@@ -266,7 +270,7 @@ def _apply_to_check(check: RubricItem, decision: Decision) -> RubricItem:
     given, added = decision.points, ""
     if decision.add is not None:
         if check.points is None:
-            raise UserError("The item is open, so nothing can be added: give points without a sign.")
+            raise UserError("The item is open, so points cannot be added: give points without a sign.")
         given, added = check.points + decision.add, f" ({points(check.points)} by the rules, {decision.add:+g})"
     given = round(given or 0.0, 2)
     if given > check.max:
@@ -291,7 +295,7 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
     total, added = decision.total, ""
     if decision.add is not None:
         if row.total is None:
-            raise UserError("There is no total yet: decide the open items, or set a total.")
+            raise UserError("There is no total yet: decide the open items, or give a total without a sign.")
         total, added = max(row.total + decision.add, 0.0), f" ({decision.add:+g})"
     total = round(total or 0.0, 2)
     decided = f"The instructor decided: {points(total)} of 100{added}. {decision.comment}"
@@ -309,9 +313,10 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
 
 
 def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[Change, ...]:
-    """Return the changes since the previous scores: different totals, new submissions, missing submissions.
+    """Return the changes since the previous scoring: different totals, new submissions and missing submissions.
 
-    Without previous scores there are no changes. Renaming a file is not a change.
+    earlier: the rows of the previous scoring; if there are none, there are no changes. If only the name of a file is
+    different, that is not a change.
     """
     before = {row.submission: _snapshot_row(row) for row in earlier}
     now = {row.submission: row for row in scores.submissions}
@@ -334,7 +339,7 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
             gone.pop(earlier_name, None)
             figures = before[earlier_name].figures
             if figures[TOTAL][0] != total:
-                # If the row has no total, its own reason explains that.
+                # If the row has no total, the reason of the row explains why.
                 why = clip(row.reason, _REASON) if row.total is None and row.reason else _why(figures, after)
                 note(name, figures[TOTAL][0], total, why)
         elif row.is_there:
@@ -352,7 +357,10 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
 
 @dataclass(frozen=True)
 class _NotedBefore:
-    """The parts of a previous row to compare with the current row. work: the student's login and the exercise."""
+    """The values of an earlier row that are compared with the current row.
+
+    figures: the result of `_figures`. tarball: the hash of the tarball. work: the student's login and the exercise.
+    """
 
     figures: Mapping[str, tuple[str, bool]]
     tarball: str
@@ -369,9 +377,9 @@ def _work_of(row: SubmissionScore) -> tuple[str, str]:
 
 
 def _figures(row: SubmissionScore) -> dict[str, tuple[str, bool]]:
-    """Return texts for the total, the tarball and the points of each item, by name.
+    """Return the values in which two scorings of a row are compared, such as the total and the points of each item.
 
-    Each text has a flag, which is true if the instructor decided the value.
+    The result maps the name of a value to the value as text, and to whether the instructor decided the value.
     """
     total = row.status if row.total is None else points(row.total)
     return {

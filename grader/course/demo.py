@@ -1,6 +1,7 @@
-"""`grader demo`: make an invented course with submissions, score them, store a decision, score again, and export.
+"""`grader demo`: make an invented course, score its submissions, store a decision, score again, and export the scores.
 
-`demo_class/` contains the course, the plan of submissions, and the sentences of the reports. All runs are real.
+`demo_class/` contains the course file, a table of the submissions to make, and sentences for the reports. The demo
+makes a real run for each submission.
 """
 
 import csv
@@ -35,9 +36,13 @@ from harness.recipes.recipe import HEALTHY
 from harness.submission.archive import SUFFIX
 
 CLASS = Path(__file__).with_name("demo_class")
-_EVERY = 10  # submissions between two lines of progress
-_FIRST = 6  # the number of submissions in the first scoring
-_STUDENT, _CASE, _ADDED = "bjork", "a1", 5.0  # the decision of the demo: this student gets additional points
+_EVERY = 10  # the number of submissions between two lines of progress
+_FIRST = 6  # the number of submissions that are scored first, so that there is soon a page to look at
+_STUDENT, _CASE, _ADDED = (
+    "bjork",
+    "a1",
+    5.0,
+)  # the decision of the demo: this student gets additional points for this case
 _COMMENT = "In the office hour she named the cause at once."
 _PLATFORMS: tuple[Format, ...] = ("moodle", "canvas")  # the platforms of the two assignments
 _FORMATS: tuple[Format, ...] = ("csv", "json", "pages")
@@ -46,16 +51,18 @@ _TO_LOOK_AT = """
 Open these two pages in a browser:
   {first}
   {second}
-Look at: the flags "similar" and "other seed" (isaac handed in ada's file) and "other name" (maria's file names joao),
-the rejected files, the deductions for lateness, the decided total (bjork), and similar.html in the same folder.
+Look at these things: the flags "similar" and "other seed" (isaac handed in ada's file), the flag "other name" (maria's
+file names joao), the rejected files, the points lost to lateness, the total that the instructor decided (bjork), and
+similar.html in the same folder.
 The submissions are in {submissions}. The exported files are in the folder export/ of the reports."""
 
 
 class Planned(NamedTuple):
-    """The planned submission of a student for a case.
+    """A submission that the demo makes for a student and a case.
 
-    number: the position of the student in the class. kind: a word of `demo_class/class.csv`. of: the login of another
-    student, whose file ("copy") or login ("as") the student hands in, or "". days: how late the submission is.
+    number: the position of the student in the class. kind: how the submission is made, as a word of
+    `demo_class/class.csv`. of: with the kind "copy", the login of the student whose file is copied; with "as", the
+    login under which the file is made; otherwise "". days: the number of days that the submission is late.
     """
 
     number: int
@@ -69,7 +76,7 @@ class Planned(NamedTuple):
 
 @dataclass(frozen=True)
 class _Week:
-    """An assignment of the demo, and the paths of its files."""
+    """An assignment of the demo, with the paths of its files and the platform on which students hand in."""
 
     folder: Path
     course: Course
@@ -90,9 +97,10 @@ class _Week:
 
 
 def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: int) -> int:
-    """Make a course in `folder`, score it, store a decision, score it again and export it. Return the scoring's status.
+    """Make a course in `folder`, score it, store a decision, score again, and export. Return the status of `score`.
 
-    score: scores a folder of submissions. Raises `UserError` if the folder exists and is not an earlier demo.
+    score: a function that scores a folder of submissions. Raises `UserError` if `folder` exists and is not an earlier
+    demo.
     """
     marker = folder / ".demo"
     if folder.exists() and any(folder.iterdir()) and not marker.exists():
@@ -120,10 +128,13 @@ def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: 
     ]
     for week in weeks:
         note_kit(course, week.assignment)
-    say("Making the first submissions. All runs are real ...")
+    say("Making the first submissions, with a real run for each ...")
     make_class(weeks[0], jobs, say, most=_FIRST)
     score_week(weeks[0])
-    say(f"\nYou can open {weeks[0].reports / INDEX} now: it shows the first submissions. Ctrl-C stops here.")
+    say(
+        f"\nYou can already open {weeks[0].reports / INDEX}, which shows the first submissions. To make no further"
+        " submissions, press Ctrl-C."
+    )
     shutil.rmtree(folder / "work")
     for week in weeks:
         say(f"\nMaking the submissions of {week.assignment.id} ...")
@@ -132,7 +143,7 @@ def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: 
     status = max(score_week(week) for week in weeks)
     first = weeks[0].reports
     rows = (row for row in read_scores(first).submissions if not row.not_counting)
-    # After Ctrl-C, the submission of this student may be missing.
+    # If the user pressed Ctrl-C, the submission of this student may be missing.
     for row in (row for row in rows if (row.student, row.recipe) == (_STUDENT, _CASE) and row.status == "graded"):
         keep_decision(first, Decision(submission=row.submission, add=_ADDED, comment=_COMMENT, who="demo"))
         say(f"\nDecision: {_STUDENT} gets {_ADDED:g} points more for {_CASE}. It is stored in {decisions_path(first)}.")
@@ -145,7 +156,7 @@ def run_demo(folder: Path, score: Callable[[Path, ScoreOptions], int], *, jobs: 
 
 
 def _export(week: _Week, file: Path, say: Callable[[str], object]) -> None:
-    """Export the scores into the platform's table, and in all formats that need no platform."""
+    """Fill in the table of the platform, and export the scores in all formats that need no platform."""
     table = week.folder / f"{week.platform}.csv"
     table.write_bytes(csv_bytes(_table(week)))
     cases = tuple(case.id for case in week.assignment.case)
@@ -157,7 +168,7 @@ def _export(week: _Week, file: Path, say: Callable[[str], object]) -> None:
 
 
 def write_course(folder: Path) -> Path:
-    """Write the course and its roster, and return the path of the course file."""
+    """Write the course file and the roster to a folder, and return the path of the course file."""
     shutil.copyfile(CLASS / COURSE.name, folder / COURSE.name)
     lines = [[row[name] for name in _COLUMNS] for row in _students()]
     (folder / "roster.csv").write_bytes(csv_bytes([_COLUMNS, *lines]))
@@ -170,7 +181,7 @@ def _students() -> list[dict[str, str]]:
 
 
 def plan_case(case: str) -> Iterator[Planned]:
-    """Yield the planned submissions of the class for a case."""
+    """Yield the submissions that the class hands in for a case."""
     for number, row in enumerate(_students()):
         if row[case]:
             words, _, days = row[case].partition("@")
@@ -179,9 +190,9 @@ def plan_case(case: str) -> Iterator[Planned]:
 
 
 def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int | None = None) -> None:
-    """Write the submissions of an assignment in the form of the platform's download, and a CSV with their times.
+    """Write the submissions of an assignment, named as in the platform's download, and a CSV with their times.
 
-    most: make at most this number of submissions. After Ctrl-C, only the finished submissions are written.
+    most: the maximum number of submissions to make. If the user presses Ctrl-C, only finished submissions are written.
     """
     cases = {case.id: case for case in week.course.cases(week.assignment)}
     plan = [item for case in cases for item in plan_case(case)]
@@ -196,7 +207,7 @@ def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int |
                     say(f"  {len(made)} of {len(plan)}")
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
-            say(f"  Stopped early: {len(made)} of {len(plan)} are handed in.")
+            say(f"  Stopped early, with {len(made)} of {len(plan)} submissions.")
     times = []
     for item in plan:
         for turn, (name, data) in enumerate(made.get((item.of if item.kind == "copy" else item.login, item.case), ())):
@@ -204,7 +215,8 @@ def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int |
             path = week.submissions / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-            # Hand in some hours before the due date or the end of a late day. A second attempt is an hour later.
+            # The time is some hours before the due date, or before the end of a late day. A second attempt is an hour
+            # later.
             before = timedelta(hours=2 + 7 * item.number % 20 - turn)
             until = week.assignment.due.replace(tzinfo=week.course.zone) + timedelta(days=item.days)
             times.append((place, (until - before).isoformat()))
@@ -212,7 +224,7 @@ def make_class(week: _Week, jobs: int, say: Callable[[str], object], most: int |
 
 
 def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
-    """Return the files that a student hands in, one after the other, each as its name and its content."""
+    """Make the files that a student hands in one after the other. Return the name and the content of each file."""
     sources = edits_of(case)
     if item.kind == "script":
         return [("experiment.py", sources["right"].encode())]
@@ -242,10 +254,12 @@ def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
 
 
 def rewrite_report(report: str, *, number: int, mistaken: bool) -> str:
-    """Return a report that earns all points, with other sentences. If `mistaken`, the new report names a wrong cause.
+    """Return a report with its sentences replaced, so that each student of the demo has different sentences.
 
-    number: the student's position in the class, below 49. It selects the sentences so that two students share at most
-    one. Reports that find nothing wrong share two more short sentences, and contain no facts.
+    report: a report that earns all points. mistaken: whether the new report names a wrong cause.
+    number: the student's position in the class, below 49. It selects the sentences, so that the reports of two students
+    share at most one sentence. If the report says that nothing is wrong, the new one has no facts, and has two short
+    sentences that all such reports share.
     """
     _, matter, body = report.split("---\n", 2)
     row, column = divmod(number, 7)
@@ -265,7 +279,7 @@ def rewrite_report(report: str, *, number: int, mistaken: bool) -> str:
 
 
 def _mistaken(matter: str) -> str:
-    """Return the front matter with the cause and a ruled-out cause swapped."""
+    """Return the front matter with a wrong cause: exchange the cause and a cause that was ruled out."""
     cause, *_, rival = re.findall(r"cause: (\w+)", matter)
     if cause != HEALTHY:
         return re.sub(
@@ -277,12 +291,12 @@ def _mistaken(matter: str) -> str:
 
 
 def _in_moodle(item: Planned, name: str, turn: int) -> str:
-    """Return the path of a file in Moodle's download."""
+    """Return the path that a file has in Moodle's download."""
     return f"{item.name}_{7000 + item.number}_assignsubmission_file/{name}"
 
 
 def _in_canvas(item: Planned, name: str, turn: int) -> str:
-    """Return the path of a file in Canvas' download. A second file for the same case has a number after its name."""
+    """Return the path that a file has in Canvas' download. If it is a second file for a case, its name has a number."""
     given, _, last = item.name.partition(" ")
     sender = re.sub(r"[\s'_-]", "", f"{last}{given}".lower())
     late = "_LATE" if item.days else ""
@@ -292,7 +306,7 @@ def _in_canvas(item: Planned, name: str, turn: int) -> str:
 
 
 def _table(week: _Week) -> Iterator[Sequence[str]]:
-    """Yield the lines of the table that the platform exports before grading."""
+    """Yield the lines of the table that the platform exports before there are grades."""
     if week.platform == "canvas":
         yield "Student", "ID", "SIS User ID", "SIS Login ID", "Section", f"{week.assignment.title} (2002)"
         yield "    Points Possible", "", "", "", "", "20.00"

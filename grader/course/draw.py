@@ -1,4 +1,4 @@
-"""Draw the cases of an assignment. The draw depends only on the course's secret and the assignment's id."""
+"""Draw the cases of an assignment at random. The secret of the course and the id of the assignment are the seed."""
 
 import hashlib
 import string
@@ -13,11 +13,11 @@ from harness.recipes.cases import CaseTable, Twins, load_cases, sound_experiment
 from harness.recipes.recipe import LEVELS, load_recipes
 
 _ITEM = TypeVar("_ITEM")
-_PAIRS_FROM = 4  # the level from which a case may have two breaks
+_PAIRS_FROM = 4  # from this level on, a case may have two breaks
 
 
 class _Drawn(NamedTuple):
-    """The content of a case."""
+    """A case that was drawn, before it has an id: a healthy experiment, its breaks, and its decoy."""
 
     experiment: str
     breaks: tuple[str, ...]
@@ -25,25 +25,28 @@ class _Drawn(NamedTuple):
 
 
 def draw_cases(course: Course, assignment: str, count: int, level: int, *, pool: int = 1) -> list[CaseTable]:
-    """Draw `count` cases of one level, some of them healthy. No two share an experiment or look alike.
+    """Draw `count` cases of one level, some of them healthy. No two cases use the same experiment or look alike.
 
-    Breaks of other assignments are not used again. The same call gives the same cases, even if the course file already
-    has other cases for this assignment. pool: with more than 1, draw a pool of this many cases in place of each case;
-    each student gets one case of a pool. The cases of a pool have the same level, the same kind of data and the same
-    number of breaks, and about the same number of checks finds the breaks of each. Raises `UserError` if the catalogue
-    has too few cases.
+    Breaks that other assignments use are not drawn. The same call gives the same cases, even if the course file already
+    has other cases for this assignment.
+    pool: if greater than 1, draw a pool of this number of cases in place of each case; each student gets one case of a
+    pool. The cases of a pool have the same level, the same kind of data and the same number of breaks, and are found by
+    about the same number of checks.
+    Raises `UserError` if there are too few recipes to draw from.
     """
     known, recipes = load_cases(), {recipe.id: recipe for recipe in load_recipes()[0]}
     others = [case for one in course.assignment if one.id != assignment for case in one.case]
     used = {name for case in others for name in case.breaks}
     words = f"{course.secret}\0{assignment}\0{level}"
     letter = _letter({case.id for case in others}, len([one for one in course.assignment if one.id != assignment]))
-    levels = {level, level - 1} if level == LEVELS else {level}  # the highest level has few recipes
+    # The highest level has few recipes, so also draw from the level below it.
+    levels = {level, level - 1} if level == LEVELS else {level}
     at_level = {one.id for one in recipes.values() if one.goal is not None and one.goal.level in levels} - used
     broken: list[tuple[str, ...]] = [(name,) for name in at_level]
     if level >= _PAIRS_FROM:
         broken += [pair for pair in known.together if at_level & set(pair) and not used & set(pair)]
-    # Of three or more cases, one to a third are healthy. Of two, at most one is healthy. A single case is broken.
+    # With three or more cases, at least one case and at most a third are healthy. With two cases, at most one is
+    # healthy. A single case is never healthy.
     share = count // 3
     healthy = _by_rank(words, range(1, share + 1))[0] if share else _by_rank(words, range(2))[0] if count > 1 else 0
     every_broken = [_Drawn(recipes[names[0]].experiment, names, None) for names in _by_rank(words, broken)]
@@ -59,9 +62,9 @@ def draw_cases(course: Course, assignment: str, count: int, level: int, *, pool:
                 members = [first, *_companions(first, candidates, there, pool - 1, known.twins)]
                 if len(members) == pool:
                     pools.append(members)
-        # If there are too few breaks, do not draw more healthy cases instead.
+        # If there are too few breaks, raise an error, instead of drawing more healthy cases.
         if len(pools) < most:
-            each = f" with {pool - 1} similar to each" if pool > 1 else ""
+            each = f" with {pool - 1} similar cases for each" if pool > 1 else ""
             raise UserError(
                 f"Level {level} has only {len(pools)} breaks of different experiments{each}, but {count - healthy} are"
                 " needed: draw fewer cases."
@@ -77,7 +80,7 @@ def draw_cases(course: Course, assignment: str, count: int, level: int, *, pool:
 
 
 def _fits(one: _Drawn, there: Sequence[_Drawn], twins: Sequence[Twins]) -> bool:
-    """Return whether a case shares its experiment with no case in `there`, and does not look like any of them."""
+    """Return whether a case can join the cases in `there`: no case there has its experiment or looks like it."""
     names = {name for other in there for name in other.breaks}
     return all(one.experiment != other.experiment for other in there) and not _look_alike(one.breaks, names, twins)
 
@@ -85,30 +88,30 @@ def _fits(one: _Drawn, there: Sequence[_Drawn], twins: Sequence[Twins]) -> bool:
 def _companions(
     first: _Drawn, every: Sequence[_Drawn], there: Sequence[_Drawn], count: int, twins: Sequence[Twins]
 ) -> list[_Drawn]:
-    """Return up to `count` cases that are most similar to the first one and fit all cases in `there`."""
+    """Return the `count` cases (or fewer) that are most similar to `first` and can join the cases in `there`."""
     found: list[_Drawn] = []
     alike = [one for one in every if count and _kind(one) == _kind(first)]
     for one in sorted(
         alike, key=lambda one: abs(_count_finding_checks(one) - _count_finding_checks(first))
-    ):  # the sort is stable
+    ):  # the sort is stable, so equally similar cases stay in the order of the draw
         if len(found) < count and _fits(one, [first, *there, *found], twins):
             found.append(one)
     return found
 
 
 def _kind(case: _Drawn) -> tuple[str, int]:
-    """Return the properties that all cases of a pool share: the kind of data, and the number of breaks."""
+    """Return the kind of data and the number of breaks of a case. All cases of a pool have the same values."""
     recipe = next(one for one in load_recipes()[0] if one.experiment == case.experiment)
     return DATASETS[recipe.dataset].kind, len(case.breaks)
 
 
 def _count_finding_checks(case: _Drawn) -> int:
-    """Return the number of checks that find the breaks of a case with every seed (`solutions/<id>/measured.toml`)."""
+    """Return the number of checks that always find the breaks of a case, from `solutions/<id>/measured.toml`."""
     return sum(len(trips_of(name)) for name in case.breaks)
 
 
 def case_tables(cases: Sequence[CaseTable]) -> str:
-    """Return cases as text for a course file."""
+    """Return cases as TOML for a course file."""
     tables = []
     for case in cases:
         breaks = ", ".join(f'"{name}"' for name in case.breaks)
@@ -126,12 +129,12 @@ def _look_alike(names: Sequence[str], there: set[str], twins: Sequence[Twins]) -
 
 
 def _letter(ids: set[str], place: int) -> str:
-    """Return a letter with which none of the ids begins, if possible the letter at `place` in the alphabet."""
+    """Return a letter with which no id begins. If it is free, return the letter at `place` in the alphabet."""
     free = [one for one in string.ascii_lowercase if not any(id.startswith(one) for id in ids)]
     wanted = string.ascii_lowercase[place % 26]
     return wanted if wanted in free or not free else free[0]
 
 
 def _by_rank(words: str, items: Iterable[_ITEM]) -> list[_ITEM]:
-    """Return items in a pseudo-random order given by `words`. Adding an item does not reorder the others."""
+    """Return items in a pseudo-random order, with the seed `words`. An additional item leaves this order unchanged."""
     return sorted(items, key=lambda item: hashlib.sha256(f"{words}\0{item!r}".encode()).digest())

@@ -1,4 +1,7 @@
-"""Make submissions from known edits, with reports that earn all points, for the demo, tests and benchmarks."""
+"""Make example submissions for the demo, for tests and for benchmarks.
+
+Each example contains a known edit and, by default, a report that earns all points.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -16,7 +19,7 @@ from harness.student.hand_in import submit
 def broken_workspace(
     recipe: str, work: Path, options: RunOptions | None = None, student: str | None = None, catalogue: Catalogue = SUITE
 ) -> Path:
-    """Create `work/<recipe>/` with its broken run, if it does not exist yet, and return `work`."""
+    """If the folder `work/<recipe>/` does not exist, create it with its broken run. Return `work`."""
     start_exercise(recipe, work, options or RunOptions(), student=student, bar=False, catalogue=catalogue)
     return work
 
@@ -32,10 +35,11 @@ def example_submission(
     report: Callable[[str], str] | None = None,
     catalogue: Catalogue = SUITE,
 ) -> Path:
-    """Make the tarball that a student with this experiment and report hands in, and return its path.
+    """Make the tarball that a student with this fixed experiment would hand in, and return its path.
 
-    template: a `work` folder with the broken run. report: changes the reference report. Raises `UserError` if the
-    experiment does not run or the report is invalid.
+    source: the text of the fixed experiment. template: a `work` folder with the broken run, which is copied to `work`.
+    report: a function that changes the report, which would otherwise earn all points. Raises `UserError` if the
+    experiment does not run, or if the report is invalid.
     """
     shutil.copytree(template / recipe, work / recipe)
     (work / recipe / "experiment.py").write_text(source, encoding="utf-8")
@@ -49,7 +53,10 @@ def example_submission(
 
 
 def edits_of(case: Case) -> dict[str, str]:
-    """Return three experiments for a case: "right" (fixed), "masked" (symptom masked), and "wrong" (neither)."""
+    """Return three edited experiments for a case.
+
+    In "right", the fault is fixed. In "masked", only its symptom is gone. In "wrong", the symptom is still there.
+    """
     broken = case.broken_source()
     if case.is_healthy:
         edits = (edit for edit in load_shared_edits(case.experiment) if edit.verdict == "masking")

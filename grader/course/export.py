@@ -1,4 +1,4 @@
-"""`grader export`: write the scores for students and platforms, one folder for each format in `export/`."""
+"""`grader export`: write the scores in formats for students and platforms. Each format has a folder in `export/`."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -44,31 +44,31 @@ from harness.errors import UserError, name_place, printable
 from harness.recipes.personal import login
 
 Format = Literal["canvas", "moodle", "gradescope-autograder", "csv", "json", "pages"]
-# The files of each export that are not pages, and the next step.
+# For each format, the names of the files that are not pages, and what to do with the files.
 _FORMATS: dict[Format, tuple[tuple[str, ...], str]] = {
     "canvas": (("canvas.csv", "feedback.zip"), "import it into Canvas (Grades, Import)"),
     "moodle": (("moodle.csv", "feedback.zip"), "import both into Moodle (docs/grading.md)"),
     "gradescope-autograder": (("autograder.zip",), "upload it in Gradescope: Configure Autograder, Zip file upload"),
     "csv": (("grades.csv", "matrix.csv", "items.csv"), "open them in a spreadsheet"),
     "json": (("grades.json",), "read it with your own program"),
-    "pages": (("index.csv",), "send each file to the login in the same row"),
+    "pages": (("index.csv",), "send each page to the student whose login is in the same row of index.csv"),
 }
 _GIVEN: TypeAdapter[dict[str, platforms.Given]] = TypeAdapter(dict[str, platforms.Given])
-_LISTED = 30  # the maximum number of changes that the command prints
+_LISTED = 30  # the maximum number of changed cells that the command lists
 _Page = Callable[[SubmissionScore], str]
-# The parts of a page for the instructor. Their texts contain no "<".
+# Matches the parts of a page that are only for the instructor.
 _YOURS = re.compile(r'<(p|details) class="yours.*?</\1>\n', re.DOTALL)
-_FOR_YOU = ("csv", "json")  # these formats are for the instructor and contain everything
+_FOR_YOU = ("csv", "json")  # formats that only the instructor sees; they contain everything
 _SEEN: dict[ReleaseLevel, str] = {
-    "score": "Students see only their score in it. Export again when they may see the feedback.",
-    "feedback": "Students see feedback in it, but no causes. Export again when they may see the causes.",
-    "solution": "Students see everything in it, including the causes.",
+    "score": "In this export, students see only their score. Export again when they may see the feedback.",
+    "feedback": "In this export, students see feedback, but no causes. Export again when they may see the causes.",
+    "solution": "In this export, students see everything, including the causes.",
 }
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """The options of `grader export`; `docs/grading.md` describes them."""
+    """The options of the command `grader export`, which `docs/grading.md` describes."""
 
     out: Path
     gradebook: Path | None = None
@@ -83,13 +83,13 @@ class ExportOptions:
 
 
 def run_export(platform: Format, options: ExportOptions, now: datetime | None = None) -> None:
-    """Write an export in place of the earlier one. Print the paths of its files, and notes on missing grades.
+    """Write an export, which replaces the earlier export in this format. Print its files, and notes on missing grades.
 
-    now: an aware time that decides how much students may see; by default the current time. Raises `UserError` for
-    invalid reports, tables, courses or options.
+    now: the time with time zone that decides how much students may see; by default the current time. Raises `UserError`
+    for invalid reports, tables, courses or options.
     """
     _refuse_unused(platform, options)
-    # A platform may identify a student only by the email address on the roster.
+    # A table of a platform may identify a student only by an email address, which is on the roster.
     roster = read_course(options.course).students() if options.course else ()
     names = {student.login: (student.email,) for student in roster if student.email}
     out, folder = options.out, options.out / EXPORTS / platform
@@ -123,11 +123,11 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
 
 
 def _with_whole_pools(options: ExportOptions, scores: Scores) -> ExportOptions:
-    """Return the options with all cases of a pool if one of them is named, because each student has one of them."""
+    """Return the options. If they name one case of a pool, add the other cases, because each student has only one."""
     named = dict.fromkeys(options.exercises)
     for pool in scores.pools:
         if not named.keys().isdisjoint(pool) and (others := [one for one in pool if one not in named]):
-            click.echo(f"Also included: {', '.join(others)}. Each student has one case of the pool.", err=True)
+            click.echo(f"Also included: {', '.join(others)}, because each student has one case of the pool.", err=True)
             named |= dict.fromkeys(others)
     return replace(options, exercises=tuple(named))
 
@@ -135,7 +135,7 @@ def _with_whole_pools(options: ExportOptions, scores: Scores) -> ExportOptions:
 def _write(
     platform: Format, scores: Scores | None, now: datetime, folder: Path, options: ExportOptions, names: platforms.Names
 ) -> Sequence[str]:
-    """Write the files of an export, and return sentences on students or exercises that the export lacks."""
+    """Write the files of an export. Return sentences about students or exercises that are missing in the export."""
     if scores is None:
         assignment = read_course(options.course).find(options.assignment) if options.course else None
         settings = gradescope.Settings(
@@ -174,7 +174,7 @@ def _write(
     elif options.gradebook is None:
         (folder / f"{platform}.csv").write_bytes(export(seen, "canvas" if platform == "canvas" else "moodle"))
         if platform == "canvas":
-            return ["Canvas deletes a grade if its cell is empty: if Canvas has grades already, use --gradebook."]
+            return ["Canvas deletes a grade if its cell here is empty: if Canvas has grades already, use --gradebook."]
     else:
         return _fill(platform, seen, page, folder, options, names)
     return ()
@@ -183,7 +183,7 @@ def _write(
 def _fill(
     platform: Format, seen: Scores, page: _Page, folder: Path, options: ExportOptions, names: platforms.Names
 ) -> Sequence[str]:
-    """Write the filled table and the feedback files, and return lines on changed, kept and missing grades."""
+    """Write the filled table and the feedback files. Return lines about changed, unchanged and missing grades."""
     assert options.gradebook is not None
     students, given = students_of(seen), read_given(options.out)
     before = given.get(platform, {})
@@ -216,18 +216,18 @@ def _fill(
 
 
 def people_of(course: Path | None) -> dict[str, tuple[str, str]]:
-    """Return the name and the section of each student of a course, by login; {} without a course."""
+    """Return the name and the section of each student of a course, by login. Return {} if there is no course."""
     students = read_course(course).students() if course else ()
     return {login(one.login): (one.name, one.section) for one in students}
 
 
 def given_path(out: Path) -> Path:
-    """Return the path of the exported grades: next to the reports, because the reports are replaced as a whole."""
+    """Return the path of the file with the exported grades. It is next to the folder of the reports."""
     return path_beside(out, "exported.json")
 
 
 def read_given(out: Path) -> dict[str, platforms.Given]:
-    """Return the grades that earlier exports wrote, by platform. Raises `UserError` for an invalid file."""
+    """Return the grades that earlier exports wrote, by platform. Raises `UserError` if their file is invalid."""
     path = given_path(out)
     try:
         return _GIVEN.validate_json(path.read_bytes())
@@ -235,23 +235,23 @@ def read_given(out: Path) -> dict[str, platforms.Given]:
         return {}
     except ValidationError:
         raise UserError(
-            f"{path} is not a file with the grades of earlier exports: restore it, or remove it. Without it, you need"
-            " --overwrite to replace existing grades."
+            f"{path} should contain the grades of earlier exports, but is invalid: restore this file, or remove it."
+            " Without this file, you need --overwrite to replace existing grades."
         ) from None
 
 
 def _describe_level(platform: Format, scores: Scores, now: datetime, folder: Path) -> str:
-    """Return a sentence on what students see in an export."""
+    """Return sentences that say what students see in an export."""
     if platform == "canvas" and not (folder / "feedback.zip").is_file():
-        return "Students see only their totals in it."
+        return "In this export, students see only their totals."
     level = level_of(scores, now)
     later = {login(row.student) for row in scores.submissions if level_of(scores, now, row.student) != level}
-    more = f" {len(later)} with an extension see less." if later else ""
+    more = f" {len(later)} students with an extension see less." if later else ""
     return _SEEN[level] + more
 
 
 def _page(out: Path, seen: Scores, now: datetime, row: SubmissionScore) -> str:
-    """Return the page of a submission as HTML, with only the parts that its student may see."""
+    """Return the page of a submission as HTML, with only the parts that the student may see at the time `now`."""
     level = level_of(seen, now, row.student)
     path = out / f"{file_stem(row.submission)}.html"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -272,11 +272,12 @@ def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str],
     for one in notes:
         click.echo(one, err=True)
     if waiting := sum(row.status == "not judged" for row in scores.submissions):
-        click.echo(f"Not judged, and without a grade in this export: {waiting}. grader review {out} shows why.")
-    # The formats for the instructor also contain rejected submissions.
+        click.echo(f"Not judged, so without a grade in this export: {waiting}. grader review {out} shows why.")
+    # The formats for the instructor also contain rejected submissions, which other formats leave out.
     if outside := find_left_out(scores.submissions) if platform in _FOR_YOU else not_exported(scores):
         click.echo(
-            f"Left out of this export: {len(outside)}. Decide them with grader review (docs/grading.md).", err=True
+            f"Submissions left out of this export: {len(outside)}. Decide them with grader review (docs/grading.md).",
+            err=True,
         )
         for name, why in outside.items():
             click.echo(f"  {clip(name, 80)}: {clip(why, 200)}", err=True)

@@ -1,4 +1,4 @@
-"""`grader forget`: delete everything about a student from reports, decisions, records of exports and the log."""
+"""`grader forget`: delete everything about a student from the reports, decisions, exported grades and the log."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,11 +23,11 @@ from harness.recipes.personal import login
 
 
 def forget(student: str, out: Path) -> list[str]:
-    """Delete a student from a folder of reports and the files next to it. Return lines on deleted and remaining files.
+    """Delete a student from a folder of reports and from the files next to it.
 
-    The pages of other students stay. Exports and the page of similar work are deleted; the next `grader export` and
-    `grader score` make them without the student. Raises `UserError` if the folder contains no scores, or nothing about
-    the student.
+    Return lines that list deleted files, and files that the instructor must delete. The pages of other students stay
+    unchanged. Exports and the page of similar work are deleted; the next `grader export` and `grader score` make them
+    again, without the student. Raises `UserError` if the folder contains no scores, or nothing about the student.
     """
     with hold_reports_folder(out):
         scores = read_scores(out)
@@ -54,22 +54,24 @@ def forget(student: str, out: Path) -> list[str]:
 
 
 def _files_left(rows: Sequence[SubmissionScore], gone: Sequence[SubmissionScore]) -> Iterator[str]:
-    """Yield a line for each file of the student that the instructor must delete, now or, for a shared file, later."""
+    """Yield a line for each file that the instructor must delete: now or, if a group shares the file, later."""
     for row in gone:
-        if row.arrival is None or row.copy_of:  # another member handed in the file of a copy
+        if (
+            row.arrival is None or row.copy_of
+        ):  # the student handed in no file: the row is a copy for a member of a group
             continue
         file = printable(row.arrival.file)
         if mates := [printable(one.student) for one in rows if one.copy_of == row.submission]:
             yield (
-                f"  {file} is also the work of {', '.join(mates)}, whose pages still show it: delete it when their"
-                " grades are final"
+                f"  {file} is also the work of {', '.join(mates)}, whose pages still show it: delete this file when"
+                " their grades are final"
             )
         else:
             yield f"  delete this file from your submissions: {file}"
 
 
 def _without_student(scores: Scores, names: Collection[str], student: str) -> Scores:
-    """Return the scores without these submissions, and without flags on other rows that mention them."""
+    """Return the scores without these submissions. In the other rows, delete the flags that mention them."""
     rows = tuple(_without_mentions(row, names, student) for row in scores.submissions if row.submission not in names)
     return replace(
         scores,
@@ -94,7 +96,7 @@ def _without(given: Mapping[str, Given], student: str) -> dict[str, Given]:
 
 
 def _rewrite_decisions(out: Path, names: Collection[str], student: str) -> None:
-    """Delete the decisions about these submissions from their file. Other text that a person wrote there stays."""
+    """Delete the decisions about these submissions from the decisions file. Keep all other text of the file."""
     path = decisions_path(out)
     with lock_folder(path.parent, wait=True):
         entries = load_decisions(out)
@@ -103,7 +105,8 @@ def _rewrite_decisions(out: Path, names: Collection[str], student: str) -> None:
         head, *tables = re.split(r"^(?=\[\[override\]\])", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         if len(tables) != len(entries):
             raise UserError(
-                f"{path}: write [[override]] on a separate line before each entry, so that one entry can be deleted."
+                f"{path}: write [[override]] on a separate line before each decision, so that grader can delete one of"
+                " them."
             )
         kept = (
             _comments_behind(table, student) if one.submission in names else table
@@ -113,7 +116,10 @@ def _rewrite_decisions(out: Path, names: Collection[str], student: str) -> None:
 
 
 def _comments_behind(table: str, student: str) -> str:
-    """Return the comments after an entry, which belong to the next entry. Leave out lines with the student's login."""
+    """Return the comments at the end of a deleted entry, because they belong to the next entry.
+
+    Leave out lines that contain the student's login.
+    """
     lines = table.splitlines(keepends=True)
     own = max(number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
     return "".join(line for line in lines[own + 1 :] if line.strip() and login(student) not in login(line))
@@ -133,8 +139,8 @@ def _rewrite_log(out: Path, names: Collection[str]) -> None:
 def places_left(student: str) -> Sequence[str]:
     """Return lines that list the data that the instructor must delete by hand."""
     return [
-        f"Remove {printable(student)} from the roster, the course file and the files of times. Otherwise the next"
-        " scoring lists the student again.",
+        f"Remove {printable(student)} from the roster, the course file and the files of times. Otherwise the"
+        " reports list the student again after the next scoring.",
         "Run grader clear-cache to delete the cached replays. They contain experiments and logs, but no names.",
         "Delete the student from backups, from the platform and from your own copies.",
     ]

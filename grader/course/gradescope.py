@@ -1,7 +1,7 @@
-"""Pack this grader as an autograder for Gradescope, and run it there on one submission.
+"""Pack this grader as an autograder for Gradescope. On Gradescope, run the autograder on one submission.
 
-The formats: https://gradescope-autograders.readthedocs.io/en/latest/specs/. Gradescope unpacks the bundle into
-`/autograder/source`, runs `setup.sh` once, and runs `run_autograder` for each submission.
+Gradescope unpacks the bundle into `/autograder/source`, runs `setup.sh` once, and runs `run_autograder` for each
+submission. The formats of all files: https://gradescope-autograders.readthedocs.io/en/latest/specs/
 """
 
 import json
@@ -42,29 +42,29 @@ _SETTINGS = "gradescope.json"
 _COURSE = "course"  # the folder of the course file in the bundle
 _SETUP = """\
 #!/usr/bin/env bash
-# Gradescope runs this once, as root, when it builds the image. Choose an image of Ubuntu 24.04.
+# Gradescope runs this script once, as root, when it builds the image. In Gradescope, choose an image of Ubuntu 24.04.
 set -euo pipefail
 apt-get update
 apt-get install -y --no-install-recommends bubblewrap python3-venv
 python3 -m venv /autograder/venv
-# The extra index has PyTorch without CUDA, which is smaller by gigabytes.
+# From the extra index, pip installs PyTorch without CUDA, which is gigabytes smaller.
 /autograder/venv/bin/pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu \\
   -e /autograder/source
 """
 _RUN = """\
 #!/bin/sh
-# Gradescope runs this for each submission.
+# Gradescope runs this script for each submission.
 cd /autograder/source && exec /autograder/venv/bin/python -m grader.course.gradescope
 """
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of an assignment.
+    """The settings of an assignment on Gradescope.
 
-    exercises: their ids; each has an equal share of 100 points. visibility: when students see the items.
-    trust_submissions: run students' code without a sandbox, if bubblewrap does not work. assignment: the id of the
-    assignment if the exercises are cases of a course.
+    exercises: the ids of the exercises; each exercise has an equal share of 100 points. visibility: when students see
+    the items. trust_submissions: whether to run students' code without a sandbox, because bubblewrap does not work
+    there. assignment: the id of the assignment in the course file, or None without a course.
     """
 
     exercises: tuple[str, ...]
@@ -76,8 +76,8 @@ class Settings:
 def bundle(settings: Settings, course: Path | None = None) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the content of each file of the autograder.
 
-    course: the course file of the assignment; it is packed with its roster and its rubric. Raises `UserError` for an
-    unknown exercise, or if there is no exercise.
+    course: the course file of the assignment, or None. The autograder then also contains the course file, its roster
+    and its rubric. Raises `UserError` if an exercise is unknown, or if there is no exercise.
     """
     if not settings.exercises:
         raise UserError("Name each exercise of the assignment with --exercise, or a course with --course.")
@@ -109,17 +109,17 @@ def _course_files(file: Path, assignment: str | None) -> Iterator[tuple[str, byt
             raise UserError(f"{file} names {printable(name)}: move that file into the folder of {file.name}.")
     if chosen.rubric:
         yield f"{_COURSE}/{chosen.rubric}", (file.parent / chosen.rubric).read_bytes()
-    # The roster may be a gradebook with grades. Pack only logins and names, because scoring needs nothing else.
+    # The roster may be a gradebook with grades. Pack only logins and names, because scoring needs no other columns.
     lines = [("login", "name"), *((student.login, student.name) for student in course.students())]
     yield f"{_COURSE}/{course.roster}", csv_bytes(lines)
 
 
 def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, Any]:
-    """Return the content of `results.json`: the score out of 100, and a test for each rubric item.
+    """Return the content of `results.json`: the score out of 100, and a "test" for each rubric item.
 
-    rows: the scores of the tarballs of one submission. A problem that the student can correct becomes a visible test
-    with 0 points. An open item has no score, and the total leaves it out. Raises `UserError` if the grader could not
-    judge an exercise at all, because an error message is better than an undeserved 0.
+    rows: the scores of the tarballs in one submission. If the student can correct a problem, such as a missing file,
+    the problem becomes a visible test with 0 points. An open item has no score, and does not count in the total. Raises
+    `UserError` if the grader could not judge an exercise at all, because an error is better than an undeserved 0.
     """
     share = len(settings.exercises)
     tests: list[dict[str, Any]] = []
@@ -138,7 +138,7 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
         [row] = counting
         if not row.criteria:
             raise UserError(f"{printable(row.submission)} cannot be judged: {printable(row.reason, 600)}")
-        # With "visible", students see the items before the due date, so no item may reveal the cause.
+        # If the setting is "visible", students see the items before the due date, so no item may reveal the cause.
         row = seen_by_student(row, "feedback" if settings.visibility == "visible" else "solution")
         for check in (check for criterion in row.criteria.values() for check in criterion.checks):
             title = check.title if share == 1 else f"{exercise}: {check.title}"
@@ -148,7 +148,7 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
             title = "The rubric limits the total" if share == 1 else f"{exercise}: the rubric limits the total"
             tests.append(_test(title, row.limit.why, settings.visibility, -row.withheld / share, 0.0))
     if any("score" not in test for test in tests):
-        notes.append("Some items wait for your instructor. The score does not include them yet.")
+        notes.append("Your instructor must still decide some items. The score does not include these items yet.")
     return {
         "score": round(sum(test.get("score", 0.0) for test in tests), 2),
         "output": "\n".join(notes),
@@ -174,7 +174,10 @@ def _test(name: str, output: str, visibility: Visibility, earned: float | None, 
 
 
 def run(settings: Settings, folder: Path = AUTOGRADER) -> None:
-    """Score `submission/` in Gradescope's folder, and write `results/results.json`. Raises `UserError` as `results`."""
+    """Score the files in `folder/submission/`, and write `folder/results/results.json`.
+
+    folder: the folder that Gradescope uses. Raises `UserError` as `results` does.
+    """
     try:
         files = read_folder(folder / "submission").files
     except UserError:
@@ -187,7 +190,10 @@ def run(settings: Settings, folder: Path = AUTOGRADER) -> None:
 
 
 def _score_files(files: Sequence[HandedIn], settings: Settings, options: ScoreOptions) -> Sequence[SubmissionScore]:
-    """Return the rows of a submission. In a course they have roster flags. Gradescope handles lateness itself."""
+    """Return the rows of a submission, with flags from the roster if there is a course.
+
+    Points for lateness are not deducted, because Gradescope does that.
+    """
     if settings.assignment is None:
         return _score_and_compare(files, options, DEFAULT_RUBRIC, SUITE)
     course = read_course(ROOT / _COURSE / COURSE)
@@ -207,7 +213,7 @@ def _score_and_compare(
 
 
 def main() -> None:
-    """Run the autograder. After an error there are no results, and the instructor sees the message."""
+    """Run the autograder. If there is an error, write no results; Gradescope shows the message to the instructor."""
     values = json.loads((ROOT / _SETTINGS).read_text(encoding="utf-8"))
     try:
         run(Settings(**{**values, "exercises": tuple(values["exercises"])}))

@@ -1,6 +1,6 @@
-"""Deduct points for lateness from the rows of a class, and choose the attempt that counts.
+"""Deduct points for lateness from the rows of a class, and choose which attempt of a student counts.
 
-Times are aware. Nobody loses points because a time is unknown.
+All times have a time zone. If the time of a submission is unknown, the student loses no points without a decision.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,10 @@ def with_lateness(
 ) -> tuple[SubmissionScore, ...]:
     """Return the rows with totals after the deduction for lateness.
 
-    now: an aware time at which all submissions had arrived. If the time of a submission is unknown, and lateness would
-    cost points, the row waits for the instructor. Without `now`, no further rows start to wait. A total that the
-    instructor has set stays unchanged. Points that the instructor has added do not cancel the deduction.
+    now: a time at which all submissions had arrived. If the time of a submission is unknown, and it may have been so
+    late that it costs points, the row becomes open and needs a decision. If `now` is None, no row becomes open. A total
+    that the instructor has set stays unchanged. If the instructor has added points, points for lateness are still
+    deducted.
     """
 
     def late(row: SubmissionScore) -> SubmissionScore:
@@ -42,7 +43,7 @@ def with_lateness(
 
 
 def _is_in_time(row: SubmissionScore, schedule: Schedule, now: datetime) -> bool:
-    """Return whether a submission with an unknown time loses no points for lateness, whatever its time was."""
+    """Return whether a submission with an unknown time cannot lose points for lateness, whatever its time was."""
     # Canvas marks late submissions in its file names.
     on_canvas = row.arrival is not None and any(one.platform == "Canvas" for one in row.arrival.senders)
     is_unmarked = on_canvas and row.arrival is not None and not row.arrival.late
@@ -51,11 +52,12 @@ def _is_in_time(row: SubmissionScore, schedule: Schedule, now: datetime) -> bool
 
 
 def choose_attempt(attempts: Sequence[SubmissionScore], rule: AttemptRule) -> SubmissionScore | None:
-    """Return the attempt that counts, or None if the rule does not decide.
+    """Return the attempt that counts, or None if the rule does not decide which one counts.
 
-    The rule does not decide if a time is unknown, if an attempt waits for points under "best", or if two attempts have
-    the same time and different points. Rejected attempts and repeated bytes are ignored. Among equal attempts, the one
-    with the last name counts.
+    The rules "latest" and "first" do not decide if a time is unknown, or if two attempts have the same time and
+    different points. The rule "best" does not decide if an attempt has no total yet. Rejected attempts are ignored, and
+    so are repeated attempts with the same bytes. If several attempts are equal by the rule, the one with the last file
+    name counts.
     """
     whole = _without_repeats([row for row in attempts if row.status != "rejected"])
     if len(whole) <= 1:
@@ -71,7 +73,7 @@ def choose_attempt(attempts: Sequence[SubmissionScore], rule: AttemptRule) -> Su
 
 
 def _without_repeats(attempts: Sequence[SubmissionScore]) -> list[SubmissionScore]:
-    """Return the attempts. Leave out each attempt with the same bytes as the attempt before it."""
+    """Return the attempts. Leave out an attempt if it has the same bytes as the attempt before it."""
 
     def digest(row: SubmissionScore) -> object:
         return row.provenance.get("tarball_sha256", row.submission)

@@ -1,7 +1,7 @@
-"""The lock of an assignment: a file next to the course file that records the version of each case in each kit.
+"""The lock file of an assignment, next to the course file. It records the version of each case in each kit.
 
-`grader kit` writes the lock. If a case changes after that, scoring does not judge its submissions, because a correct
-fix of the old version could look wrong.
+`grader kit` writes the lock file. If a case changes afterwards, the grader does not judge submissions of this case,
+because a correct fix of the old version could look wrong.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,13 @@ from harness.recipes.personal import login
 from harness.run.files import source_hash
 from harness.run.provenance import harness_hash
 
-# The ids of flags.
+# The ids of the flags that a submission can get.
 OTHER_VERSION, OTHER_ASSIGNMENT, OTHER_CASE = "other version of the case", "other assignment", "other case of the pool"
 _NAMES = {"source_sha256": "experiment", "dataset": "data set", "seed": "seed", "personal_seeds": "personal seeds"}
 
 
 class CaseVersion(StrictModel):
-    """The values that determine the runs of a case. Equal versions have equal runs."""
+    """The values on which the runs of a case depend. If two versions are equal, their runs are equal, too."""
 
     source_sha256: str
     dataset: str
@@ -38,13 +38,17 @@ class CaseVersion(StrictModel):
     personal_seeds: bool
 
     def differences(self, other: "CaseVersion") -> str:
-        """Describe how the other version differs from this one; return "" if they are equal."""
+        """Return a description of the differences between this version and another one, or "" if they are equal."""
         mine, theirs = self.model_dump(), other.model_dump()
         return ", ".join(f"different {words}" for name, words in _NAMES.items() if mine[name] != theirs[name])
 
 
 class Edition(StrictModel):
-    """A kit that was built: the time, the version of the suite, and the versions of its cases by id."""
+    """The record of a kit that was built.
+
+    made: the time. suite: the version of the suite (exercises, harness and grader). harness_sha256: the hash of the
+    harness. cases: the version of each case, by id.
+    """
 
     made: Annotated[datetime, Field(strict=False)]
     suite: str
@@ -53,7 +57,7 @@ class Edition(StrictModel):
 
 
 class Lock(StrictModel):
-    """The content of a lock file: every edition of an assignment's kit, the newest last."""
+    """The content of a lock file: a record of each kit that was built for an assignment, the newest last."""
 
     format_version: Literal[1] = 1
     course: str
@@ -62,12 +66,12 @@ class Lock(StrictModel):
 
 
 def lock_path(course: Course, assignment: Assignment) -> Path:
-    """Return the path of an assignment's lock, next to the course file."""
+    """Return the path of an assignment's lock file. It is next to the course file."""
     return course.folder / f"{assignment.id}.lock.json"
 
 
 def read_lock(course: Course, assignment: Assignment) -> Lock | None:
-    """Return the lock of an assignment, or None if no kit was built. Raises `UserError` if the lock is invalid."""
+    """Read an assignment's lock file; return None if no kit was built. Raises `UserError` if the file is invalid."""
     path = lock_path(course, assignment)
     try:
         lock = Lock.model_validate_json(path.read_bytes())
@@ -80,7 +84,7 @@ def read_lock(course: Course, assignment: Assignment) -> Lock | None:
     if (lock.course, lock.assignment) != (course.id, assignment.id):
         raise UserError(
             f"{path} belongs to {lock.assignment} of the course {lock.course}, not to {assignment.id} of {course.id}:"
-            " restore the ids, or the correct file."
+            " restore the ids in the course file, or restore the correct lock file."
         )
     return lock
 
@@ -99,7 +103,7 @@ def versions_of(cases: Sequence[Case]) -> dict[str, CaseVersion]:
 
 
 def note_kit(course: Course, assignment: Assignment) -> list[str]:
-    """Add the current versions to the lock, unless its newest edition has them. Return messages for the instructor.
+    """Add the current versions of the cases to the lock file, if they are new. Return messages for the instructor.
 
     Raises `UserError` as `read_lock` does.
     """
@@ -117,7 +121,7 @@ def note_kit(course: Course, assignment: Assignment) -> list[str]:
     new = Lock(course=course.id, assignment=assignment.id, editions=(*(lock.editions if lock else ()), edition))
     write_private(path, (new.model_dump_json(indent=1) + "\n").encode())
     changed = _find_changes(before, cases) if before else {}
-    said = [f"{path} stores the version of each case: keep it next to the course file."]
+    said = [f"The file {path} stores the version of each case: keep it next to the course file."]
     return said + [
         f"{id} has changed since the kit of {local_time(before.made, course.zone)} ({why}): the grader can no longer"
         " judge submissions made with that kit. Hand out the new kit."
@@ -127,16 +131,16 @@ def note_kit(course: Course, assignment: Assignment) -> list[str]:
 
 
 def _find_changes(before: Edition, cases: Mapping[str, CaseVersion]) -> dict[str, str]:
-    """Describe, by id, how the cases of an edition differ from the current cases. Leave out equal cases."""
+    """Return the differences between the cases of an earlier kit and the current cases, by id of the case."""
     found = {id: old.differences(cases[id]) if id in cases else "removed" for id, old in before.cases.items()}
     return {id: why for id, why in found.items() if why}
 
 
 class Handout:
-    """The versions of an assignment's cases in the kits that were handed out. Submissions are compared with them."""
+    """Compares submissions with the versions of the cases in the kits that were built for an assignment."""
 
     def __init__(self, course: Course, assignment: Assignment) -> None:
-        """Read the lock. Raises `UserError` as `read_lock` does."""
+        """Read the lock file. Raises `UserError` as `read_lock` does."""
         self._lock, self._path = read_lock(course, assignment), lock_path(course, assignment)
         self._zone, self._assignment = course.zone, assignment.id
         self._now = versions_of(course.cases(assignment))
@@ -145,17 +149,17 @@ class Handout:
         self._mates = {login(name): group for group in assignment.groups for name in group}
 
     def notes(self) -> list[str]:
-        """Return sentences for the instructor to read before the scoring starts."""
+        """Return warnings for the instructor, which are printed before the scoring starts."""
         if self._lock is None:
             return [
                 f"There is no {self._path}, so the grader cannot see whether a case has changed since you handed it"
-                " out. grader kit writes that file."
+                " out. The command grader kit writes this file."
             ]
         last = self._lock.editions[-1]
         found = [f"{id}: {self._was_changed(last, why)}" for id, why in _find_changes(last, self._now).items()]
         if last.suite != harness.__version__:
             found.append(
-                f"Version {last.suite} of the suite built the kit of {self._assignment}, but this is version"
+                f"The kit of {self._assignment} was built with version {last.suite} of the suite, but this is version"
                 f" {harness.__version__}."
             )
         elif last.harness_sha256 != harness_hash():
@@ -163,9 +167,9 @@ class Handout:
         return found
 
     def problem(self, submission: Submission | Answer) -> Flag | None:
-        """Return a flag if a submission is for another assignment, case or version of the case than expected, or None.
+        """Return a flag if the assignment, the case or the version of a submission is not the expected one; else None.
 
-        With a pool, a student's case is the one that the pool gives to the student.
+        If cases form a pool, only the case that the student gets from this pool is expected.
         """
         if submission.recipe not in self._exercises:
             return Flag(id=OTHER_ASSIGNMENT, message=f"{submission.recipe} does not belong to this assignment.")
@@ -194,7 +198,7 @@ class Handout:
         return None
 
     def _cases_of(self, submission: Submission) -> list[str]:
-        """Return the case of the pool that the student gets, and the case of each member of the student's group."""
+        """Return the cases that the student and the other members of the student's group get from the pool."""
         group = self._mates.get(login(submission.student), ())
         return [self._cases[submission.recipe].case_of(name) for name in (submission.student, *group)]
 

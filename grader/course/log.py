@@ -1,4 +1,4 @@
-"""The log of a folder of reports: who scored or exported, and when. Commands only append to it, except `forget`."""
+"""The log of a folder of reports: who scored or exported, and when. Only `grader forget` changes earlier lines."""
 
 import getpass
 import hashlib
@@ -29,9 +29,10 @@ _SHOWN = 10  # the maximum number of changes to print for one scoring
 class LogEntry(StrictModel):
     """One line of the log.
 
-    did: the command. about: details. suite: the version of the suite. harness_sha256: the hash of its harness.
-    inputs: the SHA-256 of each input, by its name. counts: the number of rows by status. upgrade: how the suite or the
-    rubric has changed, or "". changes: the totals that differ from the previous scores.
+    did: the command. about: details of the command. suite: the version of the suite (exercises, harness and grader).
+    harness_sha256: the hash of the harness. inputs: the SHA-256 of each input, by its name. counts: the number of rows
+    by status. upgrade: how the suite or the rubric has changed since the last scoring, or "". changes: the submissions
+    whose totals differ from the last scoring.
     """
 
     when: Annotated[datetime, Field(strict=False)]
@@ -47,7 +48,7 @@ class LogEntry(StrictModel):
 
 
 def log_path(out: Path) -> Path:
-    """Return the path of the log. It is next to the reports, because the reports are replaced as a whole."""
+    """Return the path of the log. It is next to the reports, whose folder each scoring replaces."""
     return path_beside(out, "log.jsonl")
 
 
@@ -61,7 +62,7 @@ def note(
     upgrade: str = "",
     changes: Sequence[Change] = (),
 ) -> None:
-    """Add a line to the log of these reports, and sync it to the disk."""
+    """Append a line to the log of these reports, and sync the line to the disk."""
     entry = LogEntry(
         when=datetime.now(UTC).replace(microsecond=0),
         who=_user(),
@@ -89,7 +90,7 @@ def _user() -> str:
 
 
 def read_log(out: Path) -> list[LogEntry]:
-    """Return the lines of the log, the newest last; [] without a log. Raises `UserError` that names an invalid line."""
+    """Return the lines of the log, the newest last; [] without a log. Raises `UserError` if a line is invalid."""
     path = log_path(out)
     if not path.is_file():
         return []
@@ -105,12 +106,12 @@ def read_log(out: Path) -> list[LogEntry]:
 
 
 def digest(lines: Sequence[Sequence[str]]) -> str:
-    """Return the SHA-256 of a table of texts. The order of its rows does not matter."""
+    """Return the SHA-256 of a table of texts. The hash does not depend on the order of the rows."""
     return hashlib.sha256(json.dumps(sorted(map(list, lines))).encode()).hexdigest()
 
 
 def format_log(entries: Sequence[LogEntry], zone: tzinfo = UTC, *, every: bool = False) -> Iterator[str]:
-    """Yield the log as lines for a terminal. every: show all changes of each scoring."""
+    """Yield the log as lines for a terminal. every: whether to show all changes of a scoring, or only the first ten."""
     for entry in entries:
         yield (
             f"{local_time(entry.when, zone)}  {clip(entry.who, 40)}: {entry.did}"
@@ -132,7 +133,7 @@ def format_log(entries: Sequence[LogEntry], zone: tzinfo = UTC, *, every: bool =
 def digest_inputs(
     rows: Sequence[SubmissionScore], options: ScoreOptions, students: Sequence[Student]
 ) -> dict[str, str]:
-    """Return the SHA-256 of each input of the scores, by its name."""
+    """Return the SHA-256 of each input of a scoring (submissions, course, times, decisions, roster), by its name."""
     files = {"course": options.course, "times": options.times, "decisions": decisions_path(options.out)}
     found = {
         "submissions": digest([(row.submission, str(row.provenance.get("tarball_sha256", ""))) for row in rows]),

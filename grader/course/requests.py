@@ -1,7 +1,7 @@
 """Read regrade requests: students mail a form from their page, and `grader review --requests` imports the mails.
 
-The requests are stored next to the reports, one JSON object per line, with the time of the import. A request waits
-until somebody makes a later decision about the same item.
+Requests are stored in a file next to the reports, one JSON object per line, with the time of the import. A request is
+open until an instructor makes a decision about the same item.
 """
 
 import re
@@ -30,9 +30,10 @@ _FORM = re.compile(
 
 
 class RegradeRequest(StrictModel):
-    """A student's request for a second look at a submission.
+    """A student's request that the instructor looks at a submission again.
 
-    about: an item as `criterion.id`, or "the total". file: the first digits of the tarball's SHA-256.
+    submission: the name of the submission. file: the first digits of the SHA-256 of its tarball. about: the item in
+    question as `criterion.id`, or "the total". why: the student's reason. received: the time of the import.
     """
 
     submission: str
@@ -42,18 +43,21 @@ class RegradeRequest(StrictModel):
     received: Annotated[datetime, Field(strict=False)]
 
     def fits(self, row: SubmissionScore) -> bool:
-        """Return whether the request is about the file that was scored."""
+        """Return whether the request is about the tarball that was scored in this row."""
         return self.submission == row.submission and tarball_of(row).startswith(self.file)
 
     def place_at_row(self, row: SubmissionScore, abouts: Collection[str]) -> "RegradeRequest":
-        """Return this request. If it names another file or no item of the row, make it a request about the total."""
+        """Return this request; if it names another tarball or an unknown item, turn it into a request about the total.
+
+        abouts: the names of all items of the row.
+        """
         if self.about in abouts and self.fits(row):
             return self
         which = "" if self.fits(row) else ", of another file"
         return self.model_copy(update={"about": TOTAL, "why": f"(About {self.about}{which}.) {self.why}"})
 
     def waits(self, decisions: Iterable[Decision]) -> bool:
-        """Return whether nobody has decided the item since the request was imported."""
+        """Return whether the request is open: nobody has decided the item since the request was imported."""
         return not any(
             (one.submission, one.about) == (self.submission, self.about) and _later(one.when, self.received)
             for one in decisions
@@ -69,12 +73,12 @@ def _later(when: str | None, received: datetime) -> bool:
 
 
 def requests_path(out: Path) -> Path:
-    """Return the path of the requests. It is next to the reports, because the reports are replaced as a whole."""
+    """Return the path of the file with the requests. It is next to the reports, whose folder each scoring replaces."""
     return path_beside(out, "requests.jsonl")
 
 
 def read_requests(out: Path) -> list[RegradeRequest]:
-    """Return the stored requests, the newest last. Raises `UserError` that names an invalid line."""
+    """Return the stored requests, the newest last. Raises a `UserError` that names the first invalid line."""
     path = requests_path(out)
     found = []
     for number, line in enumerate(path.read_bytes().splitlines() if path.is_file() else (), start=1):
@@ -88,10 +92,11 @@ def read_requests(out: Path) -> list[RegradeRequest]:
 
 
 def take_in(out: Path, place: Path) -> tuple[int, int, list[Path]]:
-    """Import the requests in a file or in the files of a folder.
+    """Import the requests from a mail, or from all mails in a folder.
 
-    Return the number of new requests, the number of known requests, and the files without a request. A mail must be
-    plain text, and may quote the form. Raises `UserError` if there is no request at all.
+    place: the path of the mail or folder. Return the number of new requests, the number of requests that were imported
+    before, and the paths of files without a request. A mail must be plain text, and may quote the form. Raises
+    `UserError` if no file contains a request.
     """
     files = sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
     now = datetime.now(UTC).replace(microsecond=0)
@@ -110,7 +115,7 @@ def take_in(out: Path, place: Path) -> tuple[int, int, list[Path]]:
 
 
 def parse(text: str, received: datetime) -> Iterator[RegradeRequest]:
-    """Yield the requests in a text. Ignore the "> " that mail programs put before quoted lines."""
+    """Yield the requests in the text of a mail. Ignore the "> " that mail programs put before quoted lines."""
     plain = re.sub(r"^(> ?)+", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
     for part in plain.split(REQUEST_BEGINS)[1:]:
         form, ends, _ = part.partition(REQUEST_ENDS)

@@ -1,6 +1,6 @@
-"""`grader review`: find the items that wait for a decision, and store decisions.
+"""`grader review`: find the items that need a decision, and store decisions.
 
-`review_page` shows the items in a browser.
+The module `review_page` shows these items in a browser.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from harness.errors import UserError
 
 @dataclass(frozen=True)
 class OpenItem:
-    """One item to decide: a rubric item, or the total of a submission. For the total, `check` is None."""
+    """Something that an instructor can decide: a rubric item, or the total of a submission (`check` is then None)."""
 
     row: SubmissionScore
     about: str
@@ -40,14 +40,14 @@ class OpenItem:
 
     @property
     def accepted(self) -> float | None:
-        """The points that "accept" gives; None if there is nothing to accept."""
+        """The points that the button "Accept" or "On time" gives; None if the page has no such button."""
         if self.check is not None:
             return self.check.max
         return with_criteria(replace(self.row, untimed=False), self.row.criteria).total if self.row.untimed else None
 
     @property
     def waits(self) -> bool:
-        """Whether a decision is missing: a rubric item has no points, or the row has no items or no time."""
+        """Whether the item is open: a rubric item has no points, or for a total, the row has no items or no time."""
         return self.row.untimed or not self.row.criteria if self.check is None else self.check.points is None
 
     @property
@@ -57,7 +57,7 @@ class OpenItem:
 
     @property
     def reason(self) -> str:
-        """The reason that the rules or the instructor gave."""
+        """The reason for the points, which the grader or the instructor gave."""
         return self.row.reason if self.check is None else self.check.reason
 
     @property
@@ -67,12 +67,12 @@ class OpenItem:
 
 
 def row_key(row: SubmissionScore) -> str:
-    """Return a name for a submission. Neither the name nor its place in a sorted list reveals the student."""
+    """Return a code for a submission. Neither the code nor its position in a sorted list reveals the student."""
     return hashlib.sha256(row.submission.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def items_of(row: SubmissionScore) -> list[OpenItem]:
-    """Return everything that can be decided about a submission: its total, and each rubric item."""
+    """Return everything that an instructor can decide about a submission: the total, and each rubric item."""
     return [OpenItem(row, TOTAL)] + [
         OpenItem(row, f"{name}.{check.id}", check)
         for name, criterion in row.criteria.items()
@@ -81,15 +81,16 @@ def items_of(row: SubmissionScore) -> list[OpenItem]:
 
 
 def find_open_items(rows: Sequence[SubmissionScore]) -> list[OpenItem]:
-    """Return the open items: rubric items without points, and totals of submissions without items."""
+    """Return all open items (see `OpenItem.waits`) of submissions that are not judged."""
     every = (item for row in rows if row.status == "not judged" for item in items_of(row))
     return [item for item in every if item.waits]
 
 
 def read_points(item: OpenItem, words: str) -> tuple[str, float]:
-    """Return the key of a decision and its value: `add` for a number with a sign, else `points` or `total`.
+    """Return the key and the value of a decision from the typed words.
 
-    Raises `UserError` if the words are not a number, or exceed the item's maximum.
+    A number with a sign gives the key `add`; without a sign, the key is `points`, or `total` if the item is a total.
+    Raises `UserError` if the words are not a number, or if the number exceeds the item's maximum.
     """
     words = words.strip().replace(",", ".").replace("−", "-")
     adds = words[:1] in ("+", "-")
@@ -99,32 +100,32 @@ def read_points(item: OpenItem, words: str) -> tuple[str, float]:
         given = math.nan
     if not (abs(given) <= 1000 if adds else 0 <= given <= item.most):
         raise UserError(
-            f"Give a number from 0 to {points(item.most)}, or a number with a sign (+2, -2) to change the points."
+            f"Give a number from 0 to {points(item.most)}, or points to add or subtract with a sign, such as +2 or -2."
         )
     return "add" if adds else "total" if item.check is None else "points", given
 
 
 def seen_of(out: Path, item: OpenItem) -> str:
-    """Return a text for the form of an item: the number of decisions about the item so far, and its tarball."""
+    """Return a text for a hidden field of the form: the number of decisions so far, and the hash of the tarball."""
     return f"{entries_about(load_decisions(out), item.row.submission, item.about)}.{tarball_of(item.row)[:16]}"
 
 
 def _entries_seen(seen: str | None, item: OpenItem) -> int | None:
-    """Return the number of decisions in `seen`, or None. Raises `UserError` if it is about another tarball."""
+    """Return the number of decisions in `seen`, or None. Raises `UserError` if `seen` names another tarball."""
     if seen is None:
         return None
     count, _, tarball = seen.partition(".")
     if tarball != tarball_of(item.row)[:16] or not count.isdecimal():
-        raise UserError("The class was scored again, and this student now has another file: look at it first.")
+        raise UserError("The class was scored again, and the student now has another file: look at the new file first.")
     return int(count)
 
 
 def decide(out: Path, item: OpenItem, words: str, comment: str, who: str, seen: str | None = None) -> None:
-    """Store a decision about an item on the disk; `words` have the format of `read_points`.
+    """Store a decision about an item on the disk.
 
-    seen: the result of `seen_of` when the item was shown. Raises `UserError` as `read_points` does, and if the comment
-    is empty, if the decision does not apply, if somebody else has decided in the meantime, or if the decisions file
-    cannot be read.
+    words: the typed points, as for `read_points`. who: the name of the instructor. seen: what `seen_of` returned when
+    the page was made. Raises `UserError` as `read_points` does, and if the comment is empty, if the decision cannot be
+    applied, if somebody else has decided the item since then, or if the decisions file cannot be read.
     """
     after = _entries_seen(seen, item)
     key, given = read_points(item, words)
@@ -139,15 +140,16 @@ def decide(out: Path, item: OpenItem, words: str, comment: str, who: str, seen: 
 
 
 def undo(out: Path, item: OpenItem, who: str, seen: str | None = None) -> None:
-    """Store a decision that restores the previous decision or, if there is none, the result of the rules.
+    """Undo the last decision about an item, by storing a new decision.
 
-    A second undo is therefore a redo. seen: as for `decide`. Raises `UserError` if there is no decision about the item,
-    or if somebody else has decided in the meantime.
+    The new decision repeats the one before the last or, if there is none, restores the points from the grader. A second
+    undo is therefore a redo. seen: as for `decide`. Raises `UserError` if there is no decision about the item, or if
+    somebody else has decided the item in the meantime.
     """
     after = _entries_seen(seen, item)
     entries = decisions_about(load_decisions(out), item.row, item.about)
     if not entries:
-        raise UserError("There is nothing to undo here.")
+        raise UserError("There is no decision to undo.")
     again = _withdrawal(item, who, "Undone.")
     if len(entries) > 1:
         again = entries[-2].model_copy(update={"who": again.who, "when": again.when, "sha256": again.sha256})
@@ -155,7 +157,7 @@ def undo(out: Path, item: OpenItem, who: str, seen: str | None = None) -> None:
 
 
 def _withdrawal(item: OpenItem, who: str, comment: str) -> Decision:
-    """Return a decision, made now, that withdraws the decision about an item."""
+    """Return a decision with the current time that withdraws the earlier decision about an item."""
     return Decision(
         submission=item.row.submission,
         check=None if item.check is None else item.about,

@@ -1,8 +1,8 @@
-"""`grader review` in a browser: serve pages that show open items and store decisions, to this machine only.
+"""`grader review` in a browser: a server for this machine only, whose pages show open items and store decisions.
 
-The address and each form contain a secret. There is no cookie, so that no other page can decide in the instructor's
-name. Requests for another host name (DNS rebinding) are refused. The pages load nothing, and run only our script. A
-decision is on the disk before the browser gets the answer.
+The address and each form contain a secret. The server uses no cookies, so that other pages in the browser cannot decide
+in the instructor's name. It refuses requests for another host name (DNS rebinding). The pages load no other files, and
+run only our script. When the browser gets the answer to a decision, the decision is already on the disk.
 """
 
 import os
@@ -34,13 +34,17 @@ from grader.score.scores_file import SCORES, read_scores
 from grader.score.verdict import Decided, Scores, SubmissionScore
 from harness.errors import UserError
 
-_HOSTS = ("127.0.0.1", "localhost")  # with any port, because a tunnel may use a different port
-_LARGEST = 100_000  # bytes of a form
-_COMMENTS = {"accept": "Your instructor has accepted it.", "reject": "Your instructor has not accepted it."}
-_ABOUT_CODE = ("not checked by machine", "other settings", "other platform")  # flags that reveal no student
+_HOSTS = ("127.0.0.1", "localhost")  # the allowed host names; the port may be different, because of a tunnel
+_LARGEST = 100_000  # the maximum size of a form in bytes
+_COMMENTS = {"accept": "Your instructor has accepted this.", "reject": "Your instructor has not accepted this."}
+_ABOUT_CODE = (
+    "not checked by machine",
+    "other settings",
+    "other platform",
+)  # the flags that do not reveal who the student is
 _HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'",  # the rest of the policy is in the page
+    "Content-Security-Policy": "frame-ancestors 'none'",  # the rest of the policy is in the head of the page
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
@@ -48,27 +52,28 @@ _HEADERS = {
 
 
 def serve(out: Path, who: str, *, anonymous: bool = False) -> None:
-    """Serve the review of these reports until Ctrl-C, and open it in a browser if there is a screen.
+    """Serve the review pages for these reports until Ctrl-C. If there is a screen, open the first page in a browser.
 
-    Raises `UserError` if there are no scores, or if the decisions cannot be read.
+    who: the name that is stored with each decision. anonymous: whether the pages hide the names of students. Raises
+    `UserError` if there are no scores, or if the decisions cannot be read.
     """
     with ReviewServer(out, who, anonymous=anonymous) as server:
         click.echo(f"Review at {server.address}\nOnly this machine can open it. Press Ctrl-C to stop.")
         with _open_in_browser(server.address, out), suppress(KeyboardInterrupt):
             server.serve_forever()
     if (path := decisions_path(out)).is_file():
-        click.echo(f"\nYour decisions are in {path}. Next: run the same grader score again to apply them.")
+        click.echo(f"\nYour decisions are in {path}. Next: to apply them, run the same grader score command again.")
     else:
         click.echo("\nNothing was decided.")
 
 
 @contextmanager
 def _open_in_browser(address: str, out: Path) -> Iterator[None]:
-    """Open an address in a browser, if there is a screen, while the block runs.
+    """If there is a screen, open an address in a browser. Delete the file for this at the end of the `with` block.
 
-    All users of this machine can read the arguments of a browser. So the browser gets the name of a file that only its
-    owner can read, and that redirects to the address. The file is in the reports, because some browsers cannot read
-    temporary files.
+    All users of this machine can see the command line of the browser, so the address must not be in it. Instead, the
+    browser opens a file that redirects to the address, and that only its owner can read. The file is in the folder of
+    the reports, because some browsers cannot read temporary files.
     """
     # Without a screen, a text browser would take over the terminal.
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
@@ -84,21 +89,24 @@ def _open_in_browser(address: str, out: Path) -> Iterator[None]:
 
 
 class ReviewServer(ThreadingHTTPServer):
-    """The server of the review, on a free port of 127.0.0.1."""
+    """The server of the review pages, on a free port of 127.0.0.1."""
 
     def __init__(self, out: Path, who: str, *, anonymous: bool) -> None:
         self.out, self.who, self.anonymous = out, who, anonymous
         self.token = secrets.token_urlsafe(24)
-        self.desk(everything=False)  # raises `UserError` if the reports cannot be reviewed
+        self.desk(everything=False)  # read the files now, so that errors in them appear at once
         super().__init__(("127.0.0.1", 0), _Handler)
 
     @property
     def address(self) -> str:
-        """The address of the queue."""
+        """The address of the page that lists the open items."""
         return f"http://127.0.0.1:{self.server_port}/{self.token}/"
 
     def desk(self, *, everything: bool) -> "_Desk":
-        """Return the queue of items to decide, read from the current files."""
+        """Read the scores, decisions and requests again, and return the queue of items.
+
+        everything: whether the queue contains all submissions, or only open items.
+        """
         stat = (self.out / SCORES).stat() if (self.out / SCORES).exists() else None
         scores = _read(self.out, stat and (stat.st_mtime_ns, stat.st_ino))
         decisions = load_decisions(self.out)
@@ -112,12 +120,12 @@ class ReviewServer(ThreadingHTTPServer):
 
 @lru_cache(maxsize=1)
 def _read(out: Path, version: object) -> Scores:
-    """Return the scores without decisions. version: a part of the cache key, which changes when the file changes."""
+    """Return the scores without decisions. If the file changes, `version` changes, so the cache is not used."""
     return apply_decisions(read_scores(out), ())
 
 
 class _Desk:
-    """The queue: the items that the rules leave open, or the totals of all submissions, with the current decisions."""
+    """The queue: all open items, or the totals of all submissions. It also knows the decisions so far."""
 
     def __init__(
         self, rule: Scores, now: Scores, asked: Sequence[RegradeRequest], everything: bool, anonymous: bool
@@ -144,33 +152,36 @@ class _Desk:
         self.open = {item.key for item in find_open_items(now.submissions)} | self.asked.keys()
 
     def find(self, key: str) -> OpenItem | None:
-        """Return the item with this key, even if the queue does not contain it; None if there is no such item."""
+        """Return the item with this key, even if it is not in the queue. Return None if there is no such item."""
         row = self.rows.get(key.partition("/")[0])
         return next((item for item in items_of(row) if item.key == key), None) if row else None
 
     def place(self, item: OpenItem) -> int | None:
-        """Return the position of the item in the queue; else the position of its submission, or None."""
+        """Return the position of the item in the queue.
+
+        If the item is not in the queue, return the position of another item of its submission, or None.
+        """
         keys = [one.key for one in self.items]
         same = [place for place, one in enumerate(self.items) if one.row is item.row]
         return keys.index(item.key) if item.key in keys else next(iter(same), None)
 
     def next_open(self, item: OpenItem) -> OpenItem | None:
-        """Return the next open item in the queue, or None. After the end of the queue, continue at its top."""
+        """Return the next open item in the queue, or None. After the end of the queue, search from its beginning."""
         place = self.place(item) or 0
         return next((one for one in self.items[place:] + self.items[:place] if one.key in self.open), None)
 
     def name(self, row: SubmissionScore) -> str:
-        """Return the name of a submission on the pages."""
+        """Return the name that the pages show for a submission: the student, or a code if the review is anonymous."""
         return f"Submission {row_key(row)[:6]}" if self.anonymous else row.student
 
     def state(self, item: OpenItem) -> str:
-        """Return the state of an item, in a few words."""
+        """Return the current state of an item in a few words, such as "Open" or "3 of 5, decided"."""
         now = self.points(item)
         if now is None:
             return "Open"
         by_hand = any(one.state == "holds" for one in self.history(item))
         after = self.late.get(item.row.submission) if item.check is None else None
-        late = "" if after is None else f", {points(after)} after lateness"
+        late = "" if after is None else f", {points(after)} after the deduction for lateness"
         return f"{points(now)} of {points(item.most)}{late}{', decided' if by_hand else ''}"
 
     def points(self, item: OpenItem) -> float | None:
@@ -188,7 +199,7 @@ class _Desk:
 
 class _Handler(BaseHTTPRequestHandler):
     server: ReviewServer
-    timeout = 60  # seconds after which a silent connection is closed
+    timeout = 60  # a connection without data is closed after this number of seconds
     server_version, sys_version = "trainwreck", ""
 
     def handle(self) -> None:
@@ -196,14 +207,14 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing, because the instructor uses the terminal."""
+        """Do not print requests, because the instructor uses the terminal."""
 
     def do_GET(self) -> None:
-        """Show the queue or an item."""
+        """Return the page of the queue or of an item."""
         self._answer({})
 
     def do_POST(self) -> None:
-        """Store a decision, and redirect to the next open item."""
+        """Store a decision, and redirect the browser to the next open item."""
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _LARGEST:
             return self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The form is too large.")
@@ -212,13 +223,15 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(form)
 
     def _answer(self, form: Mapping[str, str]) -> None:
-        """Check that a request comes from our page, and answer it. form: {} if there is nothing to store."""
+        """Check that a request comes from our page, and answer it. form: the fields of a form; {} for a GET request."""
         address = urlsplit(self.path)
         token, _, key = unquote(address.path).removeprefix("/").partition("/")
         query = {name: values[-1] for name, values in parse_qs(address.query).items()}
         posted = self.command == "POST"
         if not self._is_ours(token, form.get("token", "") if posted else token):
-            return self._send(HTTPStatus.FORBIDDEN, "Open the address that grader review printed.")
+            return self._send(
+                HTTPStatus.FORBIDDEN, "The address is wrong: open the address that grader review printed."
+            )
         try:
             desk = self.server.desk(everything="all" in query)
             item = desk.find(key)
@@ -237,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, page, kind="text/html")
 
     def _is_ours(self, *tokens: str) -> bool:
-        """Return whether a request has our host name and our secret, and does not come from another page."""
+        """Return whether a request names our host, contains our secret, and does not come from another web page."""
         secret = self.server.token.encode()
         host = self.headers.get("Host", "").partition(":")[0]
         from_here = self.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin" or self.command == "GET"
@@ -245,7 +258,7 @@ class _Handler(BaseHTTPRequestHandler):
         return host in _HOSTS and from_here and known
 
     def _keep(self, desk: "_Desk", item: OpenItem, form: Mapping[str, str]) -> None:
-        """Store the submitted decision. If a field is invalid, show the form again with the typed values."""
+        """Store the decision in a form. If a field is invalid, show the form again with the values that were typed."""
         words, comment, act = (form.get(name, "").strip() for name in ("points", "comment", "act"))
         out, who, seen = self.server.out, self.server.who, form.get("seen")
         try:
@@ -254,14 +267,14 @@ class _Handler(BaseHTTPRequestHandler):
             elif act == "save":
                 decide(out, item, words, comment, who, seen)
             elif words:
-                raise UserError("You typed points: save them, or clear the field first.")
+                raise UserError("You typed points: use Save, or empty the field for points first.")
             elif item.accepted is None:
-                raise UserError("There is nothing to accept or reject here: type the points.")
+                raise UserError("This item cannot be accepted or rejected: type the points.")
             else:
                 given = points(item.accepted) if act == "accept" else "0"
                 decide(out, item, given, comment or _comment(item, act), who, seen)
         except UserError as problem:
-            # Read the files again, so that the page shows another person's decision next to the typed values.
+            # Read the files again: if another person has decided the item, the page must show that decision.
             desk = self.server.desk(everything=desk.everything)
             page = self._page(desk, item, None, {"points": words, "comment": comment}, str(problem))
             return self._send(HTTPStatus.CONFLICT, page, kind="text/html")
@@ -278,7 +291,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _page(
         self, desk: "_Desk", item: OpenItem | None, done: OpenItem | None, given: Mapping[str, str], problem: str
     ) -> str:
-        """Return the page of an item, or of the queue. done: the item that was just decided, or None."""
+        """Return the page of an item or, if `item` is None, the page of the queue.
+
+        done: the item that was just decided, or None. given: the values that were typed. problem: an error message.
+        """
         undoing = done or (item if item and desk.history(item) else None)
         context: dict[str, Any] = {
             "base": self._base,
@@ -341,13 +357,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _comment(item: OpenItem, act: str) -> str:
-    """Return the comment of a decision that was made with "accept" or "reject"."""
+    """Return the comment for a decision without a typed comment. act: "accept" or "reject"."""
     if item.check is None:
-        return "Your instructor counts it as on time." if act == "accept" else "Your instructor counts it as too late."
+        return (
+            "Your instructor counts this as on time." if act == "accept" else "Your instructor counts this as too late."
+        )
     return _COMMENTS["accept" if act == "accept" else "reject"]
 
 
 def _matter_key(item: OpenItem) -> str:
-    """Return the key of the front matter that a rubric item reads, or ""."""
+    """Return the key in the front matter of the report on which a rubric item depends, or ""."""
     criterion, _, check = item.about.partition(".")
     return {"diagnostics": "evidence", "explanation": check}.get(criterion, "")

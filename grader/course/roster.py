@@ -1,4 +1,7 @@
-"""Read the roster of a course, and compare it with the submissions: missing work, unknown students, groups, seeds."""
+"""Read the roster of a course, and compare it with the submissions.
+
+Find missing work and students who are not on the roster, copy the results of groups, and compare seeds.
+"""
 
 import csv
 import io
@@ -21,16 +24,17 @@ from harness.recipes.personal import login
 from harness.submission.archive import student_name
 
 GROUP = "group"  # the id of a flag
-EVERY = "all"  # excuses a student from all cases
-_ANYBODY = "participant"  # Moodle's name for every student in anonymous grading
+EVERY = "all"  # in `excused`, this word excuses a student from all exercises
+_ANYBODY = "participant"  # with anonymous grading, Moodle gives this name to each student
 _LIMIT = 16 * 1024 * 1024
-# Headings of columns with logins, the best first. If a platform exports no login, the address is the login.
+# Headings of columns that may contain logins, the best first. If a platform exports no login, the email address is
+# used.
 _LOGINS = ("login", "sis login id", "username", "email", "email address", "e-mail", "sid", "id number")
 _IDS = ("id", "sis user id", "sis login id", "username", "sid", "id number", "identifier")
 _NAMES = ("name", "full name", "student")
 _WHY_ABSENT: dict[RowStatus, str] = {
     "missing": "Nothing was handed in.",
-    "excused": "Excused: it does not count.",
+    "excused": "The student is excused, so this exercise does not count.",
     "not drawn": "The student gets another case of the pool.",
 }
 _EMAILS = ("email", "email address", "e-mail")
@@ -41,17 +45,17 @@ _FIRST, _LAST = ("first name", "firstname", "given name"), ("last name", "lastna
 def read_roster(path: Path) -> tuple[Student, ...]:
     """Return the students in a CSV, in the order of its lines.
 
-    The CSV may be a plain one (login, name, email, section), or an export of a platform:
+    The CSV may have the headings login, name, email and section, or may be an export of a platform:
 
     - Canvas, Grades, Export: Student, ID, SIS User ID, SIS Login ID, Section (Canvas instructor guide, "How do I export
-      grades in the Gradebook?"). The lines of points possible and of the test student are left out.
+      grades in the Gradebook?"). The line with the maximum points and the line of the test student are ignored.
     - Moodle, Participants, Download: First name, Last name, Email address, perhaps Username (docs.moodle.org,
-      "Participants"). Or an assignment's grading worksheet: Identifier, Full name, Email address (docs.moodle.org,
-      "Assignment settings", offline grading worksheet).
+      "Participants"). The grading worksheet of an assignment is also accepted: Identifier, Full name, Email address
+      (docs.moodle.org, "Assignment settings", offline grading worksheet).
     - Gradescope, Roster, Download: First Name, Last Name, SID, Email, Section (guides.gradescope.com, "Adding Students
       and Staff").
 
-    The separator may be a comma, a semicolon or a tab. Raises `UserError` that names each invalid line.
+    The separator may be a comma, a semicolon or a tab. Raises a `UserError` that names each invalid line.
     """
     text = _read_text(path)
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
@@ -61,7 +65,7 @@ def read_roster(path: Path) -> tuple[Student, ...]:
     column = next((name for name in _LOGINS if name in headings), None)
     if column is None:
         raise UserError(
-            f"{path} has no column with logins: its first line must have a heading for it, as in"
+            f"{path} has no column with logins: its first line must contain the headings, for example"
             " login,name,email,section."
         )
     found: dict[int, Student] = {}
@@ -87,7 +91,7 @@ def _read_text(path: Path) -> str:
     return path.read_bytes().decode("cp1252", "replace")
 
 
-@cache  # several parts of a command read the roster
+@cache  # warn once, even if several parts of a command read the roster
 def _warn_once(path: Path) -> None:
     click.echo(f"{path} is not UTF-8, so it was read as Windows-1252: check the letters of the names.", err=True)
 
@@ -97,7 +101,7 @@ def _cell(text: str) -> str:
 
 
 def _is_no_student(row: Mapping[str, str]) -> bool:
-    """Return whether a line of Canvas' export is not a student: maximum points, posting policy or test student."""
+    """Return whether a line of Canvas' export is no real student, but maximum points, a policy, or the test student."""
     if "sis login id" not in row:
         return False
     name = row.get("student") or ", ".join(filter(None, (_first(row, _LAST), _first(row, _FIRST))))
@@ -115,7 +119,7 @@ def _student(row: Mapping[str, str], column: str) -> Student:
 
 
 def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
-    """Yield the number and the problem of each line whose login is invalid."""
+    """Yield a pair for each line with an invalid login: the number of the line, and a description of the problem."""
     same, alike = defaultdict(list), defaultdict(list)
     for line, student in found.items():
         name = student.login
@@ -130,12 +134,15 @@ def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
         alike[look_alike_key(name)].append(line)
     for lines in same.values():
         for line in lines[1:]:
-            yield line, f"{printable(found[line].login)} is also in line {lines[0]}: keep one of the two"
+            yield line, f"{printable(found[line].login)} is also in line {lines[0]}: keep one of the two lines"
     for lines in alike.values():
         for line in lines[1:]:
             one, two = found[lines[0]].login, found[line].login
             if login(one) != login(two):
-                yield line, f"{two!a} looks like {one!a} in line {lines[0]}: rename one, so that nobody mixes them up"
+                yield (
+                    line,
+                    f"{two!a} looks like {one!a} in line {lines[0]}: rename one login, so that they look different",
+                )
 
 
 def with_missing(
@@ -145,12 +152,14 @@ def with_missing(
     excused: Mapping[str, Sequence[str]] | None = None,
     cases: Sequence[Case] = (),
 ) -> list[SubmissionScore]:
-    """Return the rows of a class, with a row `missing` for each exercise that a student did not hand in.
+    """Return the rows of a class, with an additional row `missing` for each exercise that a student did not hand in.
 
-    exercises: the ids of cases and written exercises. excused: the exercises from which students are excused, by login;
-    `EVERY` means all. cases: at most one case of a pool is missing; the others are `not drawn`.
-    Logins are spelled as on the roster. Earlier rows for missing work are replaced. A file under another student's name
-    counts for neither student. A submission by an excused student gets the status `excused`.
+    exercises: the ids of the cases and the written exercises. excused: the exercises from which students are excused,
+    by login; `EVERY` means all exercises. cases: the cases of the assignment.
+    If several cases form a pool, only the student's own case can be missing; the rows of the other cases get the status
+    `not drawn`. A submission by an excused student gets the status `excused`. Logins are changed to the spelling of the
+    roster. Rows for missing work in `rows` are replaced. If a student hands in a file with another student's name, the
+    file counts for neither of them.
     """
     from_ = {login(name): given for name, given in (excused or {}).items()}
     pools = {case.id: case for case in cases if case.pool}
@@ -161,15 +170,21 @@ def with_missing(
             return "excused"
         return "missing" if row is None else row.status
 
-    # A platform would treat "Ada" and "ada" as two students.
+    # Without a common spelling, a platform would treat "Ada" and "ada" as two students.
     spelt = {login(student.login): student.login for student in students}
     rows = [
         replace(row, student=spelt.get(login(row.student), row.student))
         for row in rows
-        if row.is_there or row.arrival is not None  # a submission that does not count keeps its row
+        if row.is_there or row.arrival is not None  # keep the rows of submissions that do not count
     ]
     rows = [
-        replace(row, status="excused", total=None, criteria={}, reason="Excused: the submission does not count.")
+        replace(
+            row,
+            status="excused",
+            total=None,
+            criteria={},
+            reason="The student is excused, so this submission does not count.",
+        )
         if row.is_there and status_of(login(row.student), row.recipe, row) == "excused"
         else row
         for row in rows
@@ -187,7 +202,7 @@ def with_missing(
                 if is_other or any((key, one) in there for one in pool):
                     status = "not drawn"
                 name = f"{student.login}_{exercise} ({status})"
-                while name in names:  # a file with this name must not replace another row
+                while name in names:  # a row with this name exists already
                     name += "+"
                 rows.append(
                     SubmissionScore(
@@ -206,10 +221,10 @@ def with_missing(
 
 
 def with_groups(rows: Sequence[SubmissionScore], groups: Sequence[Sequence[str]]) -> list[SubmissionScore]:
-    """Return the rows, and a copy of each group member's row for every other member of the group.
+    """Return the rows, and for each row of a group member, add a copy for every other member of the group.
 
-    groups: logins. A copy has its own lateness, and counts as a file of the other member. A decision about a row also
-    applies to its copies; a decision about a copy applies only to that copy.
+    groups: the groups, as logins. A copy counts as a submission by the other member, with that member's due date. A
+    decision about a row also applies to its copies. A decision about a copy applies only to that copy.
     """
     mates = {
         login(name): [other for other in group if login(other) != login(name)] for group in groups for name in group
@@ -235,7 +250,10 @@ def with_groups(rows: Sequence[SubmissionScore], groups: Sequence[Sequence[str]]
 def with_roster_flags(
     rows: Sequence[SubmissionScore], students: Sequence[Student], cases: Sequence[Case]
 ) -> list[SubmissionScore]:
-    """Return the rows, with flags if the student or sender is not on the roster, or if another student has the seed."""
+    """Return the rows with flags for strangers and for wrong seeds.
+
+    A row gets a flag if its student or its sender is not on the roster, or if its seed is not the student's seed.
+    """
     known = {login(student.login) for student in students}
     people = {key for one in students for key in (letters_of(one.name), *map(login, one.names))} - {""}
     named = any(student.name for student in students)
@@ -246,14 +264,16 @@ def with_roster_flags(
         flags = []
         sent = row.arrival.senders if row.arrival else ()
         senders = tuple(one for one in sent if login(one.name) not in ("", _ANYBODY))
-        if row.copy_of:  # only the row of the member who handed in the file gets flags
+        if row.copy_of:  # in a group, only the row of the member who handed in the file gets flags
             flagged.append(row)
             continue
         if login(row.student) not in known:
             flags.append(Flag(id=STRANGER, message=f"{printable(row.student)} is not on the roster."))
         elif named and senders and not fits(senders, login(row.student)) and not people & _names_of(senders):
             who = " and ".join(printable(one.name) for one in senders)
-            message = f"{senders[0].platform} says that {who} sent it, but the roster does not contain the sender."
+            message = (
+                f"According to {senders[0].platform}, {who} sent this file. The roster does not contain this sender."
+            )
             flags.append(Flag(id=STRANGER, message=message))
         seed, case = row.provenance.get("seed"), personal.get(row.recipe)
         if case is not None and isinstance(seed, int) and seed != case.seed_of(row.student):

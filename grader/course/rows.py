@@ -1,4 +1,4 @@
-"""Apply a course to the rows of a class: groups, missing work, lateness, attempts, roster."""
+"""Apply the rules of a course to the rows of a class: groups, missing work, lateness, attempts and roster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from harness.recipes.cases import Case
 
 @dataclass(frozen=True)
 class CourseRows:
-    """The parts of a course that scoring applies to the rows of a class."""
+    """The parts of a course that the grader needs to complete the rows of a class after scoring."""
 
     course: Course
     assignment: Assignment
@@ -31,12 +31,12 @@ class CourseRows:
         return self.course.schedule(self.assignment)
 
     def with_missing(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
-        """Return the rows, with copies for the members of groups and with rows for missing work."""
+        """Return the rows, with additional rows for the other members of groups and for missing work."""
         own = self.assignment
         return tuple(with_missing(with_groups(rows, own.groups), self.students, own.exercises, own.excused, self.cases))
 
     def compare_rows(self, rows: Sequence[SubmissionScore], now: datetime) -> tuple[SubmissionScore, ...]:
-        """Return the rows after deductions for lateness, with the attempts that count and the roster flags."""
+        """Return the rows after these steps: deduct points for lateness, choose the attempts that count, add flags."""
         rows = with_lateness(rows, self.schedule, now)
         rows = compare_rows(rows, partial(choose_attempt, rule=self.assignment.attempts))
         return tuple(with_roster_flags(rows, self.students, self.cases))

@@ -1,1 +1,1 @@
-"""Generate pages of the documentation site from the recipes, the checks and the measurements."""
+"""Generate the pages of the documentation site that list recipes, checks and measurements."""

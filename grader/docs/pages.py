@@ -1,4 +1,4 @@
-"""Make the site's pages from the recipes, the checks, and the measurements of `grader selfcheck`."""
+"""Generate pages of the site from the recipes, the checks, and the measurements of `grader selfcheck`."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ _NOTEBOOK = "start.ipynb"
 
 
 def make_pages() -> dict[str, str]:
-    """Return the text of each page by its name. Raises `UserError` for a recipe that cannot be read."""
+    """Return the text of each generated page, by its file name. Raises `UserError` if a recipe cannot be read."""
     recipes, _ = load_recipes()
     trips = {recipe.id: trips_of(recipe.id) for recipe in recipes}
     outcomes = {recipe.id: outcomes_of(recipe.id) for recipe in recipes}
@@ -34,7 +34,7 @@ def make_pages() -> dict[str, str]:
 
 
 def notebook_page(path: Path) -> str:
-    """Return a notebook as a page, without the output of its cells."""
+    """Return a notebook as a page in Markdown, without the output of its cells."""
     title, *cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     about = f"This page shows the notebook [{path.name}]({path.name}), so that you can read it before you run it."
     texts = ["".join(title["source"]), about]

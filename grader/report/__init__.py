@@ -1,1 +1,1 @@
-"""Show the scores as pages, tables, exports and terminal output. No code here changes a score."""
+"""Show the scores as pages, tables, exports and terminal output. The code in this package changes no score."""

@@ -1,4 +1,4 @@
-"""Store the criteria and the attachments of each submission on the disk until the pages are written."""
+"""Store the criteria and the attachments (what a page shows in addition) of submissions on the disk for a while."""
 
 import os
 import pickle
@@ -21,19 +21,19 @@ _CRITERIA = TypeAdapter(dict[Criterion, CriterionScore])
 
 
 class KeptAttachments(Mapping[str, Attachments]):
-    """The attachments and the criteria of each submission, in a temporary file.
+    """The attachments and the criteria of each submission, in a temporary file until the pages are written.
 
-    The attachments of a large class would fill the memory. The file has no name, so it disappears with the process, and
-    nobody else can write to it.
+    The attachments of a large class would fill the memory. The file has no name, so it disappears when the process
+    ends, and no other process can write to it.
     """
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         self._places: dict[str, int] = {}
-        self.criteria = lru_cache(1)(self._criteria)  # callers ask for the same row several times
+        self.criteria = lru_cache(1)(self._criteria)  # callers read the criteria of one row several times in a row
 
     def keep(self, score: Score) -> SubmissionScore:
-        """Add a submission. Return its row, whose criteria are read from the file when they are needed.
+        """Store a submission. Return its row, whose criteria are read from the file only when they are needed.
 
         Raises `OSError` with the name of the folder if its disk is full.
         """
@@ -47,7 +47,7 @@ class KeptAttachments(Mapping[str, Attachments]):
 
     def close(self) -> None:
         """Delete the file."""
-        with suppress(OSError):  # if the disk is full, the unwritten rest is not needed any more
+        with suppress(OSError):  # closing fails if the disk is full, but nobody needs the unwritten rest
             self._file.close()
 
     def _criteria(self, start: int, size: int) -> Criteria:
@@ -67,7 +67,7 @@ class KeptAttachments(Mapping[str, Attachments]):
 
 
 class _KeptCriteria(Mapping[Criterion, CriterionScore]):
-    """The criteria of one submission, read from the file when they are needed."""
+    """The criteria of one submission, which are read from the temporary file when they are needed."""
 
     __slots__ = ("_kept", "_size", "_start")
 

@@ -1,9 +1,10 @@
 """Compute statistics of a class: a table of students by exercise, and difficulty and discrimination of each exercise.
 
-The statistics include only graded submissions that count. Difficulty is the mean total. Discrimination is the
-correlation of an exercise's totals with the mean of the same students' other exercises (the corrected item-total
-correlation; Crocker and Algina, "Introduction to Classical and Modern Test Theory", 1986, chapter 14). Both have 95 %
-intervals: the mean from the normal distribution, the correlation from Fisher's z.
+The statistics include only graded submissions that count. Difficulty is the mean total of an exercise. Discrimination
+is the correlation between the totals of an exercise and the mean totals of the same students in their other exercises
+(the corrected item-total correlation; Crocker and Algina, "Introduction to Classical and Modern Test Theory", 1986,
+chapter 14). The 95 % interval of the mean comes from the normal distribution, the interval of the correlation from
+Fisher's z.
 """
 
 import math
@@ -20,22 +21,22 @@ from grader.report.text import MISSING, tenths
 from grader.score.verdict import Scores, SubmissionScore
 from harness.recipes.personal import login
 
-_SURE = 1.96  # standard deviations to each side of an interval of 95 %
-_LEAST = 4  # the minimum number of pairs for a correlation
+_SURE = 1.96  # half the width of a 95 % interval, in standard deviations
+_LEAST = 4  # the minimum number of students for a correlation
 ITEM_COLUMNS = (
     "Exercise", "Graded", "Mean", "95 % interval", "Discrimination", "95 % interval",
     "Files per student", "Hours between files",
 )  # fmt: skip
 Interval = tuple[float, float]
-People = Mapping[str, tuple[str, str]]  # name and section by login
+People = Mapping[str, tuple[str, str]]  # the name and the section of each student, by login
 
 
 @dataclass(frozen=True)
 class ExerciseFigures:
-    """The statistics of one exercise; None if there are too few submissions.
+    """The statistics of one exercise. A value is None if there are too few submissions.
 
-    graded: the number of graded submissions that count. discrimination: from -1 to 1. attempts: files per student.
-    hours: the median time between two files of a student.
+    graded: the number of graded submissions that count. discrimination: a correlation from -1 to 1. attempts: the mean
+    number of files per student. hours: the median number of hours between two files of a student.
     """
 
     exercise: str
@@ -49,11 +50,12 @@ class ExerciseFigures:
 
 
 def matrix(scores: Scores, people: People) -> tuple[list[str], list[list[str]], list[list[str]]]:
-    """Return the headings and lines of a table of students by exercise, and the lines of a table of sections.
+    """Return the headings and the lines of a table of students by exercise, and the lines of a table of sections.
 
-    people: name and section by login (`harness.recipes.personal`). A cell contains points, or the student's status.
-    The last column is the exported grade, in which a missing exercise counts 0. A line of the second table has a
-    section, its number of graded submissions, and their mean total.
+    A cell of the first table contains points or the student's status. Its last column is the grade that is exported, in
+    which a missing exercise counts as 0 points. A line of the second table has a section, the number of its graded
+    submissions, and their mean total.
+    people: the name and the section of each student, by login (`harness.recipes.personal`).
     """
     found, students = standings(scores), students_of(scores)
     exercises = sorted({name for student in found.values() for name in student.exercises}, key=by_exercise)
@@ -151,7 +153,7 @@ def _around_correlation(found: float, count: int) -> Interval | None:
 
 
 def _attempts(rows: Iterable[SubmissionScore]) -> Mapping[str, list[list[datetime | None]]]:
-    """Return, by exercise, the times of each student's files."""
+    """Return, for each exercise, a list for each student with the times of submission of the student's files."""
     found: dict[str, dict[str, list[datetime | None]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if row.is_there:

@@ -1,25 +1,27 @@
-"""Extract the sections of a submission's page that an instructor needs, and mark the words of a reason in them."""
+"""Extract the sections that an instructor needs from the page of a submission, and mark words in these sections."""
 
 import re
 from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-# A tag of our pages. They escape "<" in texts and quotes in attributes.
+# Matches a tag. In our pages, "<" in a text and quotes in an attribute are always escaped.
 _TAG = re.compile(r'</?[a-z](?:"[^"]*"|[^">])*>')
 _PARTS = {"report": "The report", "fix": "The submitted code", "runs": "Replays by the grader", "findings": "Findings"}
 _DIFF_LINE = re.compile(r'<tr(?: class="(added|removed|gap|)")?>(.*?)</tr>', re.DOTALL)
-_PLACE = re.compile(r'\+(\d+)|<td class="n">(\d+)')  # the first line of a gap, or the number of a line
+_PLACE = re.compile(
+    r'\+(\d+)|<td class="n">(\d+)'
+)  # the number of the first line after a gap in a diff, or a line number in a whole file
 _LINE = re.compile(r"\bline (\d+)")
-# Words of a reason to look for in the page: names in code, and numbers.
+# Matches the words of a reason that are marked in the page: names from the code, and numbers.
 _WORD = re.compile(r"[A-Za-z]\w*_\w+|\d+\.\d+|\d{3,}")
 
 
 def excerpts(page: str, reason: str, key: str = "") -> list[tuple[str, str, Markup]]:
-    """Return the report, the changed lines and the measurements of a page, each as id, heading and HTML.
+    """Return the id, the heading and the HTML of some sections of a page: the report, the code, replays and findings.
 
-    Mark names, numbers and lines that the `reason` mentions, and the `key` in the front matter. Leave out all sections
-    that could name the student: the score, the items and the provenance.
+    Leave out the sections that could name the student: the score, the items and the provenance. In the HTML, mark the
+    names, the numbers and the lines that `reason` mentions, and the line of the front matter that begins with `key`.
     """
     words = {*_WORD.findall(reason), *([f"{key}:"] if key else [])}
     lines = set(map(int, _LINE.findall(reason)))
@@ -32,7 +34,7 @@ def excerpts(page: str, reason: str, key: str = "") -> list[tuple[str, str, Mark
 
 
 def own_work(page: str) -> Markup:
-    """Return the sections of a page that show the submitted files, unchanged."""
+    """Return the sections of a page that show the submitted code and the report. Do not change these sections."""
     found = _sections(page)
     return Markup("").join(
         Markup('<section aria-labelledby="{0}">\n<h2 id="{0}">{1}</h2>{2}</section>\n').format(
@@ -69,7 +71,7 @@ def _mark_words(html: str, words: Iterable[str]) -> str:
 
 
 def _with_lines(html: str, lines: set[int]) -> str:
-    """Return HTML in which these lines of the student's file are marked, in a diff or in a whole file."""
+    """Return the HTML of a diff or of a whole file, with these lines of the student's file marked."""
     number = 0
 
     def mark(row: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Write the scores as tables: `gradebook.csv` and its JSON, and the tables that Canvas and Moodle import."""
+"""Write the scores as tables: `gradebook.csv`, the same table as JSON, and the tables that Canvas and Moodle import."""
 
 import csv
 import hmac
@@ -20,21 +20,22 @@ from harness.submission.document import visible
 
 GradebookPlatform = Literal["canvas", "moodle"]
 GRADEBOOK = "gradebook.csv"
-COLUMNS = ("student", "recipe", "submission", "status", "total")  # then criteria, limit, lateness, decision, flags
-_FEEDBACK_LIMIT = 4000  # characters
+COLUMNS = ("student", "recipe", "submission", "status", "total")  # the first columns of `gradebook.csv`
+_FEEDBACK_LIMIT = 4000  # the maximum number of characters
 
-# Places where a spreadsheet would see a formula: before a sign, in ASCII or in the full-width form that East Asian
-# editions accept. A spreadsheet strips spaces and quotes before the sign. A cell may also begin inside the text:
-# spreadsheets that split at semicolons or tabs read the quotes around later cells as text.
+# Matches the places where a spreadsheet would see the beginning of a formula. A formula begins with a sign, in ASCII or
+# in the full-width form that East Asian editions accept, perhaps after spaces and quotes. It may also begin after a
+# semicolon or a tab inside a text, because some spreadsheets split the text there in spite of the quotes.
 _FORMULA = re.compile(r"""(^|[;\t\n])(?=(?:[^\S\t\n]|["'])*[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
 def gradebook(scores: Scores) -> bytes:
-    """Return `gradebook.csv`: one row per submission, RFC 4180, UTF-8 with the byte order mark that Excel needs.
+    """Return the bytes of `gradebook.csv` (RFC 4180, in UTF-8 with the byte order mark that Excel needs).
 
-    It leaves out the submissions of `find_left_out`. Open points are an empty cell, never 0. The total is the sum of
-    the criteria minus `limit` (removed by a gate of the rubric) and lateness, unless the instructor has `decided` it.
-    Text cannot become a formula; see `cell`.
+    The table has one row per submission, without the submissions of `find_left_out`. If points are open, the cell is
+    empty, never 0. The total is the sum of the criteria, minus the points in the columns `limit` (which a limit of the
+    rubric removes) and `lateness`. If the instructor has decided the total, the column `decided` has the reason. No
+    text can become a formula; see `cell`.
     """
     criteria = criteria_in(scores.submissions)
     rows = []
@@ -49,7 +50,7 @@ def gradebook(scores: Scores) -> bytes:
 
 
 def gradebook_json(scores: Scores) -> bytes:
-    """Return the rows of `gradebook` as strict JSON, a list of objects. Open points are null; text is unchanged."""
+    """Return the rows of `gradebook.csv` as strict JSON, with null for open points and with unchanged texts."""
     rows = [
         {
             **{name: getattr(row, name) for name in COLUMNS},
@@ -65,10 +66,10 @@ def gradebook_json(scores: Scores) -> bytes:
 
 
 def pseudonymous(scores: Scores, secret: str) -> Scores:
-    """Return the scores for research, without names, without texts that people wrote, and without times.
+    """Return the scores for research: with pseudonyms, without texts that people wrote, and without times.
 
-    The number of late days stays. With the same secret, a student always has the same pseudonym. Without the secret,
-    nobody can compute the pseudonym (HMAC, RFC 2104).
+    The result still contains the number of late days. With the same secret, a student always has the same pseudonym.
+    Without the secret, nobody can compute the pseudonym of a student (HMAC, RFC 2104).
     """
     rows = []
     counts: dict[tuple[str, str], int] = defaultdict(int)
@@ -98,17 +99,18 @@ def _counting_rows(scores: Scores) -> list[SubmissionScore]:
     return [row for row in scores.submissions if row.submission not in outside and row.status != "not drawn"]
 
 
-# The row of each exercise of each student, sorted; None if a left-out submission waits for the instructor.
+# The row of each student in each exercise, sorted. The row is None if the instructor must first decide whose submission
+# it is, or which submission counts.
 Students = Mapping[str, Mapping[str, SubmissionScore | None]]
 
 
 def exercises_of(students: Students) -> list[str]:
-    """Return every exercise that somebody handed in, without exercises whose submissions are all left out."""
+    """Return the exercises, sorted. Leave out an exercise if no student has a row for it."""
     return sorted({name for found in students.values() for name, row in found.items() if row is not None})
 
 
 def students_of(scores: Scores) -> Students:
-    """Return the rows that count, by student and exercise. Every export is made from this table."""
+    """Return the rows that count, by student and exercise. Every export is computed from this table."""
     outside = not_exported(scores)
     found: dict[str, dict[str, SubmissionScore | None]] = {}
     for row in sorted(scores.submissions, key=lambda row: (same_name(row.student), row.recipe)):
@@ -116,7 +118,7 @@ def students_of(scores: Scores) -> Students:
             found.setdefault(same_name(row.student), {})[row.recipe] = row
     for row in scores.submissions:
         if row.submission in outside and (own := found.get(same_name(row.student))) is not None:
-            # A file that names no exercise may be for any of them.
+            # A file that names no exercise may belong to any exercise.
             for exercise in [row.recipe] if row.recipe else [*own]:
                 if (other := own.get(exercise)) is None or not other.is_there:
                     own[exercise] = None
@@ -124,9 +126,10 @@ def students_of(scores: Scores) -> Students:
 
 
 def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str]) -> float | None:
-    """Return the mean of a student's totals in these exercises, or None while one of them waits for the instructor.
+    """Return the mean of a student's totals in these exercises, or None if an exercise waits for the instructor.
 
-    A missing exercise counts 0, and an excused one does not count. A student who handed in none of them has no grade.
+    A missing exercise counts as 0 points. An exercise from which the student is excused does not count. A student who
+    handed in none of these exercises has no grade.
     """
     exercises = [one for one in exercises if (row := found.get(one)) is None or row.status not in UNCOUNTED]
     rows = [found[exercise] for exercise in exercises if exercise in found]
@@ -138,28 +141,28 @@ def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str])
 
 
 def is_excused(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str]) -> bool:
-    """Return whether a student is excused from all of these exercises. Ignore cases that only other students get."""
+    """Return whether a student is excused from all of these exercises. Ignore cases that the student did not get."""
     rows = [found.get(exercise) for exercise in exercises]
     rows = [row for row in rows if row is None or row.status != "not drawn"]
     return bool(rows) and all(row is not None and row.status == "excused" for row in rows)
 
 
 def export(scores: Scores, platform: GradebookPlatform) -> bytes:
-    """Return the table that a platform imports: one row per student, one column per recipe.
+    """Return the table that a platform imports, with one row per student and one column per exercise.
 
-    The student's name is in the column in which the platform looks for the login. Open points give no grade, never 0.
-    The submissions of `not_exported` are left out.
+    The login is in the column in which the platform looks for it. If points are open, the student gets no grade, never
+    0. The table leaves out the submissions that `not_exported` returns.
     """
     students = students_of(scores)
     return _canvas(students) if platform == "canvas" else _moodle(students)
 
 
 def not_exported(scores: Scores) -> dict[str, str]:
-    """Return the submissions that exports leave out, with the reasons.
+    """Return the names of the submissions that exports leave out, each with the reason.
 
-    A platform has one cell for a student and a recipe, and may treat two spellings as the same student. If two
-    submissions would need the same cell, both are left out. Rejected archives are left out because only the sender is
-    known, and Moodle refuses the whole file if it does not know a login.
+    A platform has one cell for each student and exercise, and may treat two spellings of a login as the same student.
+    If two submissions would need the same cell, both are left out. A rejected archive is left out, because the grader
+    does not know its student for certain, and Moodle refuses a whole table with one unknown login.
     """
     found = find_left_out(scores.submissions)
     rows = [row for row in scores.submissions if row.submission not in found]
@@ -175,35 +178,38 @@ def not_exported(scores: Scores) -> dict[str, str]:
 
 
 def csv_bytes(rows: Iterable[Sequence[str]], *, mark: bool = False, delimiter: str = ",") -> bytes:
-    """Return rows of cells as CSV (RFC 4180) in UTF-8, every cell quoted; `mark` puts a byte order mark first."""
+    """Return rows of cells as CSV (RFC 4180) in UTF-8, with quotes around each cell.
+
+    mark: whether the result begins with a byte order mark.
+    """
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=delimiter, lineterminator="\r\n", quoting=csv.QUOTE_ALL).writerows(rows)
     return text.getvalue().encode("utf-8-sig" if mark else "utf-8")
 
 
 def cell(text: str) -> str:
-    """Return a text as a cell that no spreadsheet treats as a formula, with codes for hidden characters.
+    """Return a text as a cell that no spreadsheet treats as a formula, with codes instead of hidden characters.
 
-    An apostrophe goes before each formula, also after a semicolon, a tab or a line feed. If there is an apostrophe
-    already, another is added, so that two names never become the same.
+    An apostrophe is put before each formula, also before a formula after a semicolon, a tab or a line feed. If there is
+    an apostrophe already, a second one is added, so that two different texts never become equal.
     """
     return _FORMULA.sub(r"\1'", visible(text))
 
 
 def number(value: float | None) -> str:
-    """Return points as the text of a cell; "" for open points."""
+    """Return points as the text of a cell, or "" if the points are open."""
     return "" if value is None else points(value)
 
 
 def canvas_name(student: str) -> str:
-    """Return a name for the first cell of Canvas' table, so that it cannot look like the row of maximum points."""
+    """Return a student's name for the first cell of a row, changed if it could mark the row of maximum points."""
     return cell(student).replace("Points Possible", "Points_Possible")
 
 
 def _canvas(students: Students) -> bytes:
-    """Return a file for Canvas' gradebook import. The login identifies a student; an empty cell means no grade.
+    """Return a table that Canvas can import into its gradebook. Students are found by login; an empty cell is no grade.
 
-    The file has no byte order mark, because the import would read the mark as a part of the first heading.
+    The table has no byte order mark, because the import would read the mark as a part of the first heading.
     """
     recipes = exercises_of(students)
     header = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *map(cell, recipes)]
@@ -216,9 +222,10 @@ def _canvas(students: Students) -> bytes:
 
 
 def _moodle(students: Students) -> bytes:
-    """Return a file for Moodle's grade import, with a grade and feedback for each recipe.
+    """Return a table that Moodle can import, with a grade and a feedback for each exercise.
 
-    An open grade is "-", which Moodle reads as no grade. Moodle would turn an empty cell of a new grade item into 0.
+    If the grade is open, the cell is "-", which Moodle reads as no grade. Moodle would read an empty cell in a new
+    column as 0.
     """
     recipes, rows = exercises_of(students), []
     header = ["username", *(cell(words) for one in recipes for words in (one, f"{one} feedback"))]
@@ -232,7 +239,7 @@ def _moodle(students: Students) -> bytes:
 
 
 def feedback(row: SubmissionScore) -> str:
-    """Return the lost points and the reasons as one text, escaped because Moodle shows it as HTML."""
+    """Return the lost points with the reasons as one text. Escape the text, because Moodle shows it as HTML."""
     lost = [
         f"{check.title} ({points(check.points)} of {points(check.max)}): {check_words(check)}"
         for criterion in row.criteria.values()

@@ -1,4 +1,4 @@
-"""Render a student's report as sanitized HTML that loads nothing, from the same tokens that the scoring reads."""
+"""Render a student's report as safe HTML, which loads no other files. Scoring reads the same Markdown tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,11 @@ _TAGS = {
 
 @dataclass(frozen=True)
 class ShownReport:
-    """A report for a page: its front matter as text, its body as HTML, and the number of left-out characters."""
+    """A report for a page.
+
+    matter: the front matter as text. body: the text below the front matter as HTML. cut: the number of characters of
+    the body that were left out.
+    """
 
     matter: str
     body: Markup
@@ -34,9 +38,9 @@ class ShownReport:
 def shown_report(text: str) -> ShownReport:
     """Return the safe HTML of a report, whatever the report contains.
 
-    The body has no scripts, styles or ids, and only web and mail links. It shows images that are inside the report,
-    and only the address of all others. There are two guards: the parser escapes HTML in the report, and `cleaned_html`
-    cleans the output of the renderer.
+    The HTML has no scripts, styles or ids. All links are web or mail links. Images whose bytes are inside the report
+    are shown; for any other image, only its address is shown. Two steps make the HTML safe: the parser escapes HTML in
+    the report, and `cleaned_html` removes unsafe parts from the output of the renderer.
     """
     try:
         matter = split_report(text, "report.md")[0]
@@ -48,7 +52,7 @@ def shown_report(text: str) -> ShownReport:
 
 
 def cleaned_html(html: str) -> str:
-    """Return the HTML with only the allowed tags and attributes, whatever the input is."""
+    """Return the HTML without tags and attributes that are not allowed, whatever the input is."""
     return nh3.clean(
         html,
         tags=_TAGS,
@@ -69,7 +73,7 @@ def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
 
 
 class _Renderer(RendererHTML):
-    """Renders headings and images for our pages. Each method handles the tokens with its name."""
+    """Renders headings and images for our pages. Each method renders the tokens whose type is the method's name."""
 
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return f"<{_heading_tag(tokens[idx])}>"
@@ -87,5 +91,5 @@ class _Renderer(RendererHTML):
 
 
 def _heading_tag(token: Token) -> str:
-    """Return the tag of a heading, two levels lower, because the report is below a heading of level 2."""
+    """Return the tag of a heading, two levels lower, because the page puts the report under a heading of level 2."""
     return f"h{min(6, int(token.tag[1]) + 2)}"

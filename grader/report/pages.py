@@ -37,11 +37,11 @@ from harness.page.run_data import number
 from harness.recipes.personal import login
 from harness.run.signals import number_text
 
-# The first and the last line of a regrade request. `grader.course.requests` looks for them in mails.
+# The first and the last line of a regrade request. `grader.course.requests` looks for these lines in mails.
 REQUEST_BEGINS, REQUEST_ENDS = "-- regrade request --", "-- end of request --"
-_BIN = 10  # points of a histogram bar
+_BIN = 10  # the number of points that each bar of the histogram covers
 _PLOT_HEIGHT = 200  # of the histogram, in units of its view box
-_NAME_LIMIT = 80  # the maximum length of a recipe's name on the page; the filter compares the shown names
+_NAME_LIMIT = 80  # the maximum length of a recipe's name on the class page, whose filter compares these shortened names
 _REASON_LIMIT = 500
 _MOST_CRITERIA = 5  # if a rubric has more criteria than this, only the gradebook shows the criteria
 _MOST_PAIRS = 200  # the maximum number of pairs of similar texts on a page

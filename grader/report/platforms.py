@@ -1,7 +1,8 @@
-"""Fill in the tables that Canvas and Moodle export, and give feedback files the names that these platforms accept.
+"""Fill in the tables that Canvas and Moodle export, and name feedback files so that these platforms accept them.
 
-A filled table contains only the rows and columns that the import needs, so that the import neither restores an old
-grade nor deletes a grade. Grades by other people stay unchanged. docs/grading.md, section Export, links to the formats.
+A filled table contains only the rows and columns that the import needs. So the import can neither delete other grades
+nor restore old grades. Grades that other people entered stay unchanged. docs/grading.md, section Export, links to
+descriptions of the formats.
 """
 
 import csv
@@ -22,31 +23,35 @@ from harness.recipes.personal import login
 from harness.submission.archive import deterministic_tar_gz
 
 _LIMIT = 64 * 1024 * 1024
-# Columns that may contain the login that we use for a student.
+# Columns of exported tables that may contain the login by which we know a student.
 _LOGINS = ("SIS Login ID", "SIS User ID", "Email address", "Username", "ID number")
-_NO_GRADES = ("ex", "n/a")  # Canvas: the student is excused, or does not have the assignment
+_NO_GRADES = (
+    "ex",
+    "n/a",
+)  # in Canvas, "EX" means excused, and "N/A" means that the student does not have the assignment
 _TITLE_AND_ID = re.compile(r"(.*) \([0-9]+\)", re.DOTALL)
 _PARTICIPANT = re.compile(r"[^0-9=+@-]*([0-9]+)")
-# Canvas names downloads "lovelaceada_LATE_<user>_<file>_<name>", and looks for both numbers in uploaded names.
+# Canvas names a downloaded file "lovelaceada_LATE_<user>_<file>_<name>". When you upload feedback files, Canvas looks
+# for both numbers in their names.
 _CANVAS_FILE = re.compile(r".*?_[0-9]+_[0-9]+_.+", re.DOTALL)
 _ROW = dict[str, str]  # a row of an exported table, by heading
 Names = Mapping[str, Sequence[str]]
 
 
-# The grades that earlier exports gave, by column and login.
+# The grades that earlier exports wrote, by column and login.
 Given = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
 class Filled:
-    """A table for the import of a platform.
+    """A filled table, which a platform can import.
 
-    table: its bytes.
-    places: the platform's row of each student who has a grade in the table.
-    notes: a sentence on each student or exercise that the table lacks.
-    given: our grades in the table, as `Given`.
-    changes: a line on each cell that the import will change.
-    kept: a sentence on each grade by other people, which the import will not change.
+    table: the bytes of the table.
+    places: the row in the exported table of each student who gets a grade.
+    notes: a sentence for each student or exercise that is missing in the table.
+    given: the grades that we wrote, by column and login.
+    changes: a line for each cell that the import will change.
+    kept: a sentence for each grade that other people entered, and that the import will not change.
     """
 
     table: bytes
@@ -58,7 +63,7 @@ class Filled:
 
 
 class _Cells:
-    """Decides which cells an export may fill, and collects the changed and the kept cells."""
+    """Decides which cells an export may fill, and collects lines about changed and unchanged cells."""
 
     def __init__(self, given: Given, *, overwrite: bool) -> None:
         self._before, self._overwrite = given, overwrite
@@ -67,7 +72,7 @@ class _Cells:
         self.kept: list[str] = []
 
     def fill(self, student: str, row: _ROW, ours: Mapping[str, str]) -> bool:
-        """Return whether an export may fill all these cells of a student's row. If so, record the new texts.
+        """Return whether an export may fill in these cells in a student's row. If it may, record the new texts.
 
         ours: the new text of each cell, by column.
         """
@@ -83,19 +88,21 @@ class _Cells:
     def _may_fill(self, student: str, column: str, there: str, ours: str) -> bool:
         there, who = there.strip(), f"{printable(student)}, {printable(column)}"
         if there.casefold() in _NO_GRADES:
-            self.kept.append(f"{who}: kept {printable(there)}. To set {ours}, first delete it on the platform.")
+            self.kept.append(
+                f"{who}: kept {printable(there)}. To write {ours}, first delete {printable(there)} on the platform."
+            )
             return False
         own = self._before.get(column, {}).get(login(student))
         if there in ("", "-") or _same(there, ours) or self._overwrite or (own is not None and _same(there, own)):
             return True
         self.kept.append(
-            f"{who}: kept {clip(there, 60)}, which no export wrote. --overwrite replaces it with {clip(ours, 60)}."
+            f"{who}: kept {clip(there, 60)}, because no export wrote this. To write {clip(ours, 60)}, use --overwrite."
         )
         return False
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two cells are equal, as numbers or as texts without formatting."""
+    """Return whether two cells contain the same number, or the same text if formatting is ignored."""
     try:
         return round(float(one.replace(",", ".")), 4) == round(float(other.replace(",", ".")), 4)
     except ValueError:
@@ -113,14 +120,15 @@ def fill_canvas(
     given: Given | None = None,
     overwrite: bool = False,
 ) -> Filled:
-    """Fill in the gradebook that Canvas exported to `path`. Points are scaled to the column's points possible.
+    """Fill in the gradebook that Canvas exported to `path`. Points are scaled to the maximum points of each column.
 
-    given: the grades of earlier exports. Other grades stay unchanged, unless `overwrite`; `EX` and `N/A` always stay.
+    given: the grades that earlier exports wrote; these are replaced.
+    overwrite: whether to replace also grades that other people entered. `EX` and `N/A` are never replaced.
     column: the heading of the column to fill, with or without Canvas' number. By default, each exercise fills the
         column with its name; if no column has the name of an exercise, the gradebook must have only one column.
-    exercises: the exercises that count in `column` (see `grade`). By default, the only exercise that was handed in.
-    names: further names of a student on the platform, by login.
-    Raises `UserError` if this is not a gradebook, or if more than one column matches.
+    exercises: the exercises whose mean fills `column` (see `grade`). By default, the only exercise that was handed in.
+    names: further names of each student on the platform, by login.
+    Raises `UserError` if the file is not a gradebook, or if not exactly one column matches.
     """
     header, rows, delimiter = _read(path, ("ID", "Section"), "in Canvas, open Grades and choose Export")
     most: _ROW = next((row for row in rows if "Points Possible" in row[header[0]]), {})
@@ -144,10 +152,10 @@ def fill_canvas(
         if not ours:
             continue
         places[student] = row
-        # Canvas finds the student by the number in the column ID, so the other cells may be escaped.
+        # Canvas finds the student by the number in the column ID, so we may escape the other cells.
         texts = [row[name] if name == "ID" else cell(row[name]) for name in person]
         texts[0] = canvas_name(row[person[0]])
-        # An empty cell would delete a grade.
+        # For a column that we do not fill, repeat the old grade, because an empty cell would delete it.
         filled.append([*texts, *(ours.get(name, row[name]) for name in columns)])
     ceiling = ["    Points Possible", *("" for _ in person[1:]), *(most.get(name, "") for name in columns)]
     table = csv_bytes([[*person, *columns], ceiling, *filled], delimiter=delimiter)
@@ -165,10 +173,11 @@ def fill_moodle(
 ) -> Filled:
     """Fill in the grading worksheet that Moodle exported to `path`. Grades are scaled to the maximum grade.
 
-    exercises, names, given, overwrite: as for `fill_canvas`. If a comment did not come from an export, the comment and
-    its grade stay unchanged. Raises `UserError` if this is not a worksheet, or if its grades are a scale.
+    exercises, names, given, overwrite: as for `fill_canvas`. If another person wrote the comment on a student's work,
+    the comment and the grade stay unchanged, unless `overwrite` is true. Raises `UserError` if the file is not a
+    worksheet, or if the assignment uses a scale instead of points.
     """
-    kept = ("Identifier", "Last modified (grade)")  # the import compares these
+    kept = ("Identifier", "Last modified (grade)")  # the import compares these columns, so they stay unchanged
     how = "set Moodle to English, open the assignment's submissions and choose Download grading worksheet"
     header, rows, delimiter = _read(path, (*kept, "Grade"), how)
     ceiling = next((name for name in header if name.casefold() == "maximum grade"), None)
@@ -197,10 +206,10 @@ def fill_moodle(
 def canvas_files(
     students: Students, filled: Filled, page: Callable[[SubmissionScore], str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the content of each feedback file for Canvas' upload of submissions.
+    """Yield the name and the content of each feedback file that you can upload to Canvas.
 
-    Canvas shows a feedback file under the name of the submitted file, so each is a tarball, too. Submissions that did
-    not come from Canvas' bulk download get no file.
+    A feedback file must have the name of the submitted file, so it is a tarball, too. A submission that did not come
+    from Canvas' bulk download gets no feedback file.
     """
     for student in filled.places:
         for row in students[student].values():
@@ -211,19 +220,19 @@ def canvas_files(
 
 
 def moodle_files(filled: Filled, page: Callable[[str], str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the content of each file for Moodle's upload of feedback files, one per student."""
+    """Yield the name and the content of each feedback file that you can upload to Moodle, one file per student."""
     for student, row in filled.places.items():
         number = re.sub("[^0-9]", "", row["Identifier"])
-        # Moodle splits the folder name at "_" and uses only the number.
+        # Moodle splits the folder name at each "_", and finds the student by the number.
         name = re.sub(r"[^\w .-]|_", " ", row.get("Full name", "")).strip(" .") or "Participant"
         yield f"{name}_{number}_assignsubmission_file_/feedback.html", page(student).encode()
 
 
 def _read(path: Path, needed: Sequence[str], how: str) -> tuple[list[str], list[_ROW], str]:
-    """Return the headings, the rows and the delimiter of an exported table."""
+    """Return the headings, the rows and the delimiter of an exported table. `how` says how to export the table."""
     text = read_text(path, _LIMIT, missing=how, too_large="is it a table?").removeprefix("\ufeff")
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    csv.field_size_limit(_LIMIT)  # Moodle's worksheet contains long texts that students wrote
+    csv.field_size_limit(_LIMIT)  # Moodle's worksheet may contain long texts by students
     try:
         header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     except (csv.Error, ValueError) as error:
@@ -237,7 +246,7 @@ def _read(path: Path, needed: Sequence[str], how: str) -> tuple[list[str], list[
 def _columns(
     path: Path, behind: Sequence[str], most: _ROW, students: Students, column: str | None, exercises: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return the columns to fill, each with the exercises that count in it."""
+    """Return the columns to fill. The value of each column is the list of exercises that count in it."""
     assignments = [name for name in behind if _TITLE_AND_ID.fullmatch(name) and "read only" not in most.get(name, "")]
     titles = {name: _TITLE_AND_ID.sub(r"\1", name) for name in assignments}
     if column is None and not exercises:
@@ -258,7 +267,7 @@ def _columns(
 
 
 def _counting_exercises(students: Students, exercises: Sequence[str]) -> list[str]:
-    """Return the exercises that count. Further exercises of one student must not change another student's mean."""
+    """Return the exercises that count for all students: the given ones or, if none is given, the only one."""
     known = exercises_of(students)
     for one in exercises:
         if one not in known:
@@ -271,7 +280,7 @@ def _counting_exercises(students: Students, exercises: Sequence[str]) -> list[st
 def _match_students(
     path: Path, rows: Sequence[_ROW], students: Students, names: Names
 ) -> tuple[dict[str, _ROW], list[str]]:
-    """Return the row of each student, and a sentence on each student without a clear match."""
+    """Return the row of each student, and a sentence for each student who does not match exactly one row."""
     index = defaultdict(set)
     for place, row in enumerate(rows):
         for name in _LOGINS:
@@ -287,18 +296,18 @@ def _match_students(
         if len(found) == 1 and claims[min(found)] == 1:
             matched[student] = rows[min(found)]
         else:
-            why = f"is not in {path}" if not found else f"matches several rows of {path} or the row of another student"
+            why = f"is not in {path}" if not found else f"matches several rows of {path}, or the row of another student"
             notes.append(f"{printable(student)} {why}.")
     return matched, notes
 
 
 def _canvas_grade(found: Mapping[str, SubmissionScore | None], counting: Sequence[str], most: str) -> str:
-    """Return the text of a student's cell: a grade, "EX" (which Canvas reads as excused), or ""."""
+    """Return the text of a student's cell: a grade, or "EX" (excused), or "" if there is no grade."""
     return "EX" if is_excused(found, counting) else _scale_grade(grade(found, counting), most)
 
 
 def _scale_grade(value: float | None, most: str) -> str:
-    """Return a grade out of 100 as the text of a cell, scaled to the column's maximum; "" for no grade."""
+    """Scale a grade from 0 to 100 to the maximum of the column. Return the text of the cell, or "" for no grade."""
     if value is None:
         return ""
     found = re.fullmatch(r"([0-9]*)(?:[.,]([0-9]+))?", most.strip())  # platforms write 10.00 or 10,00

@@ -84,7 +84,7 @@ def _standing_of(rows: Sequence[SubmissionScore], counting: SubmissionScore | No
         )
     if others:
         waits = "Your instructor has to decide whose file this is, or which of several files counts."
-        return Standing("waits", f"waits. {waits}")
+        return Standing("waits", f"not judged yet. {waits}")
     if unread:
         why = clip(unread[-1].reason, 600)
         return Standing("unread", f"the grader cannot read your file. {why}")
