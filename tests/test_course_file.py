@@ -61,7 +61,7 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
     # By default, students see no results before the last student's deadline and grace period have passed: cem's.
     assert schedule.feedback == schedule.solution == datetime(2026, 10, 30, 0, 14)
     lines = "\n".join(check_course(tmp_path / "course.toml"))
-    assert "students see feedback from 2026-10-30 00:14 CET, and the solution from 2026-10-30 00:14 CET; before" in lines
+    assert "feedback from 2026-10-30 00:14 CET, and the solution from 2026-10-30 00:14 CET; before" in lines
     assert "3 students in 2 sections" in lines
     levels = sorted(case.goal.level for case in (one, two) if case.goal is not None)
     assert f"3 cases (1 healthy, {', '.join(f'1 level {level}' for level in levels)})" in lines

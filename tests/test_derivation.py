@@ -40,8 +40,8 @@ def small(find: str, replace: str) -> CallResult:
 @pytest.mark.parametrize(
     ("find", "replace", "stage", "said"),
     [
-        ("return logits, (x, z1, h, logits)", "return logits", "forward", "forward returns a value of type"),
-        ('return {"W1": dW1', 'return {"w1": dW1', "backward", "backward returns no 'W1'"),
+        ("return logits, (x, z1, h, logits)", "return logits", "forward", "forward should return the pair"),
+        ('return {"W1": dW1', 'return {"w1": dW1', "backward", "backward does not return 'W1'"),
         ('"x": dx}', '"x": None}', "backward", "dx is not an array of numbers but of type NoneType"),
         ("dz1 = dh * (z1 > 0)", "dz1 = dh @ z1", "backward", "backward raised ValueError: matmul: Input"),
         ("dz1 = dh * (z1 > 0)", "raise SystemExit", "backward",
@@ -89,11 +89,11 @@ def test_one_exception_is_told_once_and_what_was_not_judged_is_open() -> None:
     items = check_derivation("mlp", Path("answer.py"), f"{source[:body]}    raise ValueError('mine')\n{source[body:]}")
     told = [item.message for item in items if item.outcome == "failed"]
     assert sum("mine" in message for message in told) == 1
-    assert len([message for message in told if message.endswith("for the same reason.")]) == len(told) - 1 > 1
+    assert len([message for message in told if message.endswith("failed for the same reason.")]) == len(told) - 1 > 1
     assert [item for item in items if item.outcome == "could not judge"]
 
 
 def test_make_check_does_not_promise_what_only_grading_can_judge() -> None:
     items = check_derivation("mlp", Path("answer.py"), known_answers("backprop_mlp")["reference"]["source"])
     [form] = (item for item in items if item.id == "form: numpy")
-    assert "The grader asks the instructor about code that is unusual" in form.message
+    assert "the grader asks the instructor" in form.message

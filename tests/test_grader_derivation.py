@@ -42,10 +42,10 @@ def test_a_known_answer_loses_exactly_what_is_declared(exercise: str, id: str) -
 @pytest.mark.parametrize(
     ("id", "said"),
     [
-        ("batch_size_missing", "times the right value (do you take the mean over the batch once?)"),
+        ("batch_size_missing", "times the right value (do you average over the batch exactly once?)"),
         ("other_sign", "It is -1 times the right value"),
-        ("finite_differences", "as with finite differences: a derived formula has about 1e-15"),
-        ("inputs_changed", "It changes its input x."),
+        ("finite_differences", "as with finite differences. A derived formula reaches 1e-15"),
+        ("inputs_changed", "The answer changes its input x."),
         ("raises", "backward raised IndexError"),
         ("no_python", "cannot be loaded: SyntaxError"),
     ],

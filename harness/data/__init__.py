@@ -1,6 +1,6 @@
-"""The form and the classes of each data set. This module loads no data and does not import NumPy.
+"""The form of the examples and the class names of each data set. This module loads no data and does not import NumPy.
 
-A data set that `grader new-experiment` adds has a file `embedded/<name>.toml` with its form and classes.
+If `grader new-experiment` adds a data set, its form and its class names are in the file `embedded/<name>.toml`.
 """
 
 import tomllib
@@ -15,7 +15,7 @@ class DataForm:
     """The form of the examples in a data set. An experiment can use any data set with the same form as its own.
 
     `shape` is the shape of one example: an image (C, H, W), a row of a table (F,), or a text of T symbols (T,).
-    `columns` names the columns of a table; the last name is the target.
+    `columns` contains the names of a table's columns; the last one is the target.
     """
 
     kind: Literal["images", "table", "tokens"]
@@ -57,13 +57,13 @@ DATASETS: Mapping[str, DataForm] = {
     **{name: DataForm(told["kind"], tuple(told["shape"]), tuple(told["columns"])) for name, told in _ADDED.items()},
 }
 
-# These are in the repository; the others are downloaded.
+# The data sets in the repository; the other data sets are downloaded.
 EMBEDDED = tuple(name for name in DATASETS if name not in ("mnist", "cifar10"))
 
 _NUMERALS = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 _FIGURES = ("disc", "ring", "square", "triangle", "star", "cross", "crescent", "heart", "arrow", "hourglass")
 _OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-# The names of the classes by class index; empty if the target is a measurement.
+# For each data set, the names of its classes; empty if the target is a measured number.
 CLASS_NAMES: Mapping[str, tuple[str, ...]] = {
     "digits": _NUMERALS,
     "shapes": _FIGURES,

@@ -1,4 +1,4 @@
-"""The records of a data set and its splits, the archives in the repository, and class-balanced subsets.
+"""Data sets and their splits, the data archives in the repository, and class-balanced subsets.
 
 This module does not import torch.
 """
@@ -23,9 +23,9 @@ CLASSES = 10
 class Split:
     """Examples and their labels, in a fixed order.
 
-    inputs: images uint8 (N, C, H, W), 0 is black and 255 is full brightness; the columns of a table float32 (N, F); or
-    symbols uint8 (N, T).
-    labels: int64 (N,), each an index into the data set's class names; float32 (N,) if the target is a measurement.
+    inputs: images, uint8 (N, C, H, W), 0 is black and 255 is full brightness; rows of a table, float32 (N, F); or texts
+        of symbols, uint8 (N, T).
+    labels: class indices, int64 (N,); or measured numbers, float32 (N,).
     """
 
     inputs: NDArray[Any]
@@ -37,7 +37,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set as a student gets it, with the SHA-256 (hex) of its four arrays."""
+    """The data set that students get: training and validation split, and the SHA-256 (hex) of their four arrays."""
 
     name: str
     train: Split
@@ -46,16 +46,16 @@ class Dataset:
 
     @classmethod
     def of(cls, name: str, train: Split, validation: Split) -> Self:
-        """Return the data set of these two splits, with its digest."""
+        """Return a data set that consists of these two splits, and compute its digest."""
         return cls(name, train, validation, digest_of_splits(train, validation))
 
 
 def digest_of_splits(*splits: Split) -> str:
-    """Return the SHA-256 (hex) over type, shape and bytes of each split's two arrays, in order."""
+    """Return the SHA-256 (hex) of the types, shapes and bytes of all arrays in these splits, in order."""
     digest = hashlib.sha256()
     for split in splits:
         for array in (split.inputs, split.labels):
-            # Little-endian on every machine, so that the digest depends only on the values.
+            # Convert to little-endian on every machine, so that the digest depends only on the values.
             plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
             digest.update(f"{plain.dtype.str}{plain.shape}".encode())
             digest.update(plain.data)
@@ -63,9 +63,9 @@ def digest_of_splits(*splits: Split) -> str:
 
 
 def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLDER) -> list[Split]:
-    """Return these splits of an archive in the repository.
+    """Return the named splits of a data archive in the repository.
 
-    splits: "train" and "validation", or "heldout" in the folder that only the grader has.
+    splits: "train" and "validation" or, in the folder that only the grader has, "heldout".
     Raises `UserError` as `read_archive` does.
     """
     arrays = read_archive(name, folder)
@@ -74,10 +74,10 @@ def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLD
 
 
 def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `folder`/`name`.npz, after comparing the file with its SHA-256.
+    """Return the arrays in `folder`/`name`.npz, after checking the SHA-256 of the file.
 
-    The SHA-256 is in SHA256SUMS in the same folder or, for added data, in `name`.sha256. Raises `UserError` if a file
-    is missing or its SHA-256 is not the listed one.
+    The expected SHA-256 is in SHA256SUMS in the same folder or, for a data set that an instructor added, in
+    `name`.sha256. Raises `UserError` if a file is missing or the SHA-256 differs.
     """
     archive, sums = folder / f"{name}.npz", folder / f"{name}.sha256"
     if not sums.is_file():
@@ -89,7 +89,7 @@ def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{archive} or {sums.name} next to it cannot be read ({error}): {remedy}") from error
     if f"{hashlib.sha256(content).hexdigest()}  {archive.name}" not in lines:
-        raise UserError(f"{archive} was altered, its SHA-256 is not the one in {sums.name}: {remedy}")
+        raise UserError(f"{archive} was altered, because its SHA-256 is not the one in {sums.name}: {remedy}")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return dict(arrays)
 
@@ -97,11 +97,11 @@ def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray
 def draw_subset(
     images: NDArray[Any], labels: NDArray[np.int64], size: int, seed: int, *, from_end: bool = False
 ) -> Split:
-    """Return `size` examples in shuffled order, with the same number from each class.
+    """Return `size` examples in random order, with the same number of examples from each class.
 
-    Each class is shuffled once with `seed` and read from its start, so a smaller subset is part of a larger one with
-    the same seed. With `from_end` each class is read from its end. So held-out and validation images with the same
-    seed are disjoint if there are enough images for both.
+    Each class is shuffled with `seed`, and examples are taken from its start. So with the same seed, a smaller subset
+    is part of a larger subset. With `from_end`, examples are taken from the end of each shuffled class. So held-out and
+    validation images with the same seed have no image in common if there are enough images for both.
 
     images: (N, ...); labels: (N,) with values below 10; size: a multiple of 10.
     Raises `UserError` if the size is not a multiple of 10, or is too large.
@@ -113,10 +113,10 @@ def draw_subset(
             f"A class-balanced subset of {size} images cannot be drawn: "
             f"choose a multiple of {CLASSES} from {CLASSES} to {CLASSES * smallest}."
         )
-    # A new release of NumPy may change the numbers of default_rng, but never of RandomState.
+    # A new release of NumPy may change the random numbers from default_rng, but never those from RandomState.
     random = np.random.RandomState(seed)
     shuffled = [random.permutation(np.flatnonzero(labels == label)) for label in range(CLASSES)]
     chosen = np.concatenate([members[::-1][:each] if from_end else members[:each] for members in shuffled])
-    # A new generator, so that the order of a subset does not depend on an earlier draw.
+    # Use a new generator, so that the order of a subset does not depend on the draws above.
     order = np.random.RandomState(seed).permutation(chosen)
     return Split(np.ascontiguousarray(images[order]), labels[order])

@@ -1,6 +1,6 @@
-"""Load a data set by name: two are downloaded, the others are in the repository.
+"""Load a data set by name. MNIST and CIFAR-10 are downloaded, and the other data sets are in the repository.
 
-The first use of MNIST or CIFAR-10 draws a subset and stores it in one file, which later uses read.
+When MNIST or CIFAR-10 is used for the first time, a subset is drawn and stored in one file. Later uses read this file.
 """
 
 import functools
@@ -25,7 +25,7 @@ from harness.data.datasets import Dataset, Split, draw_subset, read_embedded
 from harness.errors import UserError
 from harness.files import cache_folder, scratch_path, write_whole
 
-# Part of the name of every cached subset: increase it when the drawing changes.
+# A part of the file name of every stored subset. Increase this number if subsets are drawn differently.
 _DRAWING_VERSION = 1
 _TRAIN_SIZE, _VALIDATION_SIZE, _SEED = 2000, 500, 0
 _SPLITS = ("train", "validation")
@@ -34,7 +34,8 @@ MNIST_URL = "https://ossci-datasets.s3.amazonaws.com/mnist"
 CIFAR10_URL = "https://www.cs.toronto.edu/~kriz"
 _CIFAR10_ARCHIVE = "cifar-10-python.tar.gz"
 _FOLDERS = {"mnist": Path("MNIST", "raw"), "cifar10": Path("cifar-10-batches-py")}
-# By file: the SHA-256 of MNIST's unpacked files; the MD5 of CIFAR-10's, because its publisher gives no other digests.
+# For each data set, {file: digest}: the SHA-256 of the unpacked files for MNIST, and the MD5 for CIFAR-10, whose
+# publisher gives no other digest.
 CHECKSUMS: Mapping[str, Mapping[str, str]] = {
     "mnist": {
         "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -51,11 +52,11 @@ CHECKSUMS: Mapping[str, Mapping[str, str]] = {
         "test_batch": "40351d587109b95175f43aff81a1287e",
     },
 }
-_SERVER_TIMEOUT = 30.0  # seconds without a byte; urllib's default is to wait forever
+_SERVER_TIMEOUT = 30.0  # seconds without a received byte; by default, urllib would wait forever
 
 
 def default_cache() -> Path:
-    """Return the folder of downloaded data: $TRAINWRECK_DATA, else trainwreck in the user's cache folder."""
+    """Return the folder for downloaded data: $TRAINWRECK_DATA or, if not set, trainwreck in the user's cache folder."""
     return cache_folder("TRAINWRECK_DATA")
 
 
@@ -67,9 +68,9 @@ def subset_file(name: str, cache: Path) -> Path:
 def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
     """Return a data set from this machine, without downloading anything.
 
-    "mnist" and "cifar10" are class-balanced subsets of the files in `cache` (default:
-    `default_cache()`): 2,000 images of the training set, and 500 of the test set for validation.
-    Raises `UserError` for an unknown name, a missing or altered file, and a full disk.
+    "mnist" and "cifar10" are class-balanced subsets of the files in `cache` (default: `default_cache()`). They have
+    2,000 images from the original training set, and 500 images from the original test set for validation.
+    Raises `UserError` for an unknown name, for a missing or altered file, and if the disk is full.
     """
     if name not in DATASETS:
         raise UserError(f"There is no data set {name!r}: choose one of {', '.join(DATASETS)}.")
@@ -87,7 +88,7 @@ def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
 
 @functools.cache
 def _load_embedded(name: str) -> Dataset:
-    """Return a data set of the repository. It is cached for all runs of a sandbox, so its arrays are read-only."""
+    """Return a data set in the repository. Its arrays are read-only, because all runs in a process share them."""
     dataset = Dataset.of(name, *read_embedded(name, _SPLITS))
     for split in (dataset.train, dataset.validation):
         for array in (split.inputs, split.labels):
@@ -98,7 +99,7 @@ def _load_embedded(name: str) -> Dataset:
 def fetch_dataset(name: str, cache: Path | None = None) -> Dataset:
     """Return a data set as `load_dataset` does, but download missing files first, with a progress bar on stderr.
 
-    Raises `UserError` without a network, too. The message says which files to put where.
+    Raises `UserError` also if there is no network. The message then says which files to put in which folder.
     """
     root = default_cache() if cache is None else cache
     try:
@@ -114,7 +115,7 @@ def read_subset(path: Path, name: str) -> Dataset | None:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             splits = [Split(arrays[f"{split}_images"], arrays[f"{split}_labels"]) for split in _SPLITS]
             stored = str(arrays["digest"])
-    except Exception:  # NumPy raises nearly anything for a file that is cut short or altered
+    except Exception:  # for an incomplete or altered file, NumPy may raise almost any exception
         return None
     dataset = Dataset.of(name, *splits)
     return dataset if dataset.digest == stored else None
@@ -135,14 +136,14 @@ def write_subset(path: Path, dataset: Dataset) -> None:
 
 
 class IncompleteFilesError(UserError):
-    """Files are missing or cut short, and a download would restore them."""
+    """Files are missing or incomplete, and a download would restore them."""
 
 
 def download(name: str, root: Path) -> None:
-    """Download "mnist" or "cifar10" into `root`; progress goes to stderr.
+    """Download "mnist" or "cifar10" into `root`, and print the progress to stderr.
 
-    An archive of CIFAR-10 that is already there is unpacked without a network.
-    Raises `UserError` without a network, if the server fails, and if `root` cannot be written to.
+    If the archive of CIFAR-10 is already in `root`, it is unpacked without a download. Raises `UserError` if there is
+    no network, if the server fails, or if `root` cannot be written.
     """
     folder = root / _FOLDERS[name]
     archives = [folder / f"{file}.gz" for file in CHECKSUMS["mnist"]]
@@ -165,7 +166,7 @@ def download(name: str, root: Path) -> None:
 
 
 def _fetch(url: str, path: Path) -> None:
-    """Download a file atomically: it appears whole or not at all."""
+    """Download a file. If the download is interrupted, no incomplete file remains at `path`."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -187,7 +188,7 @@ def _fetch(url: str, path: Path) -> None:
 
 
 def read_downloaded(name: str, root: Path) -> tuple[Arrays, Arrays]:
-    """Return training and test arrays of "mnist" or "cifar10" from the files in `root`: images uint8 (N, C, H, W).
+    """Return training and test arrays of "mnist" or "cifar10" from the files in `root`. Images are uint8 (N, C, H, W).
 
     Raises `UserError` if a file is missing, altered or unreadable.
     """
@@ -199,7 +200,7 @@ def read_downloaded(name: str, root: Path) -> tuple[Arrays, Arrays]:
 
 
 def _mnist(images: bytes, labels: bytes) -> Arrays:
-    # The IDX format: a header of 16 bytes before images and of 8 before labels.
+    # In the IDX format, the header has 16 bytes in a file with images and 8 bytes in a file with labels.
     pixels = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 1, 28, 28)
     return pixels, np.frombuffer(labels, np.uint8, offset=8).astype(np.int64)
 
@@ -211,18 +212,18 @@ def _cifar10(batches: Sequence[bytes]) -> Arrays:
 
 
 def _content(name: str, folder: Path, file: str, digest: str) -> bytes:
-    """Return the content of a file, packed (.gz) or not, after comparing its digest."""
+    """Return the content of a file, which may be packed (.gz), after checking its digest."""
     path = folder / file
     if name == "mnist" and not path.is_file():
         path = folder / f"{file}.gz"
-    again = f"delete it and fetch it again with `make data DATASET={name}`"
+    again = f"delete it and download it again with `make data DATASET={name}`"
     try:
         content = path.read_bytes()
         content = gzip.decompress(content) if path.suffix == ".gz" else content
     except FileNotFoundError:
         raise IncompleteFilesError(
-            f"The data set {name} is not complete, {path} is missing: fetch it with `make data DATASET={name}`, or, "
-            "without a network, put it there."
+            f"The data set {name} is incomplete, because {path} is missing: "
+            f"download it with `make data DATASET={name}` or, without a network, put the file there."
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise IncompleteFilesError(f"{path} is damaged ({error}): {again}.") from error
@@ -232,6 +233,7 @@ def _content(name: str, folder: Path, file: str, digest: str) -> bytes:
     found = hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
     if found != digest:
         raise UserError(
-            f"{path} is not the published file of {name}, its {algorithm.upper()} is {found} and not {digest}: {again}."
+            f"{path} is not the published file of {name}, because its {algorithm.upper()} is {found} and not {digest}: "
+            f"{again}."
         )
     return content

@@ -7,11 +7,11 @@ from harness.data.datasets import read_archive
 
 
 def pretrained_weights(name: str) -> dict[str, Tensor]:
-    """Return the `state_dict` of a trained network, a new copy with each call.
+    """Return a new copy of the `state_dict` of a pretrained network.
 
-    "base" has two linear layers, 784 to 64 to 10 with a ReLU between, and reads digits in [0, 1]. "trunk" is a chain of
-    two convolutions with batch norm and ReLU, digits in [0, 1] to 512 features. It was trained only on the digits 0 to
-    4. Raises `UserError` for a damaged file, and `KeyError` for an unknown name.
+    "base" has two linear layers (784 to 64 to 10) with a ReLU between them. "trunk" has two convolutions with batch
+    norm and ReLU, and outputs 512 features; it was trained only on the digits 0 to 4. Both expect images of digits with
+    values in [0, 1]. Raises `UserError` for a damaged file, and `KeyError` for an unknown name.
     """
     arrays = {key: array for key, array in read_archive("pretrained").items() if key.startswith(f"{name}.")}
     if not arrays:

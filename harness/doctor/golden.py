@@ -1,8 +1,9 @@
-"""Write the golden table, and compare a process with it.
+"""Write the golden table of expected digests, and compare this process with it.
 
-With portable numerics every machine must compute the digests in the table. `golden.json` holds one SHA-256 for each
-operation, and null for operations that are known to differ between processors. After you change an operation or the
-pinned torch, write the table again with
+With portable numerics (settings under which all processors should compute the same bytes), every machine must get the
+digests in the table. `golden.json` contains one SHA-256 for each operation, and null for an operation whose results are
+known to differ between processors. After you change an operation or the pinned version of torch, write the table again
+with
 
     python -m harness.doctor.golden --write
 
@@ -26,9 +27,10 @@ TABLE = Path(__file__).with_name("golden.json")
 
 
 def compute_goldens(names: Iterable[str] = tuple(OPERATIONS)) -> dict[str, str]:
-    """Return {name: SHA-256 (hex) of the operation's results in this process}. All together take about 0.2 s.
+    """Compute these operations in this process and return {name: SHA-256 (hex) of the results}.
 
-    The state of the caller, including random numbers, does not change. Call `canonical_setup` first.
+    All operations together take about 0.2 s. The state of the random generators does not change. Call `canonical_setup`
+    first.
     """
     with torch.random.fork_rng(devices=[]), torch.enable_grad(), torch.autocast("cpu", enabled=False):
         return {name: _digest(name) for name in names}
@@ -42,12 +44,12 @@ def _digest(name: str) -> str:
 
 
 def read_table() -> dict[str, Any]:
-    """Return the repository's table: `format_version`, `torch`, and `digests` (null: known to differ)."""
+    """Return the golden table with the keys `format_version`, `torch` (its version) and `digests`."""
     return json.loads(TABLE.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def judge(digests: Mapping[str, str]) -> dict[str, str]:
-    """Return "same", "wrong", or "differs" (processors need not agree) for each digest."""
+    """Return "same" or "wrong" for each digest, or "differs" if processors need not agree."""
     golden = read_table()["digests"]
     return {
         name: "differs" if golden[name] is None else "same" if golden[name] == digest else "wrong"
@@ -56,7 +58,7 @@ def judge(digests: Mapping[str, str]) -> dict[str, str]:
 
 
 def main() -> int:
-    """Print how this process compares with the table or, with `--write`, write the table again."""
+    """Print as JSON how this process compares with the table or, with `--write`, write the table again."""
     if not in_portable_environment():
         words = [sys.executable, "-m", "harness.doctor.golden", *sys.argv[1:]]
         return subprocess.run(words, env=run_environment("portable"), check=False).returncode

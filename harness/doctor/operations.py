@@ -1,7 +1,8 @@
-"""The operations of the golden table: small, fixed computations whose bytes must be equal on every machine.
+"""The operations in the golden table: small, fixed computations whose results must have equal bytes on every machine.
 
-An operation returns its value and then the gradients of its inputs and weights. The inputs are computed exactly from
-whole numbers, without random numbers and rounding. So if a digest differs, the operation itself differs.
+An operation returns its value, followed by the gradients of its inputs and weights. The inputs are computed exactly
+from whole numbers, without random numbers or rounding. So if a digest differs, the operation itself gives other
+results.
 """
 
 import math
@@ -18,9 +19,10 @@ Operation = Callable[[], Iterable[Tensor]]
 
 
 def numbers(*shape: int, salt: int = 0, low: float = -1.0, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return scattered multiples of 2**-22 in [low, low + 2), exact in float32 for a low of -1 or about 0.
+    """Return numbers that are spread over [low, low + 2) and are exact in float32 if `low` is -1 or about 0.
 
-    Multiplicative hashing (Knuth, The Art of Computer Programming, volume 3, 6.4) of the index, in integers.
+    They are multiples of 2**-22, computed in integers from the index by multiplicative hashing (Knuth, The Art of
+    Computer Programming, volume 3, 6.4).
     """
     index = torch.arange(math.prod(shape), dtype=torch.int64) + 7919 * salt + 1
     mixed = (index * 2654435761) & 0xFFFFFFFF
@@ -29,12 +31,12 @@ def numbers(*shape: int, salt: int = 0, low: float = -1.0, dtype: torch.dtype = 
 
 
 def classes(count: int, number: int) -> Tensor:
-    """Return class indices 0 .. number - 1 in a fixed uneven order, shape (count,)."""
+    """Return `count` class indices from 0 to number - 1, in a fixed irregular order."""
     return (torch.arange(count, dtype=torch.int64) * 7 + 3) % number
 
 
 def _both_ways(function: Callable[..., Tensor], *inputs: Tensor, weights: Iterable[Tensor] = ()) -> list[Tensor]:
-    """Return `function(*inputs)` and the gradients of inputs and weights, for a fixed gradient of the output."""
+    """Return `function(*inputs)`, then the gradients of inputs and weights for a fixed gradient of the output."""
     leaves = [value.clone().requires_grad_() for value in inputs]
     output = function(*leaves)
     output.backward(numbers(*output.shape, salt=99, dtype=output.dtype))
@@ -44,7 +46,7 @@ def _both_ways(function: Callable[..., Tensor], *inputs: Tensor, weights: Iterab
 def _computes(
     function: Callable[..., Tensor], *shapes: tuple[int, ...], low: float = -1.0, dtype: torch.dtype = torch.float32
 ) -> Operation:
-    """Return an operation that applies the function to inputs of these shapes, by default one of 64 x 65."""
+    """Return an operation that applies the function to inputs of these shapes, by default to one input of 64 x 65."""
     return lambda: _both_ways(
         function,
         *(numbers(*shape, salt=salt, low=low, dtype=dtype) for salt, shape in enumerate(shapes or ((64, 65),))),
@@ -52,7 +54,7 @@ def _computes(
 
 
 def _reduces(function: Callable[..., Tensor]) -> Operation:
-    """Return an operation that reduces 64 x 65 numbers over the first, the second and both dimensions."""
+    """Return an operation that reduces a 64 x 65 tensor over its first dimension, its second dimension, and both."""
 
     def reduce(x: Tensor) -> Tensor:
         cubes = x * x * x  # without the cube, the sums would be exact in any order
@@ -62,14 +64,14 @@ def _reduces(function: Callable[..., Tensor]) -> Operation:
 
 
 def _batch_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Normalize (B, C, H, W) by batch statistics, then by the moving ones, as in evaluation."""
+    """Normalize a (B, C, H, W) tensor by batch statistics, then by moving averages as in eval mode."""
     mean, variance = torch.zeros(x.shape[1], dtype=x.dtype), torch.ones(x.shape[1], dtype=x.dtype)
     trained = F.batch_norm(x, mean, variance, weight, bias, training=True)
     return torch.cat([trained, F.batch_norm(x, mean, variance, weight, bias, training=False)])
 
 
 def _attention(x: Tensor) -> Tensor:
-    """Attend causally within one (B, heads, T, D) tensor."""
+    """Apply causal self-attention to a (B, heads, T, D) tensor that is query, key and value."""
     return F.scaled_dot_product_attention(x, x.roll(1, 2), x.roll(2, 2), is_causal=True)
 
 
@@ -82,7 +84,7 @@ def _fill(module: nn.Module) -> nn.Module:
 
 
 def _lstm() -> list[Tensor]:
-    """Run two recurrent layers over a (5, 9, 12) batch."""
+    """Run an LSTM with two layers on a (5, 9, 12) batch."""
     network = _fill(nn.LSTM(12, 20, num_layers=2, batch_first=True, dtype=torch.float32))
     return _both_ways(lambda x: network(x)[0], numbers(5, 9, 12), weights=network.parameters())
 
@@ -93,13 +95,13 @@ def _seed(draw: Callable[[torch.Generator], Tensor]) -> Operation:
 
 
 def _dropout() -> list[Tensor]:
-    """Drop single numbers and whole channels."""
+    """Apply dropout to single numbers and to whole channels."""
     torch.manual_seed(42)  # dropout takes no generator; compute_goldens restores the state
     return _both_ways(lambda x: F.dropout(x, 0.3) + F.dropout2d(x, 0.3), numbers(4, 8, 9, 9))
 
 
 def _initialization() -> list[Tensor]:
-    """Draw the initial weights of layers, and two of the explicit initializations."""
+    """Return the default initial weights of several layers, and weights from two functions in `torch.nn.init`."""
     torch.manual_seed(42)
     layers = [nn.Linear(30, 20, dtype=torch.float32), nn.Conv2d(3, 8, 3, dtype=torch.float32)]
     extra = torch.empty(20, 30, dtype=torch.float32)
@@ -108,7 +110,10 @@ def _initialization() -> list[Tensor]:
 
 
 def _optimizer(kind: Callable[..., torch.optim.Optimizer], clip: bool = False, **options: Any) -> Operation:
-    """Train a two-layer classifier of 24 numbers into 10 classes for four steps, and return its weights."""
+    """Return an operation that trains a two-layer classifier (24 inputs, 10 classes) for four steps.
+
+    The operation returns the trained weights.
+    """
 
     def operation() -> list[Tensor]:
         model = _fill(nn.Sequential(nn.Linear(24, 32), nn.ReLU(), nn.Linear(32, 10)).float())
@@ -152,7 +157,7 @@ def _train(network: nn.Module, loss: Callable[[int], Tensor]) -> list[Tensor]:
 
 
 def _transformer() -> list[Tensor]:
-    """Train a causal attention block on 6 texts of 12 letters; the embedding is also the last layer."""
+    """Train a causal attention block on 6 texts of 12 letters; the last layer shares the weights of the embedding."""
     letters, norm, mix, out = nn.Embedding(8, 16), nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16)
     network = _fill(nn.ModuleList([letters, norm, mix, out]).float())
     text = classes(78, 8).reshape(6, 13)
@@ -169,7 +174,7 @@ def _transformer() -> list[Tensor]:
 
 
 def _recurrent() -> list[Tensor]:
-    """Train a GRU, and a cell that stops at the end of a text, on 6 texts of 9 symbols in four classes."""
+    """Train a GRU and a recurrent cell, which stops at the end of a text, on 6 texts of 9 symbols in four classes."""
     symbols, layer = nn.Embedding(13, 12, padding_idx=0), nn.GRU(12, 20, batch_first=True)
     cell, head = nn.GRUCell(20, 20), nn.Linear(20, 4)
     network = _fill(nn.ModuleList([symbols, layer, cell, head]).float())
@@ -187,7 +192,7 @@ def _recurrent() -> list[Tensor]:
 
 
 def _table() -> list[Tensor]:
-    """Train a perceptron with batch norm on 32 standardized rows of 7 columns to answer yes or no."""
+    """Train an MLP with batch norm for binary classification, on 32 standardized rows with 7 columns."""
     network = _fill(nn.Sequential(nn.Linear(7, 24), nn.BatchNorm1d(24), nn.ReLU(), nn.Linear(24, 1)).float())
 
     def loss(step: int) -> Tensor:
@@ -199,8 +204,8 @@ def _table() -> list[Tensor]:
 
 
 def _python_math() -> list[Tensor]:
-    """Return the results of Python's `math` on 2000 points, and a cosine schedule."""
-    # A schedule calls these on step counts and fractions of them.
+    """Return the results of functions in Python's `math` at 2000 points, and a cosine schedule."""
+    # Functions that a schedule may call with a step number or with the finished fraction of the training.
     points = [(k * 2654435761 % 2**20) / 2**17 + 2**-10 for k in range(2000)]
     names = ("exp", "log", "sin", "cos", "tan", "tanh", "erf", "sqrt", "expm1", "log1p")
     values = [getattr(math, name)(x) for name in names for x in points] + [0.999**x for x in points]
@@ -209,7 +214,7 @@ def _python_math() -> list[Tensor]:
 
 
 def _numpy(function: Callable[[NDArray[Any]], NDArray[Any]], low: float = -1.0) -> Operation:
-    """Apply a NumPy function to a 64 x 64 array in float32 and in float64."""
+    """Return an operation that applies a NumPy function to a 64 x 64 array, in float32 and in float64."""
     return lambda: [
         torch.from_numpy(np.ascontiguousarray(function(numbers(64, 64, low=low, dtype=dtype).numpy())))
         for dtype in (torch.float32, torch.float64)
@@ -217,19 +222,20 @@ def _numpy(function: Callable[[NDArray[Any]], NDArray[Any]], low: float = -1.0) 
 
 
 def _numpy_random() -> list[Tensor]:
-    """Return draws of both kinds of NumPy generator."""
+    """Return random numbers from `numpy.random.default_rng` and from `numpy.random.RandomState`."""
     old, new = np.random.RandomState(42), np.random.default_rng(42)
     drawn = (old.normal(size=4000), old.permutation(500), new.normal(size=4000), new.permutation(500))
     return [torch.from_numpy(values) for values in drawn]
 
 
-# These differ between processors even with portable numerics. MKL's vector library computes them from the processor's
-# approximate reciprocal square root, and optimizers that are not fused call MKL's square root.
+# The results of these operations differ between processors even with portable numerics. MKL's vector library computes
+# them from the processor's approximate reciprocal square root, and optimizers that are not fused call MKL's square
+# root.
 DIFFERS = frozenset((
     "sqrt", "asin", "acos", "atan", "optimizer adam", "optimizer adamw", "optimizer rmsprop", "optimizer adagrad",
 ))  # fmt: skip
 
-# For each setting of portable numerics, at least one of these computes other bytes if the setting is missing.
+# If a setting of portable numerics is missing, at least one of these operations computes other bytes.
 SENTINELS = (
     "linear", "conv2d", "conv2d nnpack", "exp", "softmax", "gelu", "sum", "softmax float64", "python math",
     "numpy exp", "numpy matmul",
@@ -239,7 +245,7 @@ OPERATIONS: dict[str, Operation] = {
     "linear": _computes(F.linear, (33, 65), (40, 65), (40,)),
     "matmul": _computes(torch.matmul, (64, 130), (130, 47)),
     "conv2d": _computes(lambda x, w, b: F.conv2d(x, w, b, padding=1), (4, 3, 16, 16), (8, 3, 3, 3), (8,)),
-    # NNPACK takes over from a batch of 16 on.
+    # torch uses NNPACK for batches of 16 or more examples.
     "conv2d nnpack": _computes(lambda x, w, b: F.conv2d(x, w, b, padding=1), (16, 3, 8, 8), (6, 3, 3, 3), (6,)),
     "batch norm": _computes(_batch_norm, (8, 6, 9, 9), (6,), (6,)),
     "layer norm": _computes(lambda x, w, b: F.layer_norm(x, (65,), w, b), (33, 65), (65,), (65,)),
@@ -293,7 +299,7 @@ OPERATIONS: dict[str, Operation] = {
     "python math": _python_math,
     "numpy exp": _numpy(np.exp),
     "numpy matmul": _numpy(lambda x: x @ x),
-    # The sums of a gradient that the recorder writes into the log.
+    # The recorder writes these sums over a gradient into the log.
     "numpy sums": _numpy(
         lambda x: np.array([np.add.reduce(np.abs(x.reshape(-1))), np.dot(x.reshape(-1), x.reshape(-1))])
     ),

@@ -1,4 +1,4 @@
-"""`harness doctor`: describe this machine, and say whether its runs have the same bytes as on other machines."""
+"""`harness doctor`: describe this machine, and say whether its runs are byte for byte the same as on other machines."""
 
 import json
 import platform
@@ -13,17 +13,17 @@ from harness.recipes.suite import as_typed
 
 
 def run_doctor() -> int:
-    """Print the findings and return the exit status: 0 in the portable class, 1 outside it."""
+    """Print the report, and return 0 if the machine is in the portable class, 1 if it is not."""
     found = examine_machine()
     print(_as_text(found))
     return 0 if found["portable"] else 1
 
 
 def examine_machine() -> dict[str, Any]:
-    """Return the machine with its versions, and the verdict on each operation of the golden table.
+    """Return a description of the machine and its software, and the verdict for each operation in the golden table.
 
-    A child process computes the operations, because portable numerics must be chosen before torch is imported.
-    `problem` is None, or says why there is no verdict.
+    A child process computes the operations, because portable numerics must be chosen before torch is imported. If there
+    is no verdict, `problem` says why; otherwise it is None.
     """
     measured, problem = _measure()
     installed, needed = measured.get("torch"), measured.get("golden_torch")
@@ -46,7 +46,7 @@ def examine_machine() -> dict[str, Any]:
 
 
 def _measure() -> tuple[dict[str, Any], str | None]:
-    """Run `harness.doctor.golden`. Return its output and, if it failed, the problem."""
+    """Run `harness.doctor.golden` in a child process. Return its output, and the problem if it failed."""
     words = [sys.executable, "-m", "harness.doctor.golden"]
     done = subprocess.run(words, env=run_environment("portable"), capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -67,26 +67,26 @@ def _processor() -> str:
 def _as_text(found: dict[str, Any]) -> str:
     lines = [*(f"{name:<12}{value}" for name, value in found["machine"].items()), ""]
     if found["problem"]:
-        return "\n".join([*lines, f"No verdict on portable numerics. {found['problem']}"])
+        return "\n".join([*lines, f"It is unknown whether this machine is in the portable class. {found['problem']}"])
     same, wrong, differs = (
         [name for name, verdict in found["operations"].items() if verdict == word]
         for word in ("same", "wrong", "differs")
     )
-    lines.append(f"{len(same)} of {len(same) + len(wrong)} operations give the golden bytes.")
-    lines += [f"  not the golden bytes: {name}" for name in wrong]
+    lines.append(f"{len(same)} of {len(same) + len(wrong)} operations give the expected bytes.")
+    lines += [f"  unexpected bytes: {name}" for name in wrong]
     if wrong:
         lines += [
-            "This machine is NOT in the portable class: its hashes are right only for similar",
-            "machines. The grader still grades its runs: it replays each run twice, and",
-            "compares metrics instead of hashes.",
+            "This machine is NOT in the portable class: only similar machines compute the same hashes",
+            "of a run. The grader can still grade its runs: it replays each run twice, and compares",
+            "metrics instead of hashes.",
         ]
     else:
-        lines.append("This machine is in the portable class: its runs have the same bytes as on other machines.")
+        lines.append("This machine is in the portable class: a run gives the same bytes as on other such machines.")
     optimizers = [name.removeprefix("optimizer ") for name in differs if name.startswith("optimizer ")]
     functions = [name for name in differs if not name.startswith("optimizer ")]
     lines += [
-        f"These functions differ between processors: {', '.join(functions)};",
-        f"and these optimizers in their default form: {', '.join(optimizers)}.",
-        "No exercise uses them: Adam and AdamW with fused=True give the same bytes.",
+        f"The results of these functions differ between processors: {', '.join(functions)}.",
+        f"So do the results of these optimizers in their default form: {', '.join(optimizers)}.",
+        "No exercise uses them. Adam and AdamW with fused=True give the same bytes everywhere.",
     ]
     return "\n".join([*lines, as_typed("Next: make exercises")])

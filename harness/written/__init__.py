@@ -1,1 +1,1 @@
-"""Exercises whose answer is a file: derivations and the decision tree."""
+"""Exercises in which students write a file instead of fixing a run: derivations and the decision tree."""

@@ -1,4 +1,4 @@
-"""Read a decision tree that a student wrote in YAML, and walk it.
+"""Read a decision tree that a student wrote in YAML, and follow its path for an experiment.
 
     start: can_it_learn
     nodes:
@@ -12,9 +12,10 @@
         check: loss_form
         ...
 
-`start` names the first node. A node runs one check (a name of `harness.checks`) and lists all outcomes of the check. An
-outcome has `means`, in the student's words, and either `go`, the name of another node, or `conclude`: the name of an
-exercise, `healthy`, or `unknown`. Several outcomes may go to one node. A walk must never return to a node.
+`start` names the first node. A node runs one check (a name of `harness.checks`) and lists all outcomes of the check.
+Each outcome has `means`, an explanation in the student's words, and either `go` or `conclude`. `go` is the name of
+another node. `conclude` is the name of an exercise, `healthy`, or `unknown`. Several outcomes may go to the same node.
+No path may reach the same node twice.
 """
 
 import re
@@ -30,7 +31,8 @@ from harness.errors import UserError, printable, suggestion
 from harness.formats.plain_yaml import Location, read_plain_yaml
 from harness.formats.toml_file import StrictModel
 
-# A tree for the whole catalogue would have a thousand lines. These exercises need every kind of check.
+# The exercises that a tree must tell apart. A tree for all exercises would have a thousand lines; these need every kind
+# of check.
 CASES = (
     "adam_with_sgd_lr", "amp_no_scaling", "augmented_validation", "dataset_mispaired", "double_softmax",
     "excess_weight_decay", "forgotten_eval", "frozen_layer", "grad_cleared_before_step", "huge_lr", "ignore_index_zero",
@@ -39,13 +41,13 @@ CASES = (
 )  # fmt: skip
 HEALTHY = "healthy"
 UNKNOWN = "unknown"
-# A message names at most this many problems: the others often have the same cause.
+# A message names at most this many problems, because further problems often have the same cause.
 MOST_PROBLEMS = 5
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 
 class Step(StrictModel):
-    """The meaning of an outcome, and the next step: another node (`go`) or a conclusion."""
+    """The meaning of a check's outcome, and what follows: another node (`go`) or a conclusion (`conclude`)."""
 
     means: Annotated[str, Field(min_length=3, max_length=200)]
     go: str | None = None
@@ -53,43 +55,43 @@ class Step(StrictModel):
 
 
 class Node(StrictModel):
-    """One check, and a step for each of its outcomes."""
+    """A node of a tree: one check, and a step for each outcome of the check."""
 
     check: str
     outcomes: Mapping[str, Step]
 
 
 class Tree(StrictModel):
-    """A tree in which all names exist. `flaw` says whether it has a loop or ignores the outcomes."""
+    """A decision tree in which all names are known. `flaw` reports a loop, and a tree that ignores the outcomes."""
 
     start: str
     nodes: Mapping[str, Node]
 
     def flaw(self) -> str:
-        """Return a sentence that says why the whole tree earns no points, or ""."""
+        """Return a sentence that says why the whole tree earns no points, or "" if it can earn points."""
         steps = {name: node.outcomes.values() for name, node in self.nodes.items()}
         following = {name: [step.go for step in of if step.go is not None] for name, of in steps.items()}
         try:
             TopologicalSorter(following).prepare()
         except CycleError as error:
             path = " -> ".join(reversed(error.args[1]))
-            return f"The tree loops: {path}. A check gives the same outcome again, so it never ends."
+            return f"The tree has a loop: {path}. A check always gives the same outcome, so this path never ends."
         ends = {step.conclude for of in steps.values() for step in of} - {None}
         if len(ends) == 1:
-            return f"Every path ends in `{ends.pop()}`, whatever the checks find: the tree ignores their outcomes."
+            return f"Every path ends in `{ends.pop()}`, so the tree ignores the outcomes of its checks."
         return ""
 
 
 def conclusions() -> list[str]:
-    """Return everything that a tree may conclude."""
+    """Return the allowed values of `conclude`: names of exercises, `healthy` and `unknown`."""
     return [*CASES, HEALTHY, UNKNOWN]
 
 
 def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
-    """Return the tree in an untrusted text, which callers limit to 128 KiB.
+    """Parse a tree from untrusted text and return it. The caller must limit the text to 128 KiB.
 
-    Raises `UserError` with the line of each problem, up to five: not plain YAML, an unknown key, a wrong type, an
-    unknown check or conclusion, a missing outcome, a missing node.
+    Raises `UserError` with up to five problems and their lines. Problems are invalid or special YAML, an unknown key,
+    a value of the wrong type, an unknown check or conclusion, a missing outcome, and a missing node.
     """
     found = read_plain_yaml(text.removeprefix("\ufeff"), source, "the tree")
     problems: Iterable[tuple[Location, str]]
@@ -98,7 +100,7 @@ def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
         problems = _wrong_names(tree)
     except ValidationError as error:
         problems = [(item["loc"], f"{_path(item['loc'])}: {item['msg']}.") for item in error.errors()]
-    # A misspelt key is also missing under its right name, on the same line or after it.
+    # A misspelt key causes two problems: it is unknown, and its right name is missing, on the same line or later.
     by_line = sorted((found.line(location), message) for location, message in problems)
     lines = [f"{source}, line {line}: {message}" for line, message in by_line]
     if lines:
@@ -112,7 +114,7 @@ def _path(location: Location) -> str:
 
 
 def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
-    """Yield (place, message) for each name that is unknown or missing."""
+    """Yield (location in the YAML file, message) for each name that is unknown or missing."""
     ends, checks = conclusions(), check_outcomes()
     if tree.start not in tree.nodes:
         yield ("start",), _unknown("node", tree.start, tree.nodes)
@@ -124,13 +126,13 @@ def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
             yield (*at, "check"), _unknown("check", node.check, checks)
         outcomes = checks.get(node.check, tuple(node.outcomes))
         if missing := ", ".join(outcome for outcome in outcomes if outcome not in node.outcomes):
-            yield ((*at, "outcomes"), f"there is no step for {missing} of {node.check}: every outcome needs one.")
+            yield ((*at, "outcomes"), f"the outcome {missing} of {node.check} has no step: every outcome needs a step.")
         for outcome, step in node.outcomes.items():
             place: Location = (*at, "outcomes", outcome)
             if outcome not in outcomes:
                 yield place, _unknown(f"outcome of {node.check}", outcome, outcomes)
             if (step.go is None) == (step.conclude is None):
-                yield place, f"`{printable(outcome)}` needs either go or conclude, but not both."
+                yield place, f"`{printable(outcome)}` must have exactly one of go and conclude."
             elif step.go is not None and step.go not in tree.nodes:
                 yield (*place, "go"), _unknown("node", step.go, tree.nodes)
             elif step.conclude is not None and step.conclude not in ends:
@@ -142,7 +144,7 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def check_outcomes() -> Mapping[str, tuple[str, ...]]:
-    """Return the outcomes of every check, by the name of the check."""
+    """Return {name of a check: its possible outcomes} for all checks."""
     return {name: tuple(outcome.id for outcome in load_check(name).outcomes) for name in check_names()}
 
 
@@ -150,7 +152,8 @@ def check_outcomes() -> Mapping[str, tuple[str, ...]]:
 class Walk:
     """The path of one experiment through a tree.
 
-    steps: the node, its check and the outcome of each step. minutes: a person's time for all checks, each counted once.
+    steps: a tuple (node, check, outcome) for each step.
+    minutes: the time that a person needs for all checks on the path; a check that occurs twice is counted once.
     """
 
     steps: tuple[tuple[str, str, str], ...]
@@ -159,12 +162,15 @@ class Walk:
 
     @property
     def path(self) -> str:
-        """The path in one line."""
+        """The checks and outcomes on the path, as one line of text."""
         return " → ".join(f"{check}: {outcome}" for _, check, outcome in self.steps)
 
 
 def walk(tree: Tree, outcome_of: Callable[[str], str]) -> Walk:
-    """Walk a tree that has no loop. `outcome_of` runs a check, and is called at most once for each check."""
+    """Follow a tree without loops to its conclusion and return the path.
+
+    `outcome_of` runs a check and returns its outcome; it is called at most once for each check.
+    """
     known: dict[str, str] = {}
     steps = []
     name, conclusion = tree.start, None

@@ -1,7 +1,7 @@
-"""The problems of the derivation exercises: how to call the functions of an answer, and the inputs to call them with.
+"""The problems of the derivation exercises: how to call the functions of an answer, and with which inputs.
 
-An answer is a Python file with a forward and a backward pass in NumPy. The right outputs come from automatic
-differentiation in torch, which an answer may not use. So nothing here shows how to derive them.
+An answer is a Python file with a forward and a backward pass in NumPy. The right outputs are computed by automatic
+differentiation in torch, which an answer may not use. So this module does not show how to derive the gradients.
 """
 
 import ast
@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Inputs = Mapping[str, Array]
-# Calls one function of an answer with the inputs and the state of earlier stages. Returns outputs by name.
+# A stage is a function that calls one function of an answer, with the inputs and the state from earlier stages. It
+# returns {name: output}.
 Stage = Callable[[ModuleType, Inputs, dict[str, Any]], dict[str, Any]]
 
 # The modules that an answer may import, because they cannot differentiate.
 ALLOWED_IMPORTS = ("numpy", "math", "typing", "__future__")
-# Inputs of a ReLU stay this far from 0, so that rounding cannot change their sign.
+# The absolute value of each ReLU input is at least this number, so that rounding cannot change its sign.
 _KINK = 1e-3
 
-# Each description completes "with ...".
+# Inputs with which every answer is called: {name: description}. Messages write the description after "With".
 CASES = {
     "small": "a small batch",
     "square": "sizes that are all equal",
@@ -35,7 +36,8 @@ CASES = {
     "far": "samples around a million",
     "again": "the small batch a second time",
 }
-# Outputs must be right in all of these. In "square" all sizes are equal, so a missing transpose raises no error.
+# An output counts as right only if it is right in all these cases. In "square", all feature sizes are equal, so a
+# missing transpose raises no error, but gives wrong values.
 ORDINARY = ("small", "square", "single")
 
 
@@ -44,7 +46,7 @@ class WrongForm(Exception):
 
 
 class Special(NamedTuple):
-    """A check of one special case: its criterion and id in the rubric, and the outputs that must be right there."""
+    """A check of one special case: criterion and id in the rubric, the case, and the outputs that must be right."""
 
     criterion: str
     id: str
@@ -57,10 +59,13 @@ class Special(NamedTuple):
 class Problem:
     """One derivation problem.
 
-    forward: the outputs of the forward pass. gradients: the other outputs, each the derivative by one input.
-    stages: how to call each function, in order; later functions need the result of the first one.
-    in_torch: the forward pass on tensors; it returns its outputs, and the number to differentiate.
-    draw: random inputs of given sizes. special: inputs that reveal common mistakes, by a key of `CASES`.
+    forward: the names of the outputs of the forward pass.
+    gradients: {name of a gradient: name of the input by which it differentiates}.
+    stages: functions that call the functions of an answer, in order; later ones need the result of the first one.
+    in_torch: the forward pass on tensors. It returns its outputs, and the number to differentiate.
+    draw: a function that draws random inputs of given sizes.
+    special: a function that returns {key of `CASES`: inputs that reveal a common mistake}.
+    special_checks: the checks for these special inputs.
     """
 
     name: str
@@ -74,14 +79,15 @@ class Problem:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of all outputs."""
+        """The names of all outputs: of the forward pass, then the gradients."""
         return (*self.forward, *self.gradients)
 
 
 def draw_inputs(problem: Problem, text: str) -> Mapping[str, Inputs]:
-    """Return the inputs of each case for the text of an answer.
+    """Return {case: inputs} for an answer with this text.
 
-    The seed is the SHA-256 of the text. So an answer cannot contain its inputs: any change of the text changes them.
+    The random seed is the SHA-256 of the text. So an answer cannot contain the right outputs for its inputs, because
+    any change of its text changes the inputs.
     """
     seed = hashlib.sha256(f"{problem.name}\0{text}".encode()).digest()
     rng = np.random.default_rng(np.frombuffer(seed, dtype=np.uint32))
@@ -98,7 +104,7 @@ def draw_inputs(problem: Problem, text: str) -> Mapping[str, Inputs]:
 
 
 def right_outputs(problem: Problem, inputs: Inputs) -> dict[str, Array]:
-    """Return every output in float64, the gradients by torch's automatic differentiation."""
+    """Return {name: right value} for all outputs, in float64; the gradients come from automatic differentiation."""
     import torch
 
     given = {name: torch.tensor(array) for name, array in inputs.items()}
@@ -111,7 +117,7 @@ def right_outputs(problem: Problem, inputs: Inputs) -> dict[str, Array]:
 
 
 def foreign_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each imported module that an answer may not use."""
+    """Yield (line, name) for each module that an answer imports but may not use."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -125,9 +131,9 @@ def foreign_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def relative_error(found: Array, right: Array) -> float:
-    """Return the largest difference over the largest entry; infinity for another shape or a non-finite entry.
+    """Return the largest difference divided by the largest right entry; infinity for a wrong shape or non-finite entry.
 
-    Entries are not compared one by one, because near zero rounding alone makes relative errors large.
+    A relative error for each entry would be large near zero only because of rounding.
     """
     if found.shape != right.shape or not (np.isfinite(found).all() and np.isfinite(right).all()):
         return float("inf")
@@ -137,18 +143,18 @@ def relative_error(found: Array, right: Array) -> float:
 
 def _pair(returned: object, first: str) -> tuple[Any, Any]:
     if not isinstance(returned, tuple) or len(returned) != 2:
-        raise WrongForm(f"forward returns {_describe(returned)} instead of the pair ({first}, cache)")
+        raise WrongForm(f"forward should return the pair ({first}, cache), but returns {_describe(returned)}")
     return returned
 
 
 def _gradients(returned: object, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the gradients of a returned dictionary, with the names of the problem's outputs."""
+    """Return {output of the problem: gradient} from the dictionary that `backward` of an answer returned."""
     expected = "a dictionary with the keys " + ", ".join(f'"{name}"' for name in names.values())
     if not isinstance(returned, dict):
-        raise WrongForm(f"backward returns {_describe(returned)} instead of {expected}")
+        raise WrongForm(f"backward should return {expected}, but returns {_describe(returned)}")
     missing = [name for name in names.values() if name not in returned]
     if missing:
-        raise WrongForm(f"backward returns no {missing[0]!r}; it should return {expected}")
+        raise WrongForm(f"backward does not return {missing[0]!r}; it should return {expected}")
     return {output: returned[name] for output, name in names.items()}
 
 
@@ -195,14 +201,15 @@ def _mlp_draw(rng: np.random.Generator, sizes: Mapping[str, int]) -> dict[str, A
 
 def _mlp_special(rng: np.random.Generator, sizes: Mapping[str, int]) -> dict[str, dict[str, Array]]:
     zeros, huge = (_mlp_draw(rng, {**sizes, "B": 12}) for _ in range(2))
-    # With whole numbers the sums are exact in any order, so the input of unit j is exactly 0 for sample j.
+    # Whole numbers make sums exact in any order. So the ReLU input of unit j is exactly 0 for sample j.
     for name in ("x", "W1"):
         zeros[name] = rng.integers(-3, 4, size=zeros[name].shape).astype(np.float64)
     units = np.arange(len(zeros["b1"]))
     zeros["b1"] = -(zeros["x"] @ zeros["W1"])[units % 12, units]
     logits = np.maximum(huge["x"] @ huge["W1"] + huge["b1"], 0) @ huge["W2"]
     huge["W2"] *= 1e4 / np.abs(logits).max()
-    # Half of the labels are the least likely class, with a loss of up to 20,000; the others the most likely.
+    # Half of the labels are the least likely class, whose loss is up to 20,000. The other labels are the most likely
+    # class.
     huge["y"] = np.where(np.arange(12) % 2, logits.argmin(axis=1), logits.argmax(axis=1))
     return {"zeros": zeros, "huge": huge}
 
@@ -255,7 +262,7 @@ def _layernorm_draw(rng: np.random.Generator, sizes: Mapping[str, int]) -> dict[
         "x": rng.normal(size=(batch, features)) * spread + mean,
         "gamma": rng.uniform(0.5, 2.0, size=features) * rng.choice([-1.0, 1.0], size=features),
         "beta": rng.normal(size=features),
-        # Large enough to matter next to a variance of about 1, wherever an answer adds it.
+        # This eps changes the outputs visibly at a variance of about 1, so that adding it at a wrong place is found.
         "eps": np.array(1e-3),
         "dout": rng.normal(size=(batch, features)),
     }
@@ -265,7 +272,7 @@ def _layernorm_special(rng: np.random.Generator, sizes: Mapping[str, int]) -> di
     flat, far = (_layernorm_draw(rng, sizes) for _ in range(2))
     values = rng.integers(-9, 10, size=(sizes["B"], 1)).astype(np.float64)
     flat["x"] = np.broadcast_to(values, flat["x"].shape).copy()
-    # The mean of the squares minus the square of the mean would keep only 4 digits.
+    # If an answer computes the variance as the mean of squares minus the squared mean, only 4 digits are right.
     far["x"] = 1e6 + rng.normal(size=far["x"].shape)
     return {"flat": flat, "far": far}
 
@@ -291,5 +298,5 @@ LAYERNORM = Problem(
     ),
 )
 
-# The keys are the `problem` of `exercise.toml`.
+# A key of this dictionary is the value of `problem` in an `exercise.toml`.
 PROBLEMS: Mapping[str, Problem] = {"mlp": MLP, "layernorm": LAYERNORM}

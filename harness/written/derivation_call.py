@@ -1,8 +1,8 @@
-"""Call the functions of an answer.
+"""Call the functions in a student's answer to a derivation exercise.
 
-The grader runs this module as a program in its sandbox. It reads the problem, the file and its text from
-`../input/job.json`, and writes the results to `out/report.json`. The sandbox does not contain the right outputs. Exit
-status 3 means a bug in trainwreck.
+The grader runs this module as a program in its sandbox. The program reads the name of the problem, the name of the
+answer's file and its text from `../input/job.json`, and writes the results to `out/report.json`. The sandbox does not
+contain the right outputs. Exit status 3 means a bug in trainwreck.
 """
 
 import json
@@ -21,9 +21,10 @@ from harness.written.derivation import PROBLEMS, Array, Inputs, Problem, WrongFo
 
 @dataclass
 class CallResult:
-    """The results of calling every stage once: float64 arrays by output, and messages by stage.
+    """The results of calling every stage (every function of an answer) once.
 
-    changed: the inputs that the answer changed.
+    outputs: {name: float64 array}. problems: {stage: message about what went wrong}.
+    changed: the names of the inputs that the answer overwrote.
     """
 
     outputs: dict[str, Array] = field(default_factory=dict)
@@ -33,14 +34,14 @@ class CallResult:
 
 @dataclass(frozen=True)
 class CallResults:
-    """The results of an answer in each case. `problem` says why nothing could be called, or is ""."""
+    """The results of an answer in each case. If nothing could be called, `problem` says why; otherwise it is ""."""
 
     problem: str = ""
     cases: Mapping[str, CallResult] = field(default_factory=dict)
 
 
 def call_cases(problem: Problem, file: str, text: str, cases: Mapping[str, Inputs]) -> CallResults:
-    """Call an answer with the inputs of every case; `file` is its name in messages."""
+    """Call an answer with the inputs of every case and return the results. Messages call the answer `file`."""
     try:
         with np.errstate(all="ignore"):
             answer = load_answer(text, file, problem)
@@ -50,9 +51,9 @@ def call_cases(problem: Problem, file: str, text: str, cases: Mapping[str, Input
 
 
 def load_answer(source: str, file: str, problem: Problem) -> ModuleType:
-    """Run a source and return it as a module; `file` is its name in error messages.
+    """Execute the source of an answer and return it as a module. Messages call the answer `file`.
 
-    Raises `WrongForm` if it cannot be loaded or lacks a function of the problem.
+    Raises `WrongForm` if the source cannot be executed or does not define a function of the problem.
     """
     module = ModuleType(file.removesuffix(".py"))
     try:
@@ -61,12 +62,12 @@ def load_answer(source: str, file: str, problem: Problem) -> ModuleType:
         raise WrongForm(f"{file} cannot be loaded: {_describe_error(error, file)}") from None
     for name in problem.stages:
         if not callable(getattr(module, name, None)):
-            raise WrongForm(f"{file} has no function {name}: keep the names of the original file")
+            raise WrongForm(f"{file} has no function {name}: keep the function names of the original file")
     return module
 
 
 def call_answer(problem: Problem, answer: ModuleType, inputs: Inputs, file: str) -> CallResult:
-    """Call every stage with copies of the inputs; stop after the first stage if it fails."""
+    """Call every stage with copies of the inputs and return the results; if the first stage fails, call no other."""
     given = {name: np.array(array) for name, array in inputs.items()}
     called, state = CallResult(), dict[str, Any]()
     for name, stage in problem.stages.items():
@@ -93,11 +94,12 @@ def _array(name: str, value: object) -> Array:
 
 
 def _describe_error(error: BaseException, file: str) -> str:
-    """Return an exception in words, with the line of the answer that raised it."""
+    """Return a description of an exception, with the line of the answer that raised it."""
     lines = [
         line
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename == file and not isinstance(error, SyntaxError)  # its message names the line
+        if frame.f_code.co_filename == file
+        and not isinstance(error, SyntaxError)  # the message of a SyntaxError contains the line
     ]
     where = f" ({file}, line {lines[-1]})" if lines else ""
     words = " ".join(str(error).split())[:300]
@@ -105,7 +107,7 @@ def _describe_error(error: BaseException, file: str) -> str:
 
 
 def main() -> int:
-    """Call the answer with every case of the job, write the report, and return the exit status."""
+    """Call the answer with the inputs of every case, write the report, and return the exit status."""
     out = Path("out").resolve()  # before an answer can change the folder
     job = json.loads(Path("../input/job.json").read_text(encoding="utf-8"))
     problem, text = PROBLEMS[job["problem"]], job["text"]

@@ -1,7 +1,7 @@
-"""Exercises whose answer is one file: code or text to write, without a run to fix.
+"""Exercises in which students write one file, with code or text, instead of fixing a training run.
 
-`exercises/<id>/` holds `exercise.toml`, `PROMPT.md` and the file that a student starts from. The other exercises are
-broken runs: `harness.recipes.recipe.Recipe`.
+`exercises/<id>/` contains `exercise.toml`, `PROMPT.md` and the file that a student starts from. The exercises with a
+broken run are in `harness.recipes.recipe.Recipe`.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from harness.recipes.recipe import EXERCISES, FILE_EXERCISE, Recipe, recipe_ids
 
 
 class FileExercise(StrictModel):
-    """The fields of every kind. id: the name of the folder. file: the name of the file to write."""
+    """The fields that both kinds of exercise have. id: the name of the folder. file: the name of the file to write."""
 
     id: str
     format_version: Literal[1]
@@ -27,14 +27,14 @@ class FileExercise(StrictModel):
 
 
 class Derivation(FileExercise):
-    """A forward and a backward pass in NumPy; `problem` is a key of `harness.written.derivation.PROBLEMS`."""
+    """An exercise to write forward and backward pass in NumPy. `problem` is a key of `derivation.PROBLEMS`."""
 
     kind: Literal["derivation"]
     problem: Literal["mlp", "layernorm"]
 
 
 class DecisionTree(FileExercise):
-    """A tree of checks in YAML (`harness.written.decision_tree`)."""
+    """An exercise to write a decision tree of checks in YAML (`harness.written.decision_tree`)."""
 
     kind: Literal["decision_tree"]
 
@@ -43,17 +43,17 @@ KINDS: Mapping[str, type[FileExercise]] = {"derivation": Derivation, "decision_t
 
 
 def file_exercise_ids(exercises: Path = EXERCISES) -> list[str]:
-    """Return the names of all exercises whose answer is a file, sorted."""
+    """Return the sorted names of all exercises in which students write a file."""
     return sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
 
 
 def exercise_ids(exercises: Path = EXERCISES) -> list[str]:
-    """Return the names of all exercises of every kind, the broken runs first."""
+    """Return the names of all exercises, beginning with the broken runs."""
     return [*recipe_ids(exercises), *file_exercise_ids(exercises)]
 
 
 def load_exercise(exercise_id: str, exercises: Path = EXERCISES) -> Recipe | FileExercise:
-    """Return an exercise of any kind. Raises `UserError` for an unknown name and for an invalid file."""
+    """Return the exercise with this name. Raises `UserError` for an unknown name and for an invalid file."""
     if exercise_id not in file_exercise_ids(exercises):
         return load_recipe(exercise_id, exercises)
     path = exercises / exercise_id / FILE_EXERCISE
@@ -64,7 +64,7 @@ def load_exercise(exercise_id: str, exercises: Path = EXERCISES) -> Recipe | Fil
 
 
 def find_file_exercise(exercise_id: str, exercises: Path = EXERCISES) -> FileExercise | None:
-    """Return the exercise with this name if its answer is a file, and None for every other name."""
+    """Return the exercise with this name if students write a file in it, and None for every other name."""
     if exercise_id not in file_exercise_ids(exercises):
         return None
     found = load_exercise(exercise_id, exercises)

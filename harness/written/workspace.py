@@ -1,4 +1,4 @@
-"""A student's folder `work/<id>/` for an exercise whose answer is one file, and the items of `make check`."""
+"""The workspace of an exercise in which students write a file: the folder `work/<id>/`, and its `make check`."""
 
 import json
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from harness.written.exercise import DecisionTree, Derivation, FileExercise, stu
 
 @dataclass(frozen=True)
 class FileWorkspace:
-    """The folder `work/<id>/`. Nothing overwrites the file that the student writes."""
+    """The folder `work/<id>/`. No method overwrites the file that the student writes."""
 
     folder: Path
     exercise: FileExercise
@@ -36,7 +36,7 @@ class FileWorkspace:
         return self.folder / self.exercise.file
 
     def command(self, verb: str, more: str = "") -> str:
-        """Return the `make` command of a verb for this workspace."""
+        """Return the `make` command with this verb, such as check, for this workspace."""
         return make_command(verb, self.folder, more)
 
     def restore(self) -> list[str]:
@@ -45,21 +45,22 @@ class FileWorkspace:
         return write_missing(self.folder, {self.exercise.file: stub(self.exercise), PROMPT: task})
 
     def exists(self) -> bool:
-        """Return whether the workspace was made."""
+        """Return whether the workspace exists."""
         return (self.folder / SETTINGS).is_file()
 
     def state(self) -> State:
-        """Return the state of the exercise. "handed in" is final."""
+        """Return the state of the exercise. The state "handed in" does not change any more."""
         if progress_of(self.folder).handed_in is not None:
             return "handed in"
         return "begun" if self.exists() else "not started"
 
 
 def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspace, bool]:
-    """Make or complete `work/<id>/`; return it and whether it is new. Raises `OSError` if it cannot be written.
+    """Create `work/<id>/`, or complete it after an interruption. Return the workspace and whether it is new.
 
-    A complete workspace does not change: `FileWorkspace.restore` restores files that are missing later. The settings
-    file is written last, so that the next call completes an interrupted one.
+    A complete workspace does not change; `FileWorkspace.restore` restores files that are missing later. The settings
+    file is written last. So if it is missing, the next call completes the workspace. Raises `OSError` if the folder
+    cannot be written.
     """
     workspace = FileWorkspace(work / exercise.id, exercise)
     made = not workspace.exists()
@@ -88,9 +89,9 @@ def read_answer(path: Path) -> str:
 
 
 def file_items(workspace: FileWorkspace) -> list[CheckItem]:
-    """Judge the file without running it: it exists, was changed, can be parsed, and imports only allowed modules.
+    """Check that the file exists, was changed, can be parsed, and imports only allowed modules, without running it.
 
-    `make submit` refuses a file that nobody can read, and warns of other failures.
+    `make submit` refuses a file that cannot be read, and only warns about other problems.
     """
     try:
         text = read_answer(workspace.answer)
@@ -104,7 +105,7 @@ def file_items(workspace: FileWorkspace) -> list[CheckItem]:
     try:
         parse_experiment(text)
     except Unparsable as error:
-        message = f"{workspace.answer} cannot be parsed: {error}: fix that."
+        message = f"{workspace.answer} cannot be parsed: {error}: fix this error."
         return [*items, failed_item("answer: syntax", message, blocks=True)]
     from harness.written.derivation_judge import import_item
 
@@ -113,7 +114,7 @@ def file_items(workspace: FileWorkspace) -> list[CheckItem]:
 
 
 def check_file(workspace: FileWorkspace) -> list[CheckItem]:
-    """Return the items of `make check` for an answer."""
+    """Return the check results that `make check` prints for an answer."""
     items = file_items(workspace)
     if any(item.outcome == "failed" for item in items):
         return items
@@ -126,7 +127,7 @@ def check_file(workspace: FileWorkspace) -> list[CheckItem]:
 
 
 def _form_item(path: Path, text: str) -> CheckItem:
-    """Judge whether a tree can be read, ends, and depends on outcomes."""
+    """Check that a tree is valid, has no loop, and depends on the outcomes of its checks."""
     from harness.written.decision_tree import parse_tree
 
     try:

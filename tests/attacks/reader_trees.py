@@ -35,7 +35,7 @@ _TREES = {
     "cycle": ("nodes that hold themselves", "anchors and aliases", "start: a\nnodes: &n {a: *n}\n"),
     "apply": ("a tag that runs a command", "tags", f'start: !!python/object/apply:os.system ["{_TOUCH}"]\n'),
     "deep": ("8,000 brackets", "brackets are nested too deeply", "start: " + "[" * 8000 + "\n"),
-    "ring": ("a hundred nodes that go round", "The tree loops", _ring(100)),
+    "ring": ("a hundred nodes that go round", "The tree has a loop", _ring(100)),
     "many_keys": ("1,800 nodes of nothing", "Input should be a valid dictionary", "start: a\nnodes:\n" + "".join(
         f" k{n}:\n" for n in range(1800))),
     "markup": ("names and meanings of markup and escapes", "cannot name a node",
@@ -45,7 +45,7 @@ _TREES = {
         re.sub("conclude: .*", f"conclude: [{', '.join(CASES)}]", reference_text(), count=1)),
     "always": (
         "healthy, whatever the checks find",
-        "the tree ignores their outcomes",
+        "the tree ignores the outcomes",
         "start: a\nnodes: {a: {check: repeat, outcomes: {same: {means: abc, conclude: healthy},"
         " differs: {means: abc, conclude: healthy}}}}\n",
     ),
