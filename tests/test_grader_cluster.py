@@ -128,7 +128,7 @@ def test_who_comes_late_gets_its_share(lab: Lab, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("worker", "said"),
     [
-        ({"code": "another"}, "unfit .*: it has another version of trainwreck: install the same commit as here"),
+        ({"code": "another"}, "unfit .*: it has another version of trainwreck: install the commit of the grader"),
         ({"problem": "The sandbox needs bubblewrap."}, r"unfit \(tcp.*: The sandbox needs bubblewrap"),
     ],
 )
@@ -144,7 +144,7 @@ def test_a_worker_that_does_not_fit_ends_the_command_by_name(
 
 def test_without_a_worker_nothing_is_replayed(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WORKER_WAIT_SECONDS", 0.0)
-    with pytest.raises(UserError, match="has no worker: start some"):
+    with pytest.raises(UserError, match="has no worker: start workers"):
         Class(lab, tmp_path, request("one")).end()
 
 

@@ -1,1 +1,1 @@
-"""Run experiments again in the sandbox, and cache the results."""
+"""Replays: the grader runs students' experiments again in a sandbox, and caches the results."""

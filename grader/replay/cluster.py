@@ -1,8 +1,8 @@
 """Make replays on the workers of a Dask cluster. Requests and results are sent as JSON bytes.
 
 Dask sends replays to free workers. If a worker dies, Dask repeats its replays on other workers. Every worker must have
-the code, the versions and the platform class of this machine, and a working sandbox. If a worker differs, the command
-stops and names the worker.
+a working sandbox, the same code and package versions as this machine, and a processor that gives the same bytes. If a
+worker differs, the command stops and names the worker.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ from harness.recipes.suite import install_command
 from harness.run.settings import RunSettings
 
 CONNECT_SECONDS = 10
-# How long to wait if there is no worker. Dask's nanny restarts a worker within seconds.
+# How long to wait if the cluster has no worker. Dask's nanny process restarts a dead worker within seconds.
 WORKER_WAIT_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
 _AGAIN = "and run the same command again. Finished replays are kept."
-_LOADED = code_hash()  # the hash of the modules in this process; the files may change later
+_LOADED = code_hash()  # the hash of the code that this process has imported; the files may change later
 
 
 # --- On a worker ---
@@ -55,7 +55,7 @@ def description() -> Mapping[str, str]:
         "Python": platform.python_version().rpartition(".")[0],
         "torch": version("torch").partition("+")[0],
         "NumPy": version("numpy"),
-        # Without portable numerics, only machines of the same kind give equal bytes.
+        # Without portable numerics, only machines with the same processor and software give equal bytes.
         "platform": f"{platform.machine()}, portable" if examine_machine()["portable"] else machine_state(),
     }
 
@@ -63,11 +63,17 @@ def description() -> Mapping[str, str]:
 def _unfit_reason(wanted: Mapping[str, str]) -> str:
     """Return why this worker cannot make replays for a grader with the description `wanted`, or ""."""
     ours = description()
-    differing = [f"{name} {ours[name]}, here {wanted.get(name)}" for name in ours if wanted.get(name) != ours[name]]
+    differing = [
+        f"{name} {ours[name]}, on the grader's machine {wanted.get(name)}"
+        for name in ours
+        if wanted.get(name) != ours[name]
+    ]
     if wanted.get("code") != ours["code"] or code_hash() != _LOADED:
-        return "it has another version of trainwreck: install the same commit as here, and restart the worker"
+        return (
+            "it has another version of trainwreck: install the commit of the grader's machine, and restart the worker"
+        )
     if differing:
-        return f"it differs ({', '.join(differing)}): install the same versions, or remove machines of another kind"
+        return f"it differs ({', '.join(differing)}): install the grader's versions, or remove this worker"
     return sandbox_problem() or ""
 
 
@@ -84,7 +90,7 @@ _open_sandboxes = ExitStack()  # never closed: the sandbox lasts as long as this
 
 
 def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
-    """Make one replay on a worker. Return the JSON of the replay, or of the reason why this worker cannot make it.
+    """Make one replay on a worker. Return it as JSON; if the worker cannot make replays, return the reason as JSON.
 
     subset, heldout: the files of the training subset and of the held-out examples; empty for a built-in data set.
     """
@@ -104,7 +110,7 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
             made = _replayer().replay(request)
             unfit = _unfit_reason(wanted) if made.status == "XX" else ""
     except OSError as error:  # the worker's disk is full
-        unfit = f"{error}: fix that, and restart the worker"
+        unfit = f"{error}: fix this error, and restart the worker"
     worker = get_worker()
     answer = {"unfit": f"{worker.name} ({worker.address}): {unfit}"} if unfit else made.model_dump(mode="json")
     return json.dumps(answer).encode()
@@ -117,8 +123,8 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
 def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) -> Iterator[Callable[[], Executor]]:
     """Connect to the scheduler at tcp://host:8786, and yield a function that starts an executor on its cluster.
 
-    say: prints a message while the executor waits for a worker. Dask's own configuration controls TLS. Raises
-    `UserError` if Dask is not installed or no scheduler answers.
+    say: a function that prints a message; it is called when the executor must wait for a worker.
+    Dask's configuration decides about TLS. Raises `UserError` if Dask is not installed or no scheduler answers.
     """
     if find_spec("distributed") is None:
         raise UserError(f"--cluster needs Dask distributed, which is not installed: {install_command('cluster')}")
@@ -129,18 +135,18 @@ def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) ->
         comm = await connect(address, timeout=CONNECT_SECONDS, **security.get_connection_args("client"))
         await comm.close()
 
-    # Silence Dask, because we report a lost connection ourselves.
+    # Silence Dask's messages about a lost connection, because this module reports it.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     security = Security()
     try:
-        # Check first, because a client would wait for minutes if only one side uses TLS.
+        # Check the connection first: if only one side uses TLS, a Dask client would wait for minutes.
         asyncio.run(asyncio.wait_for(check_address(), CONNECT_SECONDS))
         client = Client(address, timeout=CONNECT_SECONDS, security=security)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise UserError(
-            f"No Dask scheduler answers at {address} ({reason}): start one (dask scheduler), or check --cluster."
-            " Nothing was scored."
+            f"No Dask scheduler answers at {address} ({reason}): start `dask scheduler`, or check --cluster."
+            " No submission was scored."
         ) from None
     try:
         yield partial(_Cluster, client, ReplayData(data_folder), say)
@@ -160,12 +166,12 @@ class _Cluster:
 
     @property
     def most(self) -> int:
-        """The number of replays to submit at a time: two for each thread of the workers."""
-        # Ask each time, because workers may join later.
+        """The number of replays that may be submitted and unfinished: two for each thread of the workers."""
+        # Ask the scheduler each time, because workers may join later.
         return 2 * sum(worker["nthreads"] for worker in self._client.scheduler_info()["workers"].values()) or 2
 
     def submit(self, request: Request) -> None:
-        """Send a replay to the cluster. Raises `UserError` if the cluster has disappeared."""
+        """Send a request for a replay to the cluster. Raises `UserError` if the cluster cannot be reached any more."""
         self._wait_for_a_worker()
         try:
             self._sent[self._send(request)] = request
@@ -198,24 +204,24 @@ class _Cluster:
                 deadline = time.monotonic() + WORKER_WAIT_SECONDS
                 self._say(f"Waiting for a worker, at most {WORKER_WAIT_SECONDS:.0f} s.")
             elif time.monotonic() > deadline:
-                raise UserError(f"The cluster has no worker: start some, {_AGAIN}")
+                raise UserError(f"The cluster has no worker: start workers, {_AGAIN}")
             time.sleep(_LOOK_SECONDS)
 
     def _send(self, request: Request) -> Any:
-        """Start a replay on the cluster, and return its future. Dask sends the files of a data set to every worker.
+        """Start a replay on the cluster, and return a Dask future. Dask sends the files of a data set to every worker.
 
         Raises `UserError` if the data set is not on this machine.
         """
         dataset = request.settings.dataset
         if dataset not in EMBEDDED and dataset not in self._files:
-            # Dask sends the items of a list separately.
+            # A list makes Dask send each file separately.
             files = list(self._data.files(dataset))
             self._files[dataset] = self._client.scatter(files, hash=False, broadcast=True)
         fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(request)}
         case = request.recipe
         job = fields | {
             "recipe": request.recipe.id, "settings": asdict(request.settings), "wanted": description(),
-            # Send the case, because a worker does not have the course file.
+            # Send the table that describes the case, because a worker does not have the course file.
             "case": case.table.model_dump() if isinstance(case, Case) and case.course else None,
         }  # fmt: skip
         return self._client.submit(replay, json.dumps(job).encode(), *self._files.get(dataset, ()), pure=False)
@@ -227,11 +233,13 @@ class _Cluster:
         try:
             answer = future.result()
         except KilledWorker as error:
-            return Replay(status="XX", message=f"several workers died while they replayed it ({str(error)[:300]})")
+            return Replay(
+                status="XX", message=f"several workers died while they replayed the experiment ({str(error)[:300]})"
+            )
         except Exception as error:
             self._wait_for_a_worker()
             raise UserError(
-                f"A worker does not answer ({str(error)[:300]}): install trainwreck there, {_AGAIN}"
+                f"A worker does not answer ({str(error)[:300]}): install trainwreck on the worker, {_AGAIN}"
             ) from None
         if unfit := json.loads(answer).get("unfit"):
             raise UserError(f"A worker cannot make replays: {unfit.rstrip('.')}, {_AGAIN}")

@@ -1,4 +1,4 @@
-"""Read the data for replays: the subset that runs train on, and the held-out examples that no student has."""
+"""Read the data for replays: the subset for training, and the held-out examples that students never get."""
 
 import io
 import sys
@@ -19,10 +19,10 @@ _HELDOUT_IMAGES = 500  # the size of a validation split
 
 
 class DataFiles(NamedTuple):
-    """Two .npz files of a data set: the subset that runs train on, and held-out `inputs` and `labels`.
+    """The contents of two .npz files: the subset for training, and the held-out inputs and labels.
 
-    Both have the form of `harness.data.datasets.Split`. For embedded data, the subset is empty here, because the
-    harness contains it.
+    The arrays have the shapes and types that `harness.data.datasets.Split` describes. For a data set in the repository,
+    `subset` is empty, because the harness contains this data.
     """
 
     subset: bytes
@@ -32,8 +32,8 @@ class DataFiles(NamedTuple):
 def read_files(name: str, cache: Path) -> DataFiles:
     """Return the two files of a data set. `cache` is the folder of MNIST and CIFAR-10.
 
-    Their held-out images are a class-balanced part of the test set that shares no image with a student's validation
-    split. Raises `UserError` if the data is missing or altered.
+    The held-out images of MNIST and CIFAR-10 are a class-balanced part of the test set, without the images in a
+    student's validation split. Raises `UserError` if the data is missing or altered.
     """
     if name in EMBEDDED:
         subset, heldout = b"", read_embedded(name, ["heldout"], HELDOUT_FOLDER)[0]
@@ -48,7 +48,7 @@ def read_files(name: str, cache: Path) -> DataFiles:
 
 
 class ReplayData:
-    """The files of the data sets, each read from `cache` only once. Threads may share it."""
+    """The files of the data sets; each file is read from `cache` only once. Threads may share one object."""
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache
@@ -58,7 +58,7 @@ class ReplayData:
     def files(self, name: str) -> DataFiles:
         """Return the files of a data set. Raises `UserError` if the data set is not on this machine.
 
-        The error's message names no folder, because pages show it. The reason goes to standard error.
+        The message of the error names no folder, because students' pages show it. The reason goes to standard error.
         """
         with self._lock:
             if name not in self._files:
@@ -70,7 +70,7 @@ class ReplayData:
             return self._files[name]
 
     def inputs(self, name: str) -> Mapping[str, bytes]:
-        """Return the files of a data set for a run, by path in /input. Raises `UserError` as `files` does."""
+        """Return {path in /input: content} with the files that a run needs. Raises `UserError` as `files` does."""
         if name in EMBEDDED:
             return {}
         path = subset_file(name, self._cache).relative_to(self._cache)

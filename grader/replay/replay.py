@@ -1,4 +1,4 @@
-"""The record of a replay: the results that the grader got when it ran an experiment."""
+"""The record of a replay: the results that the grader got when it ran an experiment in the sandbox."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -9,12 +9,12 @@ from grader.sandbox import RunStatus
 from harness.formats.toml_file import StrictModel
 from harness.run.metrics_log import Record, parse_log
 
-# A number of a log. A non-finite number is written by its name, because strict JSON has no form for it.
+# A number in a log. A non-finite number is written as text, because JSON cannot represent it.
 JsonNumber = float | Literal["NaN", "Infinity", "-Infinity"] | None
 
 
 class CheckResult(StrictModel):
-    """The result of a check: one of its outcomes and the values that decided, or why it could not run."""
+    """The result of a check: its outcome and the values that decided, or the problem why it could not run."""
 
     check: str
     outcome: str = ""
@@ -23,14 +23,14 @@ class CheckResult(StrictModel):
 
 
 class SplitFigures(StrictModel):
-    """Loss and accuracy on one split; the accuracy of a regression is None."""
+    """Loss and accuracy on one split. If the experiment is a regression, the accuracy is None."""
 
     loss: JsonNumber
     accuracy: JsonNumber
 
 
 class Evaluation(StrictModel):
-    """The trusted evaluator's metrics for replayed weights, or the `problem` with these weights."""
+    """The metrics of a replay's weights, computed without student code, or the `problem` with these weights."""
 
     heldout: SplitFigures | None = None
     validation: SplitFigures | None = None
@@ -38,12 +38,14 @@ class Evaluation(StrictModel):
 
 
 class Replay(StrictModel):
-    """The result of a run, of checks or of a behaviour. If `status` is not OK, `message` says why.
+    """The result of a run, of checks, or of measuring a behaviour. If `status` is not OK, `message` says why.
 
-    A run has a log, a checkpoint and their evaluation. The other kinds have only `checks` or `behaviour`.
-    status: `XX` if the cause is the grader, the machine or the settings. Otherwise the cause is the experiment.
+    The replay of a run has a log, a checkpoint and an evaluation of its weights. Other replays have only `checks` or
+    only `behaviour`.
+
+    status: `XX` if the grader, the machine or the settings made the replay fail. Any other failure is the experiment's.
     lasting: for XX, whether another attempt would fail, too.
-    seconds: the time of all runs of this replay, which counts against the time of a submission.
+    seconds: the time of all runs for this replay. It counts against the time limit of a submission.
     """
 
     status: RunStatus
@@ -59,5 +61,5 @@ class Replay(StrictModel):
     seconds: float = 0.0
 
     def records(self) -> Sequence[Record]:
-        """Return the records of the log. They are shared: do not change them."""
+        """Return the records in the log. Do not change the records, because other callers get the same objects."""
         return parse_log(self.log, "the replayed metrics.log")

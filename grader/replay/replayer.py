@@ -42,17 +42,19 @@ Sandbox = Callable[[SandboxCommand, StopSignal | None], SandboxResult]
 Engine = Literal["warm", "fresh"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
-HARNESS_BROKE = "the harness broke while it ran this experiment"
-# With a full or read-only disk every replay fails, so these errors stop the command.
+HARNESS_BROKE = "the harness itself failed while it ran this experiment"
+# If the disk is full or read-only, every replay fails, so these errors stop the command.
 _NO_DISK = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EROFS])
-_NOT_RUN = "the grader did not run it, because under these settings the other runs leave too little time"
-_TIME_UP = "the run and the evaluation of its weights used up their time"
+_NOT_RUN = (
+    "the grader did not run it, because with these settings the other runs of the submission leave too little time"
+)
+_TIME_UP = "the run and the evaluation of its weights took longer than the time limit"
 # The files that a finished run writes.
 _RESULTS = ("metrics.log", "checkpoint.pt")
 
 
 class Replayer:
-    """Makes replays in a sandbox. `data` is the folder of MNIST and CIFAR-10, or data in memory."""
+    """Makes replays in a sandbox. `data` is the folder that contains MNIST and CIFAR-10, or data in memory."""
 
     def __init__(self, sandbox: Sandbox, data: Path | ReplayData, limits: Limits = RUN_LIMITS) -> None:
         self._sandbox = sandbox
@@ -61,11 +63,11 @@ class Replayer:
         self._stop = StopSignal()
 
     def stop(self) -> None:
-        """Stop all running replays of all threads with `SandboxStopped`. Afterwards this replayer cannot be used."""
+        """Stop the replays in all threads; they raise `SandboxStopped`. The replayer cannot be used afterwards."""
         self._stop.set()
 
     def replay(self, request: Request) -> Replay:
-        """Make a replay. A failure that is not the experiment's fault gets the status XX.
+        """Make a replay and return it. If it fails and this is not the experiment's fault, its status is XX.
 
         Raises `SandboxStopped`, and `OSError` for a full or read-only disk.
         """
@@ -83,18 +85,20 @@ class Replayer:
             return Replay(status="XX", message=str(error))
         except Exception as error:
             if isinstance(error, OSError) and error.errno in _NO_DISK:
-                with name_place(Path(tempfile.gettempdir())):  # a run without a sandbox writes there
+                with name_place(
+                    Path(tempfile.gettempdir())
+                ):  # a run without a sandbox writes into the temporary folder
                     raise
             traceback.print_exc()
             return Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
         if replay.status == "SG" and not plain_edit(request.recipe.broken_source(), request.source):
-            # A plain edit cannot raise signals, but a machine that runs out of memory kills processes.
-            message = f"something outside the experiment ended the run twice ({replay.message})"
+            # Code that may be replayed cannot send signals, but a machine without free memory kills processes.
+            message = f"the run was ended twice from outside the experiment ({replay.message})"
             return Replay(status="XX", message=message)
         return replay
 
     def make(self, request: Request) -> Replay:
-        """Run the experiment and evaluate its weights. Repeat once after a failure that may be the machine's fault.
+        """Run the experiment and evaluate its weights. If the machine may have caused a failure, try once more.
 
         Raises `UserError` if the data set is not on this machine.
         """
@@ -105,16 +109,16 @@ class Replayer:
         return replay.model_copy(update={"seconds": round(request.seconds - runs.left, 2)})
 
     def run(self, command: SandboxCommand) -> SandboxResult:
-        """Run a script in the sandbox until `stop`; see `grader.sandbox.run_in_sandbox`."""
+        """Run a script in the sandbox, unless `stop` was called; see `grader.sandbox.run_in_sandbox`."""
         return self._sandbox(command, self._stop)
 
 
 class _TimeUp(Exception):
-    """Raised if the runs of a request have used up its time."""
+    """Raised if the runs for a request have used up the time for this request."""
 
 
 class _RequestRuns:
-    """All runs of one request, which share its time. left: the number of remaining seconds."""
+    """All runs for one request, which share one time limit. left: the number of remaining seconds."""
 
     def __init__(self, request: Request, replayer: Replayer) -> None:
         self._request = request
@@ -144,7 +148,7 @@ class _RequestRuns:
         if result.status != "OK":
             ours = request.trusted or request.source == request.recipe.healthy_source()
             replay = _failed_replay(result, ours=ours)
-            # With these settings our own code exceeds a limit, so another attempt would fail, too.
+            # The suite's own code exceeds a limit with these settings, so another attempt would fail, too.
             lasting = replay.status == "XX" and result.status in ("TO", "ML", "OL") and not request.is_ours
             return replay.model_copy(update={"lasting": lasting})
         if request.kind == "checks":
@@ -160,7 +164,7 @@ class _RequestRuns:
         return replay.model_copy(update={"evaluation": evaluation})
 
     def _evaluate(self, weights: bytes) -> Evaluation | None:
-        """Evaluate weights with the recipe's own model on held-out data. Return None if the grader itself failed."""
+        """Evaluate weights in the recipe's network on held-out data. Return None if the grader itself failed."""
         inputs = {
             "job.json": json.dumps({"dataset": self._dataset}).encode(),
             "experiment.py": self._request.recipe.healthy_source().encode(),
@@ -171,8 +175,8 @@ class _RequestRuns:
         if result.status == "TO":
             raise _TimeUp
         if result.status != "OK":
-            # A checkpoint that crashes the reader, or exceeds its memory, counts as unreadable. SIGKILL comes from a
-            # machine that runs out of memory.
+            # If a checkpoint crashes the reader, or makes it exceed its memory limit, the checkpoint counts as
+            # unreadable. SIGKILL means that the machine has no free memory.
             ours = result.status in ("XX", "RE") or result.signal == signal.SIGKILL
             return None if ours else Evaluation(problem="it cannot be read")
         return Evaluation.model_validate_json(result.files["evaluation.json"])
@@ -182,7 +186,7 @@ class _RequestRuns:
         return self._request.settings.dataset
 
     def _run(self, script: str, inputs: Mapping[str, bytes]) -> SandboxResult:
-        """Run one of our scripts in the sandbox. Raises `_TimeUp` if no time is left."""
+        """Run a script of the grader in the sandbox. Raises `_TimeUp` if no time is left."""
         if self.left <= 0:
             raise _TimeUp
         inputs = {**inputs, **self._replayer.data.inputs(self._dataset)}
@@ -200,20 +204,20 @@ def replay_environment() -> Mapping[str, str]:
 
 @cache
 def visible_folders() -> Sequence[Path]:
-    """Return the folders that are visible in the sandbox: Python, its packages, the harness, our scripts."""
+    """Return the folders that are visible in the sandbox: Python, its packages, the harness, the grader's scripts."""
     return [Path(sys.base_prefix), Path(sys.prefix), PACKAGES / "harness", INSIDE]
 
 
 @cache
 def replay_interpreter() -> Interpreter:
-    """Return the interpreter for our scripts, which has already imported torch."""
+    """Return the settings of the Python process that runs the grader's scripts and imports torch only once."""
     words = (str(running_python()), "-P")
     return Interpreter(words, replay_environment(), visible_folders(), INSIDE / "preload.py")
 
 
 def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     if missing := [name for name in _RESULTS if name not in result.files]:
-        problem = f"it ended without an error but without {missing[0]}; perhaps the experiment exits the process"
+        problem = f"it ended without an error, but did not write {missing[0]}; perhaps the experiment exits the process"
         return Replay(status="RE", message=f"the run left no complete result: {problem}")
     if len(result.files["metrics.log"]) > LOG_BYTES:
         return Replay(status="OL", message=f"it wrote a log of more than {LOG_BYTES // MIB} MiB")
@@ -230,7 +234,7 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
         if fault := shape_fault("metrics.log", replay.records()):
             raise ValueError(fault)
     except Exception as error:
-        # The process reported success but wrote no valid files: only the experiment's own code can cause that.
+        # The process reported success but wrote no valid files. Only code in the experiment can cause this.
         return Replay(status="RE", message=f"the run left no complete result ({type(error).__name__})")
     return replay
 
@@ -240,7 +244,9 @@ def _read_checks(result: SandboxResult) -> Replay:
         found = json.loads(result.stdout)
         checks = tuple(CheckResult(check=name, **found[name]) for name in mechanism_checks())
     except Exception as error:  # only the experiment's own code can cause that
-        return Replay(status="RE", message=f"the checks left no complete result ({type(error).__name__})")
+        return Replay(
+            status="RE", message=f"the process that ran the checks left no complete result ({type(error).__name__})"
+        )
     return Replay(status="OK", checks=checks)
 
 
@@ -251,12 +257,15 @@ def _read_behaviour(result: SandboxResult) -> Replay:
             return Replay(status="RE", message=problem)
         return Replay(status="OK", behaviour=found["figures"])
     except Exception as error:  # only the experiment's own code can cause that
-        return Replay(status="RE", message=f"the probes left no complete result ({type(error).__name__})")
+        return Replay(
+            status="RE",
+            message=f"the process that measured the behaviour left no complete result ({type(error).__name__})",
+        )
 
 
 def _failed_replay(result: SandboxResult, *, ours: bool) -> Replay:
     message = result.files.get("error.txt", b"").decode("utf-8", "replace") or result.message
-    if ours:  # our own code does not fail by itself
+    if ours:  # the suite's own code does not fail without a reason outside it
         last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         return Replay(status="XX", message=f"{result.status}: {message} {' '.join(last)}".strip())
     if result.status == "RE" and result.exit_code == 3:
@@ -266,9 +275,9 @@ def _failed_replay(result: SandboxResult, *, ours: bool) -> Replay:
 
 @contextmanager
 def open_sandbox(engine: Engine, jobs: int) -> Iterator[Sandbox]:
-    """Yield a sandbox for `jobs` threads. Its workers fork for each run ("warm") or serve only one run ("fresh").
+    """Yield a sandbox for `jobs` threads. Its workers fork for each run ("warm") or make only one run each ("fresh").
 
-    If this machine does not allow a namespace inside another one, a worker cannot fork, and "warm" works like "fresh".
+    A worker can fork only if this machine allows nested namespaces. If not, "warm" works like "fresh".
     """
     if engine == "fresh":
         yield run_in_sandbox

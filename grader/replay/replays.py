@@ -1,6 +1,7 @@
-"""Get the replays of a class from the cache, or make them in parallel. Each distinct program runs only once.
+"""Get the replays for all submissions of a class from the cache, or make them in parallel.
 
-The replays stay in the cache. The replays of 2,100 submissions with personal seeds take 0.5 GB.
+Equal programs share one replay. All replays stay in the cache, which takes 0.5 GB for 2,100 submissions with personal
+seeds.
 """
 
 import errno
@@ -31,15 +32,15 @@ from harness.files import cache_folder, write_whole
 from harness.formats.toml_file import StrictModel
 
 Made = tuple[Request, Replay]
-# The folder of replays without a sandbox, which must not be mixed with the others.
+# The folder in the cache for replays without a sandbox, which must not be mixed with replays from the sandbox.
 NO_SANDBOX = "no-sandbox"
-# Entries of the cache, and half-written files of killed graders.
+# The file names of cache entries, and of incomplete entries that a killed grader left.
 _ENTRY = re.compile(r"\.?[0-9a-f]{64}\.json(\.[0-9a-f]{8})?")
 _A_DAY = 86_400.0  # seconds
-# A replay takes 75 kB, and the replays of a self-check about 0.5 GB.
+# How many days an unused entry is kept. A replay takes 75 kB, and all replays of `grader selfcheck` about 0.5 GB.
 KEPT_DAYS = 60.0
 _QUEUED = 4  # queued replays for each local worker, so that no worker waits while the grader reads and scores
-_WAITING = 2  # waiting items for each queued replay; a submission takes 0.4 MB
+_WAITING = 2  # how many items may wait for each queued replay; a waiting submission takes 0.4 MB
 _IN_MEMORY = 64  # keep the last used replays in memory, which takes 5 MB
 CacheRecord = TypeVar("CacheRecord", bound=StrictModel)
 Queued = TypeVar("Queued")
@@ -51,11 +52,11 @@ class Executor(Protocol):
 
     @property
     def most(self) -> int:
-        """The number of replays to submit at a time, so that no worker has to wait."""
+        """The number of replays that may be submitted and unfinished, so that no worker has to wait."""
         ...
 
     def submit(self, request: Request) -> None:
-        """Make a replay as soon as a worker is free."""
+        """Request a replay, which is made as soon as a worker is free."""
 
     def wait_for_one(self) -> Made:
         """Wait until one of the submitted replays is finished, and return it."""
@@ -67,36 +68,38 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Waiting(Generic[Queued]):
-    """An item that needs these replays first. There is at least one."""
+    """An item, such as a submission, that cannot be processed before at least one replay is made."""
 
     item: Queued
     requests: Sequence[Request]
 
 
 class Replays:
-    """All replays for a class, stored in the folder `cache`."""
+    """The replays for a class, stored in the folder `cache`."""
 
     def __init__(self, executor: Callable[[], Executor], cache: Path) -> None:
         self._executor = executor
         self._cache = Cache(cache, Replay)
-        self._passing: dict[str, Replay] = {}  # temporary failures of the machine, which must not be cached
+        self._passing: dict[
+            str, Replay
+        ] = {}  # replays that failed because of the machine; a retry may succeed, so they are not cached
         self._read = lru_cache(_IN_MEMORY)(self._read_once)
 
     def of(self, request: Request) -> Replay:
-        """Return a known replay. Raises `LookupError` if it is unknown."""
+        """Return the replay for a request. Raises `LookupError` if it was not made."""
         replay = self._find(request)
         if replay is None:
             raise LookupError(f"{request.key} was not replayed")
         return replay
 
     def has(self, request: Request) -> bool:
-        """Return whether the replay of a request is known."""
+        """Return whether the replay for a request was made."""
         return self._find(request) is not None
 
     def make(self, stage: str, wanted: Iterable[Request], progress: ProgressBar) -> None:
-        """Make the missing replays, as a stage of the progress bar.
+        """Make the replays in `wanted` that are missing, and show their progress as a stage of the progress bar.
 
-        Ctrl-C and errors such as a full disk stop it. Finished replays are kept.
+        Ctrl-C and errors such as a full disk stop this. Finished replays are kept.
         """
         missing = {request.text_key: request for request in wanted if not self.has(request)}
 
@@ -110,10 +113,11 @@ class Replays:
     def as_ready(
         self, items: Iterable[Queued], attempt: Callable[[Queued], Result | Waiting[Queued]]
     ) -> Generator[Result, None, None]:
-        """Yield the result of `attempt` for each item. If it is `Waiting`, make its replays and try the item again.
+        """Yield the result of `attempt` for each item.
 
-        Equal programs share a replay, unless it fails. Only a few items wait at a time. Ctrl-C and errors such as a
-        full disk stop it. Finished replays are kept.
+        If `attempt` returns `Waiting`, make the replays that it lists and call `attempt` with the item again. Equal
+        programs share a replay, unless the replay fails. Only a few items wait at a time. Ctrl-C and errors such as a
+        full disk stop this. Finished replays are kept.
         """
         to_do = deque(items)
         waiting: list[Waiting[Queued]] = []
@@ -125,7 +129,7 @@ class Replays:
         with closing(self._executor()) as executor:
             while to_do or waiting:
                 most = executor.most
-                # Limit the waiting items, too: many may wait for one replay, which keeps only one worker busy.
+                # Limit the waiting items, too. Otherwise thousands of items could wait for the same replay.
                 while to_do and len(asked) < most and len(waiting) < _WAITING * most:
                     found = attempt(to_do.popleft())
                     if not isinstance(found, Waiting):
@@ -156,17 +160,17 @@ class Replays:
         return kept
 
     def _keep(self, request: Request, replay: Replay) -> None:
-        # The message of a failed run quotes line numbers, which are valid only for the same text.
+        # The message of a failed run contains line numbers, which are valid only for exactly the same source.
         key = request.key if replay.status in ("OK", "XX") else request.text_key
         self._passing[key] = replay
         if replay.status != "XX" or replay.lasting:
             self._cache.put(key, replay)
-            self._read(key)  # keep it in memory, because it is needed at once
+            self._read(key)  # keep the replay in memory, because the caller needs it next
             del self._passing[key]
 
 
 class LocalExecutor:
-    """Makes replays in `jobs` threads of this process. It cannot be used after an interruption."""
+    """Makes replays in `jobs` threads of this process. After an interruption, it cannot be used any more."""
 
     def __init__(self, replayer: Replayer, jobs: int) -> None:
         self._replayer = replayer
@@ -175,11 +179,11 @@ class LocalExecutor:
         self.most = _QUEUED * jobs
 
     def submit(self, request: Request) -> None:
-        """Make a replay as soon as a thread is free."""
+        """Request a replay, which is made as soon as a thread is free."""
         self._running[self._pool.submit(self._replayer.replay, request)] = request
 
     def wait_for_one(self) -> Made:
-        """Wait until one of the replays is finished, and return it."""
+        """Wait until a replay is finished, and return it."""
         future = next(as_completed(self._running))
         return self._running.pop(future), future.result()
 
@@ -191,7 +195,7 @@ class LocalExecutor:
 
 
 def local_executor(replayer: Replayer, jobs: int) -> Callable[[], Executor]:
-    """Return a function that starts an executor in this process."""
+    """Return a function that starts a `LocalExecutor` in this process."""
     return partial(LocalExecutor, replayer, jobs)
 
 
@@ -201,9 +205,9 @@ def default_folder() -> Path:
 
 
 class Cache(Generic[CacheRecord]):
-    """Records of one kind in a folder. The key of a record is the SHA-256 of everything that determines it.
+    """Cached records of one class in a folder. The key of a record is the SHA-256 of everything that determines it.
 
-    A damaged entry counts as missing. Several processes may share the folder.
+    A damaged entry is treated as missing. Several processes may use the same folder.
     """
 
     def __init__(self, folder: Path, kind: type[CacheRecord]) -> None:
@@ -211,7 +215,7 @@ class Cache(Generic[CacheRecord]):
         self._kind = kind
 
     def get(self, key: str) -> CacheRecord | None:
-        """Return the record of a key, or None if it is missing or damaged."""
+        """Return the record with this key, or None if it is missing or damaged."""
         path = self._path(key)
         try:
             digest, _, body = path.read_bytes().partition(b"\n")
@@ -240,18 +244,18 @@ class Cache(Generic[CacheRecord]):
 
 
 def trim(folder: Path, days: float = KEPT_DAYS) -> tuple[int, int]:
-    """Delete the entries that were not used for `days` days. Return their number and their size in bytes.
+    """Delete the cache entries that were not used for `days` days. Return their number and their size in bytes.
 
-    Other files and links stay. If the folder cannot be changed, nothing happens.
+    Other files, and links, are not deleted. If the folder cannot be changed, nothing happens.
     """
     count = size = 0
-    # <kind>/<first two digits>/<key>.json; a kind may be in the folder `no-sandbox`.
+    # The path of an entry is <kind>/<first two digits>/<key>.json, or the same below the folder `no-sandbox`.
     for depth in ("", "*/", "*/*/"):
         for path in folder.glob(f"{depth}[0-9a-f][0-9a-f]/*.json*"):
             ours = _ENTRY.fullmatch(path.name) and path.name.lstrip(".")[:2] == path.parent.name
-            with suppress(OSError):  # another grader may have deleted it
+            with suppress(OSError):  # another grader may have deleted the file
                 status = path.lstat()
-                # Another process may be writing a hidden file now.
+                # A hidden file may belong to an entry that another process writes now.
                 least = max(days, 1.0) if path.name.startswith(".") else days
                 unused = time.time() - status.st_mtime > least * _A_DAY
                 if ours and unused and stat.S_ISREG(status.st_mode):
@@ -261,11 +265,11 @@ def trim(folder: Path, days: float = KEPT_DAYS) -> tuple[int, int]:
 
 
 def order_files(files: Iterable[HandedIn]) -> Iterable[HandedIn | Submission]:
-    """Return the files in the order to read them: one of each exercise first, then the others by exercise.
+    """Return submitted files in the best order for reading: first one file per exercise, then the rest by exercise.
 
-    The first files start our own runs of each exercise, for which all other files wait. Files of one exercise are read
-    together, because they share logs in memory. The exercise is guessed from the end of the file name, where make
-    submit writes it. A wrong guess only costs time.
+    The first file of an exercise starts the replays of the broken experiment and of the reference fix, for which all
+    other files of the exercise wait. Files of one exercise are read together, because they share logs in memory. The
+    exercise is guessed from the end of the file name, where `make submit` writes it. A wrong guess only costs time.
     """
 
     def last_word(file: HandedIn) -> str:

@@ -1,6 +1,6 @@
-"""Requests for replays, and their cache keys.
+"""Requests for replays, and the keys under which replays are cached.
 
-A key covers everything that determines the result: the request, the code of this repository, and the machine.
+A key is a hash of everything that determines the result: the request, the code in this repository, and the machine.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ from harness.recipes.suite import suite_path
 from harness.run.provenance import ABOVE_CHECKS, harness_hash
 from harness.run.settings import RunSettings
 
-# All runs of one submission share `seconds`. The other limits apply to each run. Measured on one 2.5 GHz core: a run of
-# the slowest recipe takes 10 s and 420 MB, including its checks and the evaluation of its weights. A submission with a
-# personal seed has three such runs, so that a processor may be four times slower. `wall_seconds` allows for a busy
-# machine, on which a run gets only a fifth of a processor.
+# All runs for one submission share the time limit `seconds`. The other limits apply to each run. Measured on one
+# 2.5 GHz core, a run of the slowest recipe takes 10 s and 420 MB, including its checks and the evaluation of its
+# weights. A submission with a personal seed needs three such runs. So the limit also suffices on a processor that is
+# four times slower. `wall_seconds` suffices on a busy machine, where a run gets only a fifth of a processor.
 RUN_LIMITS = Limits(
     seconds=120,
     wall_seconds=600,
@@ -43,16 +43,16 @@ RUN_LIMITS = Limits(
     output_bytes=2**20,
     result_bytes=96 * 2**20,
 )
-# Raise this when the content of a replay changes.
+# Increase this number if the content of a replay changes.
 _FORMAT = 6
 
 Role = str
 """The purpose of a replay.
 
-"broken", "reference" and "fixed" are the three runs. "broken again" and "fixed again" repeat two of them if the
-student's machine may give other bytes than ours. `OWN` are the three runs at the recipe's own settings, which decide if
-the student's settings do not. "fixed checks" and "reference checks" are checks.
-`grader.score.behaviour` has the roles of behaviours.
+"broken", "reference" and "fixed" are runs with the student's settings. "broken again" and "fixed again" repeat two of
+these runs if the student's machine may give other bytes than the grader's machine. `OWN` are the same three runs with
+the recipe's settings, which decide if the student's settings do not. "fixed checks" and "reference checks" run checks.
+The roles for measuring behaviours are in `grader.score.behaviour`.
 """
 
 OWN: tuple[Role, Role, Role] = ("own broken", "own reference", "own fixed")
@@ -60,19 +60,21 @@ ReplayKind = Literal["run", "checks", "behaviour"]
 
 _loaded = cache(load_recipe)
 _CPUINFO = Path("/proc/cpuinfo")
-# The lines that name the model and the instructions of a processor. Other lines contain clock rates and counters.
+# Lines of /proc/cpuinfo with the model and the instructions of a processor. Other lines contain clock rates and
+# counters, which change.
 _LINES = ("vendor_id", "model name", "flags", "CPU implementer", "CPU part", "Features")
 _SUFFIXES = {".py", ".toml", ".md", ".yaml", ".json"}
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request for one run, for the checks, or for the behaviour of a source under settings.
+    """A request to run a source with certain settings, to run checks on it, or to measure its behaviour.
 
-    tree: the digest of the syntax tree. Programs with equal trees share one replay, even across recipes.
-    trusted: whether the source is our own.
-    repetition: a higher number requests another replay of the same source, to see whether it repeats.
-    seconds: the time for all runs of this replay. It is not in the key, because all other fields determine it.
+    tree: the digest of the source's syntax tree. Programs with equal trees share one replay, even across recipes.
+    trusted: whether the source comes from the suite, not from a student.
+    repetition: a higher number requests another replay of the same source, to see whether its results are the same.
+    seconds: the time limit for all runs of this replay. It is not part of the key, because the other fields determine
+        it.
     """
 
     recipe: Recipe
@@ -86,7 +88,7 @@ class Request:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this run is independent of a student: both the source and the settings are our own."""
+        """Whether both the source and the settings come from the suite, so that no student can influence the run."""
         return self.trusted and (
             self.kind != "run" or self.settings == own_settings(self.recipe, self.settings.dataset)
         )
@@ -98,7 +100,7 @@ class Request:
 
     @cached_property
     def text_key(self) -> str:
-        """The cache key of exactly this text, for results that depend on line numbers."""
+        """The cache key of exactly this source text, for results that contain line numbers."""
         return self._key(text=self.source)
 
     def _key(self, **program: str) -> str:
@@ -118,9 +120,10 @@ class Request:
 
 @cache
 def _environment(kind: ReplayKind) -> str:
-    """Return a text that changes with everything that all replays depend on: harness, scripts, data, limits, machine.
+    """Return a text that changes if the harness, the grader's scripts, the data, the limits or the machine change.
 
-    Parts of the harness that this kind of replay does not use are left out. The experiment's source is in the request.
+    Parts of the harness that this kind of replay does not use are left out. The source of the experiment is not
+    included, because it is in the request.
     """
     left_out = {
         "run": ("checks", "behaviour"),
@@ -137,9 +140,10 @@ def _environment(kind: ReplayKind) -> str:
 
 @lru_cache(maxsize=256)
 def trusted_requests(recipe: Recipe, settings: RunSettings | None = None) -> tuple[Request, Request]:
-    """Return the requests for the broken run and for the reference fix, by default under the recipe's own settings.
+    """Return the requests for the broken run and for the reference fix, by default with the recipe's settings.
 
-    Under other settings, each may take a third of a submission's time. Raises `UserError` if the recipe is invalid.
+    With other settings, each run may take a third of a submission's time limit. Raises `UserError` if the recipe is
+    invalid.
     """
     settings = settings or own_settings(recipe, recipe.dataset)
     broken, reference = (
@@ -153,14 +157,14 @@ def trusted_requests(recipe: Recipe, settings: RunSettings | None = None) -> tup
 
 
 def own_settings(recipe: Recipe, dataset: str) -> RunSettings:
-    """Return the recipe's own settings on a data set."""
+    """Return the recipe's settings for a data set."""
     return RunSettings(seed=recipe.seed, dataset=dataset)
 
 
 def check_request(request: Request, kind: ReplayKind = "checks") -> Request:
-    """Return the request for the checks or the behaviour of a source, under the recipe's own settings.
+    """Return a request to run checks on a source, or to measure its behaviour, with the recipe's settings.
 
-    The result then does not depend on the seed, epochs or batch size that a student chose on the command line.
+    So the result does not depend on the seed, epochs or batch size that a student chose on the command line.
     """
     recipe = request.recipe
     settings = replace(examined_settings(recipe, recipe.healthy_source()), dataset=request.settings.dataset)
@@ -168,10 +172,10 @@ def check_request(request: Request, kind: ReplayKind = "checks") -> Request:
 
 
 def requests_of(submission: Submission, recipe: Recipe) -> dict[Role, Request]:
-    """Return the requests for our broken run, our reference fix and the student's fix, under the student's settings.
+    """Return the requests for the broken run, the reference fix and the student's fix, all with the student's settings.
 
-    If the student's program equals one of our programs, the request is for our program. Most correct fixes equal the
-    reference fix.
+    If the student's fix equals the broken experiment or the reference fix, both get the same request. Most correct
+    fixes equal the reference fix.
     """
     broken, reference = trusted_requests(recipe, submission.settings)
     own = Request(broken.recipe, submission.settings, submission.source, submission.tree, trusted=False)
@@ -186,10 +190,10 @@ def requests_of(submission: Submission, recipe: Recipe) -> dict[Role, Request]:
 
 
 def in_time(request: Request, earlier: Mapping[Request, Replay]) -> Request:
-    """Return a request of a submission, limited to the time that earlier replays of this submission have left.
+    """Return a copy of a request, with the time that remains after the earlier replays of the same submission.
 
-    Runs of our own code under the recipe's own settings do not count. If less than twice the time of the longest
-    earlier run is left, the request gets no time, because an honest experiment would exceed the limit.
+    Runs of the suite's code with the recipe's settings do not use up this time. If less than twice the time of the
+    longest earlier run remains, the request gets no time, because even an honest experiment could exceed the limit.
     """
     if request.is_ours:
         return request
@@ -200,7 +204,7 @@ def in_time(request: Request, earlier: Mapping[Request, Replay]) -> Request:
 
 
 def data_state() -> str:
-    """Return the SHA-256 of the digests of all data sets in the repository, including data that somebody has added."""
+    """Return the SHA-256 of the digests of all data sets in the repository, including those added by instructors."""
     paths = [
         path for folder in (EMBEDDED_FOLDER, HELDOUT_FOLDER) for path in sorted(folder.glob("*")) if _is_sums(path)
     ]
@@ -213,9 +217,9 @@ def _is_sums(path: Path) -> bool:
 
 @cache
 def machine_state() -> str:
-    """Return a text with processor, C library, Python and packages. Machines with different texts share no replays.
+    """Return a text with processor, C library, Python and packages. Machines with different texts do not share replays.
 
-    This is stricter than a platform class, which takes a second to compute (`harness.doctor.golden.platform_class`).
+    This text distinguishes more machines than a platform class, which takes a second to compute.
     """
     packages = (f"{name} {version(name)}" for name in ("torch", "numpy"))
     first = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
@@ -230,7 +234,7 @@ def code_and_machine_hash() -> str:
 
 
 def code_hash() -> str:
-    """Return the SHA-256 of the current files with programs, recipes and solutions, without templates."""
+    """Return the SHA-256 of the files with code, recipes and solutions, as they are now, without templates."""
     total = hashlib.sha256()
     for name in ("grader", "exercises", "harness", "solutions"):
         folder = suite_path(name)

@@ -1,4 +1,4 @@
-"""Run student code safely: with bubblewrap, a seccomp filter, limits, and a process that enforces the limits."""
+"""Run student code safely, with bubblewrap, a seccomp filter, limits, and a process that enforces the limits."""
 
 from grader.sandbox.bubblewrap import HIDDEN_FROM_STUDENTS, base_python, running_python
 from grader.sandbox.engine import ForkingSandbox, run_in_sandbox, sandbox_problem

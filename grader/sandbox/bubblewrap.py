@@ -1,4 +1,4 @@
-"""Make the bubblewrap command: private namespaces for a process, and the few files of this machine that it can see."""
+"""Make the bubblewrap command, which gives a process private namespaces and a view of only a few files."""
 
 import contextlib
 import functools
@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-# The first release that can limit the size of a scratch folder.
+# The first release of bubblewrap that can limit the size of a scratch folder.
 OLDEST_BWRAP = (0, 7, 0)
-# The first release that can forbid further user namespaces. With older ones, only the seccomp filter forbids them.
+# The first release of bubblewrap that can forbid further user namespaces. With older releases, only the seccomp filter
+# forbids them.
 DISABLES_USER_NAMESPACES = (0, 8, 0)
 _NOBODY = "65534"
 _DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
@@ -20,25 +21,26 @@ _ETC = {
     "/etc/group": f"student:x:{_NOBODY}:\n".encode(),
 }
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# The loader finds libraries through the first three files. The rest of /etc is hidden, because it describes this
-# machine. Libraries choose their code by the description of the processors.
+# System files that must be visible. The dynamic loader finds libraries through the first three. The rest of /etc is
+# hidden, because it describes this machine. Libraries read the last one to choose their code for the processor.
 _NEEDED = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/sys/devices/system/cpu")
 _ROOT = Path(__file__).resolve().parent.parent.parent
-# Libraries need to write to these folders. Results and data belong in the scratch folder.
+# The size of the small folders into which libraries write. Results and data belong in the scratch folder.
 SMALL_BYTES = 16 * 1024 * 1024
 SMALL_FOLDERS = ("/tmp", "/dev/shm")  # noqa: S108
-# Files of harness/ that students must not see. A kit leaves them out, and the sandbox hides them. Folders end in "/".
+# Files and folders in harness/ that students must not see. A course kit does not contain them, and the sandbox hides
+# them. The names of folders end in "/".
 HIDDEN_FROM_STUDENTS = (
     "experiments/",  # the healthy experiments
 )
 
-# A function that stores content where bubblewrap can read it, and returns the file descriptor.
+# A function that stores content in a file that bubblewrap can read, and returns the file descriptor.
 Keep = Callable[[bytes], int]
 
 
 @functools.cache
 def bwrap_version() -> tuple[int, ...] | None:
-    """Return the installed version of bubblewrap, or None."""
+    """Return the installed version of bubblewrap, or None if it is not installed."""
     program = shutil.which("bwrap")
     if program is None:
         return None
@@ -50,9 +52,9 @@ def bwrap_version() -> tuple[int, ...] | None:
 def bwrap_command(
     *, files: Mapping[str, bytes], visible: Sequence[Path], scratch_bytes: int, nested: bool, keep: Keep
 ) -> list[str]:
-    """Return the bubblewrap command. The caller appends the program to it.
+    """Return the bubblewrap command, to which the caller appends the program.
 
-    files: contents by absolute path inside the sandbox. nested: whether the program may create nested namespaces.
+    files: {absolute path inside the sandbox: content}. nested: whether the program may create nested namespaces.
     Raises `ValueError` for a visible path that is not absolute.
     """
     words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"]
@@ -68,13 +70,13 @@ def bwrap_command(
     words += [*mounts(visible, hidden_paths()), "--dir", "/input"]
     for place, content in {**files, **_ETC}.items():
         words += ["--file", str(keep(content)), place]
-    # Make the root read-only at the end, because bubblewrap creates folders and files there until now. The root has no
-    # size limit.
+    # Make the root folder read-only as the last step, because the earlier steps create folders and files in it, and
+    # it has no size limit.
     return [*words, "--remount-ro", "/", "--chdir", "/scratch"]
 
 
 def _devices() -> list[str]:
-    # No /dev/zero: a shared mapping of it is memory that no limit counts. No terminals.
+    # /dev/zero is left out, because a shared mapping of it is memory that no limit counts. Terminals are left out, too.
     words = ["--size", str(SMALL_BYTES), "--tmpfs", "/dev"]
     for device in _DEVICES:
         words += ["--dev-bind", device, device]
@@ -90,12 +92,12 @@ def base_python() -> Path:
 
 
 def plain_path(path: Path) -> Path:
-    """Return a path without `..`, because bubblewrap cannot make folders through `..`."""
+    """Return an equivalent path without `..`, because bubblewrap cannot create folders in a path with `..`."""
     return path.resolve() if ".." in path.parts else path
 
 
 def running_python() -> Path:
-    """Return the path of this interpreter. Its name stays a link, so that Python finds its virtual environment."""
+    """Return the path of this interpreter. Keep a link at its end, because the virtual environment depends on it."""
     running = Path(sys.executable)
     return plain_path(running.parent) / running.name
 
@@ -104,11 +106,12 @@ def hidden_paths() -> tuple[Path, ...]:
     """Return the files and folders that a sandboxed process must not see, even inside a visible folder."""
     names = ("exercises", "grader", "solutions", "submissions", "tests", "trainwreck_suite")
     paths = [*(_ROOT / name for name in names), *(_ROOT / "harness" / name for name in HIDDEN_FROM_STUDENTS)]
-    # Hide the repository, because it may be inside a system folder (/usr/src), or a caller may make it visible. After
-    # an installation from a wheel, do not hide PACKAGES: it contains all installed packages, which a replay needs.
+    # Hide the repository, because it may be inside a system folder such as /usr/src, or inside a folder that a caller
+    # makes visible. After an installation from a wheel, do not hide PACKAGES, because this folder contains all
+    # installed packages, which a replay needs.
     if not (_ROOT / "trainwreck_suite").is_dir():
         paths.append(_ROOT)
-    with contextlib.suppress(RuntimeError):  # some users have no home
+    with contextlib.suppress(RuntimeError):  # some users have no home folder
         paths.append(Path.home())
     return tuple(paths)
 
@@ -116,9 +119,9 @@ def hidden_paths() -> tuple[Path, ...]:
 def mounts(visible: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
     """Return the bubblewrap options that make the system and the visible paths visible, read-only.
 
-    If one path is inside another, the deeper path decides. So a hidden folder inside a visible folder contains only the
-    visible paths inside the hidden folder. A hidden file cannot be opened. Raises `ValueError` for a visible path that
-    is not absolute.
+    If one path is inside another path, the inner path decides. So if a visible path is inside a hidden folder, it
+    remains visible, and the rest of the folder is empty. A hidden file cannot be opened. Raises `ValueError` for a
+    visible path that is not absolute.
     """
     words: list[str] = []
     shown: dict[Path, Sequence[str]] = {}
@@ -139,11 +142,12 @@ def mounts(visible: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
             if path.is_dir():
                 covers[path] = ("--tmpfs",)
             elif path.exists():
-                # Without --dev-bind, a bound device cannot be opened.
+                # A device that is bound with --ro-bind, not with --dev-bind, cannot be opened.
                 covers[path] = ("--ro-bind", "/dev/null")
     for path, option in sorted((shown | covers).items(), key=lambda item: (len(item[0].parts), item[0])):
         words += [*option, str(path)]
-    # Last, because bubblewrap first makes mount points for visible paths inside hidden folders.
+    # These options come last, because bubblewrap must first create mount points for visible paths inside hidden
+    # folders.
     for path, option in covers.items():
         words += ["--remount-ro", str(path)] if option == ("--tmpfs",) else []
     return words

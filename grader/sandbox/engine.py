@@ -1,4 +1,4 @@
-"""Run scripts in sandboxes: start workers in bubblewrap, send them runs, and read their results."""
+"""Run scripts in sandboxes: start worker processes in bubblewrap, send them scripts, and read the results."""
 
 import contextlib
 import json
@@ -45,13 +45,14 @@ from grader.sandbox.watch import SCRATCH, WRITABLE, RunStatus
 _HERE = Path(__file__).parent
 _SOURCES = ("worker.py", "watch.py")
 _EMPTY_SCRIPT = Path("/worker/empty.py")
-# The option `-P` removes a script's own folder from the path, but worker.py imports watch.py from there.
+# With the option `-P`, Python does not look for modules in the folder of the script. So add the folder of worker.py,
+# which imports watch.py.
 _BOOT = (
     "import sys; sys.path.append('/worker'); from worker import main;"
     " main(int(sys.argv[1]), sys.argv[2], forks=sys.argv[3] == 'forks')"
 )
-# If the machine runs out of memory, the kernel kills sandboxed processes first. Any process may request this, and its
-# children inherit it.
+# This command makes the kernel kill sandboxed processes first if the machine runs out of memory. A process may request
+# this for itself, and its children inherit the setting.
 _KILLED_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
 _START_SECONDS = 120.0
 _INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; also in dnf, zypper, pacman and apk)."
@@ -64,10 +65,10 @@ class NotStarted(Exception):
 
 
 def run_in_sandbox(command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
-    """Run a script in a new worker, and return the result. At the end, every process of the run is dead.
+    """Run a script in a new worker, and return the result. Every process of the run is dead when this function returns.
 
-    A script can never cause an exception here. Raises `ValueError` for a visible path that is not absolute, and
-    `SandboxStopped` as soon as any thread sets `stop`.
+    A script cannot make this function raise an exception. Raises `ValueError` for a visible path that is not absolute,
+    and `SandboxStopped` as soon as any thread sets `stop`.
     """
     try:
         worker = Worker(command.interpreter, once=command, stop=stop)
@@ -78,17 +79,17 @@ def run_in_sandbox(command: SandboxCommand, stop: StopSignal | None = None) -> S
 
 
 class ForkingSandbox:
-    """Runs scripts as `run_in_sandbox` does, in workers that fork for each run and live until `close`.
+    """Runs scripts as `run_in_sandbox` does, but in workers that fork for each run and live until `close` is called.
 
-    If no such worker starts on this machine, each run gets a new worker, and `failure` says why. Several threads may
-    share one object, `jobs` at the same time.
+    If no such worker starts on this machine, each run gets a new worker, and `failure` says why. At most `jobs` threads
+    may use one object at the same time.
     """
 
     def __init__(self, jobs: int) -> None:
         self.failure = ""
         self._idle: list[Worker] = []
         self._lock = threading.Lock()
-        # A sandbox dies with the thread that started it, so start it in threads that live until `close`.
+        # A sandbox dies with the thread that started it. So start sandboxes in threads that live until `close`.
         self._starters = ThreadPoolExecutor(max_workers=jobs)
 
     def __call__(self, command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
@@ -104,7 +105,8 @@ class ForkingSandbox:
                     self._idle.append(worker)
             else:
                 worker.close()
-        # XX may be our own fault, for example if the worker was killed after its last run. So try a new worker.
+        # The status XX may be a fault of the worker, for example if it was killed after its last run. So try a new
+        # worker.
         return run_in_sandbox(command, stop) if result.status == "XX" else result
 
     def _worker(self, interpreter: Interpreter, stop: StopSignal | None) -> "Worker | None":
@@ -134,10 +136,10 @@ class ForkingSandbox:
 
 
 class Worker:
-    """A worker in its sandbox (`worker.py`). It forks for each run, or makes only the run `once`.
+    """A worker process in its sandbox (`worker.py`). It forks for each run or, if `once` is given, makes only this run.
 
-    is_ready: whether it waits for a run. Raises `NotStarted`, `SandboxStopped`, and `ValueError` for a visible path
-    that is not absolute.
+    is_ready: whether the worker waits for a run.
+    Raises `NotStarted`, `SandboxStopped`, and `ValueError` for a visible path that is not absolute.
     """
 
     def __init__(
@@ -148,12 +150,12 @@ class Worker:
         self.interpreter = interpreter
         self.is_ready = False
         self._once = once
-        # Do not pass the grader's own output, because every run would see the terminal there.
+        # Do not let the worker inherit the grader's output, because every run could then use the grader's terminal.
         with os.fdopen(os.memfd_create("output"), "w+b") as output:
             self._start(output.fileno())
             try:
                 begun = self._hears(_START_SECONDS, stop)
-                # Make an empty run first, to see whether a namespace may be created inside another one.
+                # Make an empty run first, to see whether this machine allows nested namespaces.
                 first = None if once or not begun else self.run(SandboxCommand(_EMPTY_SCRIPT, interpreter))
                 if not self.is_ready or (first is not None and first.status != "OK"):
                     output.seek(0)
@@ -185,8 +187,8 @@ class Worker:
                 words += ["--setenv", name, value]
             words += ["--json-status-fd", str(writing["status"]), "--", *map(str, interpreter.words)]
             words += ["-c", _BOOT, str(theirs.fileno()), str(interpreter.preload or "")]
-            # In a new process group it does not receive Ctrl-C from the terminal. The grader's main thread receives it,
-            # and tells the other threads through `stop`.
+            # In a new process group, the worker does not receive Ctrl-C from the terminal. The grader's main thread
+            # receives Ctrl-C and stops the other threads through `stop`.
             with pass_on(reading, writing):
                 self._process = subprocess.Popen(
                     [*_KILLED_FIRST, *words, "forks" if once is None else "once"],
@@ -202,7 +204,7 @@ class Worker:
                 self._status = status.readline()
 
     def run(self, command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
-        """Make a run, and return the result. If the run is cut short, this worker is not ready any more."""
+        """Make a run, and return the result. If the run is interrupted, this worker cannot make further runs."""
         limits = command.limits
         job = launcher_limits(limits) | {
             "script": str(command.script),
@@ -216,17 +218,17 @@ class Worker:
         with MemoryFiles() as files:
             sent = files.keep(described, *command.inputs.values())
             reading, writing = open_pipes("stdout", "stderr", "results")
-            # If the worker has died since its last run, the results are empty, and `_outcome` reports that.
+            # If the worker has died since its last run, the results are empty, and `_outcome` reports its death.
             with pass_on(reading, writing), contextlib.suppress(ConnectionError):
                 socket.send_fds(self._control, [b"%d" % len(described)], [sent, *writing.values()])
         readings = read_pipes(reading, pipe_rooms(limits), limits.wall_seconds, stop)
-        # If this is False, processes of the run may still exist. `close` ends them.
+        # If the worker is not ready, processes of the run may still exist. `close` ends them.
         self.is_ready = readings.complete and has_ended(readings.content["results"])
         return _outcome(readings, limits)
 
     @cached_property
     def _visible_in_writable(self) -> list[str]:
-        """Return the visible paths inside the writable folders, without paths inside another such path."""
+        """Return the visible paths inside the writable folders, without a path that is inside another returned path."""
         prefix = Path(sys.base_prefix)
         paths = [plain_path(path) for path in (*self.interpreter.visible, prefix, prefix.resolve(), base_python())]
         covered = [path for path in paths if any(path.is_relative_to(folder) for folder in WRITABLE)]
@@ -237,7 +239,7 @@ class Worker:
         return self._process.poll() is None
 
     def _hears(self, seconds: float, stop: StopSignal | None = None) -> bool:
-        """Wait until the worker reports that it is ready, and return whether it did. Raises `SandboxStopped`."""
+        """Wait until the worker reports that it is ready, and return whether it did so. Raises `SandboxStopped`."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             if stop is not None:
@@ -258,17 +260,18 @@ class Worker:
             self._process.wait()
 
     def _kill(self) -> None:
-        # When process 1 of a namespace dies, the kernel kills all others, and bubblewrap ends.
+        # If process 1 of a namespace dies, the kernel kills all other processes in the namespace, and bubblewrap ends.
         with contextlib.suppress(ValueError, LookupError, TypeError, ProcessLookupError):
             os.kill(json.loads(self._status)["child-pid"], signal.SIGKILL)
             return
-        # Before bubblewrap has reported its child, the child waits for bubblewrap. Both are in this process group.
+        # Until bubblewrap has reported its child process, the child waits for bubblewrap. Both are in this process
+        # group.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
-    """Return the result of a run from the content of its pipes. Raises `SandboxStopped` if the reading was stopped."""
+    """Return the result of a run from the bytes in its pipes. Raises `SandboxStopped` if the reading was stopped."""
     if readings.stopped:
         raise SandboxStopped
     stdout, stderr = readings.content["stdout"], readings.content["stderr"]
@@ -288,16 +291,16 @@ def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
         last_words = stderr.decode("utf-8", "replace").strip()[-500:]
         return result_of("XX", f"the sandbox did not start: {last_words}")
     if readings.timed_out:
-        # The run did not use up its time, so it waited for the machine.
+        # The run used less time than its limit, so it has waited for the machine.
         return result_of("XX", f"this machine is too busy: the run did not end within {limits.wall_seconds:g} seconds")
-    # Our launcher does not die by itself, so the run has used up the memory or the processes.
+    # The launcher does not die by itself, so the run has used up the memory or the number of processes.
     return result_of("SG", "the whole sandbox was killed", signal.SIGKILL)
 
 
 def sandbox_problem() -> str | None:
-    """Return None if a sandbox starts on this machine, else a sentence with the problem and the remedy."""
+    """Return None if a sandbox starts on this machine, otherwise a sentence with the problem and the remedy."""
     if sys.platform != "linux":
-        return f"The sandbox needs Linux, but this is {platform.system()}: use a Linux machine, real or virtual."
+        return f"The sandbox needs Linux, but this is {platform.system()}: use Linux, perhaps in a virtual machine."
     if platform.machine() not in ARCHITECTURES:
         return (
             f"The sandbox has no filter for {platform.machine()} processors: use a machine with one of these:"
@@ -323,7 +326,7 @@ def sandbox_problem() -> str | None:
 
 
 def nested_problem() -> str | None:
-    """Return None if a process in the sandbox can make new namespaces for each run, else a sentence with the reason."""
+    """Return None if a sandboxed process can create namespaces for each run, otherwise a sentence with the reason."""
     try:
         Worker(Interpreter((str(base_python()), "-I", "-S"))).close()
     except NotStarted as error:

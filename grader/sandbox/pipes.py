@@ -1,4 +1,4 @@
-"""Connect to a sandboxed process: input files, limited reading of its pipes, and the stop signal."""
+"""The connection to a sandboxed process: its input files, its pipes (read up to a limit), and the stop signal."""
 
 import contextlib
 import os
@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _CHUNK = 1 << 18
-# The longest wait for bytes. If more time passes between two checks, this process was stopped in between.
+# The longest time to wait for bytes, in seconds. If more time passes between two checks, this process was paused.
 _LOOK_SECONDS = 1.0
 
 
 class SandboxStopped(Exception):
-    """Raised if a `StopSignal` has ended a run. No process of the run is left."""
+    """Raised if a `StopSignal` has ended a run. All processes of the run are dead then."""
 
 
 class StopSignal:
-    """A flag that any thread or signal handler may set once. Every run with it then raises `SandboxStopped`.
+    """A flag that any thread or signal handler may set once. Every run with this signal then raises `SandboxStopped`.
 
-    It is a pipe that becomes readable when it is set, so that a thread can wait for it and for other pipes at once.
-    Several threads may share one signal.
+    The signal is a pipe that becomes readable when the signal is set. So a thread can wait for the signal and for other
+    pipes at the same time. Several threads may share one signal.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class StopSignal:
         weakref.finalize(self, close_all, {"reading": self._reading, "writing": self._writing})
 
     def set(self) -> None:
-        """Stop every run with this signal, and every later run before it starts."""
+        """Stop every run that uses this signal, and prevent later runs from starting."""
         if not self._set:
             self._set = True
             os.write(self._writing, b"!")
@@ -52,7 +52,7 @@ class MemoryFiles(contextlib.ExitStack):
         self.descriptors: list[int] = []
 
     def keep(self, *contents: bytes) -> int:
-        """Store the contents, one after the other, in a new file. Return its descriptor, positioned at the start."""
+        """Store the contents one after the other in a new file. Return its file descriptor, positioned at the start."""
         file = self.enter_context(os.fdopen(os.memfd_create("sandbox"), "w+b"))
         file.writelines(contents)
         file.seek(0)
@@ -89,7 +89,7 @@ def close_all(descriptors: Mapping[str, int]) -> None:
 
 @contextlib.contextmanager
 def pass_on(reading: Mapping[str, int], writing: Mapping[str, int]) -> Iterator[None]:
-    """Close our writing ends after the block has passed them to a process. After an error, close all ends."""
+    """Close the writing ends here after the `with` block has passed them to a child. After an error, close all ends."""
     try:
         yield
     except BaseException:
@@ -104,8 +104,8 @@ def read_pipes(
 ) -> Readings:
     """Read all pipes at the same time until their ends, close them, and return the bytes.
 
-    Reading stops early when a pipe sends more bytes than its limit, after `seconds`, or when `stop` is set. Time in
-    which this process itself is stopped (Ctrl-Z) does not count.
+    Reading stops early if a pipe sends more bytes than its limit in `rooms`, after `seconds`, or if `stop` is set. Time
+    in which this process itself is paused (Ctrl-Z) does not count.
     """
     content: dict[str, list[bytes]] = {name: [] for name in pipes}
     sizes = dict.fromkeys(pipes, 0)

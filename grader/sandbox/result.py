@@ -1,12 +1,13 @@
-"""A script for the sandbox, its limits and its result, and the format of the launcher's report.
+"""The classes for a script in the sandbox, its limits and its result, and the format of the launcher's report.
 
-Every status says whose fault it is, so that a script cannot blame the grader:
+The status of a result says who caused a failure, so that a script cannot blame the grader:
 
-- OK: exit status 0. RE: another exit status. SG: a signal killed the script, or its whole sandbox.
-- TO: it used up its time. ML: too much memory, or too many processes or threads. OL: too much output, a full scratch
-  folder, too many files, or results that are too large.
-- XX: the grader or the machine failed. bubblewrap or the launcher failed, the script does not exist, or the run did not
-  end although it used little time.
+- OK: the exit status was 0. RE: it was not 0. SG: a signal killed the script or its whole sandbox.
+- TO: the script used up its time. ML: it used too much memory, processes or threads. OL: it wrote too much output, too
+  many files or too large results, or it filled the scratch folder.
+- XX: the grader or the machine failed. For example, bubblewrap or the launcher failed, the script does not exist, or
+  the
+  run did not end although it used little processor time.
 """
 
 import math
@@ -23,24 +24,25 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, Va
 from grader.sandbox.watch import RunStatus
 
 MIB = 1024 * 1024
-# The bytes of a report without the contents of files.
+# The maximum size of a report, without the contents of files.
 _REPORT_BYTES = 8 * MIB
-# Older kernels also count the user's processes outside the sandbox.
+# The first kernel version whose process limit counts only processes in the sandbox. Older kernels also count the user's
+# processes outside the sandbox.
 COUNTS_PROCESSES = (5, 14)
 _WATCHED = ("seconds", "memory_bytes", "processes", "file_bytes", "scratch_files", "result_bytes")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits for a script and all processes that it starts, together unless a field says otherwise.
+    """The limits for a script and all processes that it starts; most limits hold for all these processes together.
 
-    seconds: the processor time of all processes, plus the time in which all of them sleep. It does not depend on how
-        busy the machine is.
-    wall_seconds: clock time. If a run has not ended by then, it is the machine's fault.
+    seconds: the processor time of all processes, plus the time in which all of them sleep. This sum does not depend on
+        how busy the machine is.
+    wall_seconds: clock time. If a run has not ended after this time, the machine is too busy.
     memory_bytes: allocated memory and page tables, without libraries and without files in the scratch folder.
-    scratch_bytes, scratch_files: for the scratch folder.
-    file_bytes: for each file. output_bytes: for each of standard output and standard error. result_bytes: for all
-        files that come back.
+    scratch_bytes, scratch_files: the size of the scratch folder, and the number of files in it.
+    file_bytes: the size of each file. output_bytes: the size of standard output, and of standard error.
+    result_bytes: the size of all files that are returned.
     """
 
     seconds: float = 60.0
@@ -56,10 +58,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The environment of scripts: Python with its options, environment variables, and read-only visible paths.
+    """The environment in which scripts run: Python with its options, environment variables, and visible paths.
 
-    preload: a script with imports, which runs once for any number of scripts. Scripts can see only the system's
-    libraries and the visible paths of this machine. They have only the variables in `environment`.
+    environment: the only environment variables that scripts get.
+    visible: paths of this machine that scripts can read. Apart from these, they can read only the system's libraries.
+    preload: a script with imports, which runs only once before any number of scripts.
     """
 
     words: Sequence[str]
@@ -72,8 +75,8 @@ class Interpreter:
 class SandboxCommand:
     """A script to run in the sandbox.
 
-    It runs in a scratch folder, finds the `inputs` by their names in `../input/`, and returns the files that it writes
-    to `out/`. Raises `ValueError` if the name of an input is not a plain relative path.
+    The script runs in a scratch folder. Its `inputs` are files in `../input/`. The files that it writes to `out/` are
+    returned. Raises `ValueError` if the name of an input is not a relative path without `..`.
     """
 
     script: Path
@@ -89,10 +92,11 @@ class SandboxCommand:
 
 @dataclass(frozen=True)
 class SandboxResult:
-    """How a script ended, as a status and as a sentence, and its output. All of it is untrusted.
+    """The result of a script: a status, a sentence about how the script ended, and its output, which is untrusted.
 
-    seconds: the time that the script used of `Limits.seconds`. files: contents by path in `out/`; empty unless the
-    script ended by itself (OK, RE, SG). stdout, stderr: cut at `Limits.output_bytes`.
+    seconds: the time that the script used, in the sense of `Limits.seconds`.
+    files: {path in `out/`: content}; empty unless the script ended by itself (OK, RE, SG).
+    stdout, stderr: the first `Limits.output_bytes` bytes of each.
     """
 
     status: RunStatus
@@ -106,17 +110,18 @@ class SandboxResult:
 
 
 def rlimits(limits: Limits) -> list[tuple[str, int, int]]:
-    """Return the soft and hard limits of each process, by their names in `resource`.
+    """Return (name in `resource`, soft limit, hard limit) for the limits that the kernel enforces for each process.
 
-    The launcher checks the sums over all processes. These limits work between two of its checks. They also limit
-    kernel memory for open files, pipes and queued signals.
+    The launcher regularly checks the sums over all processes. The limits here apply between two of its checks. They
+    also limit kernel memory for open files, pipes and queued signals.
     """
     seconds = math.ceil(limits.seconds) + 1
-    # torch reserves memory that it never uses, and RLIMIT_DATA counts it.
+    # Add 512 MiB, because RLIMIT_DATA also counts memory that torch reserves but never uses.
     data = limits.memory_bytes + 512 * MIB
     return [
-        # The soft limit sends SIGXCPU, which shows the reason. The hard limit sends SIGKILL, which hides the reason.
-        # The time between the two limits is enough for the launcher to check, even on a busy machine.
+        # At the soft limit, the kernel sends SIGXCPU, which shows the reason. At the hard limit, it sends SIGKILL,
+        # which hides the reason. The time between the two limits is enough for a check by the launcher, even on a busy
+        # machine.
         ("RLIMIT_CPU", seconds, seconds + 30),
         ("RLIMIT_DATA", data, data),
         ("RLIMIT_FSIZE", limits.file_bytes, limits.file_bytes),
@@ -129,7 +134,7 @@ def rlimits(limits: Limits) -> list[tuple[str, int, int]]:
 
 @cache
 def kernel_release() -> tuple[int, ...]:
-    """Return the first two numbers of the kernel's release."""
+    """Return the first two numbers of the kernel's version."""
     found = re.match(r"(\d+)\.(\d+)", platform.release())
     return tuple(map(int, found.groups())) if found else (0, 0)
 
@@ -138,20 +143,20 @@ def launcher_limits(limits: Limits) -> dict[str, Any]:
     """Return the limits in the format for the launcher inside the sandbox (`worker.py`)."""
     processes = []
     if kernel_release() >= COUNTS_PROCESSES:
-        # Allow twice the number of processes, so that the launcher can report the excess. The kernel does not count the
-        # processes of root.
+        # Allow twice the number of processes, so that the launcher notices and reports too many processes. The kernel
+        # does not count processes of root.
         processes = [("RLIMIT_NPROC", 2 * limits.processes, 2 * limits.processes)]
     return {"rlimits": rlimits(limits) + processes, **{name: getattr(limits, name) for name in _WATCHED}}
 
 
 def pipe_rooms(limits: Limits) -> dict[str, int]:
-    """Return the maximum number of bytes from each pipe of a run."""
+    """Return {pipe: maximum number of bytes that a run may write to it}."""
     output = limits.output_bytes
     return {"stdout": output, "stderr": output, "results": limits.result_bytes + _REPORT_BYTES}
 
 
 class BrokenReport(Exception):
-    """Raised if bytes are not a report of the launcher."""
+    """Raised if the bytes from the launcher's pipe are not a valid report."""
 
 
 class _Head(BaseModel):
@@ -168,8 +173,9 @@ class _Head(BaseModel):
 def parse_report(data: bytes, result_bytes: int) -> SandboxResult | None:
     """Return the result in a launcher's report, or None if the report is incomplete.
 
-    A report begins with S. After the script has ended, a line of JSON (`_Head`) and the contents of its files follow.
-    Raises `BrokenReport` for any other bytes, and for more than `result_bytes` of content.
+    A report begins with the letter S. When the script has ended, the launcher adds a line of JSON (`_Head`) and the
+    contents of the script's files. Raises `BrokenReport` for any other bytes, and for files that are together larger
+    than `result_bytes`.
     """
     if data and not has_started(data):
         raise BrokenReport("it does not begin with S")
@@ -201,10 +207,10 @@ def has_started(report: bytes) -> bool:
 
 
 def has_ended(report: bytes) -> bool:
-    """Return whether the report has the ending of the run. The launcher writes it when all processes are dead."""
+    """Return whether a report says how the run ended. The launcher adds this when all processes are dead."""
     return b"\n" in report
 
 
 def is_plain_path(name: str) -> bool:
-    """Return whether a relative path stays inside the folder that it is joined to."""
+    """Return whether a relative path stays inside the folder to which it is joined, so that it contains no `..`."""
     return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))

@@ -1,8 +1,8 @@
-"""The seccomp filter: the system calls that a run may make, with reasons, as a classic BPF program.
+"""The seccomp filter: a list of system calls that a run may make, with reasons, as a classic BPF program.
 
-All other calls fail with ENOSYS, as on a kernel without them, so that the C library uses other calls. To find the
-calls of a new library, run it under `strace -f` and compare. Add a call only if a training run needs it. Layout and
-constants are from linux/seccomp.h, linux/filter.h and linux/bpf_common.h.
+All other system calls fail with ENOSYS, as on a kernel without them, so that the C library uses alternatives. To find
+the calls that a new library makes, run it under `strace -f` and compare them with the list. Add a call only if a
+training run needs it. Layout and constants are from linux/seccomp.h, linux/filter.h and linux/bpf_common.h.
 """
 
 import errno
@@ -10,14 +10,15 @@ import struct
 from dataclasses import dataclass
 from functools import cache
 
-# The kernel's numbers for the calling conventions (linux/audit.h).
+# The kernel's numbers for the calling conventions of these processors (linux/audit.h).
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# On x86_64, this number and higher ones belong to the x32 convention.
+# On x86_64, this call number and higher numbers belong to the x32 calling convention.
 X32_BIT = 0x40000000
 
-# The allowed calls by the reason why a run needs them, with their numbers on x86_64 and aarch64
-# (arch/x86/entry/syscalls/syscall_64.tbl, asm-generic/unistd.h); None if the processor has no such call. The list has
-# all calls that occurred in runs, and the calls that other versions of the C library or Python make in their place.
+# {reason why a run needs the calls: {allowed call: (number on x86_64, number on aarch64)}}. The numbers are from
+# arch/x86/entry/syscalls/syscall_64.tbl and asm-generic/unistd.h. A number is None if the processor has no such call.
+# The list contains all calls that occurred in runs, and the calls that other versions of the C library or of Python
+# make instead.
 _ALLOWED: dict[str, dict[str, tuple[int | None, int | None]]] = {
     "reads inputs; writes logs, checkpoints and prints": {
         "read": (0, 63), "readv": (19, 65), "pread64": (17, 67), "write": (1, 64), "writev": (20, 66),
@@ -61,10 +62,11 @@ _ALLOWED: dict[str, dict[str, tuple[int | None, int | None]]] = {
 
 @dataclass(frozen=True)
 class CallRule:
-    """Allow a call, always or depending on the masked lower half of one argument.
+    """Allow a system call, either always or depending on one argument.
 
-    If `allowed` is set, only these values are allowed. If `refused` is set, all other values are allowed. Without both,
-    every value is allowed. A refused value fails with EPERM.
+    A bitwise AND with `mask` is applied to the lower half of the argument. If `allowed` is set, only the values in it
+    are allowed. If `refused` is set, all values except these are allowed. If neither is set, every value is allowed. A
+    call with a forbidden value fails with EPERM.
     """
 
     name: str
@@ -77,36 +79,39 @@ class CallRule:
 
 # Calls that a run needs only with some arguments.
 _RULES = (
-    # A new thread (pthread_create), and two ways to fork. No namespaces, and no vfork: a run starts no programs.
+    # Allow creating a thread (pthread_create), and two ways to fork. Forbid new namespaces, and vfork, because a run
+    # starts no programs.
     CallRule("clone", (56, 220), allowed=(0x003D0F00, 0x01200011, 0x11)),
-    # Refuse shared anonymous memory, which remains after it is unmapped, and huge pages: no limit counts either.
+    # Refuse shared anonymous memory, which remains after it is unmapped, and huge pages, because no limit counts them.
     CallRule("mmap", (9, 222), 3, mask=0x01 | 0x20 | 0x40000, allowed=(0, 0x01, 0x20)),
-    # MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE: allocators give memory back, or get large pages.
+    # With MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE and MADV_NOHUGEPAGE, allocators return memory or request large pages.
     CallRule("madvise", (28, 233), 2, allowed=(4, 8, 14, 15)),
-    # FUTEX_PRIVATE_FLAG. Other futexes wait on a page of a file, so two runs with the same library could communicate.
+    # Require FUTEX_PRIVATE_FLAG. Without it, a futex may be in a file's page, so two runs with the same library could
+    # communicate.
     CallRule("futex", (202, 98), 1, mask=0x80, allowed=(0x80,)),
-    # No O_DIRECT, which bypasses the page cache.
+    # Refuse O_DIRECT, which bypasses the page cache.
     CallRule("open", (2, None), 1, mask=0x4000, allowed=(0,)),
     CallRule("openat", (257, None), 2, mask=0x4000, allowed=(0,)),
     CallRule("openat", (None, 56), 2, mask=0x10000, allowed=(0,)),
-    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC. No leases, locks, owners, notices, seals or pipe sizes.
+    # Allow F_DUPFD, F_GETFD, F_SETFD, F_GETFL and F_DUPFD_CLOEXEC. This excludes leases, locks, owners, notices, seals
+    # and pipe sizes.
     CallRule("fcntl", (72, 25), 1, allowed=(0, 1, 2, 3, 1030)),
-    # TCGETS and TCGETS2 ask whether a file is a terminal; FIOCLEX and FIONCLEX are for `open`.
+    # TCGETS and TCGETS2 ask whether a file is a terminal. Python's `open` needs FIOCLEX and FIONCLEX.
     CallRule("ioctl", (16, 29), 1, allowed=(0x5401, 0x802C542A, 0x5451, 0x5450)),
     # PR_SET_NAME and PR_GET_NAME name a thread; PR_SVE_GET_VL asks for the size of an Arm processor's registers.
     CallRule("prctl", (157, 167), allowed=(15, 16, 51)),
-    # ARCH_GET_XCOMP_SUPP, ARCH_GET_XCOMP_PERM, ARCH_REQ_XCOMP_PERM: oneDNN asks for the matrix registers (AMX).
+    # With ARCH_GET_XCOMP_SUPP, ARCH_GET_XCOMP_PERM and ARCH_REQ_XCOMP_PERM, oneDNN requests the matrix registers (AMX).
     CallRule("arch_prctl", (158, None), allowed=(0x1021, 0x1022, 0x1023)),
     # A run must not change the limits of another process, such as the launcher.
     CallRule("prlimit64", (302, 261), allowed=(0,)),
-    # Not SIGCHLD. If a process ignores it, the processor time of its children is lost. The filter cannot read the
-    # handler, which is in memory, so it refuses the signal.
+    # Refuse a handler for SIGCHLD, because if a process ignores SIGCHLD, the processor time of its children is lost.
+    # The filter cannot read which handler is set, because it is in memory.
     CallRule("rt_sigaction", (13, 134), refused=(17,)),
 )
 
 
 def rules(machine: str) -> dict[int, CallRule]:
-    """Return the rules for x86_64 or aarch64, by the number of the call. Raises `KeyError` for other processors."""
+    """Return {number of a call: rule} for x86_64 or aarch64. Raises `KeyError` for other processors."""
     if machine not in ARCHITECTURES:
         raise KeyError(machine)
     column = list(ARCHITECTURES).index(machine)
@@ -117,7 +122,7 @@ def rules(machine: str) -> dict[int, CallRule]:
 _LOAD_WORD, _AND, _RETURN = 0x20, 0x54, 0x06  # BPF_LD|W|ABS, BPF_ALU|AND|K, BPF_RET|K
 _JUMP_EQUAL, _JUMP_NOT_BELOW, _JUMP_ALWAYS = 0x15, 0x35, 0x05  # BPF_JMP|JEQ|K, BPF_JMP|JGE|K, BPF_JMP|JA
 _KILL_PROCESS, _REFUSE, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-# Offsets in struct seccomp_data; each of the six arguments has 8 bytes.
+# Offsets in struct seccomp_data. Each of the six arguments of a call has 8 bytes.
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 
 
@@ -129,7 +134,7 @@ def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> 
 def filter_program(machine: str) -> bytes:
     """Return the filter for x86_64 or aarch64. Raises `KeyError` for another processor.
 
-    A call in another convention (i386, x32) kills the process, because the same numbers are other calls there.
+    A call in another calling convention (i386, x32) kills the process, because its numbers mean different calls.
     """
     kill = _instruction(_RETURN, _KILL_PROCESS)
     parts = [
@@ -151,7 +156,7 @@ def _rule(number: int, rule: CallRule) -> bytes:
     # Both processors are little-endian, so the lower half of an argument comes first.
     body = [_instruction(_LOAD_WORD, _ARGUMENTS + 8 * rule.argument), _instruction(_AND, rule.mask)]
     values = rule.allowed or rule.refused
-    # A listed value jumps over all other comparisons, and over the verdict for unlisted values.
+    # If the argument has a listed value, jump over the remaining comparisons and over the verdict for unlisted values.
     for left, value in zip(range(len(values), 0, -1), values, strict=True):
         body.append(_instruction(_JUMP_EQUAL, value, if_true=left))
     body += [refuse, allow] if rule.allowed else [allow, refuse]

@@ -15,10 +15,11 @@ from grader.sandbox.watch import Ending, collect_if_ended, ending_of_code
 
 
 def run_unsandboxed(command: SandboxCommand, stop: StopSignal | None = None) -> SandboxResult:
-    """Run a script as `run_in_sandbox` does, but without a sandbox: only for authors that you trust.
+    """Run a script as `run_in_sandbox` does, but without a sandbox. Use this only for authors that you trust.
 
-    The script can see the whole machine (`visible` has no effect), and can leave processes behind. Processor time and
-    memory are limited for each process, the scratch folder by the size of each file, and time by the clock.
+    The script can read the whole machine (`visible` has no effect), and its processes may continue after it ends. The
+    limits for processor time and memory hold for each process, the size of each file is limited, and the run ends after
+    `wall_seconds`.
     """
     if stop is not None and stop.is_set():
         raise SandboxStopped
@@ -30,7 +31,7 @@ def run_unsandboxed(command: SandboxCommand, stop: StopSignal | None = None) -> 
             place = Path(name, "input", path)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
-        # The last pipe stays open until the process ends, even if the process closes its output.
+        # The pipe "results" stays open until the process ends, even if the process closes its standard output.
         reading, writing = open_pipes("stdout", "stderr", "results")
         with pass_on(reading, writing):
             process = subprocess.Popen(
@@ -64,12 +65,12 @@ def run_unsandboxed(command: SandboxCommand, stop: StopSignal | None = None) -> 
 
 
 def _limit(pid: int, command: SandboxCommand) -> None:
-    """Set the limits of a process that has just started. Only Linux can do that from another process."""
+    """Set the limits of a process that has just started. Only Linux can set the limits of another process."""
     with contextlib.suppress(OSError, AttributeError):
         for name, soft, hard in rlimits(command.limits):
             number = getattr(resource, name)
             most = resource.prlimit(pid, number)[1]
             given = [value if most < 0 else min(value, most) for value in (soft, hard)]
             resource.prlimit(pid, number, (given[0], given[1]))
-        # If memory runs out, the kernel then kills this process before the grader.
+        # If the machine runs out of memory, the kernel then kills this process before the grader.
         Path("/proc", str(pid), "oom_score_adj").write_text("1000", encoding="ascii")

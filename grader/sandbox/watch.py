@@ -1,7 +1,7 @@
 """Measure the resources of a run, describe how it ended, and collect its files.
 
-`worker.py` uses this module inside the sandbox, where the two files are next to each other and only the standard
-library is available.
+`worker.py` uses this module inside the sandbox, where both files are in the same folder and only the standard library
+is available.
 """
 
 import os
@@ -12,13 +12,13 @@ from collections.abc import Collection
 from typing import Any, Literal
 
 RunStatus = Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
-# A status, the exit status, the signal, and a sentence.
+# How a run ended: its status, the exit status, the signal that killed it, and a sentence.
 Ending = tuple[RunStatus, int | None, int | None, str]
 
 SCRATCH = "/scratch"
-# The folders that a run may write: the scratch folder, and two small folders that libraries need.
+# The folders into which a run may write: the scratch folder, and two small folders that libraries need.
 WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # noqa: S108
-# A file system with less free space than this counts as full: the last write failed, or was cut short.
+# A file system with less free space than this counts as full, because the last write failed or was incomplete.
 FULL_BYTES = 4096
 MAX_DEPTH = 8
 MAX_NAME_BYTES = 1024
@@ -26,11 +26,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Meter:
-    """Measures the resources of all processes of a run together, every few milliseconds.
+    """Measures the resources that all processes of a run use together, every few milliseconds.
 
     The time of a run is the processor time of all its processes, plus the time in which all of them sleep. Waiting for
-    a processor or a disk does not count, so the sum is the same on a busy machine. The launcher is not part of the
-    run, but it reaps the run's processes, so only the time of its ended children counts.
+    a processor or a disk does not count, so the sum is the same on a busy machine. The launcher's own time does not
+    count, because it is not part of the run. But the launcher waits for the run's ended processes, so their time
+    counts.
     """
 
     def __init__(self, job: dict[str, Any], launcher: str, others: Collection[str] = ()) -> None:
@@ -42,7 +43,7 @@ class Meter:
         self._slept = 0.0
 
     def over_limit(self) -> Ending | None:
-        """Measure once. Return the ending of the run if it exceeds a limit, else None."""
+        """Measure once. Return the ending of the run if it exceeds a limit, and None otherwise."""
         job = self._job
         processes, self._computed, memory, awake = usage(job["processes"], self._launcher, self._others)
         now = time.monotonic()
@@ -66,7 +67,7 @@ class Meter:
         return "it used up its processor time" if self._computed > self._slept else "it slept too long"
 
     def seconds(self) -> float:
-        """Return the time of the run in seconds. During the run, it is the time at the last measurement."""
+        """Return the time of the run in seconds; during the run, return the time up to the last measurement."""
         ended = os.times()
         return max(self._computed, ended.children_user + ended.children_system) + self._slept
 
@@ -74,11 +75,12 @@ class Meter:
 def usage(most: int, launcher: str, others: Collection[str] = ()) -> tuple[int, float, int, bool]:
     """Return a run's number of processes and threads, processor seconds and memory, and whether a process is awake.
 
-    The count stops after `most` processes, because a fork bomb makes new processes in the meantime.
+    The count stops after `most` processes, because a fork bomb creates new processes during the count.
 
-    launcher, others: process numbers in /proc. Of the launcher, only its ended children count. The processes `others`
-    do not count. The processor time of an ended process is added to the process that waited for it. That
-    always happens, because the launcher waits for orphans, and the seccomp filter does not let a run ignore SIGCHLD.
+    launcher, others: process numbers in /proc. For the launcher, only the time of its ended children counts. The
+    processes `others` do not count. When a process ends, its processor time is added to the process that waited for it.
+    Some process always waits for it, because the launcher waits for orphans, and the seccomp filter does not let a run
+    ignore SIGCHLD.
     """
     count = ticks = memory = 0
     awake = False
@@ -102,12 +104,12 @@ def usage(most: int, launcher: str, others: Collection[str] = ()) -> tuple[int, 
 
 
 def _fields(path: str) -> list[bytes]:
-    """Return the fields of a process or thread after its name (proc_pid_stat(5)), the state first."""
+    """Return the fields after the name in the `stat` file of a process or thread (proc_pid_stat(5)); state is first."""
     return _read(path).rpartition(b")")[2].split()
 
 
 def _is_awake(fields: list[bytes]) -> bool:
-    # Awake means: it runs, waits for a processor, or waits for a disk.
+    # A thread is awake if it runs, waits for a processor, or waits for a disk.
     return fields[0] in (b"R", b"D")
 
 
@@ -118,8 +120,8 @@ def _any_awake(tasks: str) -> bool:
 def memory_of(status: bytes) -> int:
     """Return the memory of a process in bytes, from its `/proc/<pid>/status`; 0 for an ended process.
 
-    Counts allocated memory, also if it is swapped out, and page tables, because a process can fill memory with page
-    tables by only reading. Files and libraries do not count.
+    Allocated memory counts, even if it is swapped out. Page tables count, because a process can fill memory with page
+    tables by only reading memory. Files and libraries do not count.
     """
     lines = (line.split() for line in status.splitlines() if line.startswith((b"RssAnon:", b"VmSwap:", b"VmPTE:")))
     return sum(int(words[1]) * 1024 for words in lines)
@@ -151,7 +153,10 @@ class TooMuch(Exception):
 
 
 def collect_if_ended(ending: Ending, scratch: str, job: dict[str, Any]) -> tuple[Ending, list[tuple[str, bytes]]]:
-    """Return the ending of a run and, if it ended by itself, its files in `out/`. Too many files change the ending."""
+    """Return the ending of a run and, if it ended by itself, its files in `out/`.
+
+    If there are too many files, the returned ending says so instead.
+    """
     if ending[0] not in ("OK", "RE", "SG"):
         return ending, []
     try:
@@ -161,10 +166,10 @@ def collect_if_ended(ending: Ending, scratch: str, job: dict[str, Any]) -> tuple
 
 
 def collect(folder: str, most: int, room: int) -> list[tuple[str, bytes]]:
-    """Return the paths and contents of the regular files in the folder and its subfolders, sorted, without links.
+    """Return (path, content) of the regular files in the folder and its subfolders, sorted. Links are left out.
 
-    No other process runs now, so that nothing changes between the check and the reading. Raises `TooMuch` for more than
-    `most` entries, `room` bytes or `MAX_DEPTH` levels, or for a name that is too long or not UTF-8.
+    All processes of the run are dead, so files cannot change while they are read. Raises `TooMuch` for more than `most`
+    entries, more than `room` bytes, more than `MAX_DEPTH` levels, and for a name that is too long or not UTF-8.
     """
     files: list[tuple[str, bytes]] = []
     if not os.path.isdir(folder) or os.path.islink(folder):

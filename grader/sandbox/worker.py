@@ -1,8 +1,8 @@
-"""The worker: the program inside a sandbox that makes runs. It is process 1 there, and runs no student code itself.
+"""The worker: the program that makes runs inside a sandbox. It is process 1 there, and runs no student code itself.
 
-It imports libraries first, and then makes runs in one of two ways. If it may create namespaces inside its own, it forks
-a launcher into new namespaces for each run, and serves any number of runs one after the other. Otherwise the worker is
-the launcher itself, and ends after one run. Everything else is the same:
+The worker first imports libraries, and then makes runs in one of two ways. If it may create nested namespaces, it forks
+a launcher process into new namespaces for each run, and makes any number of runs one after the other. Otherwise, the
+worker itself is the launcher, and ends after one run. Everything else is the same in both cases:
 
     launcher    process 1 of the run's process namespace, which no process of the run can kill or stop: it makes the
       |         run's folders, measures the run, and collects its files when all its processes are dead (`watch.py`)
@@ -10,8 +10,8 @@ the launcher itself, and ends after one run. Everything else is the same:
     run         has no capabilities, no new privileges and three open files, is under Landlock, the seccomp filter and
                 its limits, and executes one of our scripts, which loads the student's code
 
-Both are undumpable, so that the kernel lets no process read or write their memory or files. A run has a copy of the
-worker's memory, which contains only the imports and no memory that two processes could write.
+Launcher and run are undumpable, so that the kernel does not let another process read or write their memory or files. A
+run has a copy of the worker's memory, which contains only the imports and no memory that two processes could write.
 
 `grader.sandbox.engine` passes this source text into the sandbox. The grader's own process does not import it.
 """
@@ -39,14 +39,15 @@ from typing import Any, NoReturn
 import watch  # type: ignore[import-not-found] # it is next to this file in the sandbox
 
 READY = b"R"
-# The launcher checks the limits at random times, with this average distance, so that a run cannot adapt to them.
+# The average time between two checks of the limits. The launcher checks at random times, so that a run cannot
+# anticipate a check.
 _POLL_SECONDS = 0.02
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS = 0x00020000
 # The number of the system call clone.
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _USER, _GROUP = os.getuid(), os.getgid()
-# NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h).
+# The flags NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET (linux/sched.h).
 _NAMESPACES = _CLONE_NEWNS | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT = 1, 2, 4, 32
 _MS_BIND, _MS_MOVE, _MS_REC, _MS_PRIVATE = 1 << 12, 1 << 13, 1 << 14, 1 << 18
@@ -54,30 +55,31 @@ _PR_SET_DUMPABLE, _PR_SET_NAME, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NE
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _SECCOMP_FILTER = 2
 _CAPABILITY_VERSION = 0x20080522
-# Landlock (linux/landlock.h): its three calls have these numbers on every processor.
+# The three system calls of Landlock (linux/landlock.h) have these numbers on every processor.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
-# The number of access rights for files in each version of Landlock. Later versions have the last number here.
+# The number of access rights for files in each version of Landlock. Versions after these have the last number.
 _FILE_ACCESS = (0, 13, 14, 15, 15, 16)
-_TCP = 3  # bind and connect, from version 4 on
-_SCOPES = 3  # abstract sockets and signals, from version 6 on
+_TCP = 3  # the access rights bind and connect, from Landlock version 4 on
+_SCOPES = 3  # restrictions for abstract sockets and signals, from Landlock version 6 on
 _HUGE, _MADV_HUGEPAGE, _MADV_COLLAPSE = 2 << 20, 14, 25  # linux/mman.h
-# From glibc's malloc.h: how much free memory at the heap's end goes back to the kernel, how much is added there beyond
-# a request, and the size from which a block gets separate pages (at most 32 MiB).
+# Options from glibc's malloc.h: how much free memory at the end of the heap is returned to the kernel; how much memory
+# is added there beyond a request; and the size from which a block gets separate pages (at most 32 MiB).
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
-# The nice value of a run above its launcher. At equal priority, the launcher would wait among all processes of a fork
-# bomb. Measured without the kernel's autogroup, as in a container: a bomb run by root, together with another bomb and a
-# busy loop, made up to 3,700 processes at equal priority, and up to 310 with a nice value of 5.
+# The nice value of a run is higher than the launcher's by this number. With equal values, the launcher would get the
+# processor as rarely as each process of a fork bomb. Measured without the kernel's autogroup, as in a container: next
+# to a second bomb and a busy loop, a fork bomb run by root made up to 3,700 processes with equal values, and up to 310
+# processes with a difference of 5.
 _NICER = 5
 # The number of stack frames that Python counts between the caller of `_run_script` and the script.
 _RUNPY_DEPTH = 4
 
 
 def main(control: int, preload: str, *, forks: bool) -> None:
-    """Run the script `preload`, if any, for its imports. Then make one run, or one run per message of the grader."""
+    """Run the script `preload`, if any, for its imports. Then make one run, or with `forks` one for each message."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.environ.pop("PWD", None)  # bubblewrap sets it
+    os.environ.pop("PWD", None)  # bubblewrap sets this variable
     if preload:
         runpy.run_path(preload)
     if forks:
@@ -88,18 +90,20 @@ def main(control: int, preload: str, *, forks: bool) -> None:
         stream.flush()  # otherwise every run would print the buffered text again
     line = socket.socket(fileno=control)
     line.sendall(READY)
-    # Start each launcher before the grader asks for a run. When it has ended, all processes of its run are dead.
+    # Start each launcher before the grader requests a run. When a launcher has ended, all processes of its run are
+    # dead.
     while forks and (launcher := _fork_into_namespaces()):
         if os.waitstatus_to_exitcode(os.waitpid(launcher, 0)[1]) > 0:
-            return  # it failed, or got no job because the grader does not need this worker any more
+            return  # the launcher failed, or got no job because the grader does not need this worker any more
     _launch(line, forked=forks)
 
 
 def _make_forks_cheap() -> None:
-    """Move the imports into huge pages, if the kernel has them (Linux 6.1), and exclude them from garbage collection.
+    """Move the imports into huge pages, if the kernel can do so (Linux 6.1), and exclude them from garbage collection.
 
-    A fork copies the page table. A garbage collection in a run would touch all pages, so the kernel would copy them.
-    Measured: a fork and its end take 5 ms, not 26 ms, and each run has two forks.
+    A fork copies the page table, which is smaller with huge pages. A garbage collection in a run would write to all
+    pages, so that the kernel would copy them. Measured: forking a process and ending it takes 5 ms instead of 26 ms,
+    and each run needs two forks.
     """
     gc.freeze()
     _use_up_heap()
@@ -110,29 +114,31 @@ def _make_forks_cheap() -> None:
             start, end = (int(number, 16) for number in area[0].split("-"))
             first, last = -(-start // _HUGE) * _HUGE, end // _HUGE * _HUGE
             for advice in (_MADV_HUGEPAGE, _MADV_COLLAPSE):
-                # It fails for areas without a huge page, and on older kernels.
+                # The call fails for areas that contain no huge page, and on older kernels.
                 _LIBC.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), advice)
 
 
 def _use_up_heap() -> None:
-    """Use up the heap's free blocks of 64 KiB and more, and add new memory to its end.
+    """Allocate all free blocks of 64 KiB and more in the heap, and add new memory to the end of the heap.
 
-    If a run writes into a free block between the imports, the kernel copies it page by page. New memory has huge pages.
+    If a run writes into free memory between imported objects, the kernel copies this memory page by page. New memory
+    has huge pages.
     """
     _LIBC.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
     _LIBC.mallopt(_M_TRIM_THRESHOLD, 256 << 20)
     _LIBC.mallopt(_M_TOP_PAD, 96 << 20)
     _LIBC.sbrk.restype = ctypes.c_void_p
     end = _LIBC.sbrk(ctypes.c_ssize_t(0))
-    for _ in range(1 << 14):  # at most 1 GiB, in case another allocator never grows the heap
+    for _ in range(1 << 14):  # at most 1 GiB, because with another allocator the heap may never grow
         _LIBC.malloc(ctypes.c_size_t(1 << 16))
         if _LIBC.sbrk(ctypes.c_ssize_t(0)) != end:
             break
-    _LIBC.mallopt(_M_TOP_PAD, 128 << 10)  # back to the default, because it also applies to the heap of every thread
+    # Restore the default, because this option also applies to the heap of every thread.
+    _LIBC.mallopt(_M_TOP_PAD, 128 << 10)
 
 
 def _check_imported() -> None:
-    """Raise `RuntimeError` if a fork would not be safe after the imports."""
+    """Raise `RuntimeError` if it is not safe to fork after the imports."""
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         raise RuntimeError(f"there are {threads} threads after the imports, and a fork would keep their locks")
@@ -172,7 +178,7 @@ def _launch(line: socket.socket, *, forked: bool) -> NoReturn:
         _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
         _send(pipe, b"S")
         _send_report(pipe, job, run, ours, forked)
-        os.close(pipe)  # so that the grader continues while this process ends
+        os.close(pipe)  # so that the grader can continue while this process ends
         os._exit(0)
     except BaseException:
         traceback.print_exc()
@@ -201,15 +207,15 @@ def _send(pipe: int, content: bytes) -> None:
 
 
 def _make_run(job: dict[str, Any], run: int, ours: socket.socket, forked: bool) -> tuple[watch.Ending, float]:
-    """Start the run, wait for its end or a limit, and kill its processes. Return its ending and its seconds.
+    """Start the run, wait until it ends or exceeds a limit, and kill its processes. Return how it ended and its time.
 
-    ours: this end of the connection to the process `run`, which waits for its script.
+    run: the number of the process that waits for its script. ours: this process's end of the connection to it.
     """
     rights = marshal.dumps((job["script"], job["rlimits"], job["seccomp"]))
     socket.send_fds(ours, [rights], [1, 2])
     for number in (1, 2):
-        os.close(number)  # only the run may write to these
-    # /proc shows the processes of the whole sandbox. A worker that forks is process 1 there.
+        os.close(number)  # only the run may write to standard output and standard error
+    # /proc shows all processes in the sandbox. If the worker forks, it is process 1, and does not count.
     meter = watch.Meter(job, os.readlink("/proc/self"), ("1",) if forked else ())
     ending, ended = meter.over_limit(), None
     while ending is None and (ended := _wait_for(run)) is None:
@@ -224,7 +230,7 @@ def _make_run(job: dict[str, Any], run: int, ours: socket.socket, forked: bool) 
 
 
 def _wait_for(run: int) -> int | None:
-    """Reap all ended processes, including orphans. Return the wait status of `run` if it has ended, else None."""
+    """Reap all ended processes, including orphans. Return the wait status of `run`, or None if it has not ended."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == run:
@@ -247,12 +253,12 @@ def _kill_all() -> None:
 
 
 def _use_streams(stdout: int, stderr: int, *kept: int) -> None:
-    """Use these as standard output and error, with an empty standard input. Close all other files except `kept`."""
+    """Use these files as standard output and error, and an empty standard input. Close all others except `kept`."""
     for number, descriptor in enumerate((os.open("/dev/null", os.O_RDONLY), stdout, stderr)):
         os.dup2(descriptor, number)
     for descriptor in map(int, os.listdir("/proc/self/fd")):
         if descriptor > 2 and descriptor not in kept:
-            with contextlib.suppress(OSError):  # the descriptor of the listing itself is already closed
+            with contextlib.suppress(OSError):  # the descriptor that `listdir` used is already closed
                 os.close(descriptor)
 
 
@@ -260,7 +266,7 @@ def _use_streams(stdout: int, stderr: int, *kept: int) -> None:
 
 
 def _call(name: str, *arguments: Any) -> int:
-    """Call a function of the C library. Raises `OSError` if it fails."""
+    """Call a function of the C library and return its result. Raises `OSError` if it fails."""
     result = getattr(_LIBC, name)(*arguments)
     if result < 0:
         number = ctypes.get_errno()
@@ -275,7 +281,7 @@ def _mount(kind: bytes | None, place: str, flags: int, options: str = "") -> Non
 def _fork_into_namespaces() -> int:
     """Fork as `os.fork` does, but without Python's hooks. The child is process 1 in new namespaces.
 
-    Raises `OSError` if they are forbidden.
+    Raises `OSError` if new namespaces are forbidden.
     """
     flags = ctypes.c_ulong(_NAMESPACES | signal.SIGCHLD)
     child: int = _LIBC.syscall(_CLONE[os.uname().machine], flags, None, None, None, None)
@@ -286,8 +292,8 @@ def _fork_into_namespaces() -> int:
 
 
 def _map_user() -> None:
-    """Give this process the same user and group in its new namespaces as before."""
-    # The process must be dumpable here, because an undumpable one may not write these files.
+    """Give this process the same user and group in its new namespaces as it had outside them."""
+    # The process must be dumpable for this, because an undumpable process may not write these files.
     _call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)
     contents = {"setgroups": "deny", "uid_map": f"{_USER} {_USER} 1", "gid_map": f"{_GROUP} {_GROUP} 1"}
     for name, content in contents.items():
@@ -296,9 +302,9 @@ def _map_user() -> None:
 
 
 def _make_world(job: dict[str, Any], given: int) -> None:
-    """Make the input folder and the folders that a run may write, which are empty except for visible paths.
+    """Create the input folder, and the folders into which a run may write. These are empty except for visible paths.
 
-    The file `given`, from its position on, has the contents of the inputs, one after the other.
+    given: a file descriptor. From its position on, the file contains the inputs, one after the other.
     """
     _mount(None, "/", _MS_REC | _MS_PRIVATE)
     shown = {path: os.open(path, os.O_PATH) for path in job["shown"]}
@@ -313,7 +319,7 @@ def _make_world(job: dict[str, Any], given: int) -> None:
         else:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             os.close(os.open(path, os.O_CREAT))
-        # It stays read-only, because a process in a nested namespace cannot change that.
+        # The path stays read-only, because a process in a nested namespace cannot make it writable.
         _mount(f"/proc/self/fd/{descriptor}".encode(), path, _MS_BIND | _MS_REC)
         os.close(descriptor)
     _mount(b"tmpfs", "/input", _MS_NOSUID | _MS_NODEV, "mode=0755")
@@ -328,8 +334,8 @@ def _make_world(job: dict[str, Any], given: int) -> None:
 
 
 def _hide_processes() -> None:
-    """Replace /proc by a folder with only `cpuinfo`, which torch reads."""
-    # Build it in another place first, because it needs a file of the old /proc.
+    """Replace /proc by a folder that contains only `cpuinfo`, which torch reads."""
+    # Build the new folder at another path first, because it needs a file from the old /proc.
     made = "/worker"
     _mount(b"tmpfs", made, _MS_NOSUID | _MS_NODEV, "size=16k,mode=0755")
     os.close(os.open(f"{made}/cpuinfo", os.O_CREAT))
@@ -342,9 +348,10 @@ def _hide_processes() -> None:
 
 
 def _become(theirs: socket.socket, forked: bool) -> NoReturn:
-    """Wait for the name of a script from the launcher, drop all privileges, then run the script.
+    """Wait until the launcher sends the name of a script, drop all privileges, and run the script.
 
-    theirs: this end of the connection. If a step fails, the launcher gets the error, and the script does not start.
+    theirs: this process's end of the connection to the launcher. If a step fails, the launcher gets the error, and the
+        script does not start.
     """
     try:
         message, descriptors, _, _ = socket.recv_fds(theirs, 1 << 16, 2)
@@ -358,7 +365,7 @@ def _become(theirs: socket.socket, forked: bool) -> NoReturn:
             _hide_processes()
         os.setsid()
         os.nice(_NICER)
-        _call("prctl", _PR_SET_NAME, os.path.basename(script).encode())  # for `ps`
+        _call("prctl", _PR_SET_NAME, os.path.basename(script).encode())  # the name that `ps` shows
         signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a new interpreter
         _drop_capabilities()
         _limit(rlimits)
@@ -380,7 +387,7 @@ def _drop_capabilities() -> None:
         capability += 1
     _call("prctl", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION, 0))
-    nothing = ctypes.create_string_buffer(24)  # effective, permitted and inheritable capabilities, each twice 32 bits
+    nothing = ctypes.create_string_buffer(24)  # effective, permitted and inheritable capabilities, 64 bits each
     _call("capset", header, nothing)
 
 
@@ -394,9 +401,9 @@ def _limit(rlimits: list[tuple[str, int, int]]) -> None:
 
 
 def _restrict_files() -> None:
-    """Forbid writing outside the writable folders with Landlock, if the kernel has it."""
+    """Forbid writing outside the writable folders with Landlock, if the kernel supports Landlock."""
     version = _LIBC.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
-    if version < 1:  # then only the mounts forbid it
+    if version < 1:  # without Landlock, only the read-only mounts forbid writing
         return
     every = (1 << _FILE_ACCESS[min(version, len(_FILE_ACCESS) - 1)]) - 1
     attributes = [every] + [_TCP] * (version >= 4) + [_SCOPES] * (version >= 6)
@@ -414,14 +421,14 @@ def _restrict_files() -> None:
 
 
 def _filter(program: bytes) -> None:
-    """Install a seccomp filter. `struct sock_fprog` has the number and the address of its instructions."""
+    """Install a seccomp filter. The C struct `sock_fprog` has the number and the address of its instructions."""
     instructions = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
     _call("prctl", _PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.create_string_buffer(described), 0, 0)
 
 
 def _run_script(script: str) -> NoReturn:
-    """Run one of the grader's scripts, which catches exceptions of the experiment, and end this process."""
+    """Run a script of the grader and end this process. The script itself catches exceptions in the experiment."""
     status = 1
     try:
         _prepare_interpreter(script)
@@ -430,7 +437,7 @@ def _run_script(script: str) -> NoReturn:
             status = 0
         except SystemExit as end:
             status = (end.code & 0xFF) if type(end.code) is int else int(end.code is not None)
-        threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as a program does at its end
+        threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as Python does at the end of a program
         atexit._run_exitfuncs()
     except BaseException:
         status = 1
@@ -446,12 +453,13 @@ def _prepare_interpreter(script: str) -> None:
     """Give the script the state of a new interpreter: arguments, random numbers, recursion limit."""
     sys.argv = [script]
     if (random := sys.modules.get("numpy.random")) is not None:
-        random.seed()  # otherwise NumPy gives all runs the same numbers; Python's `random` reseeds itself after a fork
-    # Torch registers 174 finalizers, which take 40 ms at the end. A finalizer of the run itself registers this again.
+        random.seed()  # otherwise NumPy gives all runs equal numbers; Python's `random` reseeds itself after a fork
+    # Torch registers 174 finalizers, which would take 40 ms at the end of each run, so do not run them. If the run
+    # itself creates a finalizer, it registers the exit hook again.
     finalize: Any = weakref.finalize
     atexit.unregister(finalize._exitfunc)
     finalize._registered_with_atexit = False
-    # Infinite recursion must reach the same depth as in a new interpreter.
+    # In an infinite recursion, the script must reach the same depth as in a new interpreter.
     frame: FrameType | None = sys._getframe(1)
     depth = _RUNPY_DEPTH
     while frame is not None:

@@ -1,1 +1,1 @@
-"""Compare and judge programs by their syntax trees. Source texts are untrusted: they are parsed, but never run."""
+"""Compare and judge programs by their syntax trees. Source texts are untrusted, so they are parsed but never run."""

@@ -1,11 +1,14 @@
-"""The attributes, methods and functions that plain code may use, by the kind of the object."""
+"""For each kind of object, the attributes and methods that plain code may use; plain code is provably harmless.
+
+`grader.syntax.plain_edit` decides whether code is plain.
+"""
 
 import ast
 from collections.abc import Sequence
 
 from grader.syntax.grammar import words
 
-# "" means that the kind is not known yet.
+# The kind of an object, such as "tensor" or ("list", "tensor"). "" means that the kind is not known yet.
 ObjectKind = str | tuple["ObjectKind", ...]
 PARAMETERS: ObjectKind = ("iterator", "parameter")
 
@@ -14,8 +17,9 @@ def _each(kind: ObjectKind, names: str) -> dict[str, ObjectKind]:
     return dict.fromkeys(names.split(), kind)
 
 
-# Attributes and methods that are harmless on every object that plain code can reach, with the kind of their result.
-# Tensors, networks and containers have them. Objects that lead to a frame, a module or a file do not.
+# {attribute or method: kind of its result}, for names that are harmless on every object that plain code can reach. They
+# are names of tensors, networks and containers, not of objects through which code can reach a frame, a module or a
+# file.
 HARMLESS_ATTRIBUTES: dict[str, ObjectKind] = {
     **_each("tensor", "T mT data grad values indices running_mean running_var"),
     **_each("parameter", "weight bias weight_ih weight_hh bias_ih bias_hh weight_ih_l0 weight_hh_l0 bias_ih_l0"),
@@ -23,7 +27,7 @@ HARMLESS_ATTRIBUTES: dict[str, ObjectKind] = {
     **_each("number", "is_cuda is_leaf ndim requires_grad training tiny smallest_normal max min last_epoch itemsize"),
     **_each(("list", "number"), "shape"),
     **_each("thing", "device dtype"),
-    # Not storable: a layer keeps its arguments, which may be a list.
+    # These values may not be stored, because a layer keeps its arguments, which may be lists.
     **_each("thing", "in_features out_features num_features in_channels out_channels num_embeddings embedding_dim"),
     **_each("thing", "momentum p eps"),
     **_each("text", "name type"),
@@ -69,10 +73,11 @@ HARMLESS_METHODS: dict[str, ObjectKind] = {
     **_each(("iterator", ("pair", "text", "tensor")), "named_buffers"),
     **_each(("iterator", ("pair", "text", "network")), "named_modules named_children"),
     **_each("text", "join removeprefix removesuffix"),
-    # The result has the kind of the object, or of its content: see `Kinds._method`.
+    # The result of these methods has the kind of the object or of its content, see `Kinds._method`.
     **_each("", "to cpu type copy get items keys values split"),
 }
-# Further attributes, and methods with "()", that only objects of this kind allow.
+# {kind of object: {attribute or method: kind of its result}}, for names that are harmless only on this kind of object.
+# Methods have "()" after their name.
 KINDS: dict[str, dict[str, ObjectKind]] = {
     "network": {
         "apply()": "network",
@@ -84,15 +89,15 @@ KINDS: dict[str, dict[str, ObjectKind]] = {
         "param_groups": ("kept", "group"),
         "add_param_group()": "none",
         "state_dict()": "group",
-        # The settings of the optimizer, which is a table that can only be read.
+        # The settings of the optimizer, a dictionary that plain code may only read.
         "defaults": ("table", "unknown", "text"),
     },
     "scheduler": {"state_dict()": "group", "base_lrs": ("kept", "number")},
-    # One of the three kinds above.
+    # A network, an optimizer or a schedule.
     "part": {"state_dict()": "group", "zero_grad()": "none"},
-    # Only a generator made in this call may be seeded, because the one from the harness belongs to the run.
+    # Only a generator that this call has made may be seeded, because the harness's generator belongs to the run.
     "new generator": {"manual_seed()": "new generator"},
-    # The objects from which numpy makes generators.
+    # Objects of `numpy.random.SeedSequence`, from which NumPy makes generators.
     "seeds": {"spawn()": ("list", "seeds")},
     "text": {
         **_each("text", "strip() lstrip() rstrip() lower() upper() title() replace() ljust() rjust() center() zfill()"),
@@ -117,13 +122,13 @@ KINDS: dict[str, dict[str, ObjectKind]] = {
     "packed": {},
     "super": {"__init__()": "none", "forward()": "tensor", "train()": "network"},
 }
-# Kinds for which even the harmless attributes are not allowed.
+# Kinds of objects on which even the names in `HARMLESS_ATTRIBUTES` are not allowed.
 BARE = words("group iterator logger class function manager super error path builtin part seeds slice")
-# Kinds whose objects have only covered attributes, so that they may be stored anywhere.
+# Kinds of objects that may be stored anywhere, because plain code can use only harmless attributes of them.
 STORABLE = words("number text none tensor parameter")
-# The keys of an optimizer's group, and the kinds of their values.
+# {key of an optimizer's parameter group: kind of its value}
 GROUP_KEYS: dict[object, ObjectKind] = {"params": ("kept", "parameter"), "lr": "number"}
-# The kinds of the arguments that the harness passes to an experiment's functions.
+# {function of an experiment: kinds of the arguments that the harness passes to it}
 PROTOCOL: dict[str, Sequence[ObjectKind]] = {
     "load_data": ["data"],
     "build_model": [],
@@ -134,13 +139,14 @@ PROTOCOL: dict[str, Sequence[ObjectKind]] = {
     "train_step": ["network", "optimizer", "tensor", "tensor"],
     "evaluate": ["network", "tensor", "tensor"],
     "save_checkpoint": ["network", "optimizer", "scheduler"],
-    # The harness reads a checkpoint from a file, so its entries are numbers, texts and tensors.
+    # The harness reads the checkpoint from a file, so its entries are numbers, texts and tensors.
     "load_checkpoint": [("table", "entry", "text"), "network", "optimizer", "scheduler"],
     "predict": ["network", "tensor"],
     "end_epoch": ["network", ("table", "number", "text")],
 }
-# The kind of a library call's result, by the path of the function or by its longest matching module ("torch."). If the
-# result may be an argument, or a view of an argument, it is not a new tensor.
+# {dotted path of a library function: kind of its result}. A path such as "torch." holds for all other functions of the
+# module; the longest matching path decides. If the result may be an argument or a view of an argument, it is not a "new
+# tensor".
 GIVES: dict[str, ObjectKind] = {
     "torch.": "new tensor", "torch.nn.functional.": "new tensor", "torch.nn.init.": "tensor",
     "torch.linalg.": "tensor", "torch.fft.": "tensor",
@@ -182,21 +188,21 @@ ITEMS: dict[str, ObjectKind] = {
     "network": "network", "new network": "network", "group": "group", "iterator": "iterator",
 }  # fmt: skip
 
-# The nodes of an expression of constants.
+# The syntax-tree nodes in an expression that contains only constants.
 CONSTANT = (
     ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Name, ast.operator, ast.unaryop, ast.expr_context,
 )  # fmt: skip
-# The nodes of an annotation.
+# The syntax-tree nodes that an annotation may contain.
 OF_TYPES = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.BitOr, ast.expr_context,
 )  # fmt: skip
-# The nodes that a schedule may contain in addition.
+# The syntax-tree nodes that a learning-rate schedule may contain in addition.
 COMPUTING = (
     *CONSTANT, ast.IfExp, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.Return, ast.If, ast.Assign,
     ast.AugAssign, ast.Expr,
 )  # fmt: skip
 NUMBERS = words("abs float int max min")
-# Attributes of every nn.Module, and the counter of a layer. A student's class must not redefine them.
+# Attributes of every nn.Module, and `num_batches_tracked` of batch norm. A student's class must not redefine them.
 MODULE = words(
     """
     T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval
@@ -215,14 +221,15 @@ MODULE = words(
     _wrapped_call_impl
     """
 )
-# Kinds of values that training keeps from one step to the next, if the experiment does so itself.
+# Kinds of values that a fix may keep from one training step to the next if the broken experiment does so, too.
 WEIGHTS = words("tensor parameter")
 OF_TRAINING = words("number tensor parameter none thing entry unknown")
 OF_GROUPS = words("number text none thing entry unknown tensor pair")
-# Methods that put something into a container.
+# Methods that add items to a container.
 CHANGING = words("append extend insert add update setdefault")
-# Calls that may get parameter groups: the kind of the result is known, or they do not look into the groups.
+# Functions to which plain code may pass parameter groups, because the kind of their result is known or they do not read
+# the content of the groups.
 READS_GROUPS = words("enumerate zip len print list reversed str copy.copy copy.deepcopy")
-# Layers and optimizers read their settings once, so the settings may be in a dictionary.
+# Calls whose settings may be passed as `**dictionary`, because layers and optimizers read their settings only once.
 TAKES_SETTINGS = words("optimizer scheduler network")
 REPORTS = words("print logging.debug logging.info logging.warning logging.error")

@@ -1,11 +1,12 @@
 """Measure an edit: the functions and constants that it changes, and the number of syntax-tree nodes that it changes.
 
-The size of an edit is the number of nodes that only the old program or only the new program has, whichever is larger.
-The order of statements and arguments therefore does not count. A helper that only one program has belongs to the
-function that calls it. Code that moves to another function counts once, in its new function. Only code that affects the
-training counts: it contributes to a returned value, changes something that outlives the function, or decides whether an
-assert or a raise ends the function. Prints, logging, timers, counters, further metrics, names of variables, comments,
-docstrings, annotations, imports, and stops at a non-finite number do not count.
+The size of an edit is the number of nodes that are only in the old program, or the number of nodes that are only in the
+new program, whichever is larger. So the order of statements and arguments does not count. If a helper function exists
+only in one program, its nodes belong to the function that calls it. If code moves to another function, its nodes count
+once, in the new function. Only code that affects the training counts. Such code contributes to a returned value,
+changes an object that exists after the function returns, or decides whether an assert or a raise ends the function.
+Prints, logging, timers, counters, additional metrics, names of variables, comments, docstrings, annotations, imports,
+and stops at a non-finite number do not count.
 """
 
 import ast
@@ -26,35 +27,38 @@ AREAS: dict[str, Area] = {
     "build_scheduler": "optimizer",
     "train_step": "loop",
     "evaluate": "evaluation",
-    # The training loop reads these itself.
+    # The training loop reads these constants.
     "EPOCHS": "loop",
     "BATCH_SIZE": "loop",
 }
-# The trainer ignores all other metrics.
+# The metrics that the training loop uses; it ignores all other metrics.
 _METRICS = ("val_loss", "val_accuracy")
-# Calls with a side effect. All calls whose names end in _ have one, too.
+# Functions and methods with a side effect. If a name ends in _, such as `add_`, the method also has a side effect.
 _ACTING = frozenset({
     "add_module", "add_param_group", "append", "apply", "backward", "clear", "eval", "extend", "load_state_dict",
     "manual_seed", "register_buffer", "register_module", "register_parameter", "reset_parameters", "set_rng_state",
     "step", "train", "update", "zero_grad",
 })  # fmt: skip
-# Methods that fill their container, and calls that make a container.
+# Methods that change the content of their container, and functions that make a container.
 _FILLING = frozenset({"add", "append", "clear", "extend", "insert", "pop", "setdefault", "update"})
 _CONTAINERS = frozenset({"Counter", "defaultdict", "deque", "dict", "empty", "list", "ones", "set", "tensor", "zeros"})
-# A bound for hostile texts, in which a large constant is used in many places.
+# The largest number of nodes in the value of a constant that counts where it is read. Without a limit, a hostile source
+# could use a large constant in many places, and measuring would take too long.
 _MOST_IN_LITERAL = 9
-# A program may stop at non-finite numbers, which does not count. A stop at other values does, because it could prevent
-# a check.
+# If code stops the program at non-finite numbers, this does not count. If it stops at other values, this counts,
+# because it could prevent a check.
 _FINITE = frozenset({"isfinite", "isinf", "isnan"})
 _LITERAL = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The statements at the top of a file that define one name. The name "" is for statements without a name.
+    """The statements at the top level of a file that define one name, or "" for statements that define no name.
 
-    code: their syntax trees. nodes: the counts of each kind of node that affects the training. reads: the names that
-    the statements read. literal: whether the name is a constant, whose value counts where the code reads it.
+    code: the syntax trees of the statements.
+    nodes: {kind of node: count} for the nodes that affect the training.
+    reads: the names that the statements read.
+    literal: whether the name is a constant. The value of a constant counts in each function that reads it.
     """
 
     code: str
@@ -64,7 +68,7 @@ class _Part:
 
 
 def edit_sizes(before: str, after: str) -> dict[str, int]:
-    """Return the size of an edit in each function and constant that it changes. Raises `Unparsable`."""
+    """Return {name: size of the edit} for each function and constant that an edit changes. Raises `Unparsable`."""
     old, new = _parts(before), _parts(after)
     first, second = _with_helpers(old, new), _with_helpers(new, old)
     names = first.keys() | second.keys()
@@ -72,7 +76,7 @@ def edit_sizes(before: str, after: str) -> dict[str, int]:
     gained = {name: second.get(name, Counter()) - first.get(name, Counter()) for name in names}
     for name in sorted(names & new.keys()):
         for helper in sorted(new[name].reads & first.keys() - AREAS.keys() - {name}):
-            # Code that moves into a helper still belongs to the function that calls the helper.
+            # If code moves into a helper function, it still belongs to the function that calls the helper.
             if not lost[helper] and gained[helper] <= lost[name]:
                 lost[name] -= gained[helper]
                 gained[helper] = Counter()
@@ -80,16 +84,16 @@ def edit_sizes(before: str, after: str) -> dict[str, int]:
     for name in sorted(names):
         moved = lost[name] & (arrived - gained[name])
         arrived -= moved
-        if lost[name] or gained[name]:  # at least 1, because a function that only loses code is changed, too
+        if lost[name] or gained[name]:  # at least 1, because a function is also changed if it only loses code
             sizes[name] = max((lost[name] - moved).total(), gained[name].total(), 1)
     return sizes
 
 
 def _with_helpers(parts: Mapping[str, _Part], other: Mapping[str, _Part]) -> dict[str, Counter[str]]:
-    """Return the nodes of each part, including its helpers and constants that the other program lacks.
+    """Return {part: counts of its nodes}, including the helpers and constants that only this program has.
 
-    Such a helper belongs to the part that calls it. If several parts call it, it belongs to the part that lost most of
-    the helper's nodes. A helper that is never called does not count.
+    A helper that only this program has belongs to the part that calls it. If several parts call the helper, it belongs
+    to the part that lost most of the helper's nodes. A helper that is never called does not count.
     """
     helpers = {name for name in parts.keys() - other.keys() - AREAS.keys() if name}
     nodes = {name: Counter(part.nodes) for name, part in parts.items() if name not in helpers}
@@ -99,7 +103,7 @@ def _with_helpers(parts: Mapping[str, _Part], other: Mapping[str, _Part]) -> dic
         for helper in parts[name].reads & helpers:
             callers.setdefault(helper, []).append(name)
     for helper in sorted(helpers):
-        if parts[helper].literal:  # its value counts where it is read
+        if parts[helper].literal:  # the value of a constant counts where code reads it
             continue
         found, waiting = {helper}, [helper]
         while waiting:
@@ -118,14 +122,14 @@ def names_defined(source: str) -> frozenset[str]:
 
 
 def functions_changed(before: str, after: str) -> frozenset[str]:
-    """Return the functions and constants that an edit changes, also through a changed constant or helper.
+    """Return the functions and constants that an edit changes directly, or by changing a constant or helper they use.
 
     Raises `Unparsable`.
     """
     old, new = ({(name, part.code) for name, part in _parts(source).items() if name} for source in (before, after))
     changed = {name for name, _ in old ^ new}
     parts = _parts(after)
-    # Repeat until nothing is added, because a network may be a class that uses other classes, which read constants.
+    # Repeat until no name is added: a network may be a class that uses other classes, and these may read constants.
     while using := {name for name, part in parts.items() if name and part.reads & (changed - AREAS.keys())} - changed:
         changed |= using
     return frozenset(changed)
@@ -161,7 +165,7 @@ def _parts(source: str) -> dict[str, _Part]:
 
 
 def _literal(statements: list[ast.stmt]) -> ast.expr | None:
-    """Return the value of a constant, if it is set once and is a number or short arithmetic, else None."""
+    """Return the value of a constant that is set only once, to a number or short arithmetic; otherwise return None."""
     match statements:
         case [ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(target=ast.Name(), value=value)]:
             nodes = [] if value is None else list(ast.walk(value))
@@ -214,8 +218,8 @@ def _makes_container(statement: ast.stmt) -> bool:
 def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) -> set[str]:
     """Return the functions and methods of a file that have a side effect.
 
-    A function that calls one of these functions has a side effect, too. So each function is sliced once, and the slice
-    records which names it calls.
+    A function that calls a function with a side effect has a side effect, too. So a slice (the code that affects the
+    training) is computed once for each function, and it records which names the function calls.
     """
     acting: list[str] = []
     callers: dict[str, list[str]] = {}
@@ -283,9 +287,10 @@ def _without_annotations(arguments: ast.arguments) -> ast.arguments:
 
 
 class _Slice:
-    """The statements of a function that affect the training. `read` are the names that they read so far.
+    """The statements of a function that affect the training.
 
-    containers: names of lists and tables that the program makes itself. Filling one matters only if it is read.
+    read: the names that are read by the statements found so far.
+    containers: names of lists and dictionaries that the program makes. Filling a container matters only if it is read.
     """
 
     def __init__(self, containers: set[str], acting: set[str], read: set[str] | None = None) -> None:
@@ -321,7 +326,7 @@ class _Slice:
                 ]
             case ast.Assert(test=test):
                 return [] if _looks_for_non_finite(test) else [ast.Assert(test)]
-            case ast.Raise(exc=error):  # a bare `raise` only passes an error on
+            case ast.Raise(exc=error):  # a `raise` without an exception only passes the current exception on
                 return [ast.Raise()] if error else []
             case ast.If(test=test, body=[ast.Raise()], orelse=[]) if _looks_for_non_finite(test):
                 return []
@@ -334,7 +339,7 @@ class _Slice:
         return [] if _never_runs(statement) else [statement]
 
     def _is_wanted(self, target: ast.expr) -> bool:
-        """Return whether an assignment to a target changes something that matters."""
+        """Return whether an assignment to this target affects the training."""
         if isinstance(target, ast.Tuple | ast.List):
             return any(map(self._is_wanted, target.elts))
         if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
@@ -345,7 +350,7 @@ class _Slice:
         return root in self.read or not (isinstance(target, ast.Name) or root in self._containers)
 
     def _acts(self, value: ast.expr) -> bool:
-        """Return whether computing a value changes something that matters."""
+        """Return whether evaluating this expression has a side effect that affects the training."""
         return any(self._call_acts(node) for node in ast.walk(value) if isinstance(node, ast.Call))
 
     def _call_acts(self, call: ast.Call) -> bool:
@@ -360,7 +365,7 @@ class _Slice:
 
 
 def _looks_for_non_finite(test: ast.expr) -> bool:
-    """Return whether a test is a constant, or depends only on whether numbers are finite."""
+    """Return whether a condition is a constant, or depends only on whether numbers are finite."""
     match test:
         case ast.Constant():
             return True
@@ -376,7 +381,7 @@ def _looks_for_non_finite(test: ast.expr) -> bool:
 
 
 def _own_metrics(value: ast.expr) -> ast.expr:
-    """Return a dict of metrics without the metrics that the trainer ignores. Return any other value unchanged."""
+    """Return a dictionary of metrics without metrics that the training loop ignores, and any other value unchanged."""
     keys = [getattr(key, "value", None) for key in value.keys] if isinstance(value, ast.Dict) else []
     if not isinstance(value, ast.Dict) or _METRICS[0] not in keys:
         return value
@@ -385,16 +390,16 @@ def _own_metrics(value: ast.expr) -> ast.expr:
 
 
 def _called_name(call: ast.Call) -> str:
-    """Return the last part of the called name, or ""."""
+    """Return the last part of the dotted name that is called, or "" if the called object has no name."""
     return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
 
 
 def _labels(
     node: ast.AST, paths: Mapping[str, str], local: set[str], literals: Mapping[str, ast.expr]
 ) -> Iterator[str]:
-    """Yield a label for each node: its kind and all of its fields that are not nodes.
+    """Yield a label for each node, which consists of its kind and the fields that are not nodes.
 
-    Variables and assignments to variables get no label, so an edit that only names a value has size 0.
+    Variables, and assignments to them, get no label. So the size of an edit that only gives a value a name is 0.
     """
     if path := path_of(node, paths):
         yield path

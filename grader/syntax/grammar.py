@@ -1,6 +1,7 @@
-"""The tables of the grammar of plain edits: Python's syntax, libraries, and built-in names.
+"""The tables that define plain (provably harmless) edits: Python's syntax, library functions, and built-in names.
 
-Code without an entry here is not plain. `plain_edit.py` applies these tables. `kinds.py` has the tables of attributes.
+If code uses something without an entry in these tables, it is not plain. `plain_edit.py` applies the tables. The tables
+of attributes and methods are in `allowed.py`.
 """
 
 import builtins
@@ -14,13 +15,13 @@ def words(text: str) -> frozenset[str]:
 
 
 # The rule for each field of each class of `ast`:
-#   visit    nodes that Python evaluates, assigns to, or uses to bind names: judge each of them
+#   visit    nodes that Python evaluates, assigns to, or uses to bind names; each node is judged
 #   block    statements, which are judged separately
-#   check    a method for this class judges the field (`_StatementJudge._check_*`)
+#   check    a method for this class of nodes judges the field (`_StatementJudge._check_*`)
 #   name     a name that the node binds, which must not be a built-in name
 #   free     Python never evaluates this field, so any content is allowed
 #   empty    must be absent or empty
-# "-" means that the class is not covered at all.
+# "-" means that nodes of this class are never plain.
 _SYNTAX = """
 Module           body:block type_ignores:free
 FunctionDef      name:name args:visit body:block decorator_list:check returns:visit type_comment:free type_params:empty
@@ -122,7 +123,7 @@ SPELLED = {
     "kwarg": "`**` in the parameters of a function", "keywords": "keywords of a class",
     "type_params": "type parameters", "is_async": "`async for`",
 }  # fmt: skip
-# The statements that are covered at the top of a file, in a class, and in a function.
+# The statements that may be plain at the top level of a file, in a class, and in a function.
 PLACES = {
     "top": words("Import ImportFrom FunctionDef ClassDef Assign AnnAssign Expr"),
     "class": words("FunctionDef Assign AnnAssign"),
@@ -148,8 +149,8 @@ LOSSES = words(
     SmoothL1Loss SoftMarginLoss TripletMarginLoss
     """
 )
-# The names of each module that an inserted statement may use. All of them only compute. (`empty`, too: with
-# deterministic algorithms torch fills new memory, so that no value survives from one call to the next.)
+# {module: names that an inserted statement may use}. All these functions only compute. This is also true for `empty`,
+# because with deterministic algorithms torch fills new memory, so that no value survives from one call to the next.
 LISTED: dict[str, frozenset[str]] = {
     "torch": words(
         """
@@ -276,14 +277,14 @@ def is_listed(path: str) -> bool:
     return name in LISTED.get(module, ())
 
 
-# Calls whose results a file may keep at its top level, because these objects cannot count calls.
+# Calls whose results may be assigned at the top level of a file, because code cannot count calls with these objects.
 KEPT = frozenset(
     {"logging.getLogger", "torch.device", "torch.GradScaler", "torch.amp.GradScaler", "torch.cuda.amp.GradScaler"}
     | {f"torch.nn.{name}" for name in LOSSES}
 )
-# Calls that keep an argument, or use it where we cannot check it: the allowed number of positional arguments and the
-# allowed keywords. The code must call them by their own name. Other arguments could pass a file, a callback or a
-# process.
+# {call: (allowed number of positional arguments, allowed keywords)}, for calls that keep an argument or use it where it
+# cannot be checked. With other arguments, code could pass a file, a callback or a process. Code must call these
+# functions by the names listed here.
 ARGUMENTS: dict[str, tuple[int, frozenset[str]]] = {
     "print": (1000, words("sep end flush")),
     "logging.basicConfig": (0, words("level format datefmt")),
@@ -295,25 +296,25 @@ ARGUMENTS: dict[str, tuple[int, frozenset[str]]] = {
     "torch.optim.lr_scheduler.CyclicLR": (5, words("max_lr base_lr step_size_up step_size_down mode gamma")),
     "torch.optim.lr_scheduler.LambdaLR": (3, words("lr_lambda last_epoch")),
     "torch.optim.lr_scheduler.MultiplicativeLR": (3, words("lr_lambda last_epoch")),
-    # Allowed only as a decorator, see `_check_FunctionDef`.
+    # This function may be used only as a decorator, see `_check_FunctionDef`.
     MANAGER: (0, words("")),
     "dataclasses.dataclass": (0, words("frozen eq order repr slots kw_only")),
     "dataclasses.asdict": (1, words("")),
     **{path: (3, words("device_type dtype enabled mode cache_enabled check_nan")) for path in CONTEXTS},
 }
-# Only annotations and base classes may use these modules.
+# Names from these modules may be used only in annotations and as base classes.
 NEVER_CALLED = tuple(f"{module}." for module in ("typing", "collections.abc"))
-# This function changes its argument, which must be a dict that the same function call has made.
+# This function changes its argument. So the argument must be a dictionary that the same function call has made.
 UNPREFIX = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
 LAMBDA_SCHEDULES = words("torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler.MultiplicativeLR")
-# These two layers read an iterator argument at once. Other layers would keep it.
+# These two layers read an iterator argument immediately. Other layers would keep the iterator.
 HOLDS_LAYERS = words("torch.nn.Sequential torch.nn.ModuleList")
 
-# Names that the harness looks up in an experiment or its network before it measures. An edit must not add these names.
-# FROZEN names the layers that checks expect to stay fixed, so an edit must not change its value either.
+# Names that the harness looks up in an experiment or its network before measuring. An edit must not add such a name.
+# FROZEN lists the layers that checks expect to stay unchanged, so an edit must not change its value, either.
 ASKED = words("FROZEN AMP AUGMENT INTERRUPTED_AT replicas")
 
-# Built-in names. A type may be passed as a value, but a function may only be called.
+# Built-in names that code may use. A type may be passed as a value, but a function may only be called.
 TYPES = words("bool dict float frozenset int list object set str tuple")
 FUNCTIONS = words(
     """
@@ -325,5 +326,5 @@ ERRORS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
 )
 PYTHON = frozenset(dir(builtins))
-# Calls that use a function argument at once: the position and the keyword of that argument.
+# {call: (position, keyword)} of an argument that is a function, for calls that use this function only during the call.
 USES_FUNCTION = {"map": (0, ""), "filter": (0, ""), "sorted": (-1, "key"), "min": (-1, "key"), "max": (-1, "key")}

@@ -1,11 +1,12 @@
-"""Find the kind of object that an expression gives. Plain edits may use an attribute only if the kind allows it.
+"""Find the kind of object that an expression returns. Plain edits may use only the harmless attributes of a kind.
 
-A kind is a word, or a tuple of a container's word and the kinds of its content, such as ("list", "parameter"). The kind
-of a name comes from all places in the file that bind it. If two places give different kinds, the kind is "unknown".
-"new" means that the running call has made the object itself, so that it may change the object. `KINDS` has the allowed
-attributes of each kind.
+A kind is a word such as "tensor". The kind of a container is a tuple of its word and the kinds of its content, such as
+("list", "parameter"). The kind of a name follows from all statements in the file that assign to this name. If two of
+them give different kinds, the kind is "unknown". "new" in a kind means that the running call has made the object, so
+the call may change the object. `allowed.KINDS` lists the allowed attributes for each kind.
 
-Opaque kinds allow fewer uses than others. If an opaque kind and another one join, the result is the opaque kind.
+Opaque kinds allow fewer uses than other kinds. If an object may have an opaque kind or another kind, its kind is the
+opaque one.
 """
 
 import ast
@@ -27,19 +28,20 @@ from grader.syntax.allowed import (
 from grader.syntax.grammar import ERRORS, FUNCTIONS, LAMBDA_SCHEDULES, MANAGER, TYPES, words
 from grader.syntax.program import path_of
 
-_DEEPEST = 4  # the most levels of containers in containers
-# A kept iterator could count calls. An optimizer's group is a table that may contain any object.
+_DEEPEST = 4  # the maximum number of nested containers
+# These kinds are opaque because code could count calls with a stored iterator, and because an optimizer's parameter
+# group is a dictionary that may contain any object.
 _OPAQUE = ("group", "iterator")
 
 
-# Nodes that determine the kind of a name, an attribute or a result.
+# Syntax-tree nodes that determine the kind of a name, of an attribute or of a function's result.
 _BINDING = (
     ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.For, ast.comprehension, ast.withitem,
     ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.FunctionDef, ast.Lambda, ast.Return, ast.Yield,
     ast.Call,
 )  # fmt: skip
 _SCALARS = ("number", "text", "none")
-# The scope of a name: the file (None), a function, a lambda, or a comprehension.
+# The scope in which a name is defined: a function, a lambda, a comprehension, or None for the file.
 _Scope = ast.AST | None
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # The objects that the harness saves and loads in one loop: networks, optimizers and schedules.
@@ -47,17 +49,17 @@ _PARTS = words("network optimizer scheduler part")
 
 
 def base(kind: ObjectKind) -> str:
-    """Return the word of a kind, such as "list" for a list of any content."""
+    """Return the first word of a kind, such as "list" for a list with any content."""
     return kind if isinstance(kind, str) else base(kind[0])
 
 
 def holds(kind: ObjectKind, word: str) -> bool:
-    """Return whether a kind is this word, or a container of this word."""
+    """Return whether a kind is this word, or a container with items of this kind."""
     return kind == word if isinstance(kind, str) else any(holds(part, word) for part in kind)
 
 
 def join(first: ObjectKind, second: ObjectKind) -> ObjectKind:
-    """Return the kind of an object that has one of two kinds."""
+    """Return the common kind of an object that may have the first or the second kind."""
     if first == second or not second:
         return first
     if not first:
@@ -67,7 +69,7 @@ def join(first: ObjectKind, second: ObjectKind) -> ObjectKind:
     if isinstance(first, tuple) and isinstance(second, tuple) and first[0] == second[0] and len(first) == len(second):
         return (first[0], *(join(a, b) for a, b in zip(first[1:], second[1:], strict=True)))
     if "iterator" in (base(first), base(second)) and isinstance(first, tuple) and isinstance(second, tuple):
-        # The result is an iterator over both contents, because iterators allow fewer uses than containers.
+        # The result is an iterator over items of both kinds, because iterators allow fewer uses than containers.
         return _nest("iterator", join(item_of(first), item_of(second)))
     for word in _OPAQUE:
         if holds(first, word) or holds(second, word):
@@ -84,7 +86,7 @@ def join(first: ObjectKind, second: ObjectKind) -> ObjectKind:
 
 
 def join_all(kinds: Iterable[ObjectKind]) -> ObjectKind:
-    """Return the kind of an object that has one of these kinds."""
+    """Return the common kind of an object that may have any of these kinds."""
     found: ObjectKind = ""
     for kind in kinds:
         found = join(found, kind)
@@ -92,21 +94,21 @@ def join_all(kinds: Iterable[ObjectKind]) -> ObjectKind:
 
 
 def item_of(kind: ObjectKind) -> ObjectKind:
-    """Return the kind of the items when iterating over an object of this kind."""
+    """Return the kind of the items that an iteration over an object of this kind gives."""
     if isinstance(kind, tuple):
         return join_all(kind[1:])
     return ITEMS.get(kind, "unknown")
 
 
 def is_storable(kind: ObjectKind) -> bool:
-    """Return whether a kind is in `STORABLE`, or a container of only such objects."""
+    """Return whether a kind is in `STORABLE`, or is a container that holds only such objects."""
     if isinstance(kind, tuple):
         return base(kind) in ("list", "kept", "pair", "set", "dict", "table") and all(map(is_storable, kind[1:]))
     return kind.removeprefix("new ") in STORABLE
 
 
 def _nest(word: str, *parts: ObjectKind) -> ObjectKind:
-    """Return the kind of a container, or "unknown" for deeper nesting than `_DEEPEST`."""
+    """Return the kind of a container with these contents, or "unknown" if it is nested deeper than `_DEEPEST`."""
     kind: ObjectKind = (word, *parts)
     if _depth(kind) <= _DEEPEST:
         return kind
@@ -126,11 +128,11 @@ class Kinds:
         self._parents: dict[_Scope, _Scope] = {}
         walked = list(self._walk(tree, None))
         nodes = [node for node in walked if isinstance(node, _BINDING)]
-        # How often each scope binds each name.
+        # For each scope and name, the number of statements in the scope that assign to the name.
         self._bound = Counter((self._scopes[id(node)], name) for node in walked for name in names_bound_by(node))
         self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self._managers = {node for node in self._functions.values() if self._is_manager(node)}
-        # Nested functions, by the scope that defines them.
+        # {(scope, name): nested function}
         self._nested = {
             (self._scopes[id(node)], node.name): node
             for node in walked
@@ -149,19 +151,19 @@ class Kinds:
                 elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                     self._fields[name].append(part.target.id)
         self._names: dict[tuple[_Scope, str], ObjectKind] = {}
-        # Kinds of attributes of the file's classes, by "network" or "own" and name; kinds of return values.
+        # {("network" or "own", name): kind} for the attributes of classes in the file, and the kinds of return values.
         self.attributes: dict[tuple[str, str], ObjectKind] = {}
         self._returns: dict[ast.FunctionDef, ObjectKind] = {}
         self._yields: dict[ast.FunctionDef, ObjectKind] = {}
         self._found: dict[int, ObjectKind] = {}
-        # Names of containers that may have a second name.
+        # The names of containers that may be known under a second name.
         self._aliases: set[tuple[_Scope, str]] = set()
         # The names of networks whose parameters or layers may also belong to another object.
         self._shared: set[tuple[_Scope, str]] = set()
         self._note_shared(walked)
         self._settled = False
-        # In the first round, unknown kinds wait for the kinds that they depend on. In the second round they do not,
-        # because no call may ever determine these.
+        # In the first round, an unknown kind waits for the kinds on which it depends. In the second round, it does not
+        # wait, because there may be no call that determines these kinds.
         for self._waits in (True, False):
             self._changed = True
             while self._changed:
@@ -194,7 +196,7 @@ class Kinds:
                     yield from self._walk(child, inner)
 
     def _walk_generator(self, node: ast.AST, inner: ast.AST, of_values: _Scope) -> Iterator[ast.AST]:
-        """Yield the nodes of one `for` in a comprehension. Its first iterable belongs to the surrounding scope."""
+        """Yield the nodes of one `for` in a comprehension. The first iterable belongs to the surrounding scope."""
         self._scopes[id(node)] = inner
         yield node
         for name, value in ast.iter_fields(node):
@@ -209,7 +211,7 @@ class Kinds:
         return scope
 
     def _place(self, node: ast.AST) -> tuple[_Scope, str]:
-        """Return the scope of the name in a node, the innermost one that binds it, and the name."""
+        """Return the innermost scope that assigns to the name in a node, and the name."""
         scope, name = self._scopes[id(node)], getattr(node, "id", "")
         while scope is not None and (scope, name) not in self._bound:
             scope = self._parents[scope]
@@ -220,7 +222,7 @@ class Kinds:
         return self._place(node) in self._names or self._is_ours(node.id)
 
     def names_one_function(self, name: str) -> bool:
-        """Return whether a nested function's name has no other meaning in its scope or at the top of the file."""
+        """Return whether the name of a nested function has no other meaning in its scope or at the top of the file."""
         places = [place for place in self._nested if place[1] == name]
         return all(self._bound[place] == 1 for place in places) and (None, name) not in self._bound
 
@@ -244,16 +246,16 @@ class Kinds:
         return None
 
     def is_whole(self, node: ast.AST) -> bool:
-        """Return whether an expression gives a network that this call has made with all its parts.
+        """Return whether an expression returns a network that the running call has made, including all its layers.
 
-        The expression makes such a network, or is a name that always refers to one and does not pass it on. Code that
-        gets the network could give it a part of another network.
+        The expression makes such a network, or is a name that always refers to such a network and is not passed to
+        other code. Other code could add a layer of another network.
         """
         is_name = isinstance(node, ast.Name) and self.of(node) == "new network"
         return self._makes_whole(node) or (is_name and self._place(node) not in self._shared)
 
     def _makes_whole(self, value: ast.AST | None) -> bool:
-        """Return whether an expression makes a network: a copy, or a layer from numbers and such networks."""
+        """Return whether an expression makes a network, as a copy or from numbers and new networks."""
         if not isinstance(value, ast.Call):
             return False
         path = path_of(value.func, self._paths)
@@ -269,7 +271,7 @@ class Kinds:
     def _note_shared(self, walked: Sequence[ast.AST]) -> None:
         """Record the names that may share their network with other objects.
 
-        A name does not share it if it is only indexed, called, passed to a library, or returned.
+        A name does not share its network if it is only indexed, called, passed to a library function, or returned.
         """
         alone: set[int] = set()
         for node in walked:
@@ -295,11 +297,11 @@ class Kinds:
         return name in self._classes and self._instance(name) == "network"
 
     def is_method(self, word: str, name: str) -> bool:
-        """Return whether a class of the file, with instances of this kind, has such a method."""
+        """Return whether a class in the file whose instances have this kind has a method with this name."""
         return any(self._owners[method] == word for method in self._methods.get(name, []))
 
     def makes(self, node: ast.expr) -> bool:
-        """Return whether an expression is a name of a container that this function has made and only it uses."""
+        """Return whether an expression is the name of a container that only this function has made and uses."""
         kind = self.of(node)
         return (
             isinstance(node, ast.Name)
@@ -398,7 +400,7 @@ class Kinds:
                 self._learn_call(node)
 
     def _learn_function(self, node: ast.FunctionDef) -> None:
-        """Set the kinds of a function's parameters from the harness, from the object of a method, and from defaults."""
+        """Set the kinds of a function's parameters from the harness's arguments, from its class, and from defaults."""
         scope = self._scopes[id(node)]
         if scope is not None:
             self._put(self._names, (scope, node.name), "function")
@@ -415,7 +417,7 @@ class Kinds:
             self._shared.add((node, argument.arg))
 
     def _learn_call(self, node: ast.Call) -> None:
-        """Set the kinds of parameters from the arguments of a call, for every function of the file that it may call."""
+        """Set the kinds of parameters from the arguments of a call, for every function in the file that it may call."""
         kind, name = self.of(node.func), getattr(node.func, "id", "")
         if (called := self.function(node.func) or self.manager(node)) is not None:
             self._pass(node, called, 0)
@@ -457,7 +459,7 @@ class Kinds:
                 )
 
     def _fill(self, owner: ast.expr, value: ObjectKind, key: ObjectKind = "") -> None:
-        """Add the kind of a value, and of its key, to the kind of a container with a name."""
+        """Extend the kind of a named container by the kinds of a value and of its key that are put into it."""
         found, place = self.of(owner), self._place(owner)
         if place in self._names and base(found) in ("list", "set"):
             self._put(self._names, place, _nest(base(found), value))
@@ -465,7 +467,7 @@ class Kinds:
             self._put(self._names, place, _nest("dict", value, key or value))
 
     def _pass(self, node: ast.Call, function: ast.FunctionDef, first: int) -> None:
-        """Set the kinds of a function's parameters, from number `first` on, to the kinds of a call's arguments."""
+        """Set the kinds of a function's parameters, from number `first` on, to the kinds of the arguments in a call."""
         positional, named, spread = self._arguments_of(node)
         if spread is not None:
             for argument in (*_positional(function)[first:], *function.args.kwonlyargs):
@@ -478,7 +480,7 @@ class Kinds:
                 self._put(self._names, (function, argument.arg), named[argument.arg])
 
     def _arguments_of(self, node: ast.Call) -> tuple[list[ObjectKind], dict[str | None, ObjectKind], ObjectKind | None]:
-        """Return the kinds of positional and named arguments of a call, and of spread ones if it has `*` or `**`."""
+        """Return the kinds of positional arguments, of keyword arguments, and of `*` or `**` arguments (or None)."""
         positional = [self.of(item) for item in node.args]
         named = {item.arg: self.of(item.value) for item in node.keywords}
         if None not in named and not any(isinstance(item, ast.Starred) for item in node.args):
@@ -497,7 +499,7 @@ class Kinds:
                 self._put(self._names, (function, function.args.vararg.arg), _nest("list", kind))
 
     def _instance(self, name: str) -> ObjectKind:
-        """Return the kind of a class's instances: "own" for a NamedTuple or a class without bases, else "network"."""
+        """Return the kind of a class's instances: "own" for a NamedTuple or a class without bases; else "network"."""
         bases = [path_of(item, self._paths) for item in self._classes[name].bases]
         return "own" if all(path == "typing.NamedTuple" for path in bases) else "network"
 
@@ -661,7 +663,7 @@ class Kinds:
         return GIVES[max(fitting, key=len)] if fitting else "unknown"
 
     def _table(self, node: ast.Call, name: str, given: Sequence[ObjectKind]) -> ObjectKind:
-        """Return the kind of a table made by a call from pairs, from another table, or from keywords."""
+        """Return the kind of a dictionary that a call makes from pairs, from another dictionary, or from keywords."""
         if name == "Counter":
             return _nest("dict", "number", join_all(map(item_of, given)))
         if name == "defaultdict":
@@ -747,7 +749,7 @@ def _positional(function: ast.FunctionDef) -> list[ast.arg]:
 
 
 def _entries(kind: ObjectKind) -> tuple[ObjectKind, ObjectKind]:
-    """Return the kinds of the values and keys of a table that is made from an object of this kind."""
+    """Return the kinds of values and keys in a dictionary that is made from an object of this kind."""
     if isinstance(kind, tuple) and kind[0] in ("dict", "table"):
         return kind[1], kind[2]
     either = item_of(item_of(kind))
@@ -755,7 +757,7 @@ def _entries(kind: ObjectKind) -> tuple[ObjectKind, ObjectKind]:
 
 
 def names_bound_by(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a node binds, except for imports."""
+    """Yield the names to which a node assigns a value, except for imports."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             yield name
@@ -768,7 +770,7 @@ def names_bound_by(node: ast.AST) -> Iterator[str]:
 
 
 def _keep(kind: ObjectKind) -> ObjectKind:
-    """Return the kind of an object after it has been stored, so that no call may change it any more."""
+    """Return the kind of an object after it is stored; no call may then change the object any more."""
     if isinstance(kind, str):
         return kind.removeprefix("new ")
     kept = {"list": "kept", "set": "kept", "dict": "table"}
@@ -796,7 +798,7 @@ def _arithmetic(first: ObjectKind, second: ObjectKind) -> ObjectKind:
 
 
 def _combine(first: ObjectKind, second: ObjectKind, containers: set[str]) -> ObjectKind:
-    """Return the kind of two joined containers, or of a repeated container."""
+    """Return the kind of the result when two containers are added, or one is repeated with `*`."""
     parts = [item_of(kind) for kind in (first, second) if isinstance(kind, tuple)]
     if containers <= {"dict", "table"}:
         return _nest("dict", join_all(parts), join_all(parts))

@@ -1,15 +1,16 @@
-"""Decide whether an edit is plain: the inserted code can only train, and cannot change what is recorded about it.
+"""Decide whether an edit is plain, which means that the inserted code can only train and cannot forge the records.
 
-Student code and the recorder share a process, so that student code could forge the records. The broken experiment is
-ours, so only the statements that the student *inserted* need to be checked. Such a statement is plain if each of its
-nodes has a row in the table of syntax (`grammar.py`) and passes the check of that row. Allowed are names of the file,
-listed functions of libraries, attributes that fit the kind of object (`kinds.py`), and stores that end with the call.
-All code that Python evaluates is visited: also annotations, defaults, decorators, targets and conditions. Code without
-a row is not plain. The block of `if __name__ == "__main__"` never runs, so it is not visited.
+Student code runs in the same process as the recorder, so it could change what is recorded about the run. The broken
+experiment comes from the suite, so only the statements that the student *inserted* must be checked. An inserted
+statement is plain if each node in its syntax tree has a row in the table of syntax (`grammar.py`) and passes the check
+of this row. A plain statement may use names in the file, listed library functions, and attributes that are allowed for
+the kind of object (`kinds.py`). It may store values only where they do not outlive the call. All code that Python
+evaluates is checked, including annotations, defaults, decorators, targets and conditions. Code without a row is not
+plain. The block of `if __name__ == "__main__"` never runs, so it is not checked.
 
-An edit that is not plain costs no points by itself. If its run has the same bytes as the reference fix, it trains like
-the reference fix. Otherwise the instructor decides. Plain code can still recognize a check by its inputs and behave
-differently, but a student who can write that knows the cause.
+An edit that is not plain loses no points only for this. If its run has the same bytes as the run of the reference fix,
+it trains like the reference fix. Otherwise, the instructor decides. Plain code can still recognize a check by its
+inputs and behave differently, but a student who can write such code knows the cause.
 """
 
 import ast
@@ -46,8 +47,9 @@ from grader.syntax.grammar import is_listed
 from grader.syntax.kinds import Kinds, base, holds, is_storable, item_of, names_bound_by
 from grader.syntax.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
 
-# Of 90 honest fixes in different styles, half insert at most 28 nodes. The largest one, with a new metric, inserts 88.
-# Our largest experiment has 1328 nodes.
+# A plain edit inserts at most this number of syntax-tree nodes. Among 90 honest fixes in different styles, half insert
+# at most 28 nodes. The largest fix, which adds a metric, inserts 88. The largest experiment of the suite has 1328
+# nodes.
 MOST_NODES = 300
 _LONGEST_TEXT, _LONGEST_NAME, _LARGEST_INTEGER = 100, 60, 10**12
 
@@ -57,7 +59,7 @@ _Where = Literal["top", "class", "function"]
 
 @dataclass(frozen=True)
 class Suspicion:
-    """Code that the automatic check does not cover; `message` is a clause for the instructor, with the line."""
+    """A piece of code that is not plain. `message` is a clause for the instructor that names the line and the code."""
 
     line: int
     message: str
@@ -65,7 +67,10 @@ class Suspicion:
 
 @dataclass(frozen=True)
 class _Context:
-    """The place of a statement: at the top, directly in a class, or in a function; `inside` has their names."""
+    """The position of a statement: at the top of the file, directly in a class, or in a function.
+
+    inside: the names of the classes and functions around the statement.
+    """
 
     where: _Where
     inside: tuple[str, ...] = ()
@@ -77,7 +82,7 @@ class _Context:
 
 @lru_cache(maxsize=256)
 def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
-    """Return the suspicions about an edit of one of our experiments, sorted by line; () for a plain edit.
+    """Return the suspicions about an edit of a broken experiment, sorted by line. The result is () for a plain edit.
 
     Raises `Unparsable` if `broken` does not parse.
     """
@@ -100,7 +105,7 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
 
 @dataclass(frozen=True)
 class _Ours:
-    """The code of the broken experiment: its statements, dotted paths, and the attributes that it uses by kind."""
+    """The code of the broken experiment: its statements, its dotted paths, and the attributes that it uses."""
 
     statements: frozenset[tuple[str, ...]]
     paths: frozenset[str]
@@ -140,7 +145,7 @@ def _word(kind: ObjectKind) -> str:
 
 
 def _key(node: ast.stmt, place: _Context) -> tuple[str, ...]:
-    """Return a key for comparing statements. If a statement changes an object, the key includes its function."""
+    """Return a key for comparing statements. If a statement changes an object, the key includes its function's name."""
     stores = isinstance(node, ast.AugAssign) or any(
         isinstance(part, ast.Attribute | ast.Subscript) and isinstance(part.ctx, ast.Store) for part in ast.walk(node)
     )
@@ -148,7 +153,7 @@ def _key(node: ast.stmt, place: _Context) -> tuple[str, ...]:
 
 
 def _statements(block: list[ast.stmt], place: _Context = _Context("top")) -> Iterator[tuple[ast.stmt, _Context]]:
-    """Yield every statement without its nested statements, and its place."""
+    """Yield (statement, position) for every statement, also for nested statements."""
     for node in block:
         is_main = isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) in _MAIN
         if does_nothing(node) or (place.where == "top" and is_main):
@@ -171,10 +176,11 @@ def _statements(block: list[ast.stmt], place: _Context = _Context("top")) -> Ite
 
 
 class _StatementJudge:
-    """Collects the code that is not plain in inserted statements of one file.
+    """Collects the code that is not plain in the inserted statements of one file.
 
-    `_visit` goes through every node of a statement with the table of syntax. A method `_check_<class>` makes further
-    checks of one node. It runs before the parts of the node are visited, and may approve parts that are plain there.
+    `_visit` compares every node of a statement with the table of syntax. For some classes of nodes, a method
+    `_check_<class>` makes further checks. It runs before the parts of the node are visited, and may approve parts that
+    are plain only in this position.
     """
 
     def __init__(self, tree: ast.Module, ours: _Ours) -> None:
@@ -184,7 +190,7 @@ class _StatementJudge:
         self._tree = tree
         self._paths = imported_paths(tree)
         self._kinds = Kinds(tree, self._paths)
-        # Dataclasses and NamedTuples: their methods cannot change them.
+        # Dataclasses and NamedTuples, whose methods cannot change the objects.
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         self._records = {node.name for node in classes if self._is_record(node)}
         self._approved = shapes.yields_of_managers(tree, self._paths)
@@ -193,7 +199,7 @@ class _StatementJudge:
         self._line = 0
 
     def odd(self, node: ast.AST, what: str) -> None:
-        """Add a suspicion about a node; `what` is a noun with an article, or code."""
+        """Add a suspicion about a node. `what` describes it: a noun with an article, or a piece of code."""
         line = getattr(node, "lineno", self._line)
         self.found.add(Suspicion(line, f"line {line}: the automatic check does not cover {what}"))
 
@@ -216,7 +222,7 @@ class _StatementJudge:
             seen |= names
 
     def statement(self, node: ast.stmt, place: _Context) -> None:
-        """Judge a statement without its nested statements."""
+        """Judge a statement, but not the statements nested in it."""
         self._place, self._line = place, node.lineno
         name = type(node).__name__
         if name in grammar.SYNTAX and name not in grammar.PLACES[place.where]:
@@ -256,13 +262,13 @@ class _StatementJudge:
         self._asks(node, name)
 
     def _asks(self, node: ast.AST, name: str) -> None:
-        """Add a suspicion if the harness looks up this name to decide what its checks should expect."""
+        """Add a suspicion if the harness looks up this name to decide what its checks expect."""
         if name == "FROZEN" or (name in grammar.ASKED and name not in self._ours.bound):
             self.odd(node, f"{name}, which tells the checks what to expect")
 
     def _check_Constant(self, node: ast.Constant) -> None:
         if not _is_plain_constant(node.value):
-            self.odd(node, "data in the source, such as long texts, bytes or huge numbers")
+            self.odd(node, "data in the source code, such as long texts, bytes or huge numbers")
 
     def _check_Name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load):
@@ -274,9 +280,9 @@ class _StatementJudge:
         if node.id in self._paths:
             self._path(node, self._paths[node.id])
         elif kind in ("function", "manager"):
-            self.odd(node, f"the function {node.id[:60]} as a value")
+            self.odd(node, f"the function {node.id[:60]} as a value, without calling it")
         elif kind == "slice":
-            self.odd(node, f"the slice {node.id[:60]} outside an index")
+            self.odd(node, f"the slice object {node.id[:60]} outside an index")
         elif kind == "builtin":
             if node.id not in grammar.TYPES | grammar.ERRORS:
                 self.odd(node, f"{node.id} as a value")
@@ -300,7 +306,7 @@ class _StatementJudge:
             if id(node) not in self._approved:
                 self._path(node, path)
         elif id(node) not in self._approved and not self._may_ask(self._kinds.of(node.value), node.attr):
-            self.odd(node, f".{node.attr[:60]} of this object")
+            self.odd(node, f"the attribute .{node.attr[:60]} of this object")
 
     def _approve_chain(self, node: ast.expr) -> None:
         """Approve the parts of a dotted path, because the path is judged as a whole."""
@@ -337,7 +343,7 @@ class _StatementJudge:
         is_self = isinstance(node.value, ast.Name) and node.value.id == "self" and _word(kind) in ("own", "network")
         may_set = self._place.is_init or (*self._place.inside, node.attr) in self._ours.stores
         if kind == "own" and ("own", node.attr) in self._kinds.attributes and self._place.where == "function":
-            # If an object counts in this method already, it may count something else, too.
+            # If the broken experiment already counts calls in this method, a fix may count something, too.
             counts = any(store[:-1] == self._place.inside for store in self._ours.stores)
             may_set = may_set or (counts and not self._kinds.is_method("own", node.attr))
         if (
@@ -345,7 +351,7 @@ class _StatementJudge:
             or node.attr.startswith("__")
             or node.attr in MODULE
         ):
-            self.odd(node, f"setting .{node.attr[:60]}, which could outlive the call")
+            self.odd(node, f"setting .{node.attr[:60]}, whose value could outlive the call")
 
     def _check_Subscript(self, node: ast.Subscript) -> None:
         kind = self._kinds.of(node.value)
@@ -357,14 +363,14 @@ class _StatementJudge:
             return
         if kind == "group":
             if key not in GROUP_KEYS or (key != "lr" and not isinstance(node.ctx, ast.Load)):
-                self.odd(node, "a use of a parameter group other than its lr, or reading its params")
+                self.odd(node, "a use of a parameter group other than its lr and reading its params")
         elif not isinstance(node.ctx, ast.Load) and kind != "new tensor" and base(kind) not in ("list", "dict"):
-            self.odd(node, f"setting {ast.unparse(node)[:60]}, which could outlive the call")
+            self.odd(node, f"setting {ast.unparse(node)[:60]}, whose value could outlive the call")
 
     def _check_Assign(self, node: ast.Assign) -> None:
         for target in node.targets:
             self._check_store(target, node.value)
-        # The name is always a slice, so `Kinds` knows the result of an index with it.
+        # The name always refers to a slice, so `Kinds` knows the result of an index expression that uses it.
         match node.targets:
             case [ast.Name() as name] if self._kinds.of(name) == "slice":
                 self._approved.add(id(node.value))
@@ -400,19 +406,19 @@ class _StatementJudge:
             case ast.Attribute(value=ast.Name(id="self")) if self._place.is_init:
                 self._approved.add(id(target))
                 if _word(kind) not in ("network", "parameter") and not self._is_lasting(value):
-                    self.odd(value, "keeping more than a layer or a constant in a network")
+                    self.odd(value, "storing something other than a layer or a constant in a network")
             case ast.Attribute(value=ast.Name(id="self")):
                 self._approved.add(id(target))
                 if _word(kind) not in OF_TRAINING:
-                    self.odd(target, "keeping more than a number or a tensor")
+                    self.odd(target, "storing something other than a number or a tensor")
             case ast.Subscript(value=owner) if self._kinds.of(owner) == "group" and _word(kind) not in OF_TRAINING:
                 self.odd(target, "a learning rate that is not a number")
 
     def _changes_what_is_new(self, target: ast.expr, value: ast.expr) -> bool:
         """Return whether an assignment is harmless because it changes only new objects or a schedule's base rates.
 
-        A new object is a network that this call has made with all its layers (`Kinds.is_whole`), which may get another
-        new layer, or a tensor that `__init__` has made for `self`.
+        A new object is a tensor that `__init__` has made for `self`, or a network that this call has made with all its
+        layers (`Kinds.is_whole`). Such a network may get another new layer.
         """
         kind = self._kinds.of(value)
         match target:
@@ -422,7 +428,8 @@ class _StatementJudge:
                 is_layer = _word(self._kinds.of(owner)) == "network" and self._kinds.of(place) == "number"
                 return is_layer and self._kinds.is_whole(value) and self._kinds.is_whole(_first_name(owner))
             case ast.Attribute(value=owner, attr="base_lrs") if self._kinds.of(owner) == "scheduler":
-                # This is as harmless as setting the `lr` of a group: only numbers, in a list that nothing can change.
+                # This is as harmless as setting the `lr` of a group, because it stores only numbers in a list that no
+                # code can change.
                 return kind in (("list", "number"), ("kept", "number"))
             case ast.Attribute(value=ast.Name() as owner, attr=name) if self._kinds.is_whole(owner):
                 is_layer = self._kinds.attributes.get(("network", name)) == "network" and name not in MODULE
@@ -430,7 +437,7 @@ class _StatementJudge:
         return False
 
     def _own_tensors(self, name: str) -> set[str]:
-        """Return the attributes to which a class assigns only tensors that it makes itself."""
+        """Return the attributes of a class to which it assigns only tensors that the class itself makes."""
         found: dict[str, bool] = {}
         nodes = [part for node in self._tree.body for part in ast.walk(node) if getattr(node, "name", "") == name]
         made = {
@@ -447,9 +454,9 @@ class _StatementJudge:
         """Judge a call that puts values into a container."""
         kinds = [self._kinds.of(value) for value in values]
         if any(holds(kind, word) for kind in kinds for word in ("group", "iterator")):
-            self.odd(owner, "keeping an iterator or a parameter group in a container")
+            self.odd(owner, "storing an iterator or a parameter group in a container")
         if not self._kinds.makes(owner) and not all(map(is_storable, kinds)):
-            self.odd(owner, f"changing {ast.unparse(owner)[:60]}, which this function may not have made")
+            self.odd(owner, f"changing {ast.unparse(owner)[:60]}, which other code may have made")
 
     # --- Calls ---
 
@@ -467,7 +474,7 @@ class _StatementJudge:
         if name in ("id", "slice") and id(node) not in self._approved:
             self.odd(node, f"{name}() here")
         if name == "next" and not all(base(self._kinds.of(item)) == "iterator" for item in node.args[:1]):
-            self.odd(node, "`next` of an iterator from outside this call")
+            self.odd(node, "`next` on an iterator that this call has not made")
         if self._kinds.of(node) == "own":
             self._keeps_no_iterator([*node.args, *node.keywords])
         self._arguments(node, name, own=kind in ("function", "class", "manager"))
@@ -503,7 +510,7 @@ class _StatementJudge:
         word, values = _word(kind), _arguments_of(node)
         is_covered = self._may_ask(kind, f"{name}()") or self._registers(node) or id(node) in self._approved
         if not is_covered and not self._copies_weights(node, word) and not self._gives_bytes(node):
-            self.odd(node, f".{name[:60]}() of this object")
+            self.odd(node, f"the method .{name[:60]}() of this object")
         self._approved.add(id(function))
         own = word in ("own", "network") and self._kinds.is_method(word, name)
         if name == "step" and values and not own and not (word == "scaler" and len(values) == 1 and node.args):
@@ -514,17 +521,17 @@ class _StatementJudge:
         if name == "load_state_dict" and word in ("scheduler", "part") and not entries:
             self.odd(node, "a schedule's state that is not read from a checkpoint")
         if name == "format" and not self._is_simple_format(node):
-            self.odd(node, ".format() with more than plain fields")
+            self.odd(node, ".format() with fields other than simple ones")
         if word == "logger" and node.keywords:
-            self.odd(node, "keywords of a log message")
+            self.odd(node, "keyword arguments of a log message")
         if word in ("list", "dict", "set") and name in CHANGING:
             self._fills(function.value, values)
 
     def _registers(self, node: ast.Call) -> bool:
-        """Return whether a call registers a buffer or a layer of a network in its own __init__.
+        """Return whether a call registers a buffer or a layer of a network in the network's `__init__`.
 
-        That is as safe as assigning it to an attribute of `self` there. A list of layers may grow only if the class has
-        made it, because a list from outside may belong to an older network.
+        This is as safe as assigning the buffer or layer to an attribute of `self` in `__init__`. A layer may be added
+        to a list only if the class has made the list, because a list from outside may belong to an older network.
         """
         if not self._place.is_init:
             return False
@@ -544,7 +551,7 @@ class _StatementJudge:
         return False
 
     def _names_a_layer(self, node: ast.expr) -> bool:
-        """Return whether a text, perhaps with a number, is a name that networks and the harness do not use."""
+        """Return whether a text, or an f-string with a number, is a name that neither networks nor the harness use."""
         known = MODULE | grammar.ASKED
         match node:
             case ast.Constant(value=str(name)):
@@ -560,14 +567,14 @@ class _StatementJudge:
         return False
 
     def _copies_weights(self, node: ast.Call, word: str) -> bool:
-        """Return whether a call only copies tensors into a network, as `p.copy_(...)` for each of them would."""
+        """Return whether a call only copies tensors into a network, as `p.copy_(...)` for each parameter would."""
         is_named = isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict" and word == "network"
         kinds = [self._kinds.of(value) for value in node.args]
         of_tensors = [isinstance(kind, tuple) and kind[0] == "dict" and _word(kind[1]) in WEIGHTS for kind in kinds]
         return is_named and of_tensors == [True] and all(item.arg == "strict" for item in node.keywords)
 
     def _gives_bytes(self, node: ast.Call) -> bool:
-        """Return whether a call is `tensor.numpy().tobytes()`. No other code gets the array, which shares memory."""
+        """Return whether a call is `tensor.numpy().tobytes()`. No other code gets the array that shares its memory."""
         match node:
             case ast.Call(
                 func=ast.Attribute(
@@ -605,22 +612,22 @@ class _StatementJudge:
         most, keywords = grammar.ARGUMENTS.get(name, (0, None))
         spread = 100 * any(isinstance(item, ast.Starred) for item in node.args)
         if keywords is not None and len(node.args) + spread > most:
-            self.odd(node, f"further arguments of {name}")
+            self.odd(node, f"additional arguments of {name}")
         for item in node.keywords:
             if item.arg is None:
-                # Settings in a dictionary must meet the same rules as keywords: see `_keeps_no_iterator`.
+                # Settings in a dictionary must satisfy the same rules as keyword arguments, see `_keeps_no_iterator`.
                 takes = name.startswith("torch.") and _word(self._kinds.of(node)) in TAKES_SETTINGS
                 tables = ("table", "dict") if takes else ("table",)
                 if base(self._kinds.of(item.value)) not in tables or keywords is not None:
-                    self.odd(node, "`**` with a value that is not a table of constants")
+                    self.odd(node, "`**` with a value that is not a dictionary of constants")
             elif len(item.arg) > _LONGEST_NAME or (keywords is not None and item.arg not in keywords):
                 self.odd(node, f"the argument {item.arg[:60]} here")
         keeps_track = own or name in READS_GROUPS
         if not keeps_track and any(holds(self._kinds.of(value), "group") for value in _arguments_of(node)):
-            self.odd(node, "passing a parameter group on")
+            self.odd(node, "passing a parameter group to a function")
 
     def _passed_functions(self, node: ast.Call, name: str) -> None:
-        """Approve function arguments that the call uses at once, and judge functions that a schedule keeps."""
+        """Approve functions as arguments if the call uses them immediately; judge functions that a schedule keeps."""
         place, keyword = grammar.USES_FUNCTION.get(name, (-1, ""))
         usable = ["function", "builtin"]
         if isinstance(node.func, ast.Attribute) and node.func.attr == "apply" and not name:
@@ -636,7 +643,7 @@ class _StatementJudge:
                 self._schedule(item)
 
     def _schedule(self, node: ast.expr) -> None:
-        """Judge the function of a schedule: it may only compute with the step, because it runs after the checks."""
+        """Judge the function of a learning-rate schedule. It may only compute with the step, because it runs later."""
         function = node if isinstance(node, ast.Lambda) else self._kinds.function(node)
         if function is None:
             self.odd(node, "a schedule that is not a function in this file")
@@ -646,16 +653,17 @@ class _StatementJudge:
         body = [function.body] if isinstance(function, ast.Lambda) else function.body
         for part in (inner for item in body for inner in ast.walk(item)):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-                # Numbers of the surrounding function do not change any more, because only that function can set them.
+                # Numbers in the surrounding function do not change any more, because only this function can assign
+                # them.
                 plain = part.id in own | NUMBERS or part.id in self._paths or self._kinds.of(part) == "number"
             elif isinstance(part, ast.Call):
                 plain = getattr(part.func, "id", "") in NUMBERS or self._in_math(part.func)
             else:
                 plain = isinstance(part, COMPUTING) or self._in_math(part)
             if not plain:
-                self.odd(node, "a schedule that does not only compute with the step")
+                self.odd(node, "a schedule that does more than compute with the step number")
         if function.args.defaults or function.args.kw_defaults:
-            self.odd(node, "a schedule with defaults")
+            self.odd(node, "a schedule function with default arguments")
 
     def _in_math(self, node: ast.AST) -> bool:
         return path_of(node, self._paths).startswith("math.")
@@ -675,7 +683,7 @@ class _StatementJudge:
             self.odd(node, _spell_name("Yield"))
 
     def _check_Expr(self, node: ast.Expr) -> None:
-        """Allow a print or a log message to contain the number of an optimizer's states: it only changes the text."""
+        """Allow the number of an optimizer's states in a print or a log message, because it changes only the text."""
         call = node.value
         is_report = isinstance(call, ast.Call) and (
             path_of(call.func, self._paths) in REPORTS
@@ -701,7 +709,7 @@ class _StatementJudge:
         self._approve_identities([node.elt])
 
     def _approve_identities(self, nodes: list[ast.expr]) -> None:
-        """Approve calls of `id` in comparisons of two objects. The number itself would be as good as random."""
+        """Approve calls of `id` in comparisons of two objects. Elsewhere, the number could serve as a random number."""
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
                 self._approved.add(id(node))
@@ -717,7 +725,7 @@ class _StatementJudge:
         keys = [getattr(key, "value", None) for key in node.keys]
         for key, value in zip(keys, node.values, strict=True) if "params" in keys else ():
             if key != "params" and not (isinstance(key, str) and _word(self._kinds.of(value)) in OF_GROUPS):
-                self.odd(value, "this value in a parameter group")
+                self.odd(value, "storing this value in a parameter group")
 
     def _check_Starred(self, node: ast.Starred) -> None:
         self._check_iteration(node.value)
@@ -735,7 +743,7 @@ class _StatementJudge:
     def _check_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
         if not all(isinstance(kind, ast.Name) and kind.id in grammar.ERRORS for kind in kinds):
-            self.odd(node, "catching these errors")
+            self.odd(node, "catching these exceptions")
 
     def _check_withitem(self, node: ast.withitem) -> None:
         maker = node.context_expr
@@ -786,32 +794,32 @@ class _StatementJudge:
             self.odd(node, f"a redefinition of {node.name}")
 
     def _inner_function(self, node: ast.FunctionDef) -> None:
-        """Judge the head of a nested function. Its statements are judged like all others.
+        """Judge the head of a nested function. Its statements are judged like all other statements.
 
-        It can read the names around it, but not bind them, because `nonlocal` is not covered. It cannot be used as a
-        value, like any function, except in a schedule (`_schedule`). So its calls end before the surrounding call ends,
-        and its changes disappear then, as if its statements were in the surrounding function. Its name must have only
-        one meaning in its scope, and no meaning at the top of the file.
+        A nested function can read the names around it, but cannot assign to them, because `nonlocal` is not plain. Like
+        any function, it cannot be used as a value, except in a schedule (`_schedule`). So its calls end before the call
+        of the surrounding function ends, and its effects are the same as if its statements were in the surrounding
+        function. Its name must have only one meaning in its scope, and no meaning at the top of the file.
         """
         if not self._kinds.names_one_function(node.name) or node.name in PROTOCOL:
             self.odd(node, f"the nested function {node.name[:60]}, because its name has another meaning")
         for default in filter(None, (*node.args.defaults, *node.args.kw_defaults)):
             kinds = [self._kinds.of(part) for part in ast.walk(default) if isinstance(part, ast.Name)]
             if not all(kind in ("number", "text", "none") for kind in kinds):
-                self.odd(default, "a default argument that could keep something")
+                self.odd(default, "a default argument that could keep a value between calls")
 
     def _check_arg(self, node: ast.arg) -> None:
         self._annotation(node.annotation)
 
     def _annotation(self, node: ast.expr | None) -> None:
-        """Judge an annotation, which must only name types, because Python evaluates and keeps it."""
+        """Judge an annotation. It may only name types, because Python evaluates an annotation and keeps its value."""
         if node is not None and not all(isinstance(part, OF_TYPES) for part in ast.walk(node)):
             self.odd(node, "an annotation that computes something")
 
     def _check_arguments(self, node: ast.arguments) -> None:
         for default in filter(None, (*node.defaults, *node.kw_defaults)):
             if not self._is_constant(default):
-                self.odd(default, "a default argument that could keep something between calls")
+                self.odd(default, "a default argument that could keep values between calls")
 
     def _check_ClassDef(self, node: ast.ClassDef) -> None:
         if not self._is_record(node) and not (self._bases(node) == ["torch.nn.Module"] and not node.decorator_list):
@@ -829,7 +837,7 @@ class _StatementJudge:
         return [path_of(item, self._paths) for item in node.bases]
 
     def _lasting_assignment(self, node: ast.stmt) -> None:
-        """Judge an assignment outside functions, whose value lives as long as the program."""
+        """Judge an assignment outside functions. Its value exists as long as the program runs."""
         targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
         if not all(isinstance(target, ast.Name) for target in targets) or len(targets) > 1:
             self.odd(node, "an assignment to several names or to an attribute outside functions")
@@ -840,14 +848,14 @@ class _StatementJudge:
             if made in grammar.KEPT or getattr(value.func, "id", "") in self._records:
                 parts = _arguments_of(value)
         if value is not None and not all(map(self._is_lasting, parts)):
-            self.odd(value, "keeping more than a constant, a loss or a gradient scaler between calls")
+            self.odd(value, "keeping something other than a constant, a loss or a gradient scaler between calls")
 
     def _is_constant(self, value: ast.expr) -> bool:
         plain = all(isinstance(node, CONSTANT) for node in ast.walk(value))
         return plain or bool(path_of(value, self._paths))
 
     def _is_lasting(self, value: ast.expr) -> bool:
-        """Return whether a value may be kept between calls: a constant, or a table of constants that cannot change."""
+        """Return whether a value may be kept between calls: a constant, or an immutable dictionary of constants."""
         for node in ast.walk(value):
             is_field = isinstance(node, ast.Attribute) and self._kinds.of(node.value) == "own"
             is_math = isinstance(node, ast.Call | ast.Attribute) and self._in_math(getattr(node, "func", node))

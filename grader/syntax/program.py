@@ -15,9 +15,9 @@ __all__ = [
 
 @lru_cache(maxsize=4096)
 def tree_digest(source: str) -> str:
-    """Return the SHA-256 of the program in a text, without comments, formatting and docstrings.
+    """Return the SHA-256 of the program in a source text, ignoring comments, formatting and docstrings.
 
-    Two texts with equal digests behave in the same way, unless they read their own docstrings or line numbers. Raises
+    Two programs with equal digests behave in the same way, unless they read their docstrings or line numbers. Raises
     `Unparsable`.
     """
     tree = parse_experiment(source)
@@ -33,7 +33,7 @@ def tree_digest(source: str) -> str:
 
 
 def program_digest(source: str) -> str:
-    """Return the `tree_digest` of a text, or a digest of the text itself if it does not parse."""
+    """Return the `tree_digest` of a source text, or a digest of the text itself if it cannot be parsed."""
     try:
         return tree_digest(source)
     except Unparsable:
@@ -41,13 +41,13 @@ def program_digest(source: str) -> str:
 
 
 def does_nothing(statement: ast.stmt) -> bool:
-    """Return whether a statement has no effect: a docstring, another bare constant, or `pass`."""
+    """Return whether a statement has no effect, as a docstring, another constant, or `pass`."""
     bare = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return bare or isinstance(statement, ast.Pass)
 
 
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """Yield the lists of statements directly in a node: body, else, finally."""
+    """Yield the lists of statements that are directly in a node, such as its body and its `else`."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(node, name, None)
         if isinstance(block, list):  # the body of a lambda is one expression
@@ -55,7 +55,7 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def imported_paths(tree: ast.Module) -> dict[str, str]:
-    """Return the dotted path of each imported name, such as `torch.nn.functional` for `F`."""
+    """Return {imported name: dotted path}, such as `torch.nn.functional` for `F`."""
     paths: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -69,7 +69,7 @@ def imported_paths(tree: ast.Module) -> dict[str, str]:
 
 
 def path_of(node: ast.AST, paths: Mapping[str, str]) -> str:
-    """Return the dotted path of a name or a chain of attributes, or "" if it does not begin with an imported name."""
+    """Return the dotted path of a name or of a chain of attributes, or "" if the first name is not imported."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,7 +1,6 @@
-"""Find patterns of code that are plain only as a whole, because their single nodes do not show that they are harmless.
+"""Find patterns of code that are plain (provably harmless) as a whole, although their single nodes are not.
 
-Each function looks for one pattern, and returns the nodes or names that are plain in it. Code in any other form is not
-plain.
+Each function looks for one pattern, and returns the nodes or names in this pattern that are plain.
 """
 
 import ast
@@ -12,12 +11,12 @@ from grader.syntax.program import does_nothing, path_of
 
 
 def yields_of_managers(tree: ast.Module, paths: Mapping[str, str]) -> set[int]:
-    """Return the ids of `yield`s in context managers: functions with `@contextmanager` and exactly one `yield`.
+    """Return the ids of the `yield` nodes in context managers: functions with `@contextmanager` and only one `yield`.
 
-    `with` runs this function up to its `yield`, then its block, then the rest of the function. The same statements
-    before and after the block would have the same effect. The `yield` must be a statement in the function's body, or
-    in the body of a `try` with only a `finally`, so that it runs once and catches nothing. Nothing else can use the
-    generator, because only `with` may call the function (`_StatementJudge._check_Name`).
+    A `with` statement runs such a function up to the `yield`, then the block, then the rest of the function. So the
+    function has the same effect as its statements before and after the block. The `yield` must be a statement in the
+    function's body, or in the body of a `try` that has only a `finally`, so that it runs once and catches no exception.
+    No other code can use the generator, because only `with` may call the function (`_StatementJudge._check_Name`).
     """
     found = set()
     for function in tree.body:
@@ -34,10 +33,11 @@ def yields_of_managers(tree: ast.Module, paths: Mapping[str, str]) -> set[int]:
 
 
 def keeps_parts_in_eval_mode(tree: ast.Module, name: str) -> bool:
-    """Return whether the method `train` of a class only keeps some parts of a network in evaluation mode.
+    """Return whether the method `train` of a class only keeps some parts of a network in eval mode.
 
-    Such a method calls `super().train(mode)`, then `eval()` on attributes of `self`, and returns `self`. This gives an
-    edit no new power, because `forward` may put a part into evaluation mode as well. The network itself keeps its mode.
+    Such a method calls `super().train(mode)`, then `eval()` on attributes of `self`, and returns `self`. It is
+    harmless, because `forward` may put a part of the network into eval mode as well. The mode of the network itself
+    does not change.
     """
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
     methods = [item for node in classes for item in node.body if isinstance(item, ast.FunctionDef)]
@@ -65,7 +65,7 @@ def keeps_parts_in_eval_mode(tree: ast.Module, name: str) -> bool:
 
 
 def layer_lists(tree: ast.Module, name: str, holders: frozenset[str], paths: Mapping[str, str]) -> set[str]:
-    """Return the attributes to which a class assigns only lists of layers that it makes itself."""
+    """Return the attributes of a class to which it assigns only lists of layers that the class itself makes."""
     values: dict[str, list[ast.expr]] = {}
     for node in tree.body:
         for part in ast.walk(node) if isinstance(node, ast.ClassDef) and node.name == name else ():

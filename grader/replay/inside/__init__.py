@@ -1,4 +1,4 @@
-"""Scripts that run inside the sandbox. The rest of the grader is not visible there."""
+"""Scripts that run inside the sandbox, where the rest of the grader is not visible."""
 
 from pathlib import Path
 

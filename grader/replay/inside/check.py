@@ -1,12 +1,13 @@
 """Inside the sandbox: run checks on an experiment, or measure its behaviour.
 
-Input: `../input/job.json` with `settings`, `checks` (names), `behaviour` and `source`. Output: one line of JSON on
-standard output. For each check, the line has an `outcome` with its `figures`, or a `problem`: a sentence on why the
-check could not run. Under `behaviour`, it has the `figures` of each aspect, or a `problem`.
+The input is `../input/job.json` with `settings`, `checks` (names), `behaviour` and `source`. The output is one line of
+JSON on standard output. For each check, the line contains an `outcome` and the measured `figures`, or a `problem`,
+which is a sentence that says why the check could not run. Under `behaviour`, it contains the `figures` of each aspect,
+or a `problem`.
 
-Each check runs in a separate process, which loads the experiment again and starts from the seed. It sends its outcome
-to this process, which runs no student code. Only this process writes to standard output. So a check cannot read
-anything that an earlier check has left in memory or in files, and cannot change an earlier outcome.
+Each check runs in a child process, which loads the experiment again, sets the random seed, and sends its outcome to
+this process. This process runs no student code, and only this process writes to standard output. So a check cannot read
+what an earlier check has left in memory or in files, and cannot change an earlier outcome.
 """
 
 import contextlib
@@ -21,12 +22,12 @@ from typing import Any
 # Resolve this path now, because an experiment may change the working folder later.
 INPUT = Path("../input").resolve()
 SCRATCH = Path.cwd()
-# The folders that a run may write. Without a sandbox, it may write only the first.
+# The folders into which a run may write. Without a sandbox, a run may write only into the first folder.
 WRITABLE = (SCRATCH, Path("/tmp"), Path("/dev/shm")) if Path("/scratch") == SCRATCH else (SCRATCH,)  # noqa: S108
 
 
 def main() -> int:
-    """Run all checks, and print their results. Exit with status 3 if the grader itself fails."""
+    """Run all checks, print their results, and return the exit status: 3 if the grader itself fails."""
     from harness.behaviour.probes import measure_behaviour
     from harness.canonical_setup import apply_numerics
     from harness.checks import make_check
@@ -67,9 +68,9 @@ def main() -> int:
 
 
 def run_apart(measure: Callable[[str], dict[str, Any]], name: str) -> Any:
-    """Run a function in a separate process, and return its result, or None if the result cannot be read.
+    """Run a function in a child process, and return its result, or None if the result cannot be read.
 
-    If that process fails, this process ends in the same way.
+    If the child process fails, this process ends with the same exit status or signal.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -94,12 +95,12 @@ def run_apart(measure: Callable[[str], dict[str, Any]], name: str) -> Any:
         sys.exit(code)
     try:
         return json.loads(content)
-    except ValueError:  # only the experiment's own code can end the process like this
+    except ValueError:  # only code in the experiment can end the child process without a valid result
         return None
 
 
 def empty(folder: Path) -> None:
-    """Delete everything in a folder, except for read-only libraries that the sandbox has mounted there."""
+    """Delete everything in a folder, except for read-only libraries that the sandbox has mounted in it."""
     for path in folder.iterdir():
         with contextlib.suppress(OSError):
             if path.is_dir() and not path.is_symlink():

@@ -1,8 +1,9 @@
-"""Inside a sandbox without student code: evaluate weights with the recipe's own model on held-out data.
+"""Inside a sandbox without student code: evaluate weights in the recipe's network on held-out data.
 
-Input: `job.json` names the data set; `experiment.py` is the healthy experiment; `heldout.npz` has inputs and labels
-that no student has; `checkpoint.pt` has the weights. Output: `out/evaluation.json` with loss and accuracy on the
-held-out and on the validation split. If the weights do not fit the model, the file has `problem`, a sentence.
+The input files are `job.json` with the name of the data set, `experiment.py` with the healthy experiment, `heldout.npz`
+with inputs and labels that students never get, and `checkpoint.pt` with the weights. The output is
+`out/evaluation.json` with loss and accuracy on the held-out and on the validation split. If the weights do not fit the
+network, the output contains `problem`, a sentence that says why.
 """
 
 import json
@@ -28,10 +29,10 @@ Tensors = dict[str, Tensor]
 
 
 def fitting_weights(model: nn.Module, weights: Tensors) -> Tensors:
-    """Return the weights under the names of the model's own parameters and buffers.
+    """Return the given weights, with the names of the model's parameters and buffers as keys.
 
     If a student writes the same network as a class, the tensors have other names, but the same order. Raises
-    `ValueError` if the number or the shapes differ.
+    `ValueError` if the number of tensors or their shapes do not fit the model.
     """
     own = model.state_dict()
     if set(own) == set(weights):
@@ -66,7 +67,7 @@ def figures(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Te
 
 
 def evaluate(experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Any]:
-    """Return loss and accuracy by split, or the problem with the weights."""
+    """Return {split: loss and accuracy}, or the problem with the weights."""
     model = experiment.build_model()
     try:
         model.load_state_dict(fitting_weights(model, read_weights(path)))

@@ -1,4 +1,4 @@
-"""Import modules and read data that all runs need. This runs once, in the process that forks for each run."""
+"""Import modules and read data that all runs need. This script runs once, in the process that forks for each run."""
 
 import importlib
 
@@ -31,7 +31,7 @@ for _name in EMBEDDED:
     harness.data.loading.load_dataset(_name)
 
 canonical_setup(0, numerics="portable")
-# Train briefly, so that Python and torch do their one-time work here and not in each run.
+# Train briefly, so that Python and torch do their initialization here and not in each run.
 _model = nn.Linear(784, 10)
 _batches = DataLoader(TensorDataset(torch.rand(320, 784), torch.arange(320) % 10), batch_size=64)
 _optimizer = torch.optim.SGD(_model.parameters(), lr=0.1)

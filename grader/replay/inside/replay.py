@@ -1,8 +1,8 @@
 """Inside the sandbox: run an experiment.
 
-Input: `../input/job.json` with `settings`, `source`, and `platform`: whether to write the platform class. All files go
-to `out/`. The exit status is 2 for a mistake in the experiment, with a sentence in `error.txt`. It is 3 if the grader
-fails.
+The input is `../input/job.json` with `settings`, `source`, and `platform`, which says whether to write the platform
+class. All files are written to `out/`. If the experiment has a mistake, the exit status is 2, and `error.txt` contains
+a sentence about the mistake. If the grader itself fails, the exit status is 3.
 """
 
 import json
@@ -18,7 +18,7 @@ CACHE = Path("../input/cache").resolve()
 
 
 def make_run(job: dict[str, Any]) -> None:
-    """Train the experiment as the job says, and write its files to `out/`."""
+    """Run the training that the job describes, and write its log and checkpoint to `out/`."""
     from harness.data.loading import load_dataset
     from harness.run.experiment import load_experiment, tensor_data
     from harness.run.settings import RunSettings
