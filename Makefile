@@ -1,4 +1,4 @@
-# One rule for each verb. For more options: .venv/bin/harness --help and .venv/bin/grader --help.
+# Each rule runs one command. To see all options of a command: .venv/bin/harness --help and .venv/bin/grader --help.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -13,22 +13,22 @@ work     = $(if $(WORK),--work "$(WORK)")
 resume   = $(if $(RESUME),--resume)
 
 #: Work on an exercise
-#:   make exercises                   list them, and how far you are
-#:   make exercise BREAK=huge_lr      make its workspace, run the broken experiment
-#:   make exercise BREAK=mystery LEVEL=2    the same for one that is drawn
-#:   make predict BREAK=huge_lr       say what the run will do, before it is made
-#:   make triage BREAK=huge_lr        walk through the checks of the method
-#:   make verify BREAK=huge_lr        run your edited experiment and compare
-#:   make watch BREAK=huge_lr         run your experiment at each save
-#:   make history BREAK=huge_lr       list your attempts; DIFF=2 shows an edit
-#:   make hint BREAK=huge_lr LEVEL=1  get a hint; your submission says how many
-#:   make check BREAK=huge_lr         check everything before you hand in
+#:   make exercises                   list all exercises and your progress
+#:   make exercise BREAK=huge_lr      make a workspace, run the broken experiment
+#:   make exercise BREAK=mystery LEVEL=2    start a hidden, random exercise
+#:   make predict BREAK=huge_lr       predict the broken run before you start it
+#:   make triage BREAK=huge_lr        run nearly all checks on the experiment
+#:   make verify BREAK=huge_lr        run your edit, compare with the broken run
+#:   make watch BREAK=huge_lr         run your experiment each time you save it
+#:   make history BREAK=huge_lr       list your attempts; DIFF=2 shows edit 2
+#:   make hint BREAK=huge_lr LEVEL=1  get a hint; your submission counts hints
+#:   make check BREAK=huge_lr         check your work before you hand it in
 #:   make submit BREAK=huge_lr STUDENT=ada    write the file that you hand in
-#:   make reveal BREAK=huge_lr        show the cause; your submission says so
-#:   make clean-work BREAK=huge_lr    start over
+#:   make reveal BREAK=huge_lr        show the solution; your submission says so
+#:   make clean-work BREAK=huge_lr    start over; moves your files aside
 #:   make shell                       open a shell that finds the command harness
 #:   make data DATASET=mnist          download MNIST or CIFAR-10
-#:   make doctor                      does this machine compute the same bytes?
+#:   make doctor                      test if this machine gives the known bytes
 .PHONY: help exercises exercise predict triage verify watch history hint check submit reveal clean-work data doctor shell
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
@@ -95,28 +95,28 @@ shell: $(RUN)
 #:   make grade                       score the folder submissions/; options:
 #:              SUBMISSIONS= OUT= COURSE= ASSIGNMENT= RUBRIC= TIMES= JOBS= CLUSTER=
 #:   make score BREAK=huge_lr         score your own workspace at home
-#:   make demo                        make up a course, score it, export it
-#:   make kit [COURSE= ASSIGNMENT=]   build what you hand out to students
+#:   make demo                        grade a made-up course as an example
+#:   make kit [COURSE= ASSIGNMENT=]   build the files that students get
 #:
 #: Maintain
-#:   make selfcheck [SEEDS=10]        prove every recipe and every known fix
-#:   make trial [SET=red]             judge the labelled fixes of other hands
-#:   make insightless                 what a script earns that understands nothing
+#:   make selfcheck [SEEDS=10]        test every recipe and every known fix
+#:   make trial [SET=red]             grade labelled fixes by other authors
+#:   make insightless                 score a script that looks for no cause
 #:   make redteam [FAMILY=archive]    run every attack on the grader
-#:   make faults | fuzz               kills and full disks; mutated files
-#:   make test-portable               the same bytes on emulated processors
-#:   make lint | test | test-slow     what a change must pass
+#:   make faults | fuzz               test kills, full disks | test mutated files
+#:   make test-portable               compare bytes on emulated processors
+#:   make lint | test | test-slow     the checks that a change must pass
 #:   make docs                        build the site of docs/ into site/
 #:   make bench | bench-class | bench-reports | bench-checks
 #:   make gallery                     draw the pictures of docs/curves.md again
-#:   make dist                        build the wheel and its sources in dist/
+#:   make dist                        build wheel and source archive in dist/
 .PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable docs
 .PHONY: bench bench-class bench-reports bench-checks gallery dist
 DEV := $(VENV)/.installed-dev
 SITE := $(VENV)/.installed-docs
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
 course = $(if $(COURSE),--course "$(COURSE)") $(if $(ASSIGNMENT),--assignment "$(ASSIGNMENT)")
-# grader exits with 1 if some submissions wait for the instructor. That is no failure of make's.
+# grader exits with 1 if some submissions wait for the instructor. make must not report that as an error.
 UNLESS_OPEN = status=$$?; [ $$status -le 1 ] || exit $$status
 
 $(DEV): $(RUN)
@@ -145,19 +145,19 @@ selfcheck: $(RUN)
 trial: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m trial $(jobs) $(if $(SET),--set "$(SET)")
 
-# About ten minutes on two cores. ONLY="huge_lr digits_mlp" measures these alone.
+# Takes about ten minutes on two cores. ONLY="huge_lr digits_mlp" measures only these two.
 insightless: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m insightless $(jobs) $(ONLY)
 
-# Each attack beside honest submissions, then all in one class. TOGETHER=1 runs the one class alone.
+# Grades each attack together with honest submissions, then all attacks in one class. TOGETHER=1 skips the first part.
 redteam: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m attacks $(if $(ATTACK),--only "$(ATTACK)") $(if $(FAMILY),--family "$(FAMILY)") $(if $(SANDBOX),--sandbox "$(SANDBOX)") $(if $(TOGETHER),--together) $(jobs)
 
-# About a hundred kills, full disks and the like, on the real grader: a quarter of an hour.
+# Tests the real grader with about a hundred kills, full disks and similar faults. Takes a quarter of an hour.
 faults: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(KILLS),--kills "$(KILLS)") $(if $(SEED),--seed "$(SEED)")
 
-# About twenty minutes on two cores; make test tries a hundredth of these examples.
+# Takes about twenty minutes on two cores. make test tries only a hundredth of these examples.
 fuzz: $(DEV)
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n auto tests/test_fuzz_*.py
 
@@ -172,7 +172,7 @@ test: $(DEV)
 test-slow: $(DEV)
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
-# The browser reads the pages from the disk; the search needs a server.
+# A browser can read the pages from the disk, but the search in them needs a server.
 docs: $(SITE)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Built site/. To read it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site"
@@ -183,19 +183,19 @@ test-portable: $(RUN)
 bench: $(DEV)
 	@$(BIN)/python -m benchmarks.bench $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
-# A class of 2,100 submissions, generated and graded.
+# Generates and grades a class of 2,100 submissions.
 bench-class: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_class $(if $(STUDENTS),--students "$(STUDENTS)") $(if $(WRITE),--write)
 
-# Triage on public bug reports that are rebuilt as experiments, broken and corrected: about ten minutes.
+# Runs triage on public bug reports, each rebuilt as a broken and a corrected experiment. Takes about ten minutes.
 bench-reports: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_reports $(if $(ONLY),--only "$(ONLY)") $(jobs) $(if $(WRITE),--write)
 
-# Our checks on every recipe and every sound variant: a quarter of an hour or more; it goes on where it stopped.
+# Runs our checks on every recipe and every correct variant. Takes a quarter of an hour or more, and resumes if stopped.
 bench-checks: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_checks $(if $(ONLY),--only "$(ONLY)") $(jobs) $(if $(WRITE),--write)
 
-# Ten runs of one to four seconds each.
+# Makes ten runs of one to four seconds each.
 gallery: $(RUN)
 	@$(BIN)/python -m benchmarks.gallery
 

@@ -1,14 +1,14 @@
 """Make a run deterministic: set the environment of its process, its kernels and its seeds.
 
-1. `run_environment` builds the environment variables. ATen, MKL, NumPy (with OpenBLAS) and the C library choose a
-   code path for the processor at hand, and each path rounds differently. An environment variable pins the path of
-   each library. The library reads it only once: when it is loaded, at its first call, or when the process starts.
-   So every run is a child process that is started with these variables.
+1. `run_environment` builds the environment variables. ATen, MKL, NumPy (with OpenBLAS) and the C library choose a code
+   path for the processor of the machine, and each path rounds differently. For each library, an environment variable
+   fixes the path. A library reads its variable only once: when it is loaded, at its first call, or when the process
+   starts. So every run is a child process that is started with these variables.
 2. `apply_numerics` switches torch to deterministic algorithms and portable kernels.
 3. `set_seed` seeds every generator.
 
-`canonical_setup` does 2 and 3 inside the child. docs/determinism.md states what is guaranteed. This module imports
-torch and NumPy inside functions, because the parent process needs neither.
+In the child process, `canonical_setup` does 2 and 3. docs/determinism.md says which runs have equal bytes. This module
+imports torch and NumPy inside functions, because the parent process needs neither of them.
 """
 
 import os
@@ -21,22 +21,24 @@ from harness.errors import UserError
 
 Numerics = Literal["portable", "native"]
 
-# Measured with torch 2.13 and NumPy 2.4 on glibc 2.36: equal bytes on an AVX-512 processor and under
-# `qemu-x86_64 -cpu Nehalem`, `Haswell` and `EPYC`. Each comment lists the operations that differ without the variable.
+# Measured with torch 2.13 and NumPy 2.4 on glibc 2.36: equal bytes on an AVX-512 processor and under `qemu-x86_64 -cpu
+# Nehalem`, `Haswell` and `EPYC`. Each comment lists the operations whose results differ if the variable is not set.
 PORTABLE_VARIABLES = {
     # matmul, convolution, LSTM, and MKL's vector exp, log, tanh and the like
     "MKL_CBWR": "COMPATIBLE",
     # softmax, gelu, layer and batch norm, attention, normal random numbers, float16
     "ATEN_CPU_CAPABILITY": "default",
-    # matmul, convolution, layer norm and GRU differ already between 1 and 2 threads
+    # matmul, convolution, layer norm and GRU, whose results depend on the number of threads
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    # exp, log, sin, cos, tan and pow of a double have a second version with fused multiply-add, and up to 0.08 %
-    # of their results differ. Python's `math` calls them, and so do softmax, gelu, sigmoid and randn in float64, and
-    # NumPy's RandomState.normal. glibc reads the plain names since 2.33 and the others before; it ignores unknown ones.
+    # glibc has a second version of exp, log, sin, cos, tan and pow for doubles, with fused multiply-add. Up to 0.08 %
+    # of the results differ between the versions. Python's `math` calls these functions, and so do softmax, gelu,
+    # sigmoid and randn in float64, and NumPy's RandomState.normal. Since release 2.33, glibc reads the names without a
+    # suffix, and before 2.33 the other names. It ignores unknown names.
     "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-FMA_Usable,-FMA4_Usable",
 }
-# For NumPy's own loops (exp, log, pow, argsort): the names, since NumPy 2.4, of all features above x86-64-v2.
+# For NumPy's own loops (exp, log, pow, argsort): all processor features above x86-64-v2, by their names since NumPy
+# 2.4.
 _NUMPY_FEATURES = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
 # For NumPy's float32 matmul. OpenBLAS takes its number of threads from OMP_NUM_THREADS.
 _OPENBLAS_CORE = "Nehalem"
@@ -48,19 +50,20 @@ COMMON_VARIABLES = {
     "PYTHONUTF8": "1",
     "LC_ALL": "C.UTF-8",
     "TZ": "UTC",
-    # Without it cuBLAS refuses to run under deterministic algorithms.
+    # Without this variable, cuBLAS refuses to run under deterministic algorithms.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
 
-# Whole families are removed, because each release adds members: thread counts and affinities, instruction sets,
+# Prefixes of variables that are removed, because releases add new ones: thread counts and affinities, instruction sets,
 # reduced precision (NVIDIA_TF32_OVERRIDE, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE, ONEDNN_DEFAULT_FPMATH_MODE), allocators,
-# compilers, debug output, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD. PYTHONPATH goes too: it could bring another torch.
+# compilers, debug output, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD. PYTHONPATH is removed too, because another torch could be
+# on that path.
 _REMOVED_FAMILIES = (
     "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "NPY_", "DNNL_", "ONEDNN_",
     "ATEN_", "TORCH", "PYTORCH_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "CUDA_FORCE_", "NVIDIA_TF32_OVERRIDE",
     "DISABLE_ADDMM_CUDA_LT", "PYTHON", "LC_", "LANG", "GLIBC_TUNABLES",
 )  # fmt: skip
-# These only say where Python's files are and how output is buffered. They change no result.
+# Variables that are kept: they only say where Python's files are and how output is buffered, and change no result.
 _KEPT_OF_PYTHON = frozenset(
     f"PYTHON{name}" for name in ("DONTWRITEBYTECODE", "PYCACHEPREFIX", "NOUSERSITE", "USERBASE", "UNBUFFERED")
 )
@@ -69,8 +72,8 @@ _KEPT_OF_PYTHON = frozenset(
 def run_environment(numerics: Numerics, base: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment variables for a child process that trains with these numerics.
 
-    `base` is the environment to start from, by default the one of this process. Variables that could change a
-    result are removed from it. `COMMON_VARIABLES` and, for portable numerics, `portable_variables()` are added.
+    base: the environment to start from, by default the environment of this process. From its variables, those that
+    could change a result are left out. `COMMON_VARIABLES` and, for portable numerics, `portable_variables()` are added.
     """
     base = os.environ if base is None else base
     kept = {
@@ -80,7 +83,7 @@ def run_environment(numerics: Numerics, base: Mapping[str, str] | None = None) -
 
 
 def portable_variables() -> dict[str, str]:
-    """Return the variables that make all processors of this machine's architecture compute equal results."""
+    """Return the variables with which all processors of this machine's architecture compute equal results."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return dict(PORTABLE_VARIABLES)
     for_numpy = {"OPENBLAS_CORETYPE": _OPENBLAS_CORE, "NPY_DISABLE_CPU_FEATURES": _NUMPY_FEATURES}
@@ -92,8 +95,9 @@ def canonical_setup(
 ) -> None:
     """Set kernels, seeds and the default dtype of this process, so that every run starts in the same state.
 
-    The dtype is float64 in verify mode, else float32. If `numerics` is None, it is "portable" if the process has the
-    variables of `run_environment("portable")`, else "native". Give `DataLoader`s `worker_init_fn=seed_worker`.
+    The default dtype is float64 in verify mode, else float32. If `numerics` is None, the function uses "portable" in a
+    process with the variables of `run_environment("portable")`, else "native". A `DataLoader` with workers also needs
+    `worker_init_fn=seed_worker`.
 
     Raises `UserError` as `set_seed` does, and `RuntimeError` as `apply_numerics` does.
     """
@@ -107,11 +111,11 @@ def canonical_setup(
 
 
 def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
-    """Switch torch to deterministic algorithms and, for `portable`, to kernels that every CPU shares.
+    """Switch torch to deterministic algorithms and, for portable numerics, to kernels that run alike on every CPU.
 
-    `device` is "cpu" or a CUDA device such as "cuda" or "cuda:0". TensorFloat32 is off on both. Raises
-    `RuntimeError` if the process was not started with `run_environment`: portable numerics and CUDA read its
-    variables before this function runs.
+    `device` is "cpu" or a CUDA device such as "cuda" or "cuda:0". TensorFloat32 is switched off. Raises `RuntimeError`
+    if the process was not started with the variables of `run_environment`, which the libraries read before this
+    function runs.
     """
     import torch
 
@@ -120,14 +124,15 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
         needed = needed | {"CUBLAS_WORKSPACE_CONFIG": COMMON_VARIABLES["CUBLAS_WORKSPACE_CONFIG"]}
     if missing := _missing_variables(needed):
         raise RuntimeError(
-            f"{numerics} numerics on {device} needs the environment of run_environment(), but {missing} differ"
+            f"{numerics} numerics on {device} needs the variables of run_environment(), but these variables differ:"
+            f" {missing}"
         )
-    # The variables may have been set after torch read them, so ask torch which code path it chose.
+    # If the variables were set after torch had read them, they had no effect, so ask torch which code path it chose.
     if numerics == "portable" and platform.machine() == "x86_64":
         capability = torch.backends.cpu.get_cpu_capability()
         if capability != "DEFAULT":
             raise RuntimeError(f"{numerics} numerics needs run_environment() before torch is imported")
-    # use_deterministic_algorithms(True) does the same, but imports the compiler first: over a second.
+    # use_deterministic_algorithms(True) does the same, but first imports the compiler, which takes over a second.
     torch.set_deterministic_debug_mode("error")
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.allow_tf32 = False  # on by default for convolutions
@@ -144,7 +149,7 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
 def set_seed(seed: int) -> None:
     """Seed Python, NumPy, torch and every CUDA device.
 
-    Raises `UserError` for a seed outside 0 .. 2**32 - 1, which is NumPy's range.
+    Raises `UserError` for a seed outside 0 .. 2**32 - 1, the range that NumPy accepts.
     """
     import numpy as np
     import torch
@@ -161,7 +166,7 @@ def set_seed(seed: int) -> None:
 
 
 def seed_worker(worker_id: int) -> None:
-    """Seed Python and NumPy in a `DataLoader` worker from the seed that torch gave it (`worker_init_fn`)."""
+    """Seed Python and NumPy in a worker of a `DataLoader` with the worker's torch seed (for `worker_init_fn`)."""
     import numpy as np
     import torch
 

@@ -23,7 +23,7 @@ from harness.console.terminal import fold, terminal_width
 from harness.errors import Stopped, UserError, name_place
 from harness.student.check_commands import add_check_commands
 
-# Everything else is imported inside the command that needs it: `harness --help` must be instant.
+# Each command imports its other modules inside its function, so that `harness --help` is fast.
 
 _recipe = click.argument("recipe", metavar="RECIPE")
 
@@ -56,16 +56,22 @@ def cli() -> None:
 @cli.command()
 @_recipe
 @run_options
-@click.option("--level", metavar="N", type=whole_number(1, 5), help="The difficulty of a mystery, from 1 to 5.")
+@click.option(
+    "--level",
+    metavar="N",
+    type=whole_number(1, 5),
+    help="The difficulty of a hidden exercise (RECIPE mystery), from 1 to 5.",
+)
 @click.option("--student", metavar="NAME", help="Your login on the course platform. Later commands remember it.")
 @work_option
 @resume_option
 def exercise(
     recipe: str, work: Path, resume: bool, level: int | None, student: str | None, **options: Any
 ) -> None:  # fmt: skip
-    """Make the workspace of RECIPE and run the broken experiment.
+    """Make a workspace for RECIPE and run its broken experiment.
 
-    With the name mystery, draw a hidden exercise, perhaps without a fault: --level sets its level, --seed selects one.
+    If RECIPE is mystery, choose a hidden exercise of the difficulty --level, which may have no fault at all. By default
+    it is one that you have not begun; with --seed N, it is number N of its level.
     """
     from harness.recipes.cases import MYSTERY
     from harness.recipes.mysteries import draw_mystery
@@ -98,14 +104,18 @@ def exercise(
 
 @cli.command()
 @_recipe
-@click.option("--loss", metavar="ANSWER", help="The training loss: falls, falls-little, stays, rises or no-number.")
-@click.option("--half-rate", metavar="ANSWER", help="The loss with half the learning rate: lower, same or higher.")
-@click.option("--check", metavar="NAME", help="The check that will find the fault, or none.")
+@click.option(
+    "--loss", metavar="ANSWER", help="What the training loss will do: falls, falls-little, stays, rises or no-number."
+)
+@click.option(
+    "--half-rate", metavar="ANSWER", help="How the loss would be with half the learning rate: lower, same or higher."
+)
+@click.option("--check", metavar="NAME", help="The name of the check that will find the fault, or none.")
 @click.option("--why", metavar="TEXT", help="Your reason, in one sentence.")
 @click.option("--student", metavar="NAME", help="Your login on the course platform. Later commands remember it.")
 @work_option
 def predict(recipe: str, work: Path, student: str | None, **answers: str | None) -> None:
-    """Predict the broken run before you make it.
+    """Predict what the broken run will do, before you start it.
 
     You can predict only once. The command asks for every answer that you do not give as an option.
     """
@@ -145,7 +155,7 @@ def verify(recipe: str, work: Path, resume: bool, **options: Any) -> None:
 @_recipe
 @work_option
 def watch(recipe: str, work: Path) -> None:
-    """Run your experiment at each save and compare it with the broken run."""
+    """Run your experiment each time you save it, and compare it with the broken run."""
     from harness.run.options import RunOptions
     from harness.student.exercise import judge_attempt, verify_exercise
     from harness.student.summary import show_attempt
@@ -155,7 +165,8 @@ def watch(recipe: str, work: Path) -> None:
     ran = None
     try:
         while True:
-            # Polling the modification time works on every file system, and with editors that replace the file.
+            # Reading the modification time again and again works on every file system, and with editors that replace
+            # the file.
             saved = workspace.experiment.stat().st_mtime if workspace.experiment.exists() else None
             if saved is not None and saved != ran:
                 ran = saved
@@ -164,8 +175,8 @@ def watch(recipe: str, work: Path) -> None:
                     verify_exercise(recipe, work, RunOptions())
                     show_attempt(workspace, judge_attempt(workspace), again="and save it")
                 except UserError as error:
-                    click.echo(f"Not run: {error}")
-                click.echo("Each save runs it again. Stop with Ctrl-C.")
+                    click.echo(f"There is no new run. {error}")
+                click.echo("Save the file to run it again. Press Ctrl-C to stop.")
             time.sleep(0.3)
     except (Stopped, KeyboardInterrupt):
         click.echo(f"Stopped watching. Next: {workspace.command('verify')}")
@@ -174,9 +185,9 @@ def watch(recipe: str, work: Path) -> None:
 @cli.command()
 @_recipe
 @work_option
-@click.option("--diff", "number", metavar="N", type=whole_number(1), help="Show the diff of attempt N.")
+@click.option("--diff", "number", metavar="N", type=whole_number(1), help="Show the edit of attempt N as a diff.")
 def history(recipe: str, work: Path, number: int | None) -> None:
-    """List your attempts, or show the diff of one."""
+    """List your attempts, or show the edit of one attempt."""
     from harness.recipes.catalogue import load_recipe
     from harness.student.summary import show_edit, show_history
     from harness.workspace.workspace import open_workspace
@@ -206,8 +217,8 @@ def reveal(recipe: str, work: Path, yes: bool) -> None:
     progress = progress_of(folder)
     if progress.handed_in is None and not progress.revealed:
         if not yes:
-            question = f"You have not handed in {recipe}. Show its solution? Your submission will say so."
-            confirm(question, "Nothing was shown.")
+            question = f"You have not handed in {recipe}. Show its solution? Your submission will say that you saw it."
+            confirm(question, "The solution was not shown.")
         note_progress(folder, revealed=True)
     show_solution(found)
 
@@ -215,9 +226,14 @@ def reveal(recipe: str, work: Path, yes: bool) -> None:
 @cli.command()
 @_recipe
 @work_option
-@click.option("--level", metavar="N", type=whole_number(1, 3), help="The hint to show: 1, 2 or 3.")
+@click.option(
+    "--level",
+    metavar="N",
+    type=whole_number(1, 3),
+    help="The hint to show: 1, 2 or 3. By default, the hints that you have seen.",
+)
 def hint(recipe: str, work: Path, level: int | None) -> None:
-    """Show the next hint, or the hints that you had. Your submission says how many you had."""
+    """Show a hint, or all hints that you have seen. Your submission says how many hints you saw."""
     from harness.student.hints import show_hint
 
     show_hint(recipe, work, level)
@@ -234,7 +250,7 @@ def exercises(work: Path) -> None:
 
 @cli.command()
 def causes() -> None:
-    """List the causes that a diagnosis may name, each with its area."""
+    """List the causes that a report may name, each with its area, such as data or optimizer."""
     from harness.submission.log_values import load_causes
 
     known = load_causes()
@@ -248,14 +264,20 @@ def causes() -> None:
 @cli.command()
 @_recipe
 @work_option
-@click.option("--step", metavar="N", type=whole_number(0, 10**9), help="The step (a batch, counted from 0).")
+@click.option("--step", metavar="N", type=whole_number(0, 10**9), help="The training step, counted from 0.")
 @click.option("--epoch", metavar="N", type=whole_number(0, 10**9), help="The epoch, counted from 0.")
-@click.option("--signal", "signals", multiple=True, help="Only this signal, such as grad_mean.1.weight; repeatable.")
 @click.option(
-    "--run", type=click.Choice(["broken", "fixed"]), default="broken", show_default=True, help="The run to read."
+    "--signal", "signals", multiple=True, help="A value to print, such as grad_mean.1.weight. May be repeated."
+)
+@click.option(
+    "--run",
+    type=click.Choice(["broken", "fixed"]),
+    default="broken",
+    show_default=True,
+    help="The run whose log is read.",
 )
 def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: tuple[str, ...], run: str) -> None:
-    """Print values of a log as evidence lines for report.md."""
+    """Print values of a run's log as lines for report.md, where they are evidence."""
     from harness.recipes.catalogue import load_recipe
     from harness.run.files import METRICS_LOG
     from harness.run.metrics_log import read_metrics_log
@@ -273,7 +295,7 @@ def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: 
             click.echo(line)
     except UserError as error:
         raise UserError(f"In {path}, {error}") from None
-    click.echo(f"Next: copy the lines that you need below evidence: in {workspace.report}")
+    click.echo(f"Next: in {workspace.report}, paste the lines that you need under evidence:")
 
 
 @cli.command("export-tensorboard")
@@ -293,8 +315,8 @@ def export_tensorboard(recipe: str, work: Path, out: Path | None) -> None:
     workspace = open_workspace(work, recipe)
     out = out or workspace.folder / FOLDER
     runs = export_tensorboard(workspace, out)
-    click.echo(f"{out} holds the {' and '.join(runs)} run{'s' * (len(runs) > 1)}.")
-    click.echo(f"Next: tensorboard --logdir {shlex.quote(str(out))} (restart it after each export)")
+    click.echo(f"{out} contains the {' and '.join(runs)} run{'s' * (len(runs) > 1)}.")
+    click.echo(f"Next: tensorboard --logdir {shlex.quote(str(out))} (restart tensorboard after each export)")
 
 
 @cli.command()
@@ -324,7 +346,7 @@ def check(recipe: str, work: Path) -> None:
 @work_option
 @click.option(
     "--student", metavar="NAME",
-    help="Your login on the course platform. Default: the one that you gave to harness exercise.",
+    help="Your login on the course platform. Default: the login that you gave to harness exercise.",
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("submissions"), show_default=True,
@@ -358,7 +380,7 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
 @work_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
-    """Start over: delete the runs and move your own files aside."""
+    """Start an exercise over: delete its runs, and move your own files into work/.removed/."""
     from harness.run.files import EXPERIMENT
     from harness.workspace.workspace import REPORT, make_command, remove_workspace
     from harness.written.exercise import FileExercise, load_exercise
@@ -394,7 +416,7 @@ def fetch(dataset: str) -> None:
 
 @cli.command()
 def doctor() -> None:
-    """Check whether runs here have the same bytes as on other machines."""
+    """Check whether runs on this machine give the same bytes as on other machines."""
     from harness.doctor.report import run_doctor
 
     sys.exit(run_doctor())

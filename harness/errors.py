@@ -1,4 +1,4 @@
-"""Errors that the user can fix, and safe quoting of untrusted text in messages. Other errors keep their traceback."""
+"""Define errors that end a command without a traceback, and quote untrusted text safely in messages."""
 
 import difflib
 import errno
@@ -15,17 +15,17 @@ _REMEDIES = {
     errno.ENOTDIR: "choose a folder whose parents are folders too",
     errno.ENOENT: "check the name of the folder",
     errno.EISDIR: "move that folder away",
-    errno.EEXIST: "move that file away, or choose another folder",
-    errno.EBUSY: "choose a folder inside it",
+    errno.EEXIST: "move the existing file away, or choose another folder",
+    errno.EBUSY: "choose a folder inside that folder",
     errno.EIO: "check that disk",
-    errno.ELOOP: "fix the links there",
+    errno.ELOOP: "fix the symbolic links in that path",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
 }
 
 
 class CommandError(Exception):
-    """An error that ends a command without a traceback. It knows its exit status and how to show itself."""
+    """An error that ends a command without a traceback, with the exit status `exit_code` and the message `shown`."""
 
     exit_code = 2
 
@@ -35,29 +35,29 @@ class CommandError(Exception):
 
 
 class UserError(CommandError):
-    """A user's mistake. The message says what happened, where, and what to do."""
+    """An error that the user can fix. The message says what happened, where, and what to do."""
 
 
 class Stopped(CommandError):
-    """The user stopped the command. The message says when, and how to continue."""
+    """Raised if the user stopped the command. The message says when, and how to continue."""
 
     def shown(self, program: str) -> str:
-        """Return the message without "Error", because stopping is not an error."""
+        """Return the message without the word "Error", because stopping a command is not an error."""
         return str(self)
 
 
 class ChildFault(CommandError):
-    """A child process ended because of a bug of ours. Its traceback is on standard error."""
+    """Raised if a bug in trainwreck ended a child process. The traceback of the bug is on standard error."""
 
     exit_code = 3
 
     def shown(self, program: str) -> str:
-        """Return the message and ask for a report."""
-        return f"{program}: {self}. Please report it."
+        """Return the message, with the request to report the bug."""
+        return f"{program}: {self}. Please report this bug."
 
 
 def printable(text: object, limit: int = 80) -> str:
-    """Return untrusted text for a message: at most `limit` characters, with invisible ones and line ends escaped."""
+    """Return at most `limit` characters of an untrusted text, with invisible characters and line ends escaped."""
     start = str(text)[: limit + 1]
     words = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in start)
     return words if len(words) <= limit else f"{words[: limit - 1]}…"
@@ -65,7 +65,7 @@ def printable(text: object, limit: int = 80) -> str:
 
 @contextmanager
 def name_place(place: Path) -> Iterator[None]:
-    """Add `place` to an `OSError` that names no file, such as the error of a failed write."""
+    """If an `OSError` is raised that names no file, such as a failed write, add `place` as its file name."""
     try:
         yield
     except OSError as error:
@@ -75,7 +75,10 @@ def name_place(place: Path) -> Iterator[None]:
 
 
 def from_os_error(error: OSError) -> UserError | None:
-    """Return a `UserError` with a remedy for an `OSError` that the user can fix, or None for any other."""
+    """Return a `UserError` with a remedy for an `OSError` that the user can fix.
+
+    Return None for any other `OSError`.
+    """
     remedy = _REMEDIES.get(error.errno or 0)
     if remedy is None:
         return None
@@ -84,6 +87,6 @@ def from_os_error(error: OSError) -> UserError | None:
 
 
 def suggestion(name: str, known: Sequence[str], otherwise: str = "") -> str:
-    """Return "did you mean X?" for a close match among the known names, else `otherwise`, else a list of all names."""
+    """Return "did you mean X?" for a similar known name. If there is none, return `otherwise` or all known names."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}?" if close else otherwise or f"choose from {', '.join(known)}."

@@ -1,4 +1,4 @@
-"""Write files atomically, with digests; find cache folders; encode zlib and gzip with bytes that never change."""
+"""Write files atomically, with digests; find cache folders; encode zlib and gzip data without compression."""
 
 import hashlib
 import os
@@ -12,14 +12,14 @@ from harness.errors import UserError
 
 BLOCK_SIZE = 65535  # the largest stored block: its length has 16 bits (RFC 1951, section 3.2.4)
 
-# RFC 1950: deflate with a 32 KiB window, fastest level, and the check bits that make it a multiple of 31.
+# RFC 1950: deflate with a 32 KiB window, fastest level, and check bits that make the header a multiple of 31.
 _ZLIB_HEADER = b"\x78\x01"
 # RFC 1952: magic, method deflate, no flags (so no file name), no time, no extra flags, unknown system.
 _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 
 def cache_folder(variable: str, name: str = "") -> Path:
-    """Return the folder that an environment variable names, else `trainwreck/<name>` in the user's cache folder."""
+    """Return the folder in an environment variable, by default `trainwreck/<name>` in the user's cache folder."""
     if chosen := os.environ.get(variable):
         return Path(chosen).expanduser()
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
@@ -34,19 +34,20 @@ def sha256_path(path: Path) -> Path:
 
 
 def sha256_line(data: bytes, name: str) -> str:
-    """Return the line that `sha256sum -c` reads."""
+    """Return the line for a digest file that `sha256sum -c` can verify."""
     return f"{hashlib.sha256(data).hexdigest()}  {PurePosixPath(name).name}\n"
 
 
 def scratch_path(path: Path) -> Path:
-    """Return a hidden temporary path in the folder of `path`, different for every writer."""
+    """Return a new hidden path in the folder of `path`, for a temporary file. Each call returns a different path."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
 def read_text(path: Path, limit: int, *, missing: str, too_large: str) -> str:
-    """Return the text of a file that a person wrote, of at most `limit` bytes.
+    """Return the text of a file that a person wrote. The file may have at most `limit` bytes.
 
-    Raises `UserError` if it is missing, too large, or not UTF-8. `missing` and `too_large` are the remedies.
+    Raises `UserError` if the file is missing, too large, or not UTF-8. `missing` and `too_large` are the remedies in
+    the first two messages.
     """
     try:
         with path.open("rb") as file:
@@ -59,15 +60,15 @@ def read_text(path: Path, limit: int, *, missing: str, too_large: str) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}, line {line}: not UTF-8 text: save it as UTF-8.") from None
+        raise UserError(f"{path}, line {line} is not UTF-8 text: save the file as UTF-8.") from None
 
 
 def write_whole(files: Mapping[Path, bytes], *, durable: bool = True) -> None:
-    """Write files atomically: each appears whole or not at all.
+    """Write files atomically: each file appears whole or not at all.
 
-    All files are complete before the first one takes its name, so a full disk or a kill leaves the old files.
-    If `durable`, wait for the disk, so that this also holds after a loss of power. Raises `OSError` for a folder
-    that cannot be written to.
+    All files are complete under temporary names before the first file gets its final name. So if the disk is full or
+    the process is killed, the old files remain. If `durable`, wait until the data are on the disk, so that this is also
+    true after a loss of power. Raises `OSError` if a folder cannot be written to.
     """
     scratches = {scratch_path(path): path for path in files}
     try:
@@ -85,23 +86,29 @@ def write_whole(files: Mapping[Path, bytes], *, durable: bool = True) -> None:
 
 
 def write_with_sha256(path: Path, data: bytes) -> None:
-    """Write a file and `<path>.sha256`, which `sha256sum -c` reads in the same folder."""
+    """Write a file, and next to it `<path>.sha256`, with which `sha256sum -c` can verify the file."""
     write_whole({path: data, sha256_path(path): sha256_line(data, path.name).encode()})
 
 
 def stored_zlib(data: bytes) -> bytes:
-    """Return `data` as an uncompressed zlib stream (RFC 1950). Compressed bytes would differ between releases."""
+    """Return `data` as an uncompressed zlib stream (RFC 1950).
+
+    Compressed bytes would differ between releases of zlib.
+    """
     return b"".join((_ZLIB_HEADER, *_stored_blocks(data), struct.pack(">I", zlib.adler32(data))))
 
 
 def stored_gzip(data: bytes) -> bytes:
-    """Return `data` as a gzip file (RFC 1952) of stored blocks: time 0, no name, system 255 (unknown)."""
+    """Return `data` as an uncompressed gzip file (RFC 1952) with time 0, no file name, and system 255 (unknown)."""
     trailer = struct.pack("<II", zlib.crc32(data), len(data) % 2**32)
     return b"".join((_GZIP_HEADER, *_stored_blocks(data), trailer))
 
 
 def _stored_blocks(data: bytes) -> Iterator[bytes]:
-    """Yield the deflate stream in blocks. Empty data gives one empty block, because the format needs a last block."""
+    """Yield the uncompressed blocks of a deflate stream.
+
+    Empty data give one empty block, because the format needs a last block.
+    """
     view = memoryview(data)
     last_start = max(len(data) - 1, 0) // BLOCK_SIZE * BLOCK_SIZE
     for start in range(0, last_start + 1, BLOCK_SIZE):

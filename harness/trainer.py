@@ -1,4 +1,4 @@
-"""The training loop `train`, and the command `python -m harness.trainer`, which makes one run (see `--help`)."""
+"""Export the training loop `train`, and define `python -m harness.trainer`, which makes one run (see its `--help`)."""
 
 if __name__ == "__main__":
     # This process only starts the training process, which needs its environment variables before it imports torch.

@@ -21,7 +21,7 @@ OLD_STEP = "    loss = compute_loss(model(inputs), labels)\n"
 EXPERIMENTS = {
     "syntax error": (
         "    optimizer.zero_grad()", "    optimizer.zero_grad(",
-        r"{path}, line \d+: the file does not parse: .*\n  line \d+: .*\nFix that line\.",
+        r"{path}, line \d+ is not valid Python: .*\n  line \d+: .*\nFix that line\.",
     ),
     "missing function": (
         "def evaluate(", "def evaluated(",
@@ -34,7 +34,7 @@ EXPERIMENTS = {
     "raises": (
         OLD_STEP, OLD_STEP + "    if optimizer.state:\n        raise RuntimeError('a [mistake]')\n",
         r"{path}: train_step raised RuntimeError: a \[mistake\]\n  line \d+, in train_step: raise .*\n"
-        r"Fix that line, .* The log so far is in {log}\.",
+        r"Fix that line, .* The unfinished log is in {log}\.",
     ),
     "asks": (
         OLD_STEP, OLD_STEP + "    input()\n",
@@ -85,7 +85,7 @@ def test_a_fault_in_the_process_that_trains_keeps_its_traceback_and_exits_3(
     done = experiments["damages the harness"].result()
     assert done.returncode == FAULT
     assert "Traceback (most recent call last)" in done.stderr
-    assert done.stderr.endswith("its traceback is above. Please report it.\n")
+    assert done.stderr.endswith("the traceback is above. Please report this bug.\n")
 
 
 @pytest.mark.parametrize(

@@ -85,18 +85,19 @@ META = "checkpoint.pt.meta.json"
     [
         (remove_file("result.json"), "files", "no finished run in .*fixed: make verify BREAK=huge_lr WORK"),
         (remove_file("run.html"), "files", f"has no run.html: {VERIFY}"),
-        (edit_file("checkpoint.pt", "other"), "checksum", f"checkpoint.pt.sha256 is not the SHA-256 .*: {VERIFY}"),
-        (edit_json(META, recipe="loss_sum"), "provenance", "says recipe 'loss_sum'"),
-        (edit_json(META, command=None), "provenance", "has no command"),
+        (edit_file("checkpoint.pt", "other"), "checksum", "checkpoint.pt.sha256 does not contain the SHA-256 .*:"
+            f" {VERIFY}"),
+        (edit_json(META, recipe="loss_sum"), "provenance", "recipe is 'loss_sum'"),
+        (edit_json(META, command=None), "provenance", "has no key command"),
         (edit_file(META, "[" * 9999), "provenance", "is not JSON"),
-        (edit_file("metrics.log", "{}\n{"), "log", r"metrics\.log, line 2: not a record"),
-        (edit_file("metrics.log", ""), "log", "ends within epoch 0"),
-        (drop_line(3), "log", "line 4: step 4 instead of step 3"),
-        (drop_line(-1), "log", "ends within epoch 1"),
+        (edit_file("metrics.log", "{}\n{"), "log", r"metrics\.log, line 2 is not a record"),
+        (edit_file("metrics.log", ""), "log", "ends in the middle of epoch 0"),
+        (drop_line(3), "log", "line 4 has step 4 instead of step 3"),
+        (drop_line(-1), "log", "ends in the middle of epoch 1"),
         (edit_log(2, loss=None), "diagnostics", "step 2: no loss"),
         (edit_log(2, grad_mean={"1.weight": 0.1}), "diagnostics", "the gradient mean of a parameter is missing"),
-        (edit_log(2, loss="high"), "log", "line 3: not a record of a run .'loss' is not a number"),
-        (edit_log(6, val_accuracy=None, val_loss=None), "diagnostics", "epoch 0: no validation loss"),
+        (edit_log(2, loss="high"), "log", "line 3 is not a record of a run .'loss' is not a number"),
+        (edit_log(6, val_accuracy=None, val_loss=None), "diagnostics", "epoch 0: validation loss or"),
     ],
 )  # fmt: skip
 def test_a_damaged_run_is_found(workspace: Workspace, damage: Damage, item: str, message: str) -> None:
@@ -124,7 +125,7 @@ def test_a_debugger_that_was_left_in_the_experiment_is_found(workspace: Workspac
     assert f"line {line} opens the debugger, but grading has no terminal" in found["experiment: debugger"]
 
 
-@pytest.mark.parametrize(("comment", "message"), [("", "you have not changed"), ("# why\n", "comments and layout")])
+@pytest.mark.parametrize(("comment", "message"), [("", "you have not changed"), ("# why\n", "comments and formatting")])
 def test_an_experiment_that_was_not_edited_is_found(workspace: Workspace, comment: str, message: str) -> None:
     source = workspace.broken_source() + comment
     workspace.experiment.write_text(source)
@@ -146,12 +147,15 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
     first, second = (read_lines(workspace, "broken")[step]["loss"] for step in (0, 1))
     found = edit_report(workspace, cited(0, f"{first:.3f}"), cited(0, 7.5))
     assert list(found) == ["report: evidence 1"]
-    cites = f"cites loss at step 0 of the broken run, but the log has {first:.6g} there, not 7.5"
+    cites = f"cites loss at step 0 of the broken run, but there the log has {first:.6g}, not 7.5"
     assert cites in found["report: evidence 1"]
     far = edit_report(workspace, cited(0, 7.5), cited(99, 7.5))
-    assert "no loss at step 99: it has from 0 to 11" in far["report: evidence 1"]
+    assert "no loss at step 99: it has values from 0 to 11" in far["report: evidence 1"]
     before = edit_report(workspace, cited(99, 7.5), cited(0, second))
-    assert "The place before or after has your value: steps and epochs count from 0" in before["report: evidence 1"]
+    assert (
+        "The step or epoch just before or after has your value: count steps and epochs from 0"
+        in before["report: evidence 1"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,7 +169,12 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
         ("step: 1, value: ", "step: 0, value: 2.3}  # ", "diagnosis 1", "nearly the same as 2.3: cite the first"),
         ("cause: loss_sum", "cause: huge_lr", "ruled out 1", "is also your diagnosis"),
         ("cause: loss_sum", "cause: double_softmax", "ruled out 1", "which does not rule out double_softmax: cite"),
-        ("cause: loss_sum", "cause: forgotten_eval", "ruled out", "must rule out two other causes"),
+        (
+            "cause: loss_sum",
+            "cause: forgotten_eval",
+            "ruled out",
+            "must rule out two causes that are not your diagnosis",
+        ),
         ("# Fix\n", "", "parts", "write symptom, root cause, fix, verification"),
         ("too large.", "![plot](plot.png)", "snippet", "has the picture plot.png, but your instructor will not see it"),
         ("cause: huge_lr", "cause:", "front matter", "line 3, diagnosis 1: `cause` is not filled in"),
@@ -182,8 +191,11 @@ def test_who_finds_nothing_wrong_rules_out_four_areas(workspace: Workspace) -> N
     entries = ["blank_pixels, check: data, outcome: sound", "loss_sum, check: loss_form, outcome: agrees"]
     entries += [f"{cause}, signal: loss, step: 0, value: 2.300" for cause in ("huge_lr", "missing_zero_grad")]
     for chosen, said in (
-        (entries[:3], "must rule out causes of 4 areas, but names 3; harness causes prints the areas"),
-        ([entries[0], *entries[2:], "label_noise, signal: loss, step: 0, value: 2.300"], "must rule out 2 areas by"),
+        (entries[:3], "must rule out causes from 4 different areas, but names only 3"),
+        (
+            [entries[0], *entries[2:], "label_noise, signal: loss, step: 0, value: 2.300"],
+            "must rule out causes from 2 areas by",
+        ),
         (entries, ""),
     ):
         rivals = "".join(f"  - {{cause: {entry}}}\n" for entry in chosen)
@@ -288,7 +300,7 @@ def test_a_comment_in_an_experiment_that_is_named_healthy_is_no_failure(workspac
         workspace.experiment.write_text(source)
         item = next(item for item in check_workspace(workspace) if item.id == "report: diagnosis 1")
         assert item.outcome == outcome
-    assert "comments and prints cost nothing, but any other edit costs points" in item.message
+    assert "comments and prints cost no points, but any other edit does" in item.message
 
 
 def test_an_empty_workspace_can_be_checked(workspace: Workspace) -> None:

@@ -93,8 +93,8 @@ def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) ->
     assert said.endswith(f"  4. make verify BREAK=huge_lr WORK='{work}'\n")
     said = mistake("verify", "huge_lr", "--seed", "7", "--work", work, cwd=tmp_path)
     assert said == (
-        f"{work}/huge_lr was made with seed 42 (asked for 7): keep these, use another folder with WORK=,"
-        f" or start over with make clean-work BREAK=huge_lr WORK='{work}'."
+        f"{work}/huge_lr was made with seed 42 (but you asked for 7): use these settings, choose another folder with"
+        f" WORK=, or start over with make clean-work BREAK=huge_lr WORK='{work}'."
     )
     # Giving the same seed again without the number of epochs is not a contradiction.
     assert "nothing in it was changed" in succeed("exercise", "huge_lr", "--seed", "42", "--work", work, cwd=tmp_path)
@@ -142,11 +142,11 @@ def test_watch_runs_each_save_and_goes_on_after_a_mistake(tmp_path: Path) -> Non
     def screen() -> str:
         """Return the page after one save."""
         assert process.stdout is not None
-        return "".join(iter(process.stdout.readline, "Each save runs it again. Stop with Ctrl-C.\n"))
+        return "".join(iter(process.stdout.readline, "Save the file to run it again. Press Ctrl-C to stop.\n"))
 
     assert "You have not edited" in screen()
     edit(experiment, "lr=10.0, momentum", "lr=0.1 momentum")
-    assert "Not run: " in screen()
+    assert "There is no new run. " in screen()
     edit(experiment, "lr=0.1 momentum", "lr=0.1, momentum")
     assert "make check BREAK=huge_lr" in screen()
     process.send_signal(signal.SIGINT)

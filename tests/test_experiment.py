@@ -42,7 +42,7 @@ def test_a_syntax_error_names_file_and_line(tmp_path: Path) -> None:
     source = edited(MINI, ("    optimizer.step()\n", "    optimizer.step(\n"))
     place = f"{tmp_path / 'experiment.py'}, line {line_of(source, 'optimizer.step(')}"
     assert refusal(tmp_path, source) == (
-        f"{place}: the file does not parse: '(' was never closed.\n"
+        f"{place} is not valid Python: '(' was never closed.\n"
         f"  line {line_of(source, 'optimizer.step(')}: optimizer.step(\nFix that line."
     )
     source = edited(MINI, ("compute_loss(model(inputs), labels)\n", "compute_loss(model(inputs) labels)\n"))

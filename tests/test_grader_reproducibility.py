@@ -189,12 +189,16 @@ def test_a_blank_line_or_other_line_ends_cost_the_log_and_say_where() -> None:
     log = honest.broken.log
     first, rest = log.split("\n", 1)
     for text, where, unreadable in (
-        (f"\n{log}", "metrics.log, line 1 is blank", "line 1: not a record of a run (the line is blank)"),
-        (f"{first}\n\n{rest}", "metrics.log, line 2 is blank", "line 2: not a record of a run (the line is blank)"),
-        (f"{first}\n \t\n{rest}", "metrics.log, line 2 is blank", "line 2: not a record of a run (the line is blank)"),
+        (f"\n{log}", "metrics.log, line 1 is blank", "line 1 is not a record of a run (the line is blank)"),
+        (f"{first}\n\n{rest}", "metrics.log, line 2 is blank", "line 2 is not a record of a run (the line is blank)"),
+        (
+            f"{first}\n \t\n{rest}",
+            "metrics.log, line 2 is blank",
+            "line 2 is not a record of a run (the line is blank)",
+        ),
         (f"{log}\n", "metrics.log has", "the line is blank"),
         (log.replace("\n", "\r\n"), "metrics.log, line 1 (step 0) is written differently", "All "),
-        (f"\r\n{log}", "metrics.log, line 1 is blank", "line 1: not a record of a run (the line is blank)"),
+        (f"\r\n{log}", "metrics.log, line 1 is blank", "line 1 is not a record of a run (the line is blank)"),
     ):
         claims = {**honest.claims, "broken": claim(honest.broken, log=text.encode())}
         forged = dataclasses.replace(honest, claims=claims)

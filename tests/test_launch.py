@@ -70,7 +70,7 @@ def at_a_terminal(*words: str, cwd: Path, presses: Sequence[tuple[str, str]] = (
 
 def test_a_process_that_does_not_start_is_a_fault_of_ours() -> None:
     job = ChildJob("harness.no_such_module", "{}", "portable", "a run", what="run", place="experiment.py")
-    with pytest.raises(ChildFault, match="the process of the run did not start; its output is above"):
+    with pytest.raises(ChildFault, match="the process of the run did not start; the output above says why"):
         launch_child(job)
 
 
@@ -89,7 +89,9 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     wait_until((partial / "metrics.log").is_file, "the log")
     os.kill(child, signal.SIGKILL)
     said = said_by(run)
-    assert re.match(r"Error: The run was killed .*by SIGKILL, as the system does when memory runs out", said)
+    assert re.match(
+        r"Error: The run was killed .*by SIGKILL, which the system sends if there is not enough memory", said
+    )
     assert said.endswith(": run the same command again.\n")
     assert not (partial / "checkpoint.pt").exists()
 
@@ -204,7 +206,9 @@ def test_ctrl_c_when_the_run_has_just_ended_is_not_lost(tmp_path: Path) -> None:
 def test_an_experiment_that_ends_the_process_is_named(tmp_path: Path) -> None:
     path = script(tmp_path, "\nimport os\n\ndef evaluate(model, inputs, labels):\n    os._exit(0)\n")
     said = mistake(*SHORT, "--script", path, cwd=tmp_path, program=TRAINER)
-    assert re.fullmatch(rf"{re.escape(str(path))} ended the whole process at step \d+ of 20, with status 0: .*\.", said)
+    assert re.fullmatch(
+        rf"{re.escape(str(path))} ended the process of the run at step \d+ of 20, with status 0: .*\.", said
+    )
 
 
 PRINTS = """

@@ -149,7 +149,7 @@ def test_the_library_is_the_one_that_its_author_released_and_carries_its_licence
 
 def test_a_missing_library_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_charts, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"youplot, which contains uPlot, is missing: pip install"):
+    with pytest.raises(UserError, match=r"youplot, which contains uPlot, is missing: install it"):
         live_script()
 
 

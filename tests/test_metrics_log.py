@@ -80,7 +80,7 @@ def test_any_bytes_are_a_log_or_an_error_that_names_the_file(
     ],
 )
 def test_what_no_run_writes_is_refused_by_line(line: str) -> None:
-    with pytest.raises(UserError, match=r"metrics\.log, line 2: not a record of a run .*make the run again"):
+    with pytest.raises(UserError, match=r"metrics\.log, line 2 is not a record of a run .*make the run again"):
         parse_log(f'{{"step": 0}}\n{line}\n', "metrics.log")
 
 

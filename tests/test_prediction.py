@@ -80,7 +80,7 @@ def test_a_prediction_comes_before_the_run_and_stays(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="You cannot change a prediction"):
         seal(workspace, SAID)
     finished = make_workspace(tmp_path / "done")
-    with pytest.raises(UserError, match="already exists: you can only predict before it"):
+    with pytest.raises(UserError, match="already exists: you can predict only before the run"):
         seal(finished, SAID)
     manifest = json.loads(build_submission(finished, "ada")["manifest.json"])
     assert "prediction" not in manifest
@@ -93,7 +93,7 @@ def test_the_commands_ask_first_and_tell_after_the_run(tmp_path: Path) -> None:
     assert "You predicted" in succeed("predict", "broadcast_loss", *WORDS, **there)
     shown = succeed("exercise", "broadcast_loss", **there)
     assert "✗ Compared with the first loss, the mean" in shown or "✓ Compared with the first loss" in shown
-    assert "the same mean with half the learning rate" in shown
+    assert "With half the learning rate, the mean loss" in shown
     assert (tmp_path / "work/broadcast_loss/runs/half_rate/metrics.log").is_file()
     assert "You cannot change a prediction" in mistake("predict", "broadcast_loss", *WORDS, **there)
 

@@ -61,7 +61,7 @@ def test_a_recipe_is_read_as_written(tmp_path: Path) -> None:
     ("find", "replace", "message"),
     [
         ("seed = 42", "seed = 42\ntitel = 'A title'", "titel: there is no such key: did you mean title?"),
-        ("seed = 42", 'seed = 42\nid = "yours"', "id does not belong here"),
+        ("seed = 42", 'seed = 42\nid = "yours"', "remove the key id, which does not belong"),
         ('find = "lr', 'count = 2\nfind = "lr', "break #1.count: there is no such key"),
         ('cause = "the rate is too large"\n', "", "cause: this key is missing"),
         ("above = 50\n", "", "a symptom needs `above`, `below` or both"),

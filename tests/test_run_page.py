@@ -72,7 +72,7 @@ def test_the_same_files_give_the_same_bytes_without_a_heavy_import(healthy: Path
 def test_the_first_non_finite_step_is_marked_and_said(exploded: Path) -> None:
     words = page_of(exploded).words
     assert "first NaN: step 12" in words
-    assert "it was not finite for the first time at step 12" in words
+    assert "the first loss that is not finite is at step 12" in words
     assert "error, step 12 the loss is not finite" in words
 
 

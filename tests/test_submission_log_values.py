@@ -73,7 +73,7 @@ def test_harness_show_prints_lines_of_evidence_that_are_ready_to_copy(tmp_path: 
     said = succeed("show", "huge_lr", "--step", "2", cwd=tmp_path).splitlines()
     lines = [line for line in said if line.startswith("  - {")]
     assert lines[0].startswith("  - {run: broken, signal: loss, step: 2, value: ")
-    assert said[-1] == "Next: copy the lines that you need below evidence: in work/huge_lr/report.md"
+    assert said[-1] == "Next: in work/huge_lr/report.md, paste the lines that you need under evidence:"
     fixed = succeed("show", "huge_lr", "--epoch", "1", "--run", "fixed", "--signal", "val_accuracy", cwd=tmp_path)
     lines.append(fixed.splitlines()[0])
     matter = "---\ndiagnosis: []\nruled_out: []\nevidence:\n" + "\n".join(lines) + "\n---\n"
@@ -101,7 +101,7 @@ def test_evidence_names_a_value_that_is_not_finite_as_the_log_does() -> None:
         (("--step", "1", "--epoch", "1"), "give either --step N or --epoch N"),
         (("--step", "99"), "has no step 99: choose one from 0 to 11"),
         (("--step", "1", "--signal", "los"), "the log has no signal 'los': did you mean loss?"),
-        (("--step", "1", "--signal", "val_loss"), "val_loss is written once an epoch"),
+        (("--step", "1", "--signal", "val_loss"), "val_loss has one value for an epoch"),
         (("--step", "-1"), "'-1' is not a whole number"),
     ],
 )

@@ -62,7 +62,7 @@ def test_the_template_says_what_to_fill_in_first() -> None:
         ("step: 1,", "step: 1, epoch: 1,", "one `step` or `epoch`, and a `value`"),
         ("31.84", "high", "`value` is 'high': write a number such as 0.93"),
         ("check: loss_form, ", "", "line 8, ruled_out 2: give a `check` and its `outcome`, or"),
-        ("signal: val_accuracy, epoch: 3, value: 0.930", "check: a, outcome: b", "cites a check, but evidence is"),
+        ("signal: val_accuracy, epoch: 3, value: 0.930", "check: a, outcome: b", "evidence must be a value from a log"),
         ("huge_lr", "[huge_lr]", "`cause`: Input should be a valid string"),
         ("---\n", "", "line 1: a report begins with a line of three dashes"),
         ("cause: huge_lr", "cause: &a huge_lr", "line 3: anchors and aliases"),

@@ -63,7 +63,7 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, 
     [
         (UNLIKE_HEALTHY, False, "your instructor decides about fixes"),
         ("your edit switches off: dropout", False, "Not fixed yet."),
-        ("too-large", True, "a check finds it."),
+        ("too-large", True, "a check still finds the fault."),
     ],
 )
 def test_an_attempt_that_is_not_fixed_says_what_is_missing(
@@ -93,7 +93,7 @@ def test_the_list_shows_every_state(workspace: Workspace, capsys: Capture) -> No
     said = capsys.readouterr().out
     assert re.search(r"^  huge_lr +handed in  96.5  The loss explodes", said, re.MULTILINE)
     assert "Level 1: 1 of " in said
-    assert said.endswith(" perhaps no fault: make exercise BREAK=mystery LEVEL=1\n")
+    assert said.endswith(" may have no fault at all: make exercise BREAK=mystery LEVEL=1\n")
 
 
 def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) -> None:
@@ -105,7 +105,7 @@ def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) ->
     assert not show_checks([could_not_judge("walk", "no run: make one.")], workspace)
     said = capsys.readouterr().out
     assert "fix the failed items" not in said
-    assert "or hand it in as it is: make submit BREAK=huge_lr STUDENT=<your login>" in said
+    assert "or hand in your work as it is: make submit BREAK=huge_lr STUDENT=<your login>" in said
     assert show_checks([passed_item("broken: files", "all there.")], workspace)
     assert "  make submit BREAK=huge_lr STUDENT=<your login>" in capsys.readouterr().out
 
@@ -121,8 +121,8 @@ def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: 
     path.write_bytes(b"x" * 2_000_000)
     show_submission(Tarball(path, "ab" * 32, (failed_item("report: words", "too [many]."),)))
     assert capsys.readouterr().out == (
-        f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
-        "Warning, report: words: too [many].\nNext:\n  hand both files in\n  for the next exercise: make exercises\n"
+        f"Written: {path} (2.0 MB, SHA-256 abababababababab) and its .sha256 file.\n"
+        "Warning, report: words: too [many].\nNext:\n  hand in both files\n  for the next exercise: make exercises\n"
     )
 
 

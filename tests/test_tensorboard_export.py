@@ -133,12 +133,12 @@ def test_an_export_replaces_the_earlier_one_and_nothing_else(workspace: Workspac
 def test_the_command_says_where_it_wrote_and_how_to_look(workspace: Workspace, tmp_path: Path) -> None:
     said = succeed("export-tensorboard", "huge_lr", cwd=tmp_path)
     assert said.splitlines() == [
-        "work/huge_lr/tensorboard holds the broken and fixed runs.",
-        "Next: tensorboard --logdir work/huge_lr/tensorboard (restart it after each export)",
+        "work/huge_lr/tensorboard contains the broken and fixed runs.",
+        "Next: tensorboard --logdir work/huge_lr/tensorboard (restart tensorboard after each export)",
     ]
     shutil.rmtree(workspace.run_folder("fixed"))
     said = succeed("export-tensorboard", "huge_lr", "--out", "a folder", cwd=tmp_path)
-    assert said.startswith("a folder holds the broken run.\nNext: tensorboard --logdir 'a folder' ")
+    assert said.startswith("a folder contains the broken run.\nNext: tensorboard --logdir 'a folder' ")
     assert set(snapshot(tmp_path / "a folder")) == {"broken/events.out.tfevents.0.trainwreck"}
 
 

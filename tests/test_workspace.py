@@ -56,7 +56,7 @@ def test_a_deleted_file_is_missed_by_a_message_that_says_how_to_get_it_back(tmp_
     again = workspace.command("exercise")
     with pytest.raises(UserError, match=f"There is no .*report.md: {again} writes an empty one"):
         read_report(workspace.report)
-    with pytest.raises(UserError, match=f"experiment.py: put the file back, or {again} writes the broken one again"):
+    with pytest.raises(UserError, match=f"put the file back, or write the broken experiment again: {again}"):
         read_source(workspace.experiment)
     (workspace.folder / "PROMPT.md").unlink(missing_ok=True)
     assert workspace.restore() == ["experiment.py", "report.md", "PROMPT.md"]
@@ -146,7 +146,7 @@ GOOD_RECORD = {"format_version": 1, "recipe": "huge_lr", "settings": {"seed": 42
 def test_settings_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "huge_lr").mkdir()
     (tmp_path / "huge_lr" / "workspace.json").write_text(text)
-    with pytest.raises(UserError, match=r"workspace\.json does not hold the settings of huge_lr: start over with"):
+    with pytest.raises(UserError, match=r"workspace\.json does not contain the settings of huge_lr: start over with"):
         open_workspace(tmp_path, "huge_lr")
 
 

@@ -1,1 +1,1 @@
-"""Shared parts of all commands: options, messages and errors."""
+"""Define what all commands share: options, messages and the handling of errors."""

@@ -1,6 +1,7 @@
 """Run commands with common error handling, and define the options that several commands share.
 
-Exit status: 0 for success; 2 for a user's mistake, told in one sentence; 3 for a bug in trainwreck, with a traceback.
+The exit status is 0 for success, 2 for a user's mistake (with a one-sentence message), and 3 for a bug in trainwreck
+(with a traceback).
 """
 
 import contextlib
@@ -29,11 +30,11 @@ def run_command(command: click.Command, program: str) -> NoReturn:
     _reopen_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal may be unable to show the check mark, and a file name may not be valid text.
+            # The terminal's encoding may lack the check mark (✓), and a file name may not be valid text.
             stream.reconfigure(errors="replace")
     try:
         _run(command, program)
-        sys.stdout.flush()  # a full disk shows here, while it can still be reported
+        sys.stdout.flush()  # if the disk is full, flush fails here, where the error can still be reported
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(2)
@@ -42,7 +43,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        _fail("Stopped. Nothing is half done: run the same command again.")
+        _fail("Stopped. No file is incomplete: run the same command again.")
     except CommandError as error:
         _fail(error.shown(program), error.exit_code)
     except click.ClickException as error:
@@ -58,13 +59,13 @@ def _run(command: click.Command, program: str) -> None:
     try:
         command.main(prog_name=program, standalone_mode=False)
     except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # rich exits with 1 for it
+        if isinstance(error.__context__, BrokenPipeError):  # rich would exit with status 1
             raise error.__context__ from None
         raise
 
 
 def _fail_of_system(error: OSError) -> NoReturn:
-    if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+    if isinstance(error, BrokenPipeError):  # the program that reads our output, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     mistake = from_os_error(error)
@@ -81,7 +82,10 @@ def _usage(error: click.UsageError, program: str) -> str:
 
 
 def _reopen_closed_streams() -> None:
-    """Open /dev/null for each closed stream (`>&-`); otherwise the next opened file gets its file descriptor."""
+    """Open /dev/null for each closed standard stream (`>&-`).
+
+    Otherwise the next opened file gets the stream's descriptor.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - open until the process ends
@@ -93,7 +97,7 @@ def _fail(message: str, status: int = 2) -> NoReturn:
     with contextlib.suppress(OSError):  # standard error may be a file on the same full disk
         width = terminal_width(sys.stderr)
         for line in as_typed(message).split("\n"):
-            # An indented line quotes the user's program, so it is not wrapped.
+            # An indented line quotes the user's program, so do not wrap it.
             click.echo(line if line.startswith(" ") else fold(line, width, hang=2), err=True)
     for stream in (sys.stdout, sys.stderr):
         _drop_unwritten(stream)
@@ -117,7 +121,10 @@ def _report_fault() -> NoReturn:
 
 
 def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
-    """Return an option type for whole numbers within bounds. The messages of click's own type contain formulas."""
+    """Return an option type for whole numbers from `low` to `high`.
+
+    Its errors are sentences; click's `IntRange` prints formulas.
+    """
     bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
 
     def convert(text: str) -> int:
@@ -132,11 +139,14 @@ def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def confirm(question: str, otherwise: str) -> None:
-    """Ask a yes-or-no question. Raises `Stopped(otherwise)` for no, and `UserError` if there is no terminal."""
+    """Ask a yes-or-no question.
+
+    Raises `Stopped(otherwise)` if the answer is no, and `UserError` if there is no terminal.
+    """
     from harness.errors import Stopped, UserError
 
     if not sys.stdin.isatty():
-        raise UserError(f"{question} There is no terminal to answer at: add --yes (YES=1).")
+        raise UserError(f"{question} There is no terminal for your answer: add --yes (YES=1) to answer yes.")
     if not click.confirm(question):
         raise Stopped(otherwise)
 
@@ -157,18 +167,25 @@ def _find_work() -> Path:
 
 work_option = click.option(
     "--work", type=click.Path(file_okay=False, path_type=Path), default=_find_work,
-    show_default="work, or the work folder that you are in", help="The folder of your workspaces.",
+    show_default="work, or the work folder around the current folder", help="The folder that contains your workspaces.",
 )  # fmt: skip
 _seed = click.option(
     "--seed", metavar="N", type=whole_number(0, 2**32 - 1),
-    help="The seed of the run, 0 to 4294967295. Default: the recipe's, or 42.",
+    help="The seed of the run, 0 to 4294967295. Default: the recipe's own seed, or 42.",
 )  # fmt: skip
-_dataset = click.option("--dataset", metavar="NAME", help="Another data set of the same form, such as mnist.")
+_dataset = click.option(
+    "--dataset", metavar="NAME", help="A data set to use instead, with inputs of the same form, such as mnist."
+)
 _device = click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The device to train on. Default: cpu.")
 _epochs = positive_option(
-    "--epochs", "epochs", "Passes over the training data. Default: the experiment's.", MOST_EPOCHS
+    "--epochs",
+    "epochs",
+    "The number of passes over the training data. Default: the experiment's own number.",
+    MOST_EPOCHS,
 )
-_batch = positive_option("--batch", "batch_size", "Examples in a batch. Default: the experiment's.", MOST_BATCH_SIZE)
+_batch = positive_option(
+    "--batch", "batch_size", "The number of examples in a batch. Default: the experiment's own number.", MOST_BATCH_SIZE
+)
 
 
 def measure_options(command: ClickCommand) -> ClickCommand:

@@ -1,4 +1,4 @@
-"""Wrap sentences at the width of the terminal. Commands are never split, so that you can copy them."""
+"""Wrap sentences at the width of the terminal. A command in a sentence is never split, so that users can copy it."""
 
 import re
 import shutil
@@ -12,9 +12,9 @@ _COMMAND = re.compile(
 
 
 def fold(text: str, width: int | None, *, indent: int = 0, hang: int = 0) -> str:
-    """Return the text wrapped at `width` characters; lines after the first are indented by `hang` more.
+    """Return the text wrapped at `width` characters. Lines after the first one are indented by `hang` more characters.
 
-    A longer word or command gets a line to itself. If `width` is None, the text stays on one line.
+    A word or command that is longer than `width` gets its own line. If `width` is None, the text stays on one line.
     """
     first = " " * indent
     if width is None:
@@ -28,6 +28,6 @@ def fold(text: str, width: int | None, *, indent: int = 0, hang: int = 0) -> str
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:
-    """Return the width of a stream (default: standard output) in columns, or None if it is not a terminal."""
+    """Return the width of a terminal in columns, or None if the stream (default: standard output) is not a terminal."""
     stream = sys.stdout if stream is None else stream
     return shutil.get_terminal_size().columns if stream.isatty() else None

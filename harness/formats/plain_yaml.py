@@ -1,7 +1,7 @@
-"""Read YAML from an untrusted file as plain text values, each with its line number.
+"""Read YAML from an untrusted file. All values stay text, and each has its line number.
 
-Aliases, anchors and tags are refused. So the values are only mappings, lists and text, and never larger than the file.
-libyaml is ten times as fast as PyYAML's own parser, and a class has thousands of reports.
+Aliases, anchors and tags are not allowed, so a small file cannot expand into large values. This module uses the parser
+libyaml, because it is ten times as fast as PyYAML's own parser, and a class has thousands of reports.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,24 +12,24 @@ import yaml
 
 from harness.errors import UserError, printable
 
-LIMIT = 16 * 1024  # characters; a hundred pieces of evidence take about 7,000
-DEPTH = 8  # levels of nesting: evidence has 3, a step of a decision tree 5
+LIMIT = 16 * 1024  # the most characters of a text; a hundred pieces of evidence have about 7,000
+DEPTH = 8  # the most levels of nesting; evidence has 3, a step of a decision tree 5
 TOO_DEEP = "brackets are nested too deeply: write it as PROMPT.md shows"
 
-# A scalar stays text, because the digits of a number tell its precision. An empty one is None.
+# A number stays text, because its written digits show its precision. An empty value is None.
 Plain = str | None | list["Plain"] | dict[str, "Plain"]
 Location = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class PlainYaml:
-    """The values, and the line number of each value by its path of keys and indices."""
+    """The values of a YAML text. `lines` maps the path of each value (its keys and indices) to its line number."""
 
     values: dict[str, Plain]
     lines: dict[Location, int]
 
     def line(self, location: Location) -> int:
-        """Return the line of a value, or of the closest value around it."""
+        """Return the line number of a value or, if it is unknown, of the nearest value that contains it."""
         at = location
         while at not in self.lines:
             at = at[:-1]
@@ -37,10 +37,10 @@ class PlainYaml:
 
 
 def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -> PlainYaml:
-    """Parse an untrusted YAML text and return its mapping.
+    """Parse an untrusted YAML text, which must be a mapping, and return its values with their line numbers.
 
-    Messages call the text `name`; it begins at line `first_line` of the file `source`. Raises `UserError` that names
-    the file and, if possible, the line.
+    name: the name of the text in messages. source, first_line: the file, and the line in it where the text begins.
+    Raises `UserError` that names the file and, if possible, the line.
     """
     lines: dict[Location, int] = {}
 
@@ -79,14 +79,14 @@ def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -
         node = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        if mark is None or mark.line >= len(text.splitlines()):  # an open bracket or quote: point at its start
+        if mark is None or mark.line >= len(text.splitlines()):  # an unclosed bracket or quote: name its first line
             mark = getattr(error, "context_mark", None) or mark
         problem = printable(getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML")
         where = source if mark is None else f"{source}, line {line_of(mark)}"
         if "nesting depth" in problem:  # libyaml 0.2.6 refuses 1,000 nested brackets before the first event
             raise UserError(f"{where}: {TOO_DEEP}.") from None
-        raise UserError(f"{where}: {name} is not YAML ({problem}): compare that line with the others.") from None
-    except (ValueError, OverflowError) as error:  # an escape beyond Unicode, a version of 5,000 digits
+        raise UserError(f"{where}: {name} is not YAML ({problem}): compare that line with other lines.") from None
+    except (ValueError, OverflowError) as error:  # such as an escape beyond Unicode, or a version of 5,000 digits
         raise UserError(f"{source}: {name} is not YAML ({printable(error)}): compare it with PROMPT.md.") from None
     if not isinstance(node, yaml.MappingNode):
         advice = "write keys with values, as PROMPT.md shows"
@@ -97,12 +97,13 @@ def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -
 
 
 def walk_scalars(data: bytes) -> Iterator[tuple[Sequence[str | int], str]]:
-    """Yield (path, value) for each scalar of any YAML; the path holds the keys and indices that lead to it.
+    """Yield (path, value) for each scalar in a YAML file.
 
-    It reads the events of the parser: objects would follow aliases and nesting as deep as the file has them. Raises
-    `ValueError` for data that are not YAML.
+    The path consists of the keys and indices that lead to the scalar. This reads only the events of the parser, because
+    building objects would expand all aliases and recurse into all levels of nesting. Raises `ValueError` for data that
+    are not YAML.
     """
-    path: list[str | int | None] = []  # the key or index in each open collection; None: a key comes next
+    path: list[str | int | None] = []  # the current key or index in each open collection; None if a key comes next
     try:
         for event in yaml.parse(data, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.CollectionStartEvent):

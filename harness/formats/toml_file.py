@@ -1,4 +1,4 @@
-"""Read TOML files that people write, as tables or records. One sentence reports everything that is wrong in a file."""
+"""Read TOML files that people write, as tables or as pydantic models. A single message reports all errors in a file."""
 
 import difflib
 import tomllib
@@ -12,13 +12,13 @@ from harness.errors import UserError
 
 
 class StrictModel(BaseModel):
-    """A frozen record that refuses unknown keys and converts no values."""
+    """A frozen pydantic model that refuses unknown keys and does not convert values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 _EXTRA = "extra_forbidden"
-# The advice for each type of error, as pydantic calls it.
+# For each pydantic error type: the advice in the message.
 _WRITE = {
     "missing": "this key is missing: write it",
     "datetime_type": "write a date and a time as 2026-11-16T23:59:00, without quotes",
@@ -35,14 +35,17 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """Return the table in a TOML file. Raises `UserError` if it is not TOML, `OSError` if it cannot be read."""
+    """Return the content of a TOML file.
+
+    Raises `UserError` if it is not TOML, and `OSError` if the file cannot be read.
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
     except RecursionError:
         raise UserError(f"{path} is not TOML: its brackets are nested too deeply.") from None
-    except ValueError as error:  # a number of 5,000 digits raises it, too
+    except ValueError as error:  # also raised for a number of 5,000 digits
         raise UserError(
             f"{path} is not TOML: {error}. Write text in straight quotes, a date as 2026-11-16T23:59:00 without quotes,"
             " and true and false in lower case."
@@ -50,16 +53,17 @@ def read_table(path: Path) -> dict[str, Any]:
 
 
 def read_record(path: Path, model: type[Model], **more: Any) -> Model:
-    """Return a TOML file as a record, with the fields in `more` added.
+    """Return the content of a TOML file as a model of the given class, with the fields in `more` added.
 
-    Raises `UserError` that names the file and every wrong key. A table that has an id is named by its id.
+    Raises `UserError` with a message that names the file and every wrong key. If a table has an id, the message names
+    it by its id.
     """
     try:
         table = read_table(path)
     except FileNotFoundError:
         raise UserError(f"There is no {path}: write it, or put it back.") from None
     if both := sorted(more.keys() & table.keys()):
-        raise UserError(f"{path} cannot be used: {both[0]} does not belong here: remove it.")
+        raise UserError(f"{path} cannot be used: remove the key {both[0]}, which does not belong in this file.")
     try:
         return model.model_validate({**table, **more})
     except ValidationError as error:
@@ -68,14 +72,17 @@ def read_record(path: Path, model: type[Model], **more: Any) -> Model:
         found = (
             (_place(table, item["loc"]), _problem(item, model))
             for item in errors
-            if not (item["type"] == "missing" and item["loc"] in meant)  # the key is there, but misspelt
+            if not (item["type"] == "missing" and item["loc"] in meant)  # a misspelt key is reported once, as unknown
         )
         problems = [": ".join(filter(None, parts)).rstrip(".") for parts in found]
         raise UserError(f"{path} cannot be used: {'; '.join(problems)}.") from None
 
 
 def _place(table: Any, loc: Sequence[int | str]) -> str:
-    """Return the place of a value in a file, "" for the whole file. A table is named by its id or number, from 1."""
+    """Return words that say where a value is in a file, or "" for the whole file.
+
+    A table is named by its id or its number.
+    """
     words = []
     for part in loc:
         try:
@@ -104,24 +111,24 @@ def _problem(item: Any, model: type[BaseModel]) -> str:
 
 
 def _instead(item: Any, model: type[BaseModel]) -> str:
-    """Return the advice about an unknown key."""
+    """Return the advice for an unknown key."""
     *path, key = item["loc"]
     if close := _close_key(item, model):
         return f"did you mean {close}?"
     below = [name for name in _keys(model, path) if key in _keys(model, [*path, name])]
     if below:
-        return f"it belongs below [[{'.'.join([*map(str, path), below[0]])}]]"
+        return f"move this key below [[{'.'.join([*map(str, path), below[0]])}]]"
     return f"choose from {', '.join(_keys(model, path))}"
 
 
 def _close_key(item: Any, model: type[BaseModel]) -> str:
-    """Return the known key that is spelt most like this unknown one, or ""."""
+    """Return the known key whose spelling is closest to the unknown key, or "" if no known key is similar."""
     *path, key = item["loc"]
     return next(iter(difflib.get_close_matches(str(key), _keys(model, path), n=1)), "")
 
 
 def _keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
-    """Return the keys of the table at this path in a record."""
+    """Return the keys that a model allows in the table at this path."""
     for name in path:
         fields = {field.alias or own: field.annotation for own, field in model.model_fields.items()}
         model = next(_models(fields[str(name)]), model) if name in fields else model
@@ -129,7 +136,7 @@ def _keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the record types in an annotation, at any depth."""
+    """Yield the model classes in a type annotation, at any depth."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

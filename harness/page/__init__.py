@@ -1,1 +1,1 @@
-"""The page of a run: its data, charts and templates. `run_page` is the entry point."""
+"""The page of a run: its data, charts and templates. Callers use `run_page.write_run_page`."""

@@ -1,7 +1,8 @@
 """Lay out line charts as static SVG. The markup is in `templates/shared.html.j2`, the style in `run.css`.
 
-A chart needs no script; `live_charts` adds one. Lines differ in colour and dash pattern. A value that is not finite is
-a gap, and the first one has a mark. A text describes the chart to screen readers.
+These charts work without a script; `live_charts` adds a script that makes them interactive. Lines differ in colour and
+dash pattern. A value that is not finite leaves a gap in its line, and a vertical mark shows the first such value. A
+text describes the chart for screen readers.
 """
 
 import math
@@ -14,27 +15,30 @@ from harness.run.signals import number_text
 
 Scale = Literal["linear", "log", "auto"]
 Point = tuple[float, float | None]  # a y of None, NaN or infinity is a gap
-Position = tuple[float, float] | None  # in user units of the drawing; None lifts the pen
-Tick = tuple[float, str]  # a place and a label
+Position = tuple[float, float] | None  # in user units of the drawing; None is a gap in the line
+Tick = tuple[float, str]  # a position and a label
 Extent = tuple[float, float | None, float]  # minimum, smallest positive value if any, maximum
 
 DASHES = ("", "5 4", "1.5 3", "9 3 1.5 3", "3 2", "12 4", "9 3 1.5 3 1.5 3", "1 5")
 TONES = 8  # --tone-0 .. --tone-7 in run.css
 
-# Sizes in user units. A chart is about as wide on the screen, in pixels: its text keeps a readable size.
+# Sizes in user units. On the screen, one unit is about one pixel, so text has a readable size.
 WIDE, COMPACT = 440, 340
 _HEIGHT, _LEFT, _TOP, _BOTTOM, _MARGIN = 240, 58, 26, 198, 10
-_WIDTH, _DOT_WIDTH = 1.6, 6.0  # of a line and of a dot that no other line hides
-_DOTS_UP_TO = 40  # points of a line; more are drawn without dots
-_COINCIDE = 0.5  # if another line hides this share of a line's points, draw the lower line thicker
+_WIDTH, _DOT_WIDTH = 1.6, 6.0  # the width of a line and of a dot, unless another line hides it
+_DOTS_UP_TO = 40  # a line with more points is drawn without dots
+_COINCIDE = 0.5  # if another line hides this share of a line's points, the hidden line is drawn thicker
 
-_HUGE = 1e300  # beyond it the ends of an axis could overflow
-_TINY = 1e-290  # below it a step between ticks could underflow
+_HUGE = 1e300  # with larger values, the ends of an axis could overflow
+_TINY = 1e-290  # with smaller values, the step between ticks could underflow
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Maps values to [0, 1]; `low` and `high` are its ends, base-10 logarithms on a log axis."""
+    """Maps values to positions in [0, 1].
+
+    `low` and `high` are the ends of the axis; on a log axis, base-10 logarithms.
+    """
 
     low: float
     high: float
@@ -42,7 +46,10 @@ class Axis:
     log: bool = False
 
     def position(self, value: float) -> float:
-        """Return the position of a finite value in [0, 1]. A value outside the axis gets the position of its end."""
+        """Return the position in [0, 1] of a finite value.
+
+        A value outside the axis gets the position of the nearest end.
+        """
         if self.log:
             value = math.log10(value) if value > 0 else -math.inf
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
@@ -51,7 +58,8 @@ class Axis:
 def make_axis(values: Iterable[float], scale: Scale = "linear") -> Axis:
     """Return an axis that shows all of `values` (finite numbers), or 0 to 1 if there are none.
 
-    A log axis without a positive value becomes linear. "auto" is log if a linear axis would flatten most values.
+    If no value is positive, a log axis becomes linear. "auto" means a log axis if a linear axis would flatten most
+    values.
     """
     numbers = sorted(min(max(value, -_HUGE), _HUGE) for value in values) or [0.0, 1.0]
     positive = [value for value in numbers if value > 0]
@@ -64,13 +72,16 @@ def make_axis(values: Iterable[float], scale: Scale = "linear") -> Axis:
 
 
 def extent_of(values: Iterable[float]) -> Extent | None:
-    """Return the extent of finite values, which determines a linear or log axis, or None if there are no values."""
+    """Return (minimum, smallest positive value, maximum) of finite values, or None if there are no values."""
     numbers = list(values)
     return (min(numbers), min((y for y in numbers if y > 0), default=None), max(numbers)) if numbers else None
 
 
 def count_axis(low: int, high: int) -> Axis:
-    """Return an axis for counts (steps, epochs) with ticks at whole numbers; a single count gets a margin."""
+    """Return an axis for steps or epochs, with ticks at whole numbers.
+
+    If `low` equals `high`, add a margin on both sides.
+    """
     first, last = (low - 0.5, high + 0.5) if low == high else (low, high)
     step = max(1, round(_nice_step(max(high - low, 1) / 6)))
     numbers = range(math.ceil(low / step) * step, high + 1, step)
@@ -78,7 +89,7 @@ def count_axis(low: int, high: int) -> Axis:
 
 
 def _linear_axis(low: float, high: float) -> Axis:
-    if high - low <= max(1e-9 * max(abs(low), abs(high)), _TINY):  # practically one value: add a margin
+    if high - low <= max(1e-9 * max(abs(low), abs(high)), _TINY):  # the values are practically equal, so add a margin
         margin = abs(high) / 2 if abs(high) > _TINY else 1.0
         low, high = low - margin, high + margin
     step = _nice_step((high - low) / 4.5)
@@ -89,7 +100,10 @@ def _linear_axis(low: float, high: float) -> Axis:
 
 
 def _log_axis(smallest: float, largest: float, least: float) -> Axis:
-    """Return a log axis over positive values. If `least` <= 0, its low end stands for zero and negative values."""
+    """Return a log axis from `smallest` to `largest`.
+
+    If `least` <= 0, the low end of the axis stands for zero and negative values.
+    """
     low, high = math.log10(smallest), math.log10(largest)
     margin = max(0.04 * (high - low), 0.2)
     low, high = low - margin, high + margin
@@ -114,17 +128,18 @@ def _power_text(mantissa: float, exponent: int) -> str:
 
 
 def _nice_step(rough: float) -> float:
-    """Return the smallest of 1, 2, 5 times a power of ten that is not below `rough` (> 0)."""
+    """Return the smallest number of the form 1, 2 or 5 times a power of ten that is at least `rough` (> 0)."""
     power = 10.0 ** math.floor(math.log10(rough))
     return next((n * power for n in (1, 2, 5) if n * power >= rough * (1 - 1e-9)), 10 * power)
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line: points sorted by x. Without a label it has no legend.
+    """One line of a chart: its points, sorted by x. A line without a label has no entry in the legend.
 
-    tone, dash: numbers of the colour and the pattern. Lines with a higher `dash` are drawn above the others.
-    run, signal: the names with which a report cites a value of the line, or "" if it cannot cite one.
+    tone, dash: the number of the colour, and the number of the dash pattern. Lines with a higher `dash` are drawn above
+    lines with a lower one. run, signal: the names with which a report cites a value of the line, or "" if reports
+    cannot cite its values.
     """
 
     label: str
@@ -137,7 +152,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Mark:
-    """A vertical line with a label, at an x in units of the drawing or of the series."""
+    """A vertical line with a label. `x` is in user units of the drawing or, in a `ChartSource`, in steps or epochs."""
 
     x: float
     label: str
@@ -146,33 +161,34 @@ class Mark:
 
 @dataclass(frozen=True)
 class DrawnLine:
-    """A series as the template draws it: path data of its line and dots, and their style."""
+    """A series as the template draws it: the path data of the line and its dots, and their style."""
 
     label: str
     tone: int
     dash: str
-    layer: int  # lines of a higher layer are drawn above
-    below: int  # number of lines above it that coincide with it
+    layer: int  # lines of a higher layer are drawn above lines of a lower layer
+    below: int  # the number of lines above this line that hide most of its points
     path: str
     dots: str
-    dots_below: int  # number of lines above it that hide one of its points
+    dots_below: int  # the number of lines above this line that hide at least one of its dots
 
     @property
     def width(self) -> float:
-        """The width of the line. It is larger if other lines cover it, so that it stays visible."""
+        """The width of the line. A line that other lines cover is wider, so that it stays visible."""
         return _WIDTH * (1 + 1.5 * min(self.below, 2))
 
     @property
     def dot_width(self) -> float:
-        """The diameter of the dots. It is larger if other lines cover them, so that they stay visible."""
+        """The diameter of the dots. Dots that other lines cover are larger, so that they stay visible."""
         return _DOT_WIDTH * (1 + 0.7 * min(self.dots_below, 2))
 
 
 @dataclass(frozen=True)
 class LineChart:
-    """A chart that is ready to draw. All coordinates, also of ticks and marks, are in user units of the drawing.
+    """A chart as the template draws it.
 
-    `source` holds the original values, for the script that draws the chart again.
+    All coordinates, including those in ticks and marks, are in user units of the drawing. `source` contains the
+    original values, from which a script draws the interactive chart.
     """
 
     identifier: str
@@ -201,7 +217,10 @@ class LineChart:
 
 @dataclass(frozen=True)
 class ChartSource:
-    """The values of a chart. `marks` are in units of the series; `extent` is the extent of the y axis."""
+    """The original values of a chart. The x of each mark is a step or an epoch.
+
+    `extent` is the range of values on the y axis.
+    """
 
     series: Sequence[Series]
     marks: tuple[Mark, ...]
@@ -222,9 +241,9 @@ def line_chart(
     include: Iterable[float] = (),
     width: int = WIDE,
 ) -> LineChart | None:
-    """Lay out a chart of `series` over whole-numbered x. Return None if no series has a recorded value.
+    """Return a chart of `series`, whose x values are whole numbers, or None if no series has a recorded value.
 
-    identifier: unique in its page, of letters, digits and hyphens; ids in the markup start with it.
+    identifier: the start of all ids in the markup. It is unique in the page and has only letters, digits and hyphens.
     signal: the name of the quantity in metrics.log, shown next to the title.
     include: finite values that the y axis must show as well.
     """
@@ -273,7 +292,7 @@ def line_chart(
 
 
 def _hidden(places: Mapping[float, Position], above: Mapping[float, Position], distance: float) -> float:
-    """Return the share of a line's points that are within a distance of another line's point at the same x."""
+    """Return the share of a line's points that lie within `distance` of the other line's point at the same x."""
     at = [(place, above.get(x)) for x, place in places.items() if place]
     return sum(there is not None and abs(place[1] - there[1]) <= distance for place, there in at) / max(len(at), 1)
 
@@ -294,9 +313,9 @@ def _draw_line(one: Series, places: Mapping[float, Position], above: Sequence[Ma
 
 
 def thin(places: Sequence[Position], parts: int = 350) -> list[Position]:
-    """Return the first, last, highest and lowest point, and one gap, of each of `parts` equal parts of a line.
+    """Cut a line into `parts` equal parts. Return the first, last, highest and lowest point and one gap of each part.
 
-    This keeps every spike and limits the size of the drawing. A short line is returned unchanged.
+    So every spike stays visible, and the size of the drawing is limited. A short line is returned unchanged.
     """
     size = math.ceil(len(places) / parts)
     if size <= 5:
@@ -313,7 +332,7 @@ def thin(places: Sequence[Position], parts: int = 350) -> list[Position]:
 
 
 def line_path(places: Sequence[Position]) -> str:
-    """Return path data for a polyline with gaps; a point between two gaps becomes a dot."""
+    """Return SVG path data for a line with gaps. A single point between two gaps becomes a dot."""
     path = ""
     for drawn, run in groupby(places, key=lambda place: place is not None):
         if drawn:
@@ -328,7 +347,7 @@ def _non_finite_marks(one: Series, x_label: str) -> list[Mark]:
 
 
 def _describe(one: Series, label: str, x_label: str) -> str:
-    """Describe a line in words: its ends, its extremes, and its first non-finite value."""
+    """Describe a line in words: its first and last value, its minimum and maximum, and its first non-finite value."""
 
     def at(point: tuple[float, float]) -> str:
         return f"{number_text(point[1])} at {x_label} {number_text(point[0])}"

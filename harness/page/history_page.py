@@ -1,4 +1,4 @@
-"""`history.html`: a page that draws the attempts at an exercise together, and shows result and edit of each."""
+"""`history.html`: a page that draws the attempts at an exercise together, and shows the result and the edit of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,13 +8,13 @@ from harness.page.live_charts import charts_data
 from harness.page.run_data import read_run
 from harness.page.run_page import chart_sections, render
 
-MOST_DRAWN = 7  # attempts, drawn with the broken run: nobody could distinguish more lines in one chart
+MOST_DRAWN = 7  # the most attempts in one chart, in addition to the broken run; more lines would be hard to distinguish
 _SECTIONS = ("loss", "gradients")
 
 
 @dataclass(frozen=True)
 class AttemptView:
-    """An attempt as the page shows it: its number, its folder, the cells of its row, and the lines of its edit."""
+    """An attempt on the page: its number, its folder, the cells of its table row, and the lines of its diff."""
 
     number: int
     folder: Path
@@ -25,9 +25,9 @@ class AttemptView:
 def write_history_page(
     path: Path, title: str, broken: Path, columns: Sequence[str], attempts: Sequence[AttemptView]
 ) -> None:
-    """Write the page. `columns` are the headings of the cells. The last attempts are drawn with the broken run.
+    """Write the page with a table of all attempts, and with charts of the last attempts and the broken run.
 
-    Raises `UserError` if a file of a run is invalid.
+    columns: the headings of the table's columns. Raises `UserError` if a file of a run is invalid.
     """
     drawn = attempts[-MOST_DRAWN:]
     runs = [read_run(broken), *(replace(read_run(one.folder), name=f"attempt {one.number}") for one in drawn)]

@@ -1,7 +1,8 @@
-"""Make the charts of a page interactive: the page contains data, a script and a style for them.
+"""Make the charts of a page interactive: add their data, a script and a style sheet to the page.
 
-`templates/live_charts.js` draws each chart again with uPlot over the static picture, which stays for readers without
-script and for paper. The package `youplot` provides the files of uPlot, and is never imported.
+`templates/live_charts.js` draws each chart with the library uPlot over the static picture. The static picture remains
+for browsers without scripts and for printing. The package `youplot` contains the files of uPlot; its Python code is
+never imported.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,15 +16,15 @@ from harness.page.charts import DrawnLine, LineChart, Series
 from harness.run.signals import evidence_line, number_text
 
 TEMPLATES = Path(__file__).parent / "templates"
-# The licence must be in every copy, and the minified file contains only its address.
+# Every copy of uPlot must contain the licence, but the minified file contains only a link to it.
 _LICENCE = "uplot_licence.txt"
 
 
 def charts_data(charts: Iterable[LineChart]) -> dict[str, Any]:
-    """Return the data from which the script draws the charts. It fits into JSON: no number is NaN or infinite.
+    """Return the data from which the script draws the charts. They fit into JSON: no number is NaN or infinite.
 
-    The values of a line are one text, separated by spaces. Each has six digits, as a report cites it. NaN and Infinity
-    are names, and a value that was not recorded is empty.
+    The values of a line are one string, separated by spaces. Each value has six digits, as a report cites it. NaN and
+    infinite values are the words NaN and Infinity; a value that was not recorded is an empty string.
     """
     return {
         "evidence": evidence_line("%run%", "%signal%", "%kind%", "%place%", "%value%"),
@@ -62,13 +63,13 @@ def _line_data(one: Series, line: DrawnLine, xs: Sequence[int]) -> Mapping[str, 
 
 
 def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return increasing whole numbers as ranges without gaps, each as (first number, count)."""
+    """Split increasing whole numbers into ranges without gaps. Return (first number, count) for each range."""
     rows = groupby(enumerate(numbers), key=lambda item: item[1] - item[0])
     return [(row[0][1], len(row)) for row in (list(items) for _, items in rows)]
 
 
 def live_script() -> str:
-    """Return the script of a page: uPlot with its licence, then our own.
+    """Return the script of a page: uPlot with its licence, then `live_charts.js`.
 
     Raises `UserError` if uPlot is not installed.
     """
@@ -77,7 +78,7 @@ def live_script() -> str:
 
 
 def live_style() -> str:
-    """Return the style of the live charts: uPlot's style, then our own. Raises as `live_script` does."""
+    """Return the style sheet of the charts: uPlot's style, then `live_charts.css`. Raises as `live_script` does."""
     return f"{_uplot('uplot.min.css')}\n{_own('live_charts.css')}"
 
 
@@ -88,5 +89,5 @@ def _own(name: str) -> str:
 def _uplot(name: str) -> str:
     spec = find_spec("youplot")
     if spec is None or spec.origin is None:
-        raise UserError("The package youplot, which contains uPlot, is missing: pip install -e . installs it.")
+        raise UserError("The package youplot, which contains uPlot, is missing: install it with pip install -e .")
     return (Path(spec.origin).parent / "vendor" / name).read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ PageRecord = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class InputImage:
-    """One input as the model saw it: a PNG as a data URI, its size, and its label (None in a regression)."""
+    """One input of the model: a picture (a PNG as a data URI), its size, and its label (None in a regression)."""
 
     source: str
     height: int
@@ -28,7 +28,10 @@ class InputImage:
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The content of one run's folder. Its inputs are `images`, or `rows` of words with the label last, or neither."""
+    """The content of one run's folder.
+
+    The inputs are in `images`, or in `rows` (as words, with the label last), or unavailable.
+    """
 
     name: str
     batches: Sequence[PageRecord]
@@ -40,7 +43,7 @@ class RunFiles:
 
     @property
     def label(self) -> str:
-        """The name of the run on a page. A student's run may not be fixed, so its name is "your run"."""
+        """The name of the run on a page. The run "fixed" is called "your run", because it may still be broken."""
         return "your run" if self.name == "fixed" else self.name
 
 
@@ -60,7 +63,10 @@ def read_run(run_dir: Path) -> RunFiles:
 
 
 def number(value: object) -> float | None:
-    """Return a number of the log as a float, the strings "NaN" and "Infinity" too; None for anything else."""
+    """Return a number from the log as a float. "NaN" and "Infinity" also become floats.
+
+    Return None for any other value.
+    """
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -69,7 +75,7 @@ def number(value: object) -> float | None:
 
 
 def read_images(sheet: PageRecord) -> list[InputImage]:
-    """Return the images of an input sheet, which `harness.run.setup` makes."""
+    """Return the images in an input sheet, the file with the first inputs that `harness.run.setup` makes."""
     if not sheet["pixels"]:
         return []
     count, channels, height, width = sheet["shape"]
@@ -84,12 +90,15 @@ def read_images(sheet: PageRecord) -> list[InputImage]:
 
 
 def encode_png(planes: bytes, channels: int, height: int, width: int) -> bytes:
-    """Encode channel planes (1 or 3, height, width), one byte a pixel, as a PNG. Equal pixels give equal bytes."""
+    """Return an image as a PNG. `planes` has the pixels of 1 or 3 channels in turn, one byte each.
+
+    Equal pixels give equal bytes.
+    """
     area, stride = height * width, channels * width
     pixels = bytearray(channels * area)
     for channel in range(channels):
         pixels[channel::channels] = planes[channel * area : (channel + 1) * area]
-    # Every row starts with filter 0, which leaves its bytes unchanged.
+    # Every row starts with filter 0, which means that its bytes are unchanged.
     rows = b"".join(b"\0" + pixels[start : start + stride] for start in range(0, len(pixels), stride))
     header = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", stored_zlib(rows)), (b"IEND", b""))

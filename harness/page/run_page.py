@@ -1,7 +1,8 @@
 """`run.html`: one self-contained page that shows a run, alone or together with the broken run.
 
-The page depends only on the run's files: it uses no network and no times, and equal files give equal bytes. It shows
-evidence and draws no conclusion. It also works without its script. Jinja's autoescape escapes all text of the files.
+The page depends only on the run's files: it uses no network and shows no times, so equal files give equal bytes. It
+shows evidence and draws no conclusions. It also works without scripts. Jinja's autoescape escapes all text from the
+files.
 """
 
 import base64
@@ -28,13 +29,13 @@ TEMPLATES = Path(__file__).parent / "templates"
 MISSING = "—"  # an em dash: nothing was recorded
 PageFact = tuple[str, ...]
 Read = Callable[[RunFiles], str]
-Keys = tuple[str, ...]  # of a number in nested records
+Keys = tuple[str, ...]  # the keys that lead to a number in nested records
 
 
 def write_run_page(run_dir: Path, *, title: str, compare_with: Path | None = None) -> Path:
     """Write `run.html` into the run's folder and return its path.
 
-    title: the page's heading. compare_with: the folder of the broken run, to draw together with this one.
+    title: the page's heading. compare_with: the folder of the broken run, which is drawn in the same charts.
     Raises `UserError` if a file of a run is invalid.
     """
     page = render_run_page(run_dir, title=title, compare_with=compare_with)
@@ -44,7 +45,7 @@ def write_run_page(run_dir: Path, *, title: str, compare_with: Path | None = Non
 
 
 def render_run_page(run_dir: Path, *, title: str, compare_with: Path | None = None) -> str:
-    """Return the page of a run as HTML; see `write_run_page`."""
+    """Return the page of a run as HTML. The arguments are as for `write_run_page`."""
     runs = [read_run(folder) for folder in (compare_with, run_dir) if folder is not None]
     try:
         return _render_runs(runs, title)
@@ -72,23 +73,23 @@ def _render_runs(runs: Sequence[RunFiles], title: str) -> str:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a page from a template, with our style sheet and script. The values are escaped."""
+    """Return a page from a template, with the style sheet and the script of all pages. The values are escaped."""
     style, script, policy = _fixed_parts()
     return page_environment(TEMPLATES).get_template(template).render(values, policy=policy, style=style, script=script)
 
 
 @cache
 def _fixed_parts() -> tuple[Markup, Markup, str]:
-    """Return the style sheet, the script and the policy, which are the same in every page."""
+    """Return the style sheet, the script and the content security policy, which are the same in every page."""
     style = (TEMPLATES / "run.css").read_text(encoding="utf-8") + live_style()
     return Markup(style), Markup(live_script()), content_policy(style, live_script(), pictures=True)
 
 
 def content_policy(style: str, script: str = "", *, pictures: bool = False, forms: bool = False) -> str:
-    """Return the content security policy of a page that contains this style sheet and script, and loads nothing.
+    """Return the content security policy for a page that contains this style sheet and script and loads no other files.
 
-    It allows both by their SHA-256, so injected code could not run. pictures: allow pictures whose data is in the page.
-    forms: allow forms that are sent to the server of the page.
+    The policy allows both by their SHA-256, so browsers do not run injected code. pictures: whether to allow pictures
+    whose data is in the page. forms: whether to allow forms that are sent to the server of the page.
     """
     target = "'self'" if forms else "'none'"
     policy = f"default-src 'none'; base-uri 'none'; form-action {target}; style-src {_hash_of(style)}"
@@ -104,9 +105,9 @@ def _hash_of(source: str) -> str:
 
 @cache
 def page_environment(*folders: Path, finalize: Callable[[object], object] | None = None) -> Environment:
-    """Return a Jinja environment for these folders that escapes everything and refuses unknown names.
+    """Return a Jinja environment for templates in these folders. It escapes all values and refuses unknown names.
 
-    finalize: changes each value before it is escaped.
+    finalize: a function that is applied to each value before escaping.
     """
     return Environment(
         loader=FileSystemLoader(folders),
@@ -124,7 +125,7 @@ def page_environment(*folders: Path, finalize: Callable[[object], object] | None
 
 @dataclass(frozen=True)
 class RunView:
-    """One run: its name, a sentence about its outcome, and the messages of its guardrails."""
+    """The view of one run: its name, a sentence about its loss, and the warnings that were logged during the run."""
 
     name: str
     outcome: str
@@ -136,7 +137,7 @@ def _outcome(run: RunFiles) -> str:
     first, last = (_text(run.batches[index]["loss"]) for index in (0, -1))
     words = f"The training loss went from {first} to {last} in {len(run.batches)} steps"
     step = run.result["first_non_finite_step"]
-    return f"{words}." if step is None else f"{words}; it was not finite for the first time at step {step}."
+    return f"{words}." if step is None else f"{words}; the first loss that is not finite is at step {step}."
 
 
 def _head_of(run: RunFiles) -> tuple[object, object]:
@@ -144,13 +145,16 @@ def _head_of(run: RunFiles) -> tuple[object, object]:
 
 
 def _sheets(runs: Sequence[RunFiles]) -> list[tuple[str, RunFiles]]:
-    """Return the input sheets to show, each with the names of its runs; two equal ones are shown once."""
+    """Return the input sheets that the page shows, each with the names of its runs.
+
+    If both runs have equal sheets, return one.
+    """
     if len(runs) > 1 and (runs[0].images or runs[0].rows) and _head_of(runs[0]) == _head_of(runs[1]):
         return [(f"{runs[0].label} and {runs[1].label}: the same", runs[0])]
     return [(run.label if len(runs) > 1 else "", run) for run in runs]
 
 
-# --- tables: a label, and a column for each run
+# --- tables with a label in each row, and a column for each run
 
 
 def _headline(runs: Sequence[RunFiles]) -> list[PageFact]:
@@ -191,7 +195,7 @@ _HEADLINE: list[tuple[str, Read]] = [
 
 
 def _provenance(runs: Sequence[RunFiles]) -> list[PageFact]:
-    """Return the rows of the provenance table. Dots join nested names."""
+    """Return the rows of the provenance table. The name of a nested value is its keys, joined by dots."""
     digests = [{"checkpoint_sha256": run.result["checkpoint_sha256"]} for run in runs]
     flat = [_flatten(run.provenance) | digest for run, digest in zip(runs, digests, strict=True)]
     names = dict.fromkeys(name for one in flat for name in one)
@@ -210,7 +214,7 @@ def _flatten(record: PageRecord, prefix: str = "") -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ChartSection:
-    """A group of charts under a heading; `note` is a sentence about all of them."""
+    """A group of charts under a heading. `note` is a text about all charts of the group."""
 
     identifier: str
     heading: str
@@ -220,14 +224,15 @@ class ChartSection:
 
 
 def chart_sections(runs: Sequence[RunFiles]) -> list[ChartSection]:
-    """Return the charts of the page in sections. A signal that no run recorded has no chart.
+    """Return the charts of the page in sections. There is no chart for a signal that no run recorded.
 
-    runs: up to 8, with different names. Each has a colour, and the last one looks the same as when it is drawn alone.
+    runs: up to 8 runs with different names. Each run has its own colour. The last run looks the same as on a page of
+    its own.
     """
     wide = partial(_signal_chart, runs)
     small = partial(_signal_chart, runs, width=COMPACT)
     epochs = partial(_signal_chart, runs, x_label="epoch")
-    # The learning rate is next to the training loss, because both have steps on the x axis and the others epochs.
+    # The learning rate is next to the training loss, because both charts have steps on the x axis, not epochs.
     loss = [
         wide("loss", "Training loss", "loss of the batch", scale="log"),
         wide("lr", "Learning rate", "learning rate", scale="auto"),
@@ -251,15 +256,18 @@ def chart_sections(runs: Sequence[RunFiles]) -> list[ChartSection]:
         for key, word in (("mean", "mean"), ("var", "variance"))
     ]
     by_layer = (
-        "The 2-norm of each gradient, grad_norm_by_parameter in the log. All panels share one axis."
-        " A parameter that no panel names has no gradient."
+        "The 2-norm of each parameter's gradient (grad_norm_by_parameter in the log). All charts have the same"
+        " y axis. A parameter that appears in no chart has no gradient."
     )
-    layers = "The outputs of the first layer that has parameters, and of the last layer, during training."
+    layers = (
+        "Mean and variance of the outputs of two layers during training: the first layer that has parameters,"
+        " and the last layer."
+    )
     return [
         ChartSection(identifier, heading, note, grid, [chart for chart in charts if chart])
         for identifier, heading, note, grid, charts in (
             ("loss", "Loss and learning rate", "", "grid-2", loss),
-            ("gradients", "Gradients", "The gradients that the optimizer used.", "grid-3", gradients),
+            ("gradients", "Gradients", "These charts show the gradients that the optimizer used.", "grid-3", gradients),
             ("layers", "Gradient norm by layer", by_layer, "grid-3", _layer_charts(runs)),
             ("activations", "Activations", layers, "grid-2", activations),
         )
@@ -275,7 +283,7 @@ def _signal_chart(
 
 
 def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
-    """Return one chart for each layer with the gradient norms of its parameters. All charts share the y axis."""
+    """Return one chart for each layer, with the gradient norms of its parameters. All charts have the same y axis."""
     names: dict[str, None] = {}
     for run in runs:
         for record in (*run.batches[:1], *run.batches[-1:]):
@@ -287,7 +295,7 @@ def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
     panels = {}
     for layer, quantities in layers.items():
         title = f"Layer {layer}" if layer else "Parameters"
-        most = len(DASHES) // 2  # for two runs there are as many dashes as lines
+        most = len(DASHES) // 2  # so a chart of two runs has at most as many lines as there are dash patterns
         parts = [dict([*quantities.items()][at : at + most]) for at in range(0, len(quantities), most)]
         for number, part in enumerate(parts, start=1):
             panels[f"{title}, {number} of {len(parts)}" if len(parts) > 1 else title] = _series(runs, part)
@@ -308,9 +316,10 @@ def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
 
 
 def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "step") -> list[Series]:
-    """Return a line for each quantity of each run. Colours distinguish the runs, or the quantities of a single run.
+    """Return a line for each quantity of each run.
 
-    Dash patterns distinguish all lines if there are enough patterns, otherwise the lines of one colour.
+    Different runs, or the quantities of a single run, have different colours. If there are enough dash patterns, each
+    line has a different pattern. Otherwise, lines of the same colour have different patterns.
     """
     series = []
     stride = len(runs) if len(runs) * len(quantities) <= len(DASHES) else 1
@@ -319,7 +328,7 @@ def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "ste
             records = run.batches if x == "step" else run.epochs
             name = ", ".join(word for word in (run.label if len(runs) > 1 else "", label) if word)
             points = [(record[x], _number(record, keys)) for record in records]
-            look = len(runs) - 1 - r  # the last run looks the same as when it is drawn alone
+            look = len(runs) - 1 - r  # the last run looks the same as on a page of its own
             tone = look if len(runs) > 1 else q
             signal = ".".join(keys)
             series.append(
@@ -336,7 +345,7 @@ def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "ste
 
 
 def _number(record: Any, keys: Keys) -> float | None:
-    """Return the number under nested keys, or None where nothing was recorded."""
+    """Return the number that nested keys lead to in a record, or None if it was not recorded."""
     for key in keys:
         record = None if record is None else record.get(key)
     return record  # type: ignore[no-any-return]

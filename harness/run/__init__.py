@@ -1,1 +1,1 @@
-"""A training run: start its process, train, record, log, checkpoint."""
+"""Make a training run: start its process, train, record, write the log, and write checkpoints."""

@@ -1,4 +1,4 @@
-"""Write and read checkpoints, which hold the whole state of a run. Equal states give equal bytes."""
+"""Write and read checkpoints, which contain the whole state of a run. Equal states give equal bytes."""
 
 import io
 import random
@@ -16,10 +16,10 @@ from harness.errors import UserError
 
 
 def canonical(value: Any) -> Any:
-    """Return the value rebuilt from plain containers and fresh CPU tensors.
+    """Return a copy of the value that consists only of dicts, lists, numbers, strings and new CPU tensors.
 
-    pickle writes a repeated object as a reference, so equal values give equal bytes only if the same objects repeat.
-    In the result equal strings are one object, and containers and tensors never repeat.
+    pickle writes an object that appears twice as a reference, so equal values give equal bytes only if the same objects
+    repeat. In the result, equal strings are always the same object, and no container or tensor appears twice.
     """
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True).contiguous()
@@ -42,7 +42,7 @@ def canonical(value: Any) -> Any:
 
 
 def rng_states() -> dict[str, Any]:
-    """Return the states of Python's, NumPy's and torch's generators as tensors and plain numbers."""
+    """Return the states of the random generators of Python, NumPy and torch as tensors and numbers."""
     version, words, gauss = random.getstate()
     _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     states: dict[str, Any] = {
@@ -61,7 +61,7 @@ def rng_states() -> dict[str, Any]:
 
 
 def restore_rng_states(states: Mapping[str, Any]) -> None:
-    """Restore the states that `rng_states` returned."""
+    """Set the random generators to the states that `rng_states` returned."""
     python, numpy = states["python"], states["numpy"]
     random.setstate((python["version"], tuple(python["words"].tolist()), python["gauss"]))
     keys = numpy["keys"].numpy().astype(np.uint32)
@@ -74,7 +74,8 @@ def restore_rng_states(states: Mapping[str, Any]) -> None:
 def checkpoint_bytes(state: Mapping[str, Any]) -> bytes:
     """Return the bytes of a checkpoint file. Equal states give equal bytes on any machine.
 
-    `torch.save` names the archive after the file; in a buffer the name is always "archive".
+    `torch.save` stores the file name in the archive. This function saves to a buffer, so the stored name is always
+    "archive".
     """
     buffer = io.BytesIO()
     torch.save(canonical(state), buffer)
@@ -88,7 +89,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     try:
         data = path.read_bytes()
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            altered = archive.testzip()  # torch's own reader does not verify checksums
+            altered = archive.testzip()  # torch's reader does not verify checksums
         if altered is not None:
             raise ValueError(f"the checksum of {altered} is wrong")
         state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)

@@ -1,6 +1,7 @@
 """Make `breakpoint()` in the training process open pdb at the terminal of the command.
 
-The training process has no terminal: the parent prints its output, and its standard input shows that the parent lives.
+The training process has no terminal: its parent process prints its output. Its standard input is a pipe that closes
+when the parent ends.
 """
 
 import os
@@ -10,15 +11,15 @@ import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
 
-# `step` and `next` stop only in the experiment, not in the code that calls it or that it calls.
+# The debugger's commands `step` and `next` stop only in the experiment, not in the code of these modules.
 _NOT_THEIRS = ("harness.*", "torch.*", "__main__")
 
 
 def support_breakpoints(ask_for_terminal: Callable[[], None] | None) -> None:
     """Make `breakpoint()` and `pdb.set_trace()` open pdb.
 
-    ask_for_terminal: waits until the parent stops writing to the terminal. If None, there is no terminal, and both
-    functions raise `RuntimeError`.
+    ask_for_terminal: a function that waits until the parent process stops writing to the terminal. If None, there is no
+    terminal, and both functions raise `RuntimeError`.
     """
 
     def stop(*_: object, **__: object) -> None:
@@ -49,7 +50,7 @@ def _take_terminal() -> None:
     for standard in (0, 1, 2):
         os.dup2(terminal, standard)
     os.close(terminal)
-    # Line editing needs a stream with file descriptor 0.
+    # Line editing works only if standard input has file descriptor 0.
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
-    # In pdb each Ctrl-C discards the current line.
+    # In pdb, Ctrl-C discards the current input line.
     signal.signal(signal.SIGINT, signal.default_int_handler)

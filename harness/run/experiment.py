@@ -1,8 +1,9 @@
 """Load an `experiment.py` and call its functions. Errors name the line in the student's file.
 
 An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. Optional functions are
-`predict`, which classifies raw examples, and `end_epoch`, which says whether to stop early. If it has `save_checkpoint`
-and `load_checkpoint`, the run is interrupted before step `INTERRUPTED_AT` and continues from that checkpoint.
+`predict`, which classifies raw examples, and `end_epoch`, which says whether to stop early. If the experiment has
+`save_checkpoint` and `load_checkpoint`, the run is interrupted before step `INTERRUPTED_AT` and continues from the
+experiment's checkpoint.
 """
 
 import inspect
@@ -38,12 +39,18 @@ T = TypeVar("T")
 
 
 class HarnessFault(Exception):
-    """An error in the harness during a call of a student's function. `Experiment.call` does not blame the student."""
+    """An error in the harness during a call of a student's function.
+
+    `Experiment.call` does not report it as the student's.
+    """
 
 
 @dataclass(frozen=True)
 class TensorSplit:
-    """One split as tensors: inputs and labels as in `harness.data.datasets.Split`, but symbols are int64."""
+    """The training or the validation examples as tensors.
+
+    Inputs and labels are as in `Split`, but symbols are int64.
+    """
 
     inputs: Tensor
     labels: Tensor
@@ -61,10 +68,11 @@ class TensorSplit:
 
 @dataclass(frozen=True)
 class TensorData:
-    """The argument of `load_data`.
+    """The data set that an experiment's `load_data` receives.
 
-    Images and texts come in two splits. A table comes whole, and the experiment splits it: `table` maps the name of
-    each column, and of the target, to its values (N,). Its rows are sorted by the first column.
+    Images and texts are already split into training and validation examples. A table is not split: `table` maps the
+    name of each column, and of the target, to its values (N,), and the experiment splits the rows. The rows are sorted
+    by the first column.
     """
 
     name: str
@@ -75,7 +83,7 @@ class TensorData:
 
 
 def tensor_data(data: Dataset) -> TensorData:
-    """Return the data set as torch tensors, copied so that an experiment may change them."""
+    """Return the data set as torch tensors. They are copies, so an experiment may change them."""
 
     form = DATASETS[data.name]
 
@@ -93,10 +101,10 @@ def tensor_data(data: Dataset) -> TensorData:
 
 
 class Experiment:
-    """A loaded experiment. Each method calls the function of the same name and checks what it returns.
+    """A loaded experiment. Most methods call the experiment's function of the same name, and check what it returns.
 
-    Every method raises `UserError` if the student's function raises or returns the wrong thing. `called` maps the name
-    of a function here to the student's name for it, where they differ.
+    These methods raise `UserError` if the student's function raises an exception or returns the wrong type. `called`
+    maps the names of functions to the names that the student uses, if these differ.
     """
 
     called: Mapping[str, str] = MappingProxyType({})
@@ -126,13 +134,13 @@ class Experiment:
 
     @property
     def interrupted_at(self) -> int | None:
-        """The step before which the run is interrupted, or None without the functions for a checkpoint."""
+        """The step before which the run is interrupted, or None if the experiment writes no checkpoints."""
         own = {"save_checkpoint", "load_checkpoint"} <= self._functions.keys()
         return getattr(self.module, "INTERRUPTED_AT", None) if own else None
 
     @property
     def serves(self) -> bool:
-        """Whether it has a function `predict`."""
+        """Whether the experiment has a function `predict`."""
         return "predict" in self._functions
 
     def set_up(self, settings: RunSettings) -> None:
@@ -140,19 +148,22 @@ class Experiment:
         canonical_setup(settings.seed, settings.verify)
 
     def place(self, split: tuple[Tensor, Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels on the device, floating-point numbers in the default dtype."""
+        """Return inputs and labels on the device. Floating-point numbers get the default dtype."""
         dtype = torch.get_default_dtype()
         inputs, labels = (part.to(device, dtype if part.is_floating_point() else None) for part in split)
         return inputs, labels
 
     @property
     def frozen(self) -> tuple[str, ...]:
-        """The name prefixes of parameters and buffers that training must not change: the constant FROZEN, if any."""
+        """The name prefixes of parameters and buffers that training must not change, from the constant FROZEN."""
         given = getattr(self.module, "FROZEN", ())
         return (given,) if isinstance(given, str) else tuple(map(str, given))
 
     def apply(self, settings: RunSettings) -> None:
-        """Set the experiment's constants to the values in the settings. Skip constants that it does not have."""
+        """Set the experiment's constants to the values in the settings.
+
+        Skip constants that the experiment does not have.
+        """
         wanted = {
             "EPOCHS": settings.epochs,
             "BATCH_SIZE": settings.batch_size,
@@ -164,7 +175,7 @@ class Experiment:
                 setattr(self.module, name, value)
 
     def in_new_process(self) -> "Experiment":
-        """Return a fresh copy of the experiment, as a new process would load it, without its module-level state."""
+        """Return the experiment as a new process would load it, with initial values of all module-level variables."""
         if not self._source:
             return self
         try:
@@ -178,7 +189,10 @@ class Experiment:
         return {name: value for name, value in found if isinstance(value, torch.amp.GradScaler)}
 
     def call(self, name: str, *arguments: object) -> Any:
-        """Call one function; an exception in it becomes a `UserError` that shows the student's lines."""
+        """Call a function of the experiment.
+
+        If it raises an exception, raise a `UserError` that shows the student's lines.
+        """
         try:
             return self._functions[name](*arguments)
         except (HarnessFault, KeyboardInterrupt):
@@ -191,7 +205,10 @@ class Experiment:
             ) from error
 
     def load_data(self, data: TensorData) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """Return ((train inputs, train targets), (validation inputs, validation targets)), batch first."""
+        """Return ((train inputs, train targets), (validation inputs, validation targets)).
+
+        The first dimension is the example.
+        """
         result = self.call("load_data", data)
         if not (_is_pair(result) and all(_is_tensor_pair(part) for part in result)):
             raise self._wrong("load_data", "((inputs, labels), (inputs, labels)), each a tensor", result)
@@ -201,7 +218,10 @@ class Experiment:
         return train, validation
 
     def _examples(self, function: str, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels. Raises `UserError` if there are none, or their numbers differ."""
+        """Return inputs and labels.
+
+        Raises `UserError` if there are no examples, or if inputs and labels differ in number.
+        """
         if not len(inputs) or len(inputs) != len(labels):
             raise self._wrong(function, "as many labels as inputs, and at least one", (inputs, labels))
         return inputs, labels
@@ -211,11 +231,11 @@ class Experiment:
         return self._call_for("a torch.nn.Module", nn.Module, "build_model")
 
     def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        """Return the optimizer of the network's parameters."""
+        """Return the optimizer that updates the network's parameters."""
         return self._call_for("a torch.optim.Optimizer", torch.optim.Optimizer, "build_optimizer", model)
 
     def build_scheduler(self, optimizer: torch.optim.Optimizer, total_steps: int) -> LRScheduler | None:
-        """Return the schedule that is stepped once a batch, or None."""
+        """Return the learning-rate schedule, which is stepped once a batch, or None."""
         expected = "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None"
         scheduler = self.call("build_scheduler", optimizer, total_steps)
         if scheduler is not None and not isinstance(scheduler, LRScheduler):
@@ -237,7 +257,7 @@ class Experiment:
         return loss
 
     def train_step(self, model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Tensor, labels: Tensor) -> Tensor:
-        """Make one step and return the loss, a detached scalar tensor."""
+        """Make one training step and return the loss, a detached scalar tensor."""
         loss = self.call("train_step", model, optimizer, inputs, labels)
         if isinstance(loss, float):
             return torch.tensor(loss, dtype=torch.float64)
@@ -246,7 +266,7 @@ class Experiment:
         return loss.detach()
 
     def evaluate(self, model: nn.Module, inputs: Tensor, labels: Tensor) -> dict[str, float | None]:
-        """Return `val_loss` and `val_accuracy` (None if the experiment gives none)."""
+        """Return `val_loss` and `val_accuracy` (None if the experiment does not return it)."""
         result = self.call("evaluate", model, inputs, labels)
         if not isinstance(result, dict) or "val_loss" not in result:
             raise self._wrong("evaluate", 'a dict with "val_loss" and, for classes, "val_accuracy"', result)
@@ -261,7 +281,7 @@ class Experiment:
         return metrics
 
     def end_epoch(self, model: nn.Module, metrics: dict[str, float | None]) -> bool:
-        """Pass the result of `evaluate` to the experiment; return whether training should stop."""
+        """Pass the result of `evaluate` to the experiment, and return whether the training should stop."""
         if "end_epoch" not in self._functions:
             return False
         return bool(self.call("end_epoch", model, metrics))
@@ -280,7 +300,7 @@ class Experiment:
         return result
 
     def _wrong(self, function: str, expected: str, found: object) -> UserError:
-        # Unwrap decorators: `torch.no_grad` returns a wrapper, whose line is in torch.
+        # Unwrap decorators such as `torch.no_grad`, because the line number of a wrapper is in torch.
         code = getattr(inspect.unwrap(self._functions[function]), "__code__", None)
         line = code.co_firstlineno if code is not None else "?"
         return UserError(
@@ -292,7 +312,7 @@ class Experiment:
 def load_experiment(path: Path, source: str) -> Experiment:
     """Load the source of an experiment and check that it has every function and constant.
 
-    Error messages name `path` as the file. Raises `UserError` for a source that cannot be loaded or is incomplete.
+    path: the file that error messages name. Raises `UserError` if the source cannot be loaded or is incomplete.
     """
     try:
         code = compile(source, str(path), "exec", dont_inherit=True)
@@ -302,13 +322,13 @@ def load_experiment(path: Path, source: str) -> Experiment:
         end = "" if detail.endswith(("?", ".", "!")) else "."
         text = (getattr(error, "text", None) or "").strip()
         shown = f"\n  line {line}: {printable(text)}\n" if text else " "
-        raise UserError(f"{path}, line {line}: the file does not parse: {detail}{end}{shown}Fix that line.") from None
-    # Errors show the line that ran, even if the file does not exist or was edited since.
+        raise UserError(f"{path}, line {line} is not valid Python: {detail}{end}{shown}Fix that line.") from None
+    # So tracebacks show the line that ran, even if the file does not exist or was edited later.
     lines = io.StringIO(source, newline=None).readlines()
     linecache.cache[str(path)] = (len(source), None, lines, str(path))
     module = ModuleType(_MODULE_NAME)
     module.__file__ = str(path)
-    # pickle, dataclasses and others look up the classes of a module through here.
+    # pickle, dataclasses and other libraries look up a module's classes in sys.modules.
     sys.modules[_MODULE_NAME] = module
     try:
         exec(code, module.__dict__)  # noqa: S102 - running the experiment is what this program is for
@@ -335,7 +355,7 @@ def _check_parts(module: ModuleType, path: Path) -> None:
 
 
 def disable_dropout(model: nn.Module) -> None:
-    """Set every dropout probability in `model` to 0, in place. This does not affect calls of `F.dropout`."""
+    """Set the probability of every dropout layer in `model` to 0. This does not affect calls of `F.dropout`."""
     for module in model.modules():
         if isinstance(module, _DropoutNd):
             module.p = 0.0
@@ -344,7 +364,7 @@ def disable_dropout(model: nn.Module) -> None:
 
 
 def _describe(value: object) -> str:
-    """Return the type of a value in a few words, with the shape of tensors and sequences."""
+    """Return a short description of a value: its type, and the shape of tensors and sequences."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)} and {value.dtype}"
     if isinstance(value, list | tuple):
@@ -355,7 +375,7 @@ def _describe(value: object) -> str:
 
 
 def _student_lines(error: BaseException, path: Path) -> str:
-    """Return the lines of a traceback in the student's file, outermost first, and the layer that raised."""
+    """Return the lines of a traceback in the student's file, outermost first, and the layer that raised the error."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     lines = [f"  line {frame.lineno}, in {frame.name}: {frame.line}\n" for frame in frames[-5:]]
     last = _last_frame(error)
@@ -370,7 +390,7 @@ def _last_frame(error: BaseException) -> FrameType:
 
 
 def _is_in_torch(error: BaseException) -> bool:
-    """Return whether torch raised the error. Then the arguments in the student's line may be wrong."""
+    """Return whether torch raised the error, perhaps because the student's line has wrong arguments."""
     return str(_last_frame(error).f_globals.get("__name__")).startswith("torch.")
 
 

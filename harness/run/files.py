@@ -1,4 +1,4 @@
-"""The names of the files of a run, and the hash of a source."""
+"""Define the names of a run's files, and hash the source of an experiment."""
 
 import hashlib
 
@@ -13,5 +13,5 @@ RUN_PAGE = "run.html"
 
 
 def source_hash(source: str) -> str:
-    """Return the SHA-256 of a source text, in hexadecimal digits."""
+    """Return the SHA-256 of an experiment's source, in hexadecimal digits."""
     return hashlib.sha256(source.encode()).hexdigest()

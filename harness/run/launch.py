@@ -1,9 +1,9 @@
 """Run a job in a child process: the parent starts it and waits, and the child reports on a pipe.
 
-The child reads its job as one line from standard input. It sends events to the parent, one JSON object a line:
-`started`, `progress`, then `finished`, `user_error` or `fault`. It ends when the parent ends. If the parent shows a
-progress bar, it prints the child's output line by line above the bar. Before the child opens a debugger, it sends
-`debugging` and waits until the parent stops using the terminal.
+The child reads its job as one line from standard input. It sends events to the parent, each as a line with a JSON
+object: `started`, `progress`, and at the end `finished`, `user_error` or `fault`. If the parent ends, the child ends
+too. If the parent shows a progress bar, it prints the child's output line by line above the bar. Before the child opens
+a debugger, the child sends `debugging` and waits until the parent stops using the terminal.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ from harness.canonical_setup import Numerics, run_environment
 from harness.errors import ChildFault, Stopped, UserError, from_os_error
 from harness.run.debugger import support_breakpoints
 
-# How long an experiment that ignores Ctrl-C (`except: pass`) may continue after it.
+# How long an experiment that ignores Ctrl-C (`except: pass`) may continue after Ctrl-C.
 _GRACE_SECONDS = 5.0
-_LAST_LINES_SECONDS = 1.0  # a process that the experiment started may keep the output pipe open
-_REPORT_EVERY = 0.05  # seconds between two reports of progress: enough for a bar that moves smoothly
+_LAST_LINES_SECONDS = 1.0  # a limit, because a process that the experiment started may keep the output pipe open
+_REPORT_EVERY = 0.05  # seconds between two progress events; short enough for a bar that moves smoothly
 
 
 _AT_TERMINAL = "at-terminal"
@@ -37,10 +37,11 @@ _AT_TERMINAL = "at-terminal"
 
 @dataclass(frozen=True)
 class ChildJob:
-    """A job for a child process: the module to run, and the line that it reads.
+    """A job for a child process: the module that the child runs, and the line that it reads.
 
     label: the text before the progress bar. what: the name of the job in messages, such as "run". place: the file that
-    messages blame if the process ends itself. checkpoint: an interrupted job can continue from it, once it exists.
+    a message names if its code ends the process. checkpoint: the file from which an interrupted job can continue, if it
+    exists.
     """
 
     module: str
@@ -53,7 +54,7 @@ class ChildJob:
 
     @property
     def go_on(self) -> str:
-        """How to continue after an interrupt."""
+        """A clause that says how to continue after an interruption."""
         again = "run the same command again"
         if self.checkpoint is None or not self.checkpoint.is_file():
             return again
@@ -71,7 +72,7 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
     with shown as progress, _Child(job, progress) as child:
         for line in child.events:
             if not line.endswith("\n"):
-                break  # the child was killed while it wrote
+                break  # the child was killed while it wrote this line
             event = json.loads(line)
             if event["event"] == "progress":
                 says = f"loss {float(event['loss']):.4g}" if "loss" in event else str(event["says"])
@@ -84,7 +85,7 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
                 outcome = event
     code = child.process.returncode
     if outcome["event"] == "finished":
-        # Ctrl-C came too late for the child, but a command that does several jobs must stop here.
+        # The child ended before it received Ctrl-C, but a command that does several jobs must not start the next job.
         if child.interrupted:
             raise Stopped(f"Stopped just after the {job.what} ended: run the same command again.")
         result: dict[str, Any] = outcome["result"]
@@ -92,30 +93,32 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
     if outcome["event"] == "user_error":
         raise UserError(outcome["message"])
     if outcome["event"] == "fault":
-        raise ChildFault(f"the {job.what} failed because of a bug in this program; its traceback is above")
+        raise ChildFault(f"the {job.what} failed because of a bug in trainwreck; the traceback is above")
     if child.interrupted or code in (130, -signal.SIGINT):
         raise Stopped(f"Stopped {when}: {job.go_on}.")
     if code > 0 and outcome["event"] == "none":
-        raise ChildFault(f"the process of the {job.what} did not start; its output is above")
+        raise ChildFault(f"the process of the {job.what} did not start; the output above says why")
     raise UserError(_describe_end(job, when, code))
 
 
 def _describe_end(job: ChildJob, when: str, code: int) -> str:
-    """Return the message about a process that ended with this status before its job was done."""
+    """Return the message about a process that ended with status `code` before its job was done."""
     if code < 0:
-        hint = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
+        hint = ", which the system sends if there is not enough memory" if code == -signal.SIGKILL else ""
         killer = f"{signal.Signals(-code).name}{hint}"
         return f"The {job.what} was killed {when} by {killer}: {job.go_on}."
-    return f"{job.place} ended the whole process {when}, with status {code}: remove the line that exits."
+    return (
+        f"{job.place} ended the process of the {job.what} {when}, with status {code}: remove the line that calls exit."
+    )
 
 
 def _has_terminal() -> bool:
-    """Return whether a user can type at the terminal that shows the messages."""
+    """Return whether standard input and standard error are a terminal, so that a user can answer questions."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class _Bar:
-    """A progress bar on standard error. As a context manager it removes the bar at the end."""
+    """A progress bar on standard error. Use it as a context manager, which removes the bar at the end."""
 
     def __init__(self, label: str) -> None:
         from rich.console import Console
@@ -139,7 +142,7 @@ class _Bar:
         self._progress.stop()
 
     def update(self, step: int, steps: int, says: str) -> None:
-        """Show that `step` of `steps` are done."""
+        """Show that `step` of `steps` steps are done, followed by the text `says`."""
         done = f"{step:>{len(str(steps))}}/{steps}"
         self._progress.update(self._task, completed=step, total=steps, done=done, says=says)
 
@@ -151,10 +154,10 @@ class _Bar:
 
 
 class _Child:
-    """A child process and the pipe of its events. As a context manager it ends the process.
+    """A child process, and the pipe of its events. Use it as a context manager, which ends the process.
 
-    The child's standard input stays open while the parent lives, and the child ends when it closes. The output of an
-    experiment goes to standard error, because standard output belongs to the command.
+    The child's standard input stays open while the parent runs. When it closes, the child ends. The output of an
+    experiment goes to standard error, because standard output contains only the results of the command.
     """
 
     def __init__(self, job: ChildJob, bar: _Bar | None) -> None:
@@ -164,7 +167,7 @@ class _Child:
         self._before = signal.getsignal(signal.SIGINT)
         self._in_main_thread = threading.current_thread() is threading.main_thread()
         reading, writing = os.pipe()
-        # Block Ctrl-C until the child has set its handler. A blocked signal is delivered later.
+        # Block Ctrl-C until the handlers of child and parent are set. A blocked signal is delivered later.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process = subprocess.Popen(
@@ -197,7 +200,7 @@ class _Child:
             self._lifeline.flush()
 
     def leave_terminal(self) -> None:
-        """Print the child's output so far, remove the bar for good, and tell the child to continue."""
+        """Print the child's output so far, remove the progress bar until the end, and tell the child to continue."""
         self._debugging = True
         if self._bar and self._shows:
             self._shows.join(_LAST_LINES_SECONDS)
@@ -205,8 +208,9 @@ class _Child:
         self._send("go on")
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        # At a terminal the child gets the signal, too, and acts only on the first one. The second Ctrl-C, or the end
-        # of the grace period, kills the child: saved files are always complete. The debugger handles Ctrl-C itself.
+        # At a terminal the child also gets the signal from the terminal, but it acts only on the first signal. A second
+        # Ctrl-C, or the end of the grace period, kills the child. That is safe, because saved files are always
+        # complete. During debugging, the debugger handles Ctrl-C.
         if self._debugging:
             return
         if self.interrupted:
@@ -243,7 +247,7 @@ class Reporter:
         self._last = 0.0
 
     def send(self, event: str, **fields: Any) -> None:
-        """Send one event. If the parent is gone, end this process."""
+        """Send one event. If the parent has ended, end this process."""
         try:
             self._pipe.write(json.dumps({"event": event, **fields}) + "\n")
             self._pipe.flush()
@@ -251,7 +255,7 @@ class Reporter:
             os._exit(1)
 
     def progress(self, step: int, steps: int, loss: float) -> None:
-        """Report that `step` of `steps` batches are done, at most a few times a second."""
+        """Send an event that says that `step` of `steps` batches are done. At most a few events a second are sent."""
         now = time.monotonic()
         if step == steps or now - self._last >= _REPORT_EVERY:
             self._last = now
@@ -262,21 +266,23 @@ def serve(
     work: Callable[[str, Reporter], None],
     mistake: Callable[[OSError, str], UserError | None] = lambda error, line: from_os_error(error),
 ) -> int:
-    """Do the job on standard input, in the child process, and return the exit status.
+    """In the child process: read the job from standard input, do it, and return the exit status.
 
-    0: done; 2: a user's mistake; 3: a bug in trainwreck; 130: interrupted. `work` gets the line of the job and sends
-    `finished` itself. `mistake` turns an `OSError` into a `UserError`, or returns None.
+    The status is 0 if the job is done, 2 for a user's mistake, 3 for a bug in trainwreck, and 130 after Ctrl-C. work: a
+    function that does the job and sends `finished`; it gets the line of the job. mistake: a function that returns a
+    `UserError` for an `OSError` that the user can fix, or None.
     """
-    # Before the job starts, end at once at Ctrl-C: there is nothing to save, and nobody needs a traceback of an import.
+    # Until the job starts, Ctrl-C ends this process at once: there is nothing to save, and a traceback of an import is
+    # useless.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     reporter = Reporter(int(sys.argv[1]))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(line_buffering=True)  # as at a terminal, also into a pipe or file
+            stream.reconfigure(line_buffering=True)  # print each line at once, also into a pipe or a file
     line = sys.stdin.readline()
     if not line:
-        return 1  # the parent is gone
+        return 1  # the parent has ended
     answered = _end_with_parent()
 
     def ask_for_terminal() -> None:
@@ -304,13 +310,13 @@ def serve(
 
 
 def _raise_once(number: int, frame: FrameType | None) -> None:
-    # At a terminal the signal comes twice: from the terminal and from the parent.
+    # At a terminal the signal arrives twice: from the terminal, and from the parent.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def _end_with_parent() -> threading.Event:
-    """End this process when the parent closes standard input. The experiment itself reads an empty input.
+    """End this process when the parent closes standard input. To the experiment, standard input looks empty.
 
     Return an event that is set when the parent writes another line.
     """
@@ -323,7 +329,7 @@ def _end_with_parent() -> threading.Event:
     def watch() -> None:
         while os.read(lifeline, 64):
             answered.set()
-        os._exit(1)  # like a kill: saved files are always complete
+        os._exit(1)  # ending without cleanup is safe, because saved files are always complete
 
     threading.Thread(target=watch, daemon=True).start()
     return answered

@@ -1,4 +1,4 @@
-"""Write and read `metrics.log`: one strict JSON object a line, with equal bytes for equal runs."""
+"""Write and read `metrics.log`, which has a strict JSON object in each line. Equal runs give equal bytes."""
 
 import json
 import math
@@ -14,20 +14,20 @@ from harness.run.signals import NESTED_SIGNALS
 
 Record = dict[str, Any]
 
-# Tables of numbers by parameter or by layer; every other value of a record is one number.
+# The values that are tables of numbers, by parameter or by layer. Every other value in a record is a number.
 _TABLES = frozenset(NESTED_SIGNALS)
-_LAST_STEP = 2**53  # floats cannot represent every whole number above it
+_LAST_STEP = 2**53  # above this number, floats cannot represent every whole number
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 _encode = json.JSONEncoder(allow_nan=False).encode
-# Parses UTF-8. Raises `ValueError` for anything but strict JSON, and for a repeated key, because two readers could take
-# different values.
+# Parses UTF-8. Raises `ValueError` if the text is not strict JSON, or if a key is repeated, because two readers could
+# then see different values.
 strict_json = partial(from_json, allow_inf_nan=False, catch_duplicate_keys=True)
 
 
 def to_strict(value: Any) -> Any:
-    """Return the value with non-finite numbers replaced by their names, because strict JSON has no such numbers."""
+    """Return the value with non-finite numbers replaced by their names, because strict JSON has only finite numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
@@ -38,7 +38,10 @@ def to_strict(value: Any) -> Any:
 
 
 def from_strict(value: Any) -> Any:
-    """Return the value with the names of non-finite numbers replaced by floats: the inverse of `to_strict`."""
+    """Return the value with the names NaN, Infinity and -Infinity replaced by floats.
+
+    This is the inverse of `to_strict`.
+    """
     if isinstance(value, str):
         return _NAMES.get(value, value)
     if isinstance(value, dict):
@@ -49,9 +52,10 @@ def from_strict(value: Any) -> Any:
 
 
 def read_object(path: Path) -> Record:
-    """Return the JSON object in a file of a run; non-finite numbers become floats.
+    """Return the JSON object in a file of a run. The names of non-finite numbers become floats.
 
-    Raises `UserError` for anything else. The message has no remedy, because the caller adds one.
+    Raises `UserError` if the file is missing or does not contain a JSON object. The message has no remedy; callers add
+    it.
     """
     try:
         value = from_strict(json.loads(path.read_bytes().decode("utf-8")))
@@ -60,21 +64,22 @@ def read_object(path: Path) -> Record:
     except (ValueError, RecursionError):
         raise UserError(f"{path} is not JSON") from None
     if not isinstance(value, dict):
-        raise UserError(f"{path} does not hold a JSON object")
+        raise UserError(f"{path} does not contain a JSON object")
     return value
 
 
 def format_record(record: Record) -> str:
-    """Return the record as one line of the log, newline included."""
+    """Return the record as a line of the log, with its newline."""
     try:
-        # Almost every record is finite, and `to_strict` takes longer than the encoding.
+        # Encode without `to_strict` first, because almost every record is finite, and `to_strict` takes longer than
+        # encoding.
         return _encode(record) + "\n"
     except ValueError:
         return _encode(to_strict(record)) + "\n"
 
 
 def read_metrics_log(path: Path) -> Sequence[Record]:
-    """Return the records of batches and epochs in a `metrics.log`, in order. They are shared, so do not change them.
+    """Return the records of batches and epochs in a `metrics.log`, in order. They are cached, so do not change them.
 
     Raises `UserError` that names the file and, if possible, the line.
     """
@@ -98,9 +103,10 @@ def log_lines(text: str) -> list[str]:
 
 
 def parse_log(text: str, source: str) -> Sequence[Record]:
-    """Return all records of a log. They are shared, so do not change them.
+    """Return all records of a log. They are cached, so do not change them.
 
-    Their values are numbers, None, and tables of them. Raises `UserError` that names `source` and the first bad line.
+    The values are numbers, None, and tables of numbers or None. Raises `UserError` that names `source` and the first
+    invalid line.
     """
     try:
         return _records(text)
@@ -108,7 +114,8 @@ def parse_log(text: str, source: str) -> Sequence[Record]:
         raise UserError(f"{source}, {error}: make the run again.") from None
 
 
-# The grader reads each log several times, with logs of other submissions in between. The records of a log take 0.3 MB.
+# The grader reads each log several times, but reads logs of other submissions in between. The records of a log take 0.3
+# MB.
 @lru_cache(maxsize=32)
 def _records(text: str) -> Sequence[Record]:
     records = []
@@ -116,12 +123,15 @@ def _records(text: str) -> Sequence[Record]:
         try:
             records.append(_parse_record(line))
         except ValueError as error:
-            raise ValueError(f"line {number}: not a record of a run ({error})") from None
+            raise ValueError(f"line {number} is not a record of a run ({error})") from None
     return records
 
 
 def _parse_record(line: str) -> Record:
-    """Return one record. Raises `ValueError` if it is not strict JSON, or holds a value that no run writes."""
+    """Return the record in a line.
+
+    Raises `ValueError` if it is not strict JSON, or contains a value that no run writes.
+    """
     if not line.strip():
         raise ValueError("the line is blank")
     found = strict_json(line.encode())
@@ -141,19 +151,27 @@ def _parse_record(line: str) -> Record:
 
 
 def _read_table(table: Record) -> None:
-    """Replace the names of non-finite numbers in a table and its tables. Raises `ValueError` for other values."""
+    """In a table and its nested tables, replace the names of non-finite numbers.
+
+    Raises `ValueError` for other strings.
+    """
     for key, value in table.items():
         if isinstance(value, dict):
             _read_table(value)
-        elif type(value) is not float or not math.isfinite(value):  # a call for every value takes 10 % longer
+        elif type(value) is not float or not math.isfinite(
+            value
+        ):  # calling `_number` for every value would take 10 % longer
             table[key] = _number(key, value)
 
 
 def _number(key: str, value: Any) -> float | int | None:
-    """Return a number or None. Names become non-finite numbers. Raises `ValueError` for other values."""
+    """Return the value if it is a number or None. Names of non-finite numbers become floats.
+
+    Raises `ValueError` otherwise.
+    """
     if type(value) is float:
         if math.isinf(value):
-            raise ValueError("it holds a number that is too large")
+            raise ValueError("it contains a number that is too large")
         return value
     if isinstance(value, str) and value in _NAMES:
         return _NAMES[value]
@@ -163,20 +181,20 @@ def _number(key: str, value: Any) -> float | int | None:
 
 
 def batch_records(records: Iterable[Record]) -> list[Record]:
-    """Return the records of batches: those with a `step`."""
+    """Return the records of batches, which have a key `step`."""
     return [record for record in records if "step" in record]
 
 
 def epoch_records(records: Iterable[Record]) -> list[Record]:
-    """Return the records of epochs: those without a `step`."""
+    """Return the records of epochs, which have no key `step`."""
     return [record for record in records if "step" not in record]
 
 
-_DEPTH = 3  # levels of nested tables; a run writes two
+_DEPTH = 3  # the most levels of nested tables; a run writes two
 
 
 def log_difference(old: bytes, new: bytes) -> str:
-    """Return where two different logs first differ, as the end of a sentence that began with the file's name."""
+    """Return where two different logs first differ, as the end of a sentence that starts with the file's name."""
     lines, new_lines = (log_lines(data.decode("utf-8", "backslashreplace")) for data in (old, new))
     for number, (line, new_line) in enumerate(zip(lines, new_lines, strict=False), start=1):
         if line != new_line:
@@ -204,7 +222,10 @@ def _record_difference(line: str, new_line: str) -> str:
 
 
 def numbers_of(record: Record, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
-    """Yield every number of a record under its name in the log; dots join the names of tables."""
+    """Yield (name, number) for every number in a record.
+
+    The name of a number in a table is its keys, joined by dots.
+    """
     for key, value in record.items():
         if not isinstance(value, dict):
             yield f"{prefix}{key}", value

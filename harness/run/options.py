@@ -16,7 +16,7 @@ DEFAULT_EXPERIMENT = "digits_mlp"
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The command-line options of a run. None stands for the recipe's own value."""
+    """The command-line options of a run. None means the recipe's own value."""
 
     seed: int | None = None
     dataset: str | None = None
@@ -34,7 +34,7 @@ class RunOptions:
 
 
 def check_dataset(name: str, default: str) -> None:
-    """Raise `UserError` unless the data set has the form of `default`."""
+    """Raise `UserError` if the data set is unknown, or if its inputs have another form than the inputs of `default`."""
     if name not in DATASETS:
         raise UserError(f"There is no data set {name!r}: {suggestion(name, list(DATASETS))}")
     if DATASETS[name] != DATASETS[default]:
@@ -45,7 +45,7 @@ def check_dataset(name: str, default: str) -> None:
 
 
 def default_dataset(break_id: str, experiment: str | None) -> str:
-    """Return the data set of a recipe or a healthy experiment."""
+    """Return the data set on which a recipe or a healthy experiment runs by default."""
     if break_id != "none":
         return load_recipe(break_id).dataset
     datasets = {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}

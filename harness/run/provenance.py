@@ -1,4 +1,4 @@
-"""Describe the origin of a run: commit and hash of the harness, versions of its libraries, and kind of machine."""
+"""Describe the origin of a run: commit and hash of the harness, versions of the libraries, and kind of machine."""
 
 import hashlib
 import platform
@@ -18,7 +18,7 @@ _HARNESS = Path(__file__).resolve().parent.parent
 
 def git_commit() -> str | None:
     """Return the commit of the harness's repository, or None without a repository or for an installed wheel."""
-    if IS_WHEEL:  # its environment may be inside another repository
+    if IS_WHEEL:  # because the folder of the installed wheel may be inside another repository
         return None
     try:
         command = ["git", "-C", str(_HARNESS.parent), "rev-parse", "HEAD"]
@@ -28,12 +28,12 @@ def git_commit() -> str | None:
     return done.stdout.strip() or None
 
 
-# The packages and modules of the harness that runs, checks and measurements of behaviour never import.
+# The parts of the harness that runs, checks and measurements of behaviour never import, so they cannot change results.
 ABOVE_CHECKS = ("console", "workspace", "page", "submission", "written", "student", "trainer", "cli", "__main__")
 
 
 def harness_hash(*without: str) -> str:
-    """Return the SHA-256 of the harness's Python sources and their paths, except the folders and modules given."""
+    """Return the SHA-256 of the harness's Python sources and their paths. Leave out the given folders and modules."""
     total = hashlib.sha256()
     for path in sorted(_HARNESS.rglob("*.py")):
         name = path.relative_to(_HARNESS).as_posix()
@@ -59,11 +59,12 @@ def versions() -> dict[str, str]:
 
 
 def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
-    """Return the platform class of this process. Runs of one class must have the same bytes; see `same_class`.
+    """Return the platform class of this process. Runs of the same class must have the same bytes (see `same_class`).
 
-    `golden` says whether this process reproduces the sentinels of the golden table. It is None if no table applies:
-    native numerics, a CUDA device, another release of torch. For the CPU, `torch` is the release without a suffix,
-    because "+cpu" and "+cu130" only name CUDA libraries that such a run never calls.
+    `golden` says whether this process reproduces the results in the golden table, which were recorded on other
+    machines. It is None if no table applies: for native numerics, a CUDA device, or another release of torch. For the
+    CPU, `torch` is the release without a suffix, because "+cpu" and "+cu130" only name CUDA libraries, which a CPU run
+    never calls.
     """
     import torch
 
@@ -84,9 +85,9 @@ def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
     }
 
 
-@cache  # takes 20 ms; the sandbox calls it before it forks
+@cache  # this takes 20 ms, so the sandbox calls it once, before it forks
 def _computes_right() -> bool:
-    """Return whether this process, with portable numerics, reproduces the sentinels of the golden table."""
+    """Return whether this process, with portable numerics, computes the results that the golden table records."""
     from harness.doctor.golden import compute_goldens, judge
     from harness.doctor.operations import SENTINELS
 
@@ -96,7 +97,7 @@ def _computes_right() -> bool:
 def same_class(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether runs of these two platform classes must have the same bytes.
 
-    On the CPU both must match the golden digests. Otherwise (native numerics, or a processor that failed) two machines
-    with equal records may still round differently.
+    On the CPU, both processes must match the golden table. If they do not (native numerics, or a processor with other
+    results), two machines with equal platform classes may still round differently.
     """
     return dict(one) == dict(other) and (one["golden"] is True or one["device"] != "cpu")

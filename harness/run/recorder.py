@@ -1,9 +1,9 @@
 """Measure each batch of a run: the gradients that the optimizer used, and the outputs of two layers.
 
-Gradients are read in the last pre-hook of every optimizer step. So they are the gradients that the optimizer uses,
-wherever the experiment clears, unscales or clips them. On the CPU, NumPy sums them up without a copy, because with
-portable numerics ATen's reductions use no vector instructions and take four times as long. On a GPU torch sums them up,
-and one transfer copies all values of a batch.
+A hook that runs last before every optimizer step reads the gradients. So they are the gradients that the optimizer
+uses, no matter where the experiment clears, unscales or clips them. On the CPU, NumPy computes their sums and norms
+without a copy, because with portable numerics the reductions of torch use no vector instructions and take four times as
+long. On a GPU, torch computes them, and a single transfer copies all values of a batch.
 """
 
 import math
@@ -20,18 +20,21 @@ from harness.run.experiment import HarnessFault
 from harness.run.metrics_log import Record, format_record
 from harness.run.step_hooks import LastStepHook
 
-Scalar = Tensor | float  # a tensor while it is on a GPU
+Scalar = Tensor | float  # a tensor while the value is on a GPU
 PLACES = ("first", "last")
 _NOT_RECORDED = (math.nan, math.nan)
 _WIDE = (torch.float32, torch.float64)
-_INTEGERS = {4: np.dtype("i4"), 8: np.dtype("i8")}  # by item size
+_INTEGERS = {
+    4: np.dtype("i4"),
+    8: np.dtype("i8"),
+}  # the type of integers with the same size as a float, by size in bytes
 
 
 class Recorder:
-    """Watches one model through hooks while a training step runs.
+    """Measures a model through hooks while training steps run.
 
-    Use it as a context manager; leaving it removes all hooks. `clip_norm` clips the global gradient norm before
-    each step of an optimizer.
+    Use it as a context manager, which removes all hooks at the end. clip_norm: the value to which the global gradient
+    norm is clipped before each optimizer step, or None.
     """
 
     def __init__(self, model: nn.Module, *, clip_norm: float | None = None) -> None:
@@ -42,7 +45,7 @@ class Recorder:
         self._clip_norm = clip_norm
         self._model = model
         self._handles: list[RemovableHandle | LastStepHook] = []
-        self._fresh: set[int] = set()  # parameters with a backward pass since the last step
+        self._fresh: set[int] = set()  # indices of the parameters that had a backward pass since the last step
         self._start_batch()
 
     def __enter__(self) -> "Recorder":
@@ -65,7 +68,7 @@ class Recorder:
     def _start_batch(self) -> None:
         self._steps = 0
         self._lr: float | None = None
-        self._norms: list[tuple[Scalar, Scalar, Scalar]] = []  # by parameter, once an optimizer stepped
+        self._norms: list[tuple[Scalar, Scalar, Scalar]] = []  # one entry for each parameter, after an optimizer step
         self._left_over: list[tuple[Scalar, Scalar]] = []
         self._activations: dict[str, tuple[Scalar, Scalar]] = {}
         self._outputs: dict[str, Tensor] = {}
@@ -73,10 +76,10 @@ class Recorder:
     def _gradient_hooks(
         self, index: int, parameter: Tensor
     ) -> tuple[Callable[[Tensor], None], Callable[[Tensor], None]]:
-        """Return two hooks that record a leftover gradient: `.grad` before the first backward pass after a step.
+        """Return two hooks that record a leftover gradient: a `.grad` that the first backward pass after a step finds.
 
-        The first hook notes it. The second one confirms it when the pass adds to `.grad`, which `torch.autograd.grad`
-        does not do.
+        The first hook measures the leftover gradient. The second hook records the measurement only if the backward pass
+        adds to `.grad`, because `torch.autograd.grad` does not.
         """
         pending: list[tuple[Scalar, Scalar]] = []
         fresh = self._fresh
@@ -101,8 +104,9 @@ class Recorder:
     def _activation_hook(self, place: str) -> Callable[..., None]:
         def note(module: nn.Module, inputs: object, output: object) -> None:
             if torch.is_grad_enabled() and isinstance(output, Tensor) and output.is_floating_point():
-                # Copy it, because the next layer may work in place. Sum it up later, with the gradients: here, between
-                # two layers that have just filled the caches, the sum would take ten times as long.
+                # Copy the output, because the next layer may change it in place. Compute mean and variance later, with
+                # the gradients: here, between two layers, other data fill the processor's caches, and it would take ten
+                # times as long.
                 self._outputs[place] = output.detach().clone()
 
         return _guard(note)
@@ -111,15 +115,16 @@ class Recorder:
         self._steps += 1
         rates = [float(group["lr"]) for group in optimizer.param_groups]
         self._lr = max(rates if self._lr is None else [self._lr, *rates])
-        # A fused optimizer under a GradScaler divides by this inside its step; others get unscaled gradients.
+        # Under a GradScaler, a fused optimizer divides the gradients by this scale in its step. Other optimizers get
+        # unscaled gradients.
         scale: Tensor | None = getattr(optimizer, "grad_scale", None)
         if self._clip_norm is not None:
             limit = self._clip_norm if scale is None else self._clip_norm * float(scale)
             torch.nn.utils.clip_grad_norm_([p for p in self._parameters if p.grad is not None], limit)
-        with np.errstate(all="ignore"):  # an overflow is a value to show, not an error
+        with np.errstate(all="ignore"):  # record an overflow as a value; it is not an error
             if not self._norms:
                 self._norms = [_gradient_norms(parameter, scale) for parameter in self._parameters]
-            else:  # with several optimizers, each step measures its own parameters
+            else:  # if there are several optimizers, each step measures the parameters of its optimizer
                 for parameter in (p for group in optimizer.param_groups for p in group["params"]):
                     if (index := self._indices.get(id(parameter))) is not None:
                         self._norms[index] = _gradient_norms(parameter, scale)
@@ -132,9 +137,9 @@ class Recorder:
         self._outputs.clear()
 
     def measure_batch(self, loss: Tensor) -> "BatchMeasurements":
-        """Return the measurements of the batch that just ran, and start the next one.
+        """Return the measurements of the batch that just ran, and prepare for the next batch.
 
-        Without an optimizer step, this measures the gradients that are in `.grad` at the end of the batch.
+        If the batch had no optimizer step, measure the gradients that are in `.grad` at its end.
         """
         scalars: list[Scalar] = [loss.item() if loss.device.type == "cpu" else loss]
         with np.errstate(all="ignore"):
@@ -151,7 +156,7 @@ class Recorder:
         return measured
 
     def end_batch(self, loss: Tensor) -> Record:
-        """Return the log record of the batch that just ran, and start the next one."""
+        """Return the log record of the batch that just ran, and prepare for the next batch."""
         return self.measure_batch(loss).record()
 
 
@@ -160,7 +165,7 @@ class BatchMeasurements:
     """The measurements of one batch, which `record` turns into a log record.
 
     values: the loss, three values for each parameter, mean and variance of two activations, and two norms for each
-    gradient that was left over. sizes: the number of entries of each parameter.
+    leftover gradient. sizes: the number of entries of each parameter.
     """
 
     values: list[float]
@@ -181,12 +186,14 @@ class BatchMeasurements:
         squares, zeros, entries = 0.0, 0.0, 0
         for index, (name, size) in enumerate(self.sizes.items()):
             absolute, norm, alive = self.values[1 + 3 * index : 4 + 3 * index]
-            if math.isnan(alive):  # no gradient; a NaN in a gradient counts as non-zero
+            if math.isnan(
+                alive
+            ):  # NaN means that there is no gradient, because a NaN in a gradient counts as a non-zero entry
                 grad_mean[name] = grad_norms[name] = None
                 continue
             grad_mean[name] = absolute / max(size, 1)
             grad_norms[name] = norm
-            squares += norm * norm  # `**` would raise if the square overflows
+            squares += norm * norm  # `**` would raise an error if the square overflows
             zeros += size - alive
             entries += size
         rest = self.values[1 + 3 * len(self.sizes) :]
@@ -209,7 +216,7 @@ class BatchMeasurements:
 
 
 def _gradient_norms(parameter: Tensor, scale: Tensor | None) -> tuple[Scalar, Scalar, Scalar]:
-    """Return 1-norm, 2-norm and number of non-zero entries of the unscaled gradient; NaN without a gradient."""
+    """Return 1-norm, 2-norm and number of non-zero entries of the unscaled gradient, or NaNs without a gradient."""
     if parameter.grad is None:
         return math.nan, math.nan, math.nan
     first, second, alive = gradient_scalars(parameter.grad)
@@ -219,7 +226,10 @@ def _gradient_norms(parameter: Tensor, scale: Tensor | None) -> tuple[Scalar, Sc
 
 
 def mean_and_variance(values: Tensor) -> tuple[Scalar, Scalar]:
-    """Return mean and variance over all entries, in at least float32; the variance divides by their number."""
+    """Return mean and variance over all entries, computed in at least float32.
+
+    The variance is the mean squared deviation.
+    """
     values = _widen(values)
     if values.is_cuda:
         variance, mean = torch.var_mean(values, correction=0)
@@ -234,7 +244,7 @@ def mean_and_variance(values: Tensor) -> tuple[Scalar, Scalar]:
 
 
 def as_floats(scalars: list[Scalar]) -> list[float]:
-    """Return all scalars as Python floats, with a single transfer if they are on a GPU."""
+    """Return all scalars as Python floats. If they are on a GPU, copy them in a single transfer."""
     tensors = [scalar.detach().reshape(()) for scalar in scalars if isinstance(scalar, Tensor)]
     moved = iter(torch.stack(tensors).tolist() if tensors else ())
     return [next(moved) if isinstance(scalar, Tensor) else scalar for scalar in scalars]
@@ -249,14 +259,15 @@ def _first_layer(model: nn.Module) -> nn.Module:
 def gradient_scalars(gradient: Tensor) -> tuple[Scalar, Scalar, Scalar]:
     """Return the 1-norm, the 2-norm and the number of non-zero entries. NaN counts as non-zero.
 
-    Call it under `np.errstate(all="ignore")`, because an overflow is a value to show.
+    Call this function under `np.errstate(all="ignore")`, because an overflow is a result and not an error.
     """
     gradient = _widen(gradient)
     if gradient.is_cuda:
         alive = torch.count_nonzero(gradient).double()
         return torch.linalg.vector_norm(gradient, 1), torch.linalg.vector_norm(gradient), alive
     absolute = np.abs(gradient.numpy().reshape(-1))
-    # Counting integers is twice as fast as counting floats, and 0.0 is the only absolute value without a set bit.
+    # Count non-zero integers with the same bits: that is twice as fast, and 0.0 is the only absolute value without a
+    # set bit.
     count = np.count_nonzero(absolute.view(_INTEGERS[absolute.itemsize]))
     return float(np.add.reduce(absolute)), math.sqrt(np.dot(absolute, absolute)), float(count)
 
@@ -273,14 +284,14 @@ def gradient_norm(gradient: Tensor) -> Scalar:
 
 
 def _widen(values: Tensor) -> Tensor:
-    """Return the values without autograd, in float32 or float64."""
+    """Return the values detached from autograd, in float32 or float64."""
     if values.requires_grad:
         values = values.detach()
     return values if values.dtype in _WIDE else values.float()
 
 
 def _guard(hook: Callable[..., None]) -> Callable[..., None]:
-    """Return the hook with its errors turned into `HarnessFault`, because they are not the student's mistakes."""
+    """Return a hook that raises `HarnessFault` for an error in `hook`, which is not the student's mistake."""
 
     def run(*arguments: Any) -> None:
         try:
@@ -291,15 +302,15 @@ def _guard(hook: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-# Making and formatting a record takes five times as long after a training step, which fills the caches, as after
-# another record.
+# Write several records at once: after a training step, which fills the processor's caches with other data, making and
+# formatting a record takes five times as long as after another record.
 BATCHES_AT_ONCE = 32
 
 
 class LogWriter:
-    """Writes `metrics.log` during a run, `BATCHES_AT_ONCE` batches at a time, and calls `note` with each record.
+    """Writes `metrics.log` during a run, `BATCHES_AT_ONCE` batches at a time, and passes each record to `note`.
 
-    Use it as a context manager: leaving it, even through an error, writes the batches that are still held back.
+    Use it as a context manager, which writes the remaining batches at the end, even after an error.
     """
 
     def __init__(self, file: TextIO, note: Callable[[Record], object]) -> None:
@@ -314,19 +325,19 @@ class LogWriter:
         self.flush()
 
     def batch(self, position: Record, measured: BatchMeasurements) -> None:
-        """Add a batch: its `step` and `epoch`, and its measurements."""
+        """Add a batch to the log. `position` contains its `step` and `epoch`."""
         self._held_back.append((position, measured))
         if len(self._held_back) >= BATCHES_AT_ONCE:
             self.flush()
 
     def epoch(self, record: Record) -> None:
-        """Write the batches so far, then the record of an epoch."""
+        """Write the batches that were added, then the record of an epoch."""
         self.flush()
         self._file.write(format_record(record))
         self._file.flush()
 
     def flush(self) -> None:
-        """Write the batches so far."""
+        """Write the batches that were added."""
         held_back, self._held_back = self._held_back, []
         records = [{**position, **measured.record()} for position, measured in held_back]
         self._file.writelines(map(format_record, records))

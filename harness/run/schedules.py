@@ -1,4 +1,4 @@
-"""A learning-rate schedule with linear warm-up and cosine decay, stepped once a training step."""
+"""A learning-rate schedule with linear warm-up and cosine decay. It is stepped once a training step."""
 
 import math
 from dataclasses import dataclass
@@ -22,14 +22,15 @@ def warmup_cosine(
     """
     if not 0 <= warmup_steps <= total_steps:
         raise ValueError(f"warmup_steps is {warmup_steps}: choose a number from 0 to {total_steps}")
-    # LambdaLR saves the attributes of an object, but not a lambda. So each group gets an object.
+    # LambdaLR stores the attributes of a callable object in a checkpoint, but cannot store a lambda. So each group gets
+    # an object.
     factors = [_WarmupCosine(warmup_steps, total_steps, final_fraction) for _ in optimizer.param_groups]
     return LambdaLR(optimizer, list(factors))
 
 
 @dataclass
 class _WarmupCosine:
-    """Computes the factor of each step. A checkpoint stores its attributes."""
+    """Computes the factor of each step. Checkpoints store the attributes of this object."""
 
     warmup_steps: int
     total_steps: int
@@ -46,7 +47,7 @@ class _WarmupCosine:
 
 
 def _cosine_of_half_turns(turns: float) -> float:
-    """Return `cos(pi * turns)` for `turns` from 0 to 1, the same bits on every machine.
+    """Return `cos(pi * turns)` for `turns` from 0 to 1, with the same bits on every machine.
 
     The last bit of `math.cos` depends on the C library and the processor, and one bit of a learning rate changes the
     hash of a checkpoint. The Taylor series needs only +, * and /, whose results IEEE 754 fixes.
@@ -54,8 +55,10 @@ def _cosine_of_half_turns(turns: float) -> float:
     if turns > 0.5:
         return -_cosine_of_half_turns(1.0 - turns)
     angle = math.pi * turns
-    square = angle * angle  # `** 2` would call the C library's pow, which differs in the same way
+    square = angle * angle  # `** 2` would call the C library's pow, which also depends on the machine
     total = 1.0
-    for order in range(24, 0, -2):  # for an angle up to pi/2 the first term left out is below 1e-21
+    for order in range(
+        24, 0, -2
+    ):  # the last bits are right: for an angle up to pi/2, the first omitted term is below 1e-21
         total = 1.0 - total * square / (order * (order - 1))
     return total

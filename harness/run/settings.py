@@ -8,13 +8,16 @@ from typing import Any, Literal
 from harness.canonical_setup import Numerics
 
 RunName = Literal["broken", "fixed", "healthy"]
-# These limits prevent runs of several days; the longest experiment has 40 epochs.
+# These limits prevent runs of several days. The longest of our experiments has 40 epochs.
 MOST_EPOCHS, MOST_BATCH_SIZE = 1000, 65536
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Everything besides the source that determines a run. None stands for the experiment's own value."""
+    """All settings of a run: together with the source, they determine the run.
+
+    None means the experiment's own value.
+    """
 
     seed: int
     dataset: str
@@ -31,7 +34,7 @@ class RunSettings:
     clip_norm: float | None = None
 
     def command(self, recipe: str, script: str | None = None) -> str:
-        """Return the command that makes this run: of the recipe's broken experiment, or of a script."""
+        """Return the command that makes this run with the recipe's broken experiment or, if given, with a script."""
         words = ["python -m harness.trainer", "--seed", str(self.seed), "--break", recipe]
         words += ["--dataset", self.dataset]
         for field in dataclasses.fields(self):
@@ -49,7 +52,7 @@ class RunSettings:
 class RunJob:
     """One run: its settings, the source to run, and the folder for its files.
 
-    `source_path` is the file that the student edits, if there is one. Errors name it.
+    source_path: the file that the student edits, which error messages name, or None.
     """
 
     settings: RunSettings

@@ -18,10 +18,11 @@ MOST_COLUMNS = 32
 
 
 class TrainingSetup:
-    """The parts of a training run, in the state before its first step.
+    """The parts of a training run, set up for its first step.
 
-    `steps` is the number of steps of the run and its schedule. `adapt` may change network and optimizer before the
-    schedule is built. If `interrupted`, an experiment with a constant INTERRUPTED_AT is interrupted at that step.
+    `steps` is the number of steps of the run and its schedule. adapt: a function that may change network and optimizer
+    before the schedule is built. interrupted: whether to interrupt and continue the run at the step INTERRUPTED_AT, if
+    the experiment has this constant.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class TrainingSetup:
         self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
         self.steps = experiment.epochs * self.steps_per_epoch
         if settings.max_steps is not None:
-            # Training on one batch can go on for any number of steps.
+            # If the run repeats a single batch, it can have any number of steps.
             self.steps = settings.max_steps if settings.overfit_batch else min(self.steps, settings.max_steps)
         self.model = experiment.build_model().to(self.device)
         if settings.disable_dropout or settings.overfit_batch:
@@ -64,7 +65,7 @@ class TrainingSetup:
         return self.experiment.prepare_batch(inputs, labels, self.generators["augmentation"])
 
     def train_on(self, inputs: Tensor, labels: Tensor) -> Tensor:
-        """Make one step of the experiment and of its schedule on a prepared batch; return the loss."""
+        """Make one step of the experiment and of its schedule, on a prepared batch. Return the loss."""
         if self.made == self.interrupted_at:
             self._interrupt()
         loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
@@ -88,7 +89,7 @@ class TrainingSetup:
         model = again.build_model().to(self.device)
         optimizer = again.build_optimizer(model)
         scheduler = again.build_scheduler(optimizer, self.steps)
-        # Change them in place, because the recorder watches these tensors.
+        # Change the parameters in place, because the recorder has hooks on these tensors.
         self.model.load_state_dict(model.state_dict())
         self.optimizer.load_state_dict(optimizer.state_dict())
         if self.scheduler is not None and scheduler is not None:
@@ -107,8 +108,8 @@ def deterministic_minibatches(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Return one epoch of shuffled batches `(inputs, labels)`, as copies. An incomplete last batch is dropped.
 
-    `rng` is a CPU generator, so the order is the same on every device. Each call of this function draws one permutation
-    from it, however many batches are read.
+    rng: a generator on the CPU, so that the order is the same on every device. Each call of this function draws one
+    permutation from it, even if the caller does not read all batches.
     """
     order = torch.randperm(len(inputs), generator=rng).to(inputs.device)
     batches = order.split(batch_size)[: len(inputs) // batch_size]
@@ -116,18 +117,19 @@ def deterministic_minibatches(
 
 
 def run_generators(seed: int) -> dict[str, torch.Generator]:
-    """Return the generators of a run: one for the order of the examples, one for augmentation.
+    """Return the random generators of a run: one for the order of the examples, and one for augmentation.
 
-    They are separate, so that the augmentation of an experiment never changes the order of its examples.
+    They are separate, so that an experiment's augmentation never changes the order of the examples.
     """
     return {"order": torch.Generator().manual_seed(seed), "augmentation": torch.Generator().manual_seed(seed + 2**32)}
 
 
 def input_sheet(inputs: Tensor, labels: Tensor, class_names: Sequence[str]) -> dict[str, Any]:
-    """Return the first examples of a batch, with their labels in words.
+    """Return the first examples of a batch for the page of the run, with their labels in words.
 
-    Images (B, C, H, W) come as bytes, scaled to 0..255 over the whole sheet; without images `pixels` is empty. Rows of
-    a table (B, F) and texts (B, T) come as `rows` of words. `labels` is null for a regression on images.
+    Images (B, C, H, W) are in `pixels` as bytes; the range of all values in them is scaled to 0..255. If the inputs are
+    not images, `pixels` is empty. Rows of a table (B, F) and texts (B, T) are in `rows` as words. `labels` is null for
+    a regression on images.
     """
     names = None
     if labels.dim() == 1 and not labels.is_floating_point():
@@ -148,5 +150,5 @@ def input_sheet(inputs: Tensor, labels: Tensor, class_names: Sequence[str]) -> d
 
 
 def _words(row: Tensor) -> list[str]:
-    """Return the entries of a row as text: symbols unchanged, other numbers with four digits."""
+    """Return the entries of a row as text. Symbols stay unchanged; other numbers have four digits."""
     return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.reshape(-1).tolist()]

@@ -4,7 +4,7 @@ import math
 from typing import Literal
 
 BATCH_SIGNALS = ("loss", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio", "optimizer_steps")
-# One value for each parameter or layer; a dotted path names it: grad_mean.1.weight, activations.last.var.
+# Signals with a value for each parameter or layer. A value has a dotted name: grad_mean.1.weight, activations.last.var.
 NESTED_SIGNALS = ("grad_mean", "grad_norm_by_parameter", "activations")
 EPOCH_SIGNALS = (
     "val_loss",
@@ -16,7 +16,7 @@ EPOCH_SIGNALS = (
     "val_accuracy_eval_mode",
     "val_accuracy_served",
 )
-# Computed from the record of an epoch (`harness.run.symptoms`).
+# Signals that `harness.run.symptoms` computes from the record of an epoch.
 DERIVED_SIGNALS = ("eval_mode_gain", "eval_disagreement")
 SIGNALS = (*BATCH_SIGNALS, *NESTED_SIGNALS, *EPOCH_SIGNALS, *DERIVED_SIGNALS)
 
@@ -24,7 +24,7 @@ PlaceKind = Literal["step", "epoch"]
 
 
 def place_of(signal: str) -> PlaceKind | None:
-    """Return how often a log records a signal, once a "step" or once an "epoch", or None for an unknown signal."""
+    """Return "step" or "epoch", for which a log has a value of the signal, or None if the signal is unknown."""
     top = signal.split(".", 1)[0]
     if top in (*BATCH_SIGNALS, *NESTED_SIGNALS):
         return "step"
@@ -32,12 +32,15 @@ def place_of(signal: str) -> PlaceKind | None:
 
 
 def is_fraction(signal: str) -> bool:
-    """Return whether a signal is a fraction, which people also write as a percentage."""
+    """Return whether the values of a signal are fractions, which people also write as percentages."""
     return "accuracy" in signal or signal in ("grad_zero_fraction", "eval_mode_gain", "eval_disagreement")
 
 
 def number_text(value: float) -> str:
-    """Return a number with six significant digits, as a student may cite it; NaN and Infinity by name."""
+    """Return a number as text with six significant digits, as a student may cite it.
+
+    NaN and infinities become names.
+    """
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -46,5 +49,5 @@ def number_text(value: float) -> str:
 
 
 def evidence_line(run: str, signal: str, kind: str, place: object, value: str) -> str:
-    """Return an evidence line for the front matter of a report. kind: step or epoch. value: from `number_text`."""
+    """Return a line that cites a value as evidence in report.md. kind: step or epoch. value: from `number_text`."""
     return f"  - {{run: {run}, signal: {signal}, {kind}: {place}, value: {value}}}"

@@ -15,8 +15,9 @@ OPTIMIZER_HOOKS = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
 class LastStepHook:
     """Calls `hook(optimizer, args, kwargs)` before each step of any optimizer, until it is removed.
 
-    torch calls global hooks first. An experiment's own hook may still clip or average gradients, so ours joins the
-    optimizer's own hooks, as the last one, when that optimizer first steps.
+    torch calls global hooks before the hooks of a single optimizer, which an experiment may use to clip or average
+    gradients. So when an optimizer first steps, a global hook adds `hook` to that optimizer, after the experiment's
+    hooks.
     """
 
     def __init__(self, hook: StepHook) -> None:

@@ -1,4 +1,4 @@
-"""Judge symptoms: reduce a signal of a run's log to one number and compare it with the bounds."""
+"""Judge symptoms: reduce a signal of a run's log to one number, and compare this number with the symptom's bounds."""
 
 import math
 import statistics
@@ -20,10 +20,10 @@ class SymptomResult:
 
 
 def signal_values(records: Sequence[Record], signal: str) -> list[tuple[int, float]]:
-    """Return (step, value) for a signal of batches, (epoch, value) for a signal of epochs; skip absent values.
+    """Return a list of (step, value) or, for a signal of epochs, of (epoch, value). Absent values are skipped.
 
     `eval_mode_gain` is the accuracy of the same weights in eval mode minus the reported accuracy.
-    `eval_disagreement` is the relative distance between the losses of two evaluations of the same weights.
+    `eval_disagreement` is the relative difference between the losses of two evaluations of the same weights.
     """
     if signal in BATCH_SIGNALS:
         pairs: Iterable[tuple[int, float | None]] = ((r["step"], r.get(signal)) for r in batch_records(records))
@@ -59,7 +59,7 @@ def reduce_values(values: Sequence[float], reducer: str) -> float:
 
 
 def judge_symptom(records: Sequence[Record], symptom: Symptom) -> SymptomResult:
-    """Judge one symptom on the records of a run. A NaN is neither above nor below a bound."""
+    """Return whether the records of a run show a symptom. A NaN is neither above nor below a bound."""
     values = signal_values(records, symptom.signal)
     if symptom.steps is not None:
         start, end = symptom.steps

@@ -1,4 +1,4 @@
-"""The training loop: seed the process, call the experiment's functions, record batches, and write checkpoints."""
+"""The training loop: set the seeds, call the experiment's functions, record batches, and write checkpoints."""
 
 import copy
 import itertools
@@ -36,19 +36,19 @@ def train(
     resume: bool = False,
     progress: ShowProgress | None = None,
 ) -> "TrainingRun":
-    """Train from the seed to the end and write `metrics.log`, `checkpoint.pt` and `best.pt` into `folder`.
+    """Make a whole training run and write `metrics.log`, `checkpoint.pt` and `best.pt` into `folder`.
 
-    `checkpoint.pt` is written after every epoch; with `resume` the run continues from it and ends with the bytes of
-    a run that was never stopped. `progress(step, steps, loss)` is called after every batch.
+    `checkpoint.pt` is written after every epoch. If `resume`, the run continues from `checkpoint.pt`, and its files get
+    the same bytes as if it had never stopped. `progress(step, steps, loss)` is called after every batch.
 
-    Returns the finished training. Raises `UserError` for a mistake in the experiment, and for settings that do not fit
-    it.
+    Returns the finished run. Raises `UserError` for a mistake in the experiment, and for settings that do not fit the
+    experiment.
     """
     return TrainingRun(experiment, data, settings, folder, progress).run(resume)
 
 
 class TrainingRun(TrainingSetup):
-    """One run: the loop over its batches, and its files.
+    """One training run: it loops over the batches and writes the files.
 
     `position` holds the epoch, the step, the best metric, and whether the experiment stopped early.
     """
@@ -72,7 +72,7 @@ class TrainingRun(TrainingSetup):
         self.last_epoch: Record = {}
 
     def run(self, resume: bool) -> "TrainingRun":
-        """Train to the end; see `train`."""
+        """Make the run, or continue it if `resume`; see `train`."""
         if resume and (self.folder / CHECKPOINT).exists():
             self._restore()
         log_path = self.folder / METRICS_LOG
@@ -99,14 +99,14 @@ class TrainingRun(TrainingSetup):
         self._save()
 
     def batches(self, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        """Return the batches of one epoch, before `prepare_batch`."""
+        """Return the batches of one epoch, to which `prepare_batch` has not been applied yet."""
         if self.settings.overfit_batch:
             batch = self.inputs[: self.batch_size], self.labels[: self.batch_size]
             return itertools.repeat(batch, self.steps_per_epoch)
         return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order)
 
     def step(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> BatchMeasurements:
-        """Prepare a batch, train on it, and return the measurements."""
+        """Prepare a batch, make a training step on it, and return the measurements."""
         inputs, labels = self.prepare(inputs, labels)
         if self.position["step"] == 0:
             sheet = input_sheet(inputs, labels, self.class_names)
@@ -122,10 +122,10 @@ class TrainingRun(TrainingSetup):
         self.findings += self.guardrails.check(record)
 
     def evaluate(self, *, last: bool) -> Record:
-        """Evaluate as the experiment does, restore the random states, and return the record of the epoch.
+        """Call the experiment's `evaluate`, restore the random states, and return the record of the epoch.
 
-        After its evaluation the experiment ends the epoch: it may store weights and stop the training. The last
-        evaluation is repeated with the same weights, and the harness makes one more in eval mode.
+        Then the experiment's `end_epoch` is called, which may store weights and stop the training. After the last
+        epoch, the evaluation is repeated with the same weights, and the harness also evaluates them in eval mode.
         """
         generators = rng_states()
         before = [buffer.clone() for buffer in statistics_of(self.model)]
@@ -145,7 +145,7 @@ class TrainingRun(TrainingSetup):
         return record
 
     def _state(self) -> dict[str, Any]:
-        """Return everything that a run needs to continue."""
+        """Return the whole state that the run needs to continue."""
         return {
             "format_version": 1,
             "model": self.model.state_dict(),
@@ -195,7 +195,7 @@ class TrainingRun(TrainingSetup):
 
 
 def _truncate_log(path: Path, *, epochs: int) -> Sequence[Record]:
-    """Remove the records written after the checkpoint, and return the others."""
+    """Remove the records that were written after the checkpoint, and return the remaining records."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     kept, seen = [], 0
     for line in text.splitlines(keepends=True):

@@ -1,7 +1,7 @@
 """Store and list the attempts at an exercise.
 
-Each `verify` of a changed experiment makes an attempt in `work/<id>/attempts/<number>/`: the experiment, its log, and
-the criteria that it meets. Attempts are never deleted: starting over moves them aside.
+Each `verify` of a changed experiment stores an attempt in `work/<id>/attempts/<number>/`: the experiment, its log, and
+the criteria that the run meets. Attempts are never deleted; if a student starts over, they are moved to another folder.
 """
 
 import difflib
@@ -33,7 +33,7 @@ class _JudgedAttempt(StrictModel):
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt: its number (from 1), its folder, and the criteria of a fixed run."""
+    """One attempt: its number (from 1), its folder, and its result for each criterion of a fixed run."""
 
     number: int
     folder: Path
@@ -41,20 +41,23 @@ class Attempt:
 
     @property
     def fixed(self) -> bool:
-        """Whether it meets every criterion that a student's machine can judge."""
+        """Whether the attempt meets every criterion that a student's machine can judge."""
         return bool(self.criteria) and all(item.reached for item in self.criteria)
 
     def source(self) -> str:
-        """Return its experiment. Raises `UserError` if it cannot be read."""
+        """Return the source of the attempt's experiment. Raises `UserError` if it cannot be read."""
         return read_source(self.folder / EXPERIMENT)
 
     def records(self) -> Sequence[Record]:
-        """Return the records of its log. Raises `UserError` if it cannot be read."""
+        """Return the records in the attempt's log. Raises `UserError` if it cannot be read."""
         return read_metrics_log(self.folder / METRICS_LOG)
 
 
 def keep_attempt(workspace: Workspace, criteria: Sequence[GoalItem]) -> Attempt:
-    """Store the fixed run as an attempt and return it. An unchanged experiment replaces the last attempt."""
+    """Store the fixed run as an attempt and return the attempt.
+
+    If the experiment did not change, replace the last attempt.
+    """
     made = list_attempts(workspace)
     fixed = workspace.run_folder("fixed")
     again = made and made[-1].source() == read_source(fixed / EXPERIMENT)
@@ -69,7 +72,7 @@ def keep_attempt(workspace: Workspace, criteria: Sequence[GoalItem]) -> Attempt:
 
 
 def list_attempts(workspace: Workspace) -> list[Attempt]:
-    """Return all attempts, oldest first. Incomplete folders of interrupted commands are skipped."""
+    """Return all attempts, oldest first. Skip incomplete folders, which interrupted commands leave behind."""
     return sorted(_attempts(workspace), key=lambda one: one.number)
 
 
@@ -89,7 +92,9 @@ def find_attempt(workspace: Workspace, number: int) -> Attempt:
     for attempt in made:
         if attempt.number == number:
             return attempt
-    there = f"choose one from 1 to {made[-1].number}" if made else f"{workspace.command('verify')} makes the first"
+    there = (
+        f"choose one from 1 to {made[-1].number}" if made else f"{workspace.command('verify')} makes the first attempt"
+    )
     raise UserError(f"{workspace.folder} has no attempt {number}: {there}.")
 
 

@@ -1,4 +1,4 @@
-"""Define the commands of the checks: one for each check, plus `triage` and `checks`."""
+"""Define the commands that run checks: one command for each check, plus `triage` and `checks`."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -11,10 +11,10 @@ from harness.checks import Check, check_names, load_check
 from harness.console.command_line import measure_options, work_option
 from harness.console.terminal import fold, terminal_width
 
-# Everything else is imported inside the command that needs it: `harness --help` must be instant.
+# Each command imports its other modules inside its function, so that `harness --help` is fast.
 
 _target = click.argument("target", metavar="EXERCISE|SCRIPT.py")
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 
 
 def _on_a_target(command: Callable[..., None]) -> Callable[..., None]:
@@ -41,7 +41,7 @@ def _command_of(check: Check) -> click.Command:
 
 
 def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
-    """Run the named checks on a target, and print the findings as text or JSON."""
+    """Run the named checks on an exercise or a script, and print the results as text or JSON."""
     from harness.checks import run_checks
     from harness.checks.core.report import CheckReport
     from harness.data import DATASETS
@@ -56,8 +56,11 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
     except UserError as error:
         if not target.endswith(".py") or options["dataset"] or "load_data" not in str(error):
             raise
-        raise UserError(f"{error}\nIt received the data set digits. --dataset takes {', '.join(DATASETS)}.") from None
-    # The commands that are suggested next take the same options.
+        raise UserError(
+            f"{error}\nload_data received the data set digits. To use another one, add --dataset with one"
+            f" of {', '.join(DATASETS)}."
+        ) from None
+    # The suggested next commands repeat the options of this command.
     given = [f"--{name.removesuffix('_size')} {value}" for name, value in options.items() if value is not None]
     given += [f"--work {shlex.quote(str(work))}"] if work != find_work() and not target.endswith(".py") else []
     reports = [CheckReport(load_check(name), target, finding, tuple(given)) for name, finding in findings.items()]
@@ -70,7 +73,7 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
 @click.command()
 @_on_a_target
 def triage(**given: Any) -> None:
-    """Run nearly all checks, and say where to look.
+    """Run nearly all checks on an experiment, and say where to look for the fault.
 
     SCRIPT.py is any file with the functions of an experiment (load_data, build_model, build_optimizer,
     build_scheduler, prepare_batch, compute_loss, train_step, evaluate) and the constants EPOCHS and BATCH_SIZE.
@@ -84,7 +87,7 @@ def triage(**given: Any) -> None:
     help="Write the documentation of all checks to FILE.",
 )  # fmt: skip
 def checks(page: Path | None) -> None:
-    """List the checks, or write their documentation."""
+    """List all checks, or write their documentation."""
     if page is not None:
         page.write_text(documentation(), encoding="utf-8", newline="\n")
         return
@@ -96,7 +99,7 @@ def checks(page: Path | None) -> None:
 
 
 def documentation() -> str:
-    """Return the Markdown page that documents all checks. Its links are relative to docs/."""
+    """Return the Markdown page that documents all checks. Links in the page are relative to docs/."""
     every = [load_check(name) for name in check_names()]
     glance = [f"- [ ] `{check.command('huge_lr')}` {check.question} {check.minutes:g} min" for check in every]
     introduction = (Path(__file__).parent / "templates" / "checks.md").read_text(encoding="utf-8")

@@ -46,10 +46,11 @@ def start_exercise(
     bar: bool = True,
     catalogue: Catalogue = SUITE,
 ) -> tuple[Workspace, bool]:
-    """Make the workspace and the broken run unless they exist. Return the workspace and whether a run was made.
+    """Make the workspace and the broken run unless they exist.
 
-    If the course asks for a prediction, make no run before it. After it, make a second run with half the learning
-    rate. Raises as `make_workspace` does.
+    Return the workspace, and whether this call made the run. If the course asks for a prediction, make no run before
+    the student has predicted. After a prediction, also make a second run with half the learning rate. Raises as
+    `make_workspace` does.
     """
     workspace, recipe = make_workspace(recipe_id, work, options, student=student, catalogue=catalogue)
     prediction = progress_of(workspace.folder).prediction
@@ -67,10 +68,10 @@ def start_exercise(
 def make_workspace(
     recipe_id: str, work: Path, options: RunOptions, *, student: str | None = None, catalogue: Catalogue = SUITE
 ) -> tuple[Workspace, Recipe]:
-    """Make the workspace unless it exists; return it and its recipe.
+    """Make the workspace unless it exists. Return the workspace and its recipe.
 
-    student: the login, which is stored for later exercises and for handing in. Raises `UserError` if the seed or the
-    case depends on the student and no login is known, or if this is the case of another student.
+    student: the student's login, which is stored for later commands. Raises `UserError` if the seed or the choice of
+    the case depends on the student but no login is known, or if the course gives this case to other students.
     """
     recipe = catalogue.find(recipe_id)
     folder = work / recipe_id
@@ -87,8 +88,8 @@ def make_workspace(
             workspace = _open_with_options(recipe, work, options, catalogue)
         else:
             settings = options.settings(recipe)
-            # A workspace keeps its settings only once the broken run is finished. After a failed run (no GPU, data
-            # not downloaded) the student can choose other settings.
+            # The settings of a workspace are final only when the broken run is finished. After a failed run (no GPU,
+            # data not downloaded) the student can choose other settings.
             (folder / SETTINGS).unlink(missing_ok=True)
             workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings, catalogue)
         if student is not None:
@@ -97,13 +98,16 @@ def make_workspace(
 
 
 def _owner(recipe: Recipe, student: str | None) -> str:
-    """Return the student. Raises `UserError` if the login is unknown, or if this is the case of another student."""
+    """Return the student's login.
+
+    Raises `UserError` if it is None, or if the course gives this case to other students.
+    """
     if student is None:
-        why = "is one of several cases, and your login decides which one you get"
+        why = "is one of several cases, and your login decides which case you get"
         if recipe.personal_seeds:
             why = "has a different seed for each student"
         raise UserError(
-            f"{recipe.id} {why}. Give your login on the course platform once, as in make exercise"
+            f"{recipe.id} {why}. Give your login on the course platform once, for example make exercise"
             f" BREAK={recipe.id} STUDENT=ada (--student ada)."
         )
     _require_own_case(recipe, student)
@@ -131,14 +135,14 @@ def check_seed(workspace: Workspace, student: str) -> None:
     if recipe.personal_seeds and workspace.settings.seed != recipe.seed_of(student):
         name = printable(student)
         raise UserError(
-            f"The runs in {workspace.folder} do not have the seed of {name}. Hand them in under the login that you made"
-            f" them with, or start over: {workspace.command('clean-work')}, then"
+            f"The runs in {workspace.folder} do not have the seed that belongs to {name}. Hand in under the login"
+            f" that you used for these runs, or start over: {workspace.command('clean-work')}, then"
             f" {workspace.command('exercise', f' STUDENT={name}')}."
         )
 
 
 def _open_with_options(recipe: Recipe, work: Path, options: RunOptions, catalogue: Catalogue) -> Workspace:
-    """Open the workspace. Raises `UserError` if an option differs from the settings that it was made with."""
+    """Open the workspace. Raises `UserError` if an option differs from the settings of the workspace."""
     workspace = open_workspace(work, recipe.id, catalogue)
     workspace.require(options.settings(recipe, workspace.settings))
     return workspace
@@ -158,7 +162,8 @@ def verify_exercise(
     workspace = _open_with_options(recipe, work, options, catalogue)
     if not workspace.has_run("broken"):
         raise UserError(
-            f"{workspace.folder} has no finished broken run to compare with: {workspace.command('exercise')} makes it."
+            f"{workspace.folder} has no finished broken run for the comparison: {workspace.command('exercise')} makes"
+            " it."
         )
     source = read_source(workspace.experiment)
     launch(workspace_job(workspace, recipe, "fixed", source, resume=resume), bar=bar)
@@ -166,9 +171,9 @@ def verify_exercise(
 
 
 def judge_attempt(workspace: Workspace) -> "Attempt | None":
-    """Judge the fixed run, store it as an attempt and return it; return None if the experiment was not edited.
+    """Judge the fixed run, store it as an attempt, and return the attempt, or None if the experiment was not edited.
 
-    Raises `UserError` if the checks cannot run on it.
+    Raises `UserError` if the checks cannot run on the experiment.
     """
     if not workspace.is_edited():
         return None
@@ -179,15 +184,16 @@ def judge_attempt(workspace: Workspace) -> "Attempt | None":
     records = read_metrics_log(fixed / METRICS_LOG)
     before, after = (workspace.run_folder(run) / METRICS_LOG for run in RUNS)
     if recipe.is_case and before.read_bytes() == after.read_bytes():
-        return keep_attempt(workspace, [])  # a verdict would reveal whether something is broken
+        return keep_attempt(workspace, [])  # a verdict would reveal whether this case is broken at all
     examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT))
     return keep_attempt(workspace, judge(recipe, workspace.settings, records, examined))
 
 
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
-    """Check a workspace before it is handed in. Return it and the items of the check.
+    """Check a workspace before it is handed in. Return the workspace and the checked items.
 
-    This makes both runs again, to see that they repeat. Results of an earlier call are reused if nothing changed.
+    This makes both runs again and compares their bytes. If nothing changed since an earlier call, its results are
+    reused.
     """
     from harness import checks
     from harness.submission.check import check_workspace
@@ -221,7 +227,7 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
 
 
 def _goal_items(workspace: Workspace) -> "Iterator[CheckItem]":
-    """Yield an item that says whether the last attempt is fixed, if it has the current experiment."""
+    """Yield an item that says whether the last attempt is fixed, if that attempt has the current experiment."""
     from harness.student.attempts import list_attempts
     from harness.submission.check_run import failed_item, passed_item
 
@@ -232,7 +238,10 @@ def _goal_items(workspace: Workspace) -> "Iterator[CheckItem]":
     if missed:
         yield failed_item("fixed: goal", f"not fixed yet: {missed[0].short}.")
     elif made[-1].criteria:
-        yield passed_item("fixed: goal", "no symptom, a healthy validation, and sound checks.")
+        yield passed_item(
+            "fixed: goal",
+            "the log shows no symptom, the validation metrics are healthy, and the checks find nothing wrong.",
+        )
 
 
 class _CheckedBefore:
@@ -253,11 +262,11 @@ class _CheckedBefore:
         self.outcomes: dict[str, str] = dict(found.get(self._key("broken"), {}))
 
     def repeats(self, run: RunName) -> bool:
-        """Return whether an earlier call repeated this run with the bytes that it has now."""
+        """Return whether an earlier call made this run again and got the bytes that it has now."""
         return self._runs.get(run) == self._key(run)
 
     def save(self, repeated: Sequence[RunName]) -> None:
-        """Store the outcomes and the names of the runs that repeat."""
+        """Store the outcomes, and the names of the runs that gave the same bytes again."""
         record = {
             "format_version": 1,
             "runs": {run: self._key(run) for run in repeated},

@@ -1,8 +1,8 @@
 """Judge on the student's machine whether an experiment is fixed, by the criteria of the grader.
 
-The symptom must be gone, the validation metrics must be healthy, and every function must behave as in a healthy
-program (`harness.behaviour`). If a function that was not broken behaves differently, all checks must be sound. The
-grader also evaluates the weights on data that students never get, and compares the bytes.
+The log must no longer show the symptom, the validation metrics must be healthy, and every function must behave as in a
+healthy program (`harness.behaviour`). If a function that was not broken behaves differently, no check may find a fault.
+The grader also evaluates the weights on data that students never get, and compares the bytes of the runs.
 """
 
 import math
@@ -24,15 +24,15 @@ from harness.run.settings import RunSettings
 from harness.run.symptoms import judge_symptom, signal_values
 from harness.submission.log_values import load_causes
 
-# On 257 validation images, the accuracy of random guesses varies by up to this factor.
+# On 257 validation images, random guesses reach an accuracy of up to this factor times 1 / classes.
 _LIKE_A_GUESS = 1.5
 _OF_LOSS = frozenset({"loss", "val_loss"})
 AS_HEALTHY = "every function behaves as in a healthy program"
-UNLIKE_HEALTHY = "where the fault was, yours still differs"
+UNLIKE_HEALTHY = "the part that was broken still differs from a healthy program"
 
 
 class GoalItem(StrictModel):
-    """One criterion of a fixed run: its description, whether this run meets it, and the value or finding."""
+    """One criterion of a fixed run: its description, whether this run meets it, and the measured value or finding."""
 
     says: str
     reached: bool
@@ -49,25 +49,25 @@ class GoalItem(StrictModel):
 
 
 def describe_goal(recipe: Recipe, dataset: str) -> list[str]:
-    """Return the criteria of a fixed run in words. They name no check, because the student must find those.
+    """Return the criteria of a fixed run in words. They name no check, because the student must find the right checks.
 
-    For a case the words are the same whether or not something is broken.
+    For a case of a course, the words do not reveal whether anything is broken.
     """
     if isinstance(recipe, Case) or recipe.course is not None:
-        return ["the log and the checks match a healthy run, or you find that they already do"]
+        return ["the log and the checks match a healthy run (or you find that the broken run already matches one)"]
     lines = ["the log shows no symptom any more"] if _symptoms(recipe, dataset) else []
     if recipe.goal is not None and dataset == recipe.dataset:
         lines += [_describe_bound(*item) for item in _figures(recipe.goal)]
     compared = dataset == recipe.dataset and (EXERCISES / recipe.id / BEHAVIOUR).is_file()
-    return [*lines, AS_HEALTHY if compared else "the checks that find the fault are sound"]
+    return [*lines, AS_HEALTHY if compared else "the checks that found the fault find nothing wrong any more"]
 
 
 class Examination(Protocol):
-    """Measures an experiment on demand, and knows the sound programs of its exercise."""
+    """Measures an experiment on demand, and knows the correct programs of its exercise."""
 
     @property
     def programs(self) -> SoundPrograms | None:
-        """The sound programs to compare with, or None."""
+        """The correct programs for the comparison, or None if there are no such programs."""
 
     def behaviour(self) -> Behaviour:
         """Return the behaviour of the experiment."""
@@ -78,7 +78,7 @@ class Examination(Protocol):
 
 @dataclass(frozen=True)
 class OnThisMachine:
-    """Measures an experiment in processes of this machine. Raises `UserError` if it cannot be measured."""
+    """Measures an experiment in processes on this machine. Raises `UserError` if the experiment cannot be measured."""
 
     recipe: Recipe
     settings: RunSettings
@@ -86,7 +86,7 @@ class OnThisMachine:
 
     @property
     def programs(self) -> SoundPrograms | None:
-        """The sound programs of the exercise, or None for another data set."""
+        """The correct programs of the exercise, or None if the run uses another data set than the recipe."""
         return programs_of(self.recipe) if self.settings.dataset == self.recipe.dataset else None
 
     def behaviour(self) -> Behaviour:
@@ -94,21 +94,21 @@ class OnThisMachine:
         return behaviour_of(self.source, examined_settings(self.recipe, self.recipe.broken_source()))
 
     def outcomes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Run these checks and return {check: outcome}."""
+        """Run the named checks and return {check: outcome}."""
         return {name: finding.outcome for name, finding in run_checks(self.source, self.settings, names).items()}
 
 
 def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], examined: Examination) -> list[GoalItem]:
-    """Judge a run by its log and, if the log looks right, by its functions and checks. Return the criteria.
+    """Judge a run by its log and, if the log looks right, also by its functions and checks. Return the judged criteria.
 
-    With other epochs or another batch size even a healthy run may show a symptom, so the log does not count then.
-    Raises as the examination does.
+    If the student changed the epochs or the batch size, the log does not count, because even a healthy run may then
+    show a symptom. Raises as the methods of `examined` do.
     """
     goal = recipe.goal
-    found: list[tuple[str, GoalItem]] = []  # each with its signal
+    found: list[tuple[str, GoalItem]] = []  # pairs of a judged criterion and its signal
     if settings.epochs is None and settings.batch_size is None:
         if not all(math.isfinite(record["loss"]) for record in batch_records(records)[-1:]):
-            return [GoalItem(says="the loss is finite", reached=False, found="it ends as NaN or infinity")]
+            return [GoalItem(says="the loss is finite", reached=False, found="the last loss is NaN or infinite")]
         found = [(one.signal, _gone(one, records)) for one in _symptoms(recipe, settings.dataset)]
         if goal is not None and settings.dataset == recipe.dataset:
             chance, last = 1 / len(CLASS_NAMES[recipe.dataset] or (0,)), epoch_records(records)[-1]
@@ -129,7 +129,7 @@ def _by_functions(comparison: Comparison | None, examined: Examination, names: S
     if comparison is not None and (
         comparison.open_causes or comparison.lost or comparison.newly_wrong or not comparison.other
     ):
-        # The comparison decides alone: checks of equal functions have equal outcomes.
+        # If all functions behave alike, the checks have the same outcomes too, so they need not run.
         yield _as_healthy(comparison)
         return
     if comparison is not None:
@@ -140,7 +140,7 @@ def _by_functions(comparison: Comparison | None, examined: Examination, names: S
 
 
 def programs_of(recipe: Recipe) -> SoundPrograms | None:
-    """Return the sound programs of an exercise, or None. A case with two causes gets the programs of both."""
+    """Return the correct programs of an exercise, or None. A case with two causes gets the programs of both recipes."""
     ids = recipe.parts if isinstance(recipe, Case) else (recipe.id,)
     found = [read_sound_programs(EXERCISES / id / BEHAVIOUR) for id in ids]
     if not found or None in found or recipe.course is not None:
@@ -159,19 +159,25 @@ def _as_healthy(comparison: Comparison) -> GoalItem:
         return GoalItem(says=AS_HEALTHY, reached=False, found=found)
     if comparison.lost:
         return GoalItem(says=AS_HEALTHY, reached=False, found=f"your edit switches off: {', '.join(comparison.lost)}")
-    found = "yes" if comparison.is_right else "yes where the fault was; elsewhere it differs"
+    found = "yes" if comparison.is_right else "the broken part is fixed, but another part differs"
     return GoalItem(says=AS_HEALTHY, reached=True, found=found)
 
 
 def _as_a_whole(found: Sequence[GoalItem]) -> GoalItem:
-    """Combine all criteria into one. Separate ones would reveal what is wrong with a mystery, or that nothing is."""
+    """Combine all criteria into one.
+
+    Separate criteria would reveal what is wrong in a hidden exercise, or that nothing is.
+    """
     reached = all(item.reached for item in found)
     says = "the log and the checks match a healthy run"
     return GoalItem(says=says, reached=reached, found="yes" if reached else "the log or a check differs")
 
 
 def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
-    """Return the symptoms of a recipe. A kit stores them with the causes, and has none for the cases of a course."""
+    """Return the symptoms of a recipe.
+
+    A student's kit stores symptoms by cause, and no symptoms for the cases of a course.
+    """
     if isinstance(recipe, KitRecipe):
         return () if recipe.course is not None else load_causes()[recipe.id].symptoms(dataset)
     return recipe.on(dataset).symptoms
@@ -199,14 +205,14 @@ def _describe_bound(signal: str, bound: float) -> str:
 
 def _judge_bound(wanted: tuple[str, float], last: Record, chance: float) -> GoalItem:
     signal, bound = wanted
-    # `evaluate` may report the accuracy on a subset, so the harness's own evaluation counts, too.
+    # `evaluate` may report the accuracy on a subset of the data, so the harness's own evaluation is also judged.
     values = [last[name] for name in (signal, f"{signal}_eval_mode") if last.get(name) is not None]
     value = None if not values else min(values) if signal == "val_accuracy" else max(values)
     if value is None:
-        return GoalItem(says=_describe_bound(*wanted), reached=False, found="it was not recorded")
+        return GoalItem(says=_describe_bound(*wanted), reached=False, found="the log does not contain it")
     if signal == "val_loss":
         return GoalItem(says=_describe_bound(*wanted), reached=value <= bound, found=f"{value:.4g}")
-    guess = ", about as good as a guess" if value < min(bound, _LIKE_A_GUESS * chance) else ""
+    guess = ", about as good as random guesses" if value < min(bound, _LIKE_A_GUESS * chance) else ""
     return GoalItem(says=_describe_bound(*wanted), reached=value >= bound, found=f"{value:.1%}{guess}")
 
 

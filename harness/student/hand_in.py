@@ -17,7 +17,7 @@ from harness.written.workspace import FileWorkspace, file_items
 
 @dataclass(frozen=True)
 class Tarball:
-    """A tarball that is ready to hand in. `warnings` are the failed checks that do not prevent it."""
+    """A tarball that is ready to hand in. `warnings` holds the failed items that do not prevent handing in."""
 
     path: Path
     sha256: str
@@ -25,10 +25,10 @@ class Tarball:
 
 
 def submit(workspace: Workspace | FileWorkspace, student: str, out: Path, *, handed_in: bool = True) -> Tarball:
-    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`; if `handed_in`, record that it is handed in.
+    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`. If `handed_in`, record that the exercise is handed in.
 
-    It replaces an older tarball. Raises `UserError` if the tarball would be incomplete or contradict itself. Other
-    failed checks become warnings, because students may hand in imperfect work.
+    The new tarball replaces an older one. Raises `UserError` if the tarball would be incomplete or contradict itself.
+    All other failed items become warnings, because students may hand in imperfect work.
     """
     student = student_name(student)
     if isinstance(workspace, FileWorkspace):
@@ -48,10 +48,10 @@ def submit(workspace: Workspace | FileWorkspace, student: str, out: Path, *, han
 
 
 def _warnings(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
-    """Return the failed checks. Raises `UserError` if one of them prevents handing in."""
+    """Return the failed items. Raises `UserError` if one of them prevents handing in."""
     failures = [item for item in items if item.outcome == "failed"]
     blocking = [item for item in failures if item.blocks]
     if blocking:
-        more = f" ({len(blocking) - 1} more: {command})" if blocking[1:] else ""
+        more = f" (There are {len(blocking) - 1} more problems: {command} lists them.)" if blocking[1:] else ""
         raise UserError(f"Not packed, {blocking[0].id}: {blocking[0].message}{more}")
     return failures

@@ -1,7 +1,7 @@
 """`harness hint`: show the three hints of a recipe, one after the other.
 
-The hints are in `recipe.toml`. `harness.workspace.progress` counts the hints that a student asked for, and the manifest
-of the submission holds this number.
+The texts of the hints are in `recipe.toml`. `harness.workspace.progress` stores how many hints a student asked for, and
+the manifest of the submission contains this number.
 """
 
 from pathlib import Path
@@ -18,9 +18,9 @@ _LEADS_TO = ("where to look", "which function to read", "what to change")
 
 
 def give_hint(workspace: Workspace, level: int) -> str:
-    """Return the hint of a level, 1 to 3, and count it.
+    """Return the hint of a level, 1 to 3, and record that it was shown.
 
-    Raises `UserError` if the hint before it was not shown yet.
+    Raises `UserError` if the previous hint was not shown yet.
     """
     hints = workspace.exercise.hints
     if hints == NO_HINTS:
@@ -35,9 +35,9 @@ def give_hint(workspace: Workspace, level: int) -> str:
 
 
 def show_hint(exercise: str, work: Path, level: int | None) -> None:
-    """Print the hint of a level, or without a level all hints shown so far, and the command for the next one.
+    """Print the hint of a level, or all hints shown so far if `level` is None, and the command for the next hint.
 
-    Raises `UserError` if there is no workspace, or if the hint before it was not shown yet.
+    Raises `UserError` if there is no workspace, or if the previous hint was not shown yet.
     """
     load_recipe(exercise)
     workspace = open_workspace(work, exercise)

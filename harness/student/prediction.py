@@ -1,7 +1,7 @@
-"""Ask students to predict the broken run before they make it, and compare the prediction with the run.
+"""Ask students to predict the broken run before they start it, and compare the prediction with the run.
 
-`harness.workspace.progress` stores the prediction, and the manifest of the submission holds it. It earns and costs no
-points, so nobody has a reason to copy the answers.
+`harness.workspace.progress` stores the prediction, and the manifest of the submission contains it. A prediction earns
+and costs no points, so nobody has a reason to copy the answers.
 """
 
 import math
@@ -23,7 +23,7 @@ from harness.workspace.progress import MOST_WHY, NO_CHECK, Prediction, note_prog
 from harness.workspace.workspace import PROMPT, Workspace
 
 _LITTLE, _HALF, _ALIKE = 0.05, 0.5, 0.1
-# For each key of a prediction: the question, and its answers with their meanings.
+# For each key of a prediction: the question, and the possible answers with their meanings.
 QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "loss": (
         "Compared with the first loss, the mean training loss over the last quarter of the steps is",
@@ -36,7 +36,7 @@ QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "half_rate": (
-        "Compared with this run, the same mean with half the learning rate is",
+        "With half the learning rate, the mean loss over the last quarter of the steps is",
         {
             "lower": f"lower by more than {_ALIKE:.0%}",
             "same": f"the same, within {_ALIKE:.0%} (or both are NaN)",
@@ -45,7 +45,8 @@ QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 CHECK = "The check that finds the fault is"
-# Halves the learning rate during each optimizer step. Doubling it afterwards is exact, so schedules are not affected.
+# Halves the learning rate during each optimizer step and doubles it afterwards. Both are exact, so schedules are not
+# affected.
 _HALVED = """
 
 _build_optimizer_as_it_is = build_optimizer
@@ -64,22 +65,22 @@ def build_optimizer(model):
 
 
 def with_half_rate(source: str) -> str:
-    """Return the source of the experiment, changed to use half the learning rate at each step."""
+    """Return the source of an experiment with code added that halves the learning rate at each step."""
     return source + _HALVED
 
 
 def refuse_late(workspace: Workspace) -> None:
-    """Raise `UserError` if there already is a prediction or a broken run."""
+    """Raise `UserError` if the workspace already has a prediction or a broken run."""
     if progress_of(workspace.folder).prediction is not None:
         raise UserError(f"You have already predicted the run of {workspace.recipe}. You cannot change a prediction.")
     if workspace.has_run("broken"):
-        raise UserError(f"The run of {workspace.recipe} already exists: you can only predict before it.")
+        raise UserError(f"The run of {workspace.recipe} already exists: you can predict only before the run.")
 
 
 def ask_for(workspace: Workspace, recipe: Recipe, given: Mapping[str, str | None]) -> dict[str, str]:
-    """Return all answers: the ones given as options, and the others after asking at the terminal.
+    """Return all answers. Ask at the terminal for each answer that is not in `given`, the answers given as options.
 
-    Raises `UserError` if an answer is missing and there is no terminal, and as `refuse_late` does.
+    Raises `UserError` if an answer is missing and there is no terminal, or if it is too late to predict.
     """
     refuse_late(workspace)
     answers = {name: answer for name, answer in given.items() if answer is not None}
@@ -88,14 +89,16 @@ def ask_for(workspace: Workspace, recipe: Recipe, given: Mapping[str, str | None
     missing = [name for name in (*QUESTIONS, "check", "why") if name not in answers]
     if missing and not sys.stdin.isatty():
         options = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
-        raise UserError(f"There is no terminal to ask at: add {options}.")
+        raise UserError(f"There is no terminal to ask for the answers: add {options}.")
     for name in missing:
         if name in QUESTIONS:
             asks, known = QUESTIONS[name]
             click.echo("\n".join([f"{asks}:", *(f"  {answer:<13}{means}" for answer, means in known.items())]))
             answers[name] = click.prompt("Your answer", type=click.Choice([*known]), show_choices=False)
         elif name == "check":
-            click.echo(f"{CHECK}:\n  a name that harness checks lists, or {NO_CHECK} if no check finds a fault")
+            click.echo(
+                f"{CHECK}:\n  a name from the list that harness checks prints, or {NO_CHECK} if no check finds a fault"
+            )
             answers[name] = click.prompt("Your answer")
         else:
             answers[name] = click.prompt("Why? In one sentence")
@@ -103,7 +106,10 @@ def ask_for(workspace: Workspace, recipe: Recipe, given: Mapping[str, str | None
 
 
 def seal(workspace: Workspace, answers: Mapping[str, str]) -> None:
-    """Store a prediction, once. Raises `UserError` for an unknown answer, and as `refuse_late` does."""
+    """Store a prediction, which cannot be changed later.
+
+    Raises `UserError` for an unknown answer, or if it is too late.
+    """
     refuse_late(workspace)
     for name, (_, known) in QUESTIONS.items():
         if answers[name] not in known:
@@ -119,7 +125,7 @@ def seal(workspace: Workspace, answers: Mapping[str, str]) -> None:
 
 
 def show_what_to_predict(workspace: Workspace) -> None:
-    """Print that the prediction comes before the run, and the next steps."""
+    """Print the steps of a prediction, and that the student has to predict before the run."""
     console = _console()
     console.print(f"{workspace.recipe}: predict first", style="bold")
     _print(console, "Say what this experiment will do, before you run it.")
@@ -129,7 +135,7 @@ def show_what_to_predict(workspace: Workspace) -> None:
 
 
 def show_prediction(workspace: Workspace) -> None:
-    """Print a prediction and, once the runs exist, the right answers. Raises `UserError` without a prediction."""
+    """Print the prediction and, if the runs exist, the right answers. Raises `UserError` if there is no prediction."""
     prediction = progress_of(workspace.folder).prediction
     if prediction is None:
         raise UserError(f"There is no prediction of {workspace.recipe}: {workspace.command('predict')}")
@@ -157,7 +163,7 @@ def _print(console: Console, text: str) -> None:
 
 
 def outcomes_of(workspace: Workspace) -> dict[str, str]:
-    """Return {key: right answer} for each question that the runs answer."""
+    """Return {key: right answer} for each question that the finished runs answer."""
     broken = _losses(workspace.run_folder("broken"))
     found = {"loss": course_of(broken)}
     halved = half_rate_folder(workspace)
@@ -172,7 +178,7 @@ def half_rate_folder(workspace: Workspace) -> Path:
 
 
 def answers_of(prediction: Prediction, *, with_check: bool = True) -> list[tuple[str, str, str]]:
-    """Return (key, question, answer) of each part of a prediction, in words."""
+    """Return (key, question, answer in words) for each part of a prediction."""
     said = [(name, asks, known[getattr(prediction, name)]) for name, (asks, known) in QUESTIONS.items()]
     return [*said, ("check", CHECK, prediction.check.replace("_", "-"))] if with_check else said
 
@@ -187,7 +193,7 @@ def _end(losses: Sequence[float]) -> float:
 
 
 def course_of(losses: Sequence[float]) -> str:
-    """Return the right answer about the training loss, given the losses of all steps."""
+    """Return the right answer to the question about the training loss, given the losses of all steps."""
     first, end = losses[0], _end(losses)
     if not math.isfinite(end) or not math.isfinite(first):
         return "no-number"
@@ -199,7 +205,7 @@ def course_of(losses: Sequence[float]) -> str:
 
 
 def compare_half_rate(whole: float, halved: float) -> str:
-    """Return the right answer about half the learning rate, given the final losses with the full and the half rate."""
+    """Return the right answer to the question about half the learning rate, given the final losses with both rates."""
     if not math.isfinite(whole) or not math.isfinite(halved):
         if math.isfinite(whole) == math.isfinite(halved):
             return "same"

@@ -1,4 +1,7 @@
-"""The training process: make one run in a temporary folder and rename it at the end. Only `launch` starts it."""
+"""The training process: make one run in a temporary folder, and rename the folder at the end.
+
+Only `harness.student.runs.launch` starts this process.
+"""
 
 import errno
 import fcntl
@@ -20,18 +23,18 @@ from harness.run.metrics_log import to_strict
 from harness.run.provenance import git_commit, harness_hash, platform_class, versions
 from harness.run.settings import RunJob
 
-if TYPE_CHECKING:  # imported only when the run begins, because torch needs its environment variables first
+if TYPE_CHECKING:  # imported only in functions: torch needs its environment variables before its import
     from harness.data.datasets import Dataset
     from harness.run.training import TrainingRun
 
 
-# The folder of an unfinished run holds this file, and the training process holds a lock on it.
+# The folder of an unfinished run contains this file, and the training process locks the file.
 JOB_FILE = "job.json"
 _FILES_OF_A_RUN = {METRICS_LOG, CHECKPOINT, RESULT}
 
 
 def make_run(job: RunJob, reporter: Reporter) -> None:
-    """Make the run. Its folder gets the final name only when it is complete."""
+    """Make a run. The folder of the run gets its final name only when all files are complete."""
     import torch
 
     from harness.canonical_setup import apply_numerics
@@ -49,7 +52,7 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
     with name_place(partial), locked_job_file(partial) as job_file:
         prepare_partial(job, partial, job_file)
         data = load_dataset(settings.dataset)
-        # Errors name the student's own file, if the source came from one.
+        # If the source came from a file of the student, error messages name that file.
         source_path = Path(job.source_path) if job.source_path else partial / EXPERIMENT
         try:
             training = train(
@@ -63,16 +66,16 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
         except UserError as error:
             log = partial / METRICS_LOG
             kept = log.is_file() and log.stat().st_size
-            raise UserError(f"{error} The log so far is in {log}." if kept else str(error)) from error
+            raise UserError(f"{error} The unfinished log is in {log}." if kept else str(error)) from error
         summary = _complete_folder(job, partial, training, data)
-        # The run is complete, so Ctrl-C must not stop the renaming.
+        # All files are complete, so Ctrl-C must not prevent the renaming of the folder.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         publish(partial, folder)
     reporter.send("finished", result=summary)
 
 
 def _complete_folder(job: RunJob, folder: Path, training: "TrainingRun", data: "Dataset") -> dict[str, Any]:
-    """Write digest, provenance, result and page into the folder of a run; return the content of `result.json`."""
+    """Write digest, provenance, result and page into the folder of a run. Return the content of `result.json`."""
     checkpoint = (folder / CHECKPOINT).read_bytes()
     (folder / CHECKSUM).write_text(sha256_line(checkpoint, CHECKPOINT), encoding="utf-8")
     _write_json(folder / META, _provenance(job, training, data))
@@ -130,7 +133,7 @@ def _provenance(job: RunJob, training: "TrainingRun", data: "Dataset") -> dict[s
 
 
 def partial_folder(folder: Path) -> Path:
-    """Return the folder of an unfinished run."""
+    """Return the temporary folder in which the run `folder` is made."""
     return folder.with_name(folder.name + ".partial")
 
 
@@ -148,7 +151,7 @@ def refuse_foreign_folder(folder: Path) -> None:
 def locked_job_file(partial: Path) -> IO[str]:
     """Open and lock the job file of an unfinished run; create it if it is missing.
 
-    The system releases the lock when the process ends, even if it is killed.
+    The operating system releases the lock when this process ends, even if the process is killed.
     """
     partial.mkdir(parents=True, exist_ok=True)
     job_file = (partial / JOB_FILE).open("a+", encoding="utf-8")
@@ -164,7 +167,7 @@ def locked_job_file(partial: Path) -> IO[str]:
 
 
 def prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
-    """Make the folder ready to continue the run, or to start it from the beginning."""
+    """Prepare the temporary folder so that the run can continue (if `job.resume`) or start from the beginning."""
     job_file.seek(0)
     text = job_file.read()
     going_on = job.resume and text != ""
@@ -190,14 +193,17 @@ def prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
 
 
 def publish(partial: Path, folder: Path) -> None:
-    """Rename the folder of a finished run. It replaces an older run, but keeps files that a person put there."""
+    """Rename the temporary folder to `folder`.
+
+    Delete an older run there, but keep files that a person put into its folder.
+    """
     old = folder.with_name(f".{folder.name}.replaced")
     if old.exists():
         shutil.rmtree(old)
     if folder.exists():
         folder.rename(old)
     partial.rename(folder)
-    # Only after the renaming, so that a run that is killed before it can be resumed.
+    # Delete this file after the renaming, so that a run that is killed before the renaming can be resumed.
     (folder / JOB_FILE).unlink()
     if old.exists():
         for path in old.iterdir():
@@ -209,7 +215,7 @@ def publish(partial: Path, folder: Path) -> None:
 def _mistake(error: OSError, line: str) -> UserError | None:
     """Return a `UserError` for an `OSError` that the user can fix, or None.
 
-    Our own files can only be missing if somebody removed them.
+    If a file of the run is missing, somebody removed it during the run.
     """
     partial = partial_folder(Path(RunJob.from_json(line).folder))
     mistake = from_os_error(error)
@@ -218,7 +224,9 @@ def _mistake(error: OSError, line: str) -> UserError | None:
             return None
         return UserError(f"{partial} was removed during the run: start the run again.")
     if mistake is not None and (partial / CHECKPOINT).is_file():
-        return UserError(f"{mistake} Then --resume (RESUME=1) continues from {partial}.")
+        return UserError(
+            f"{mistake} Then run the same command with --resume (RESUME=1), which continues from {partial}."
+        )
     return mistake
 
 

@@ -17,7 +17,7 @@ from harness.workspace.workspace import Workspace, read_source
 def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
     """Make one run in a child process and return the content of its `result.json`.
 
-    If not `resumable`, messages do not suggest --resume, because the folder of the run will be deleted. Raises as
+    resumable: False if the caller deletes the folder of the run. Messages then do not suggest --resume. Raises as
     `launch_child` does.
     """
     name = job.experiment if job.recipe == "none" else job.recipe
@@ -36,7 +36,7 @@ def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str
 def workspace_job(
     workspace: Workspace, recipe: Recipe, run: RunName, source: str, *, resume: bool = False, folder: Path | None = None
 ) -> RunJob:
-    """Return the job of one run of a workspace. The run goes into its own folder there, or into `folder`."""
+    """Return the job of one run of a workspace. The run writes into `folder`, by default a folder in the workspace."""
     fixed = run == "fixed"
     return RunJob(
         settings=workspace.settings,
@@ -61,7 +61,10 @@ def single_run_job(
     script: Path | None = None,
     resume: bool = False,
 ) -> RunJob:
-    """Return the job of a run without a workspace: of a script, a recipe or, for `none`, a healthy experiment."""
+    """Return the job of a run without a workspace.
+
+    It runs `script` if given, else the broken experiment of the recipe `break_id` or, for "none", a healthy experiment.
+    """
     run: RunName = "healthy"
     if break_id == "none":
         name, title = experiment or DEFAULT_EXPERIMENT, "Healthy run"

@@ -1,4 +1,4 @@
-"""Find the target of a check command, and show the findings at a terminal or as JSON."""
+"""Find the experiment that a check command measures, and print the results as text or as JSON."""
 
 import json
 import shlex
@@ -27,7 +27,7 @@ _ALL_SOUND = (
 )
 _STYLES = {"plain": "", "heading": "bold", "good": "green", "bad": "bold red", "aside": "dim"}
 DEFAULT_DATASET = "digits"
-# The JSON keys that reveal the outcome of a check.
+# The keys that a course may hide, because they reveal the outcome of a check.
 _OF_OUTCOMES = ("outcome", "summary", "sound", "reading", "next")
 
 
@@ -35,8 +35,8 @@ _OF_OUTCOMES = ("outcome", "summary", "sound", "reading", "next")
 class Target:
     """An experiment and the settings of its run.
 
-    name: its name in commands. path: the file that errors name, or None for the experiment as it was handed out.
-    triage: how much of the checks the course shows.
+    name: the name of the exercise or script in commands. path: the file that error messages name, or None for the
+    unedited experiment. triage: whether the course shows the outcomes of checks, only measurements, or nothing ("off").
     """
 
     name: str
@@ -54,9 +54,9 @@ class Target:
 
 
 def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
-    """Print one object of strict JSON: the target, whether all checks are sound, and each check.
+    """Print one object of strict JSON: the experiment, whether all checks passed, and the result of each check.
 
-    If the course shows only measurements, the object does not say what is sound.
+    If the course shows only measurements, the object does not say which checks passed.
     """
     whole = {
         "target": target.name,
@@ -75,10 +75,10 @@ def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
 
 
 def show(reports: Sequence[CheckReport], heading: str, triage: Triage = "outcomes") -> None:
-    """Print one finding in full, or several on one screen, and the next steps.
+    """Print the whole result of one check, or a summary of several checks, and then the next steps.
 
-    If the course shows only measurements, print only those. Sentences are wrapped at a terminal. Lines with a path or
-    a command are not, so that they can be copied.
+    If the course shows only measurements, print only the measurements. At a terminal, sentences are wrapped, but lines
+    with a path or a command are not, so that users can copy them.
     """
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     width = console.width if console.is_terminal else None
@@ -101,7 +101,7 @@ def _screen(reports: Sequence[CheckReport], heading: str, triage: Triage) -> Ite
     else:
         yield from walk_lines(reports)
     following = where_next(reports)
-    # An exercise in which several checks find nothing: the fault may lie where no check looks.
+    # If no check finds a fault in an exercise, the fault may be in something that no check measures.
     if len(reports) > 1 and not unsound(reports) and not reports[0].target.endswith(".py"):
         following = [*_ALL_SOUND[: 1 + is_case(reports[0].target)]]
     if following:
@@ -113,15 +113,25 @@ def _screen(reports: Sequence[CheckReport], heading: str, triage: Triage) -> Ite
 
 
 def _measurements(reports: Sequence[CheckReport]) -> Iterator[Line]:
-    """Yield measurements without their meaning and, for a single check, the outcomes to choose from."""
-    yield Line("Your course shows the measurements of the checks, but not their meaning: you decide that.")
+    """Yield measurements without their meaning.
+
+    For a single check, also yield its possible outcomes, so that a student can choose one.
+    """
+    yield Line(
+        "Your course shows the measurements of the checks, but not what they mean: decide for yourself whether"
+        " they show a fault."
+    )
     for one in reports:
         words = [f"{name}: {short(value)}" for name, value in one.finding.figures.items()]
         yield Line(one.title if len(reports) > 1 else one.check.question, wraps=False, tone="heading")
         yield Line("; ".join(words) or "nothing measured", 2, 2)
     if len(reports) > 1:
         yield Line("Next:", tone="heading")
-        yield Line(f"{reports[0].command} (or another check) shows its tables and possible outcomes", 2, wraps=False)
+        yield Line(
+            f"{reports[0].command} (or another check) shows the tables and the possible outcomes of the check",
+            2,
+            wraps=False,
+        )
         return
     for table in reports[0].finding.tables:
         yield from (Line(line, wraps=False) for line in table.lines())
@@ -129,9 +139,10 @@ def _measurements(reports: Sequence[CheckReport]) -> Iterator[Line]:
 
 
 def _activate() -> str | None:
-    """Return the `activate` script to source, or None if the shell already finds this `harness` or there is no script.
+    """Return the path of the `activate` script, or None if it is not needed or does not exist.
 
-    The path is relative if the file is below the current folder.
+    The shell does not need the script if it already finds this `harness`. The path is relative if the script is below
+    the current folder.
     """
     here = Path(sys.prefix) / "bin"
     found = shutil.which("harness")
@@ -143,17 +154,17 @@ def _activate() -> str | None:
 
 
 def find_target(name: str, work: Path, options: RunOptions) -> Target:
-    """Return the script of this name, or the experiment of an exercise, from its workspace if there is one.
+    """Return the script or exercise with this name. An exercise is read from its workspace if there is one.
 
-    Raises `UserError` for an unknown exercise, a course without checks, an unreadable file or workspace, and data that
-    do not fit.
+    Raises `UserError` for an unknown exercise, for a course without checks, for an unreadable file or workspace, and
+    for a data set that does not fit.
     """
     if name.endswith(".py"):
         return _script(Path(name), options)
     recipe = load_recipe(name)
     _require_checks(name, recipe.triage)
     if recipe.predict and progress_of(work / name).prediction is None:
-        raise UserError(f"First predict the run of {name}: {make_command('predict', work / name)}")
+        raise UserError(f"First predict what the run of {name} will do: {make_command('predict', work / name)}")
     if not (work / name / SETTINGS).is_file():
         return Target(name, recipe.broken_source(), options.settings(recipe), None, recipe.triage)
     workspace = open_workspace(work, name)
@@ -168,8 +179,8 @@ def _require_checks(case: str, triage: Triage) -> None:
 
 def _script(path: Path, options: RunOptions) -> Target:
     if not path.is_file():
-        raise UserError(f"There is no file {path}: name a training script, or an exercise.")
-    # A file of a workspace, given as a script, must not show more than its exercise does.
+        raise UserError(f"There is no file {path}: give the path of a training script, or the name of an exercise.")
+    # If the script is a file of a workspace, do not show more than the checks of its exercise may show.
     case = path.absolute().parent.name
     triage = load_recipe(case).triage if case in listed_ids() and (path.parent / SETTINGS).is_file() else "outcomes"
     _require_checks(case, triage)

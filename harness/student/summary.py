@@ -1,4 +1,4 @@
-"""Print the output of the commands: the results, and the next step."""
+"""Print the results of the commands, and the next steps."""
 
 import json
 import math
@@ -25,7 +25,7 @@ from harness.workspace.workspace import HISTORY_PAGE, PROMPT, SETTINGS, Workspac
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
-if TYPE_CHECKING:  # reading reports imports libraries that no run needs
+if TYPE_CHECKING:  # their imports load libraries that a run does not need
     from harness.student.attempts import Attempt
     from harness.student.goal import GoalItem
     from harness.student.hand_in import Tarball
@@ -34,15 +34,19 @@ if TYPE_CHECKING:  # reading reports imports libraries that no run needs
 RunFigures = dict[str, str]
 _NAME_HEALTHY = f"or, if you find nothing wrong, name the cause {HEALTHY} in {{report}}"
 _NOTHING_WRONG = (
-    "The right answer changes no line and names the cause healthy. To be sure, see that no check finds anything wrong."
-    " Then change each line that looks odd, run, and compare: that shows that the line is harmless."
+    "The right answer changes no line and names the cause healthy. To be sure, first run the checks: they find"
+    " nothing wrong. Then change one line that looks odd, run the experiment, and compare both runs. If they are"
+    " alike, the line is harmless."
 )
-# The other evaluations of the last weights, and the suffixes of their signals.
+# Further evaluations of the last weights: how each is made, and the suffix of its names in the log.
 _OTHERWISE = {"evaluated again": "repeated", "by the harness": "eval_mode", "as served": "served"}
 
 
 def run_figures(folder: Path) -> RunFigures:
-    """Return the metrics of a run for a comparison, as text. A dash stands for a metric that was not recorded."""
+    """Return the metrics of a run as text, for a table that compares runs.
+
+    A dash means that the log lacks the metric.
+    """
 
     def number(value: float | None) -> str:
         return "-" if value is None else f"{value:.4g}"
@@ -72,7 +76,10 @@ def run_figures(folder: Path) -> RunFigures:
 
 
 def _table(columns: dict[str, RunFigures]) -> Table:
-    """Return a table of runs. A repeated evaluation of the last weights gets a row only if its value differs."""
+    """Return a table with a column for each run.
+
+    A further evaluation of the last weights gets a row only if its value differs.
+    """
     table = Table()
     table.add_column("")
     for name in columns:
@@ -89,12 +96,12 @@ def _table(columns: dict[str, RunFigures]) -> Table:
 
 
 def _show_line(console: Console, line: str, style: str = "") -> None:
-    """Print a line without wrapping it, so that a path in it can be copied."""
+    """Print a line without wrapping, so that users can copy a path from the line."""
     console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
 
 
 def _show_folded(console: Console, line: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
-    """Print a sentence, wrapped at a terminal."""
+    """Print a sentence. At a terminal, wrap the sentence."""
     _show_line(console, fold(line, _width(console), indent=indent, hang=hang), style)
 
 
@@ -122,7 +129,7 @@ def _what_was_there(folder: Path, restored: Sequence[str]) -> str:
 def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str] = ()) -> None:
     """Print the metrics of the broken run and the next steps.
 
-    made: whether the run was made just now. restored: missing files of the workspace that were written again.
+    made: True if this command made the run. restored: missing files of the workspace that were written again.
     """
     console = Console()
     folder = workspace.run_folder("broken")
@@ -131,7 +138,8 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
     recipe = workspace.exercise
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
     if is_mystery(recipe.id):
-        chosen = f"LEVEL and SEED selected this mystery. Its run has another seed: {workspace.settings.seed}."
+        seed = workspace.settings.seed
+        chosen = f"LEVEL and SEED selected this hidden exercise. The seed of its run is another number: {seed}."
         _show_folded(console, chosen, style="dim")
     console.print(_table({"broken": run_figures(folder)}))
     _show_findings(console, folder)
@@ -139,13 +147,13 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
         from harness.student.prediction import show_prediction
 
         show_prediction(workspace)
-    console.print("It counts as fixed if", style="bold")
+    console.print("The experiment counts as fixed if", style="bold")
     for line in describe_goal(recipe, workspace.settings.dataset):
         _show_folded(console, line, indent=2, hang=2)
     hint = "" if recipe.hints == NO_HINTS else f" (or get a hint: {workspace.command('hint', ' LEVEL=1')})"
-    checks = f"run the cheap checks: {workspace.command('triage')}"
+    checks = f"run nearly all checks: {workspace.command('triage')}"
     if recipe.triage == "off":
-        checks = f"print values of the log: harness show {recipe.id} --step 0"
+        checks = f"print values from the log of the run: harness show {recipe.id} --step 0"
     _show_next(
         console,
         f"1. look at {folder / RUN_PAGE} in a browser, and read {workspace.folder / PROMPT}",
@@ -156,9 +164,9 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
 
 
 def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str = "") -> None:
-    """Print an attempt next to the broken run, the criteria of a fixed run, and whether it meets them.
+    """Print an attempt next to the broken run, and whether the attempt meets each criterion of a fixed run.
 
-    attempt: None if the experiment was not edited. again: how to run it again, by default the command `verify`.
+    attempt: None if the experiment was not edited. again: words that say how to run it again (default: use `verify`).
     """
     console = Console()
     again = again or f"then {workspace.command('verify')}"
@@ -187,9 +195,9 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         )
         return
     verdict = "Fixed, as far as your machine can tell. The grader also evaluates held-out data."
-    if not attempt.fixed:  # a case of a course: a verdict would say whether anything was broken
+    if not attempt.fixed:  # for a case of a course, a verdict would reveal whether anything was broken
         again = "" if workspace.exercise.triage == "off" else f", and run {workspace.command('triage')} again"
-        verdict = f"Judge for yourself whether it is fixed: compare both runs{again}."
+        verdict = f"Decide for yourself whether the experiment is fixed: compare both runs{again}."
     _show_folded(console, verdict)
     _show_next(
         console,
@@ -203,19 +211,20 @@ def _not_yet(criteria: "Sequence[GoalItem]") -> str:
     """Return a sentence that says why an attempt does not count as fixed. It never names the cause."""
     missed = [item for item in criteria if not item.reached]
     if not missed:
-        return "Not judged: this log has nothing to judge. The checks may still show a difference."
+        return "Not judged: no criterion applies to a run with these settings. The checks may still show a difference."
     if missed[0].by_check and len(criteria) > len(missed):
-        return "The curves look right, but the cause is still there: a check finds it."
+        return "The curves look right, but a check still finds the fault."
     if missed[0].found == UNLIKE_HEALTHY:
         return (
             "The curves look right, but the cause is still there, as far as your machine can tell. If you can explain "
-            "why your fix is right, hand it in: your instructor decides about fixes that the program does not know."
+            "why your fix is right, hand it in: your instructor decides about fixes that this program does not"
+            " recognize."
         )
     return "Not fixed yet."
 
 
 def show_history(workspace: Workspace) -> None:
-    """Print a table of the attempts, and write the page that draws their curves together."""
+    """Print a table of the attempts, and write the page that draws the curves of all attempts in the same charts."""
     from harness.page.history_page import AttemptView, write_history_page
     from harness.student.attempts import edit_of, list_attempts, size_of
 
@@ -249,12 +258,12 @@ def show_history(workspace: Workspace) -> None:
 
 
 def show_edit(workspace: Workspace, number: int) -> None:
-    """Print the edit of an attempt as a diff from the broken experiment. Raises `UserError` for an unknown number."""
+    """Print the diff between the broken experiment and an attempt. Raises `UserError` if no attempt has this number."""
     from harness.student.attempts import edit_of, find_attempt
 
     names = ("the broken experiment", f"attempt {number}")
     lines = edit_of(workspace.broken_source(), find_attempt(workspace, number).source(), names)
-    _show_diff(Console(), lines or ["No edit: this is the broken experiment."])
+    _show_diff(Console(), lines or ["This attempt has no edit: it is the broken experiment."])
 
 
 def _show_diff(console: Console, lines: Sequence[str]) -> None:
@@ -277,7 +286,7 @@ def show_solution(recipe: Recipe) -> None:
     if recipe.is_healthy:
         _show_folded(console, _NOTHING_WRONG)
     if len(recipe.causes) > 1:
-        alone = "The notes on each fault alone. With both faults, and with another seed, the values differ:"
+        alone = "These notes describe runs with only one of the faults. With both, or with another seed, values differ:"
         _show_folded(console, alone, style="bold")
     for cause in recipe.causes:
         notes = SOLUTIONS / cause / "notes.md"
@@ -288,7 +297,7 @@ def show_solution(recipe: Recipe) -> None:
 
 
 def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Sequence[str] = ()) -> None:
-    """Print the next steps of a written exercise. The arguments are as in `show_broken_run`."""
+    """Print the next steps of a written exercise. `made` and `restored` mean the same as in `show_broken_run`."""
     console = Console()
     if not made:
         _show_line(console, _what_was_there(workspace.folder, restored))
@@ -303,10 +312,11 @@ def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Seque
 
 
 def show_exercises(work: Path) -> None:
-    """Print all exercises by level, the student's progress in each, and the next one."""
+    """Print all exercises by level, the student's progress in each exercise, and the next exercise to do."""
     console = Console()
     recipes, problems = load_recipes()
-    # From faults that are visible in a short file to faults that need measurements in a long one.
+    # Easy exercises first: faults that are visible in a short file. Faults in a long file that need measurements are
+    # last.
     ordered = sorted(recipes, key=lambda one: (one.goal.level if one.goal else 0, one.broken_source().count("\n")))
     student = noted_student(work)
     own = [one for one in ordered if student is None or one.case_of(student) == one.id or (work / one.id).is_dir()]
@@ -320,14 +330,16 @@ def show_exercises(work: Path) -> None:
     if mysteries:
         _show_group(console, "Mysteries", mysteries)
     for problem in problems.values():
-        _show_line(console, f"Left out: {problem}", style="bold red")
+        _show_line(console, f"An exercise is left out. {problem}", style="bold red")
     done = sum(row.done for row in rows)
-    console.print(f"{done} of {len(rows)} exercises done: handed in, or scored at home.", style="bold", highlight=False)
+    console.print(
+        f"{done} of {len(rows)} exercises are done (handed in, or scored at home).", style="bold", highlight=False
+    )
     following = next((row for row in rows if not row.done), None)
     lines = [] if following is None else [f"make exercise BREAK={following.id}"]
-    if not any(isinstance(recipe, KitRecipe) for recipe in recipes):  # a kit cannot draw mysteries
+    if not any(isinstance(recipe, KitRecipe) for recipe in recipes):  # a student's kit has no hidden exercises
         mystery = f"make exercise BREAK={MYSTERY} LEVEL={(following and following.level) or LEVELS}"
-        lines.append(f"or a mystery, which has a neutral name and perhaps no fault: {mystery}")
+        lines.append(f"or a hidden exercise, which may have no fault at all: {mystery}")
     if lines:
         _show_next(console, *lines)
 
@@ -339,7 +351,10 @@ def _level(recipe: Recipe) -> int | None:
 
 
 class _ListRow(NamedTuple):
-    """One line of the list. `level` is 0 for a case of a course, and None for an exercise without a level."""
+    """One line in the list of exercises.
+
+    `level` is 0 for a case of a course, and None for an exercise without a level.
+    """
 
     id: str
     title: str
@@ -383,7 +398,7 @@ def _points(score: float | None) -> str:
 
 
 def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspace) -> bool:
-    """Print the items of a check; return whether all passed."""
+    """Print the items that `make check` judged, and the next steps. Return whether all items passed."""
     from harness.submission.check import render_checks
 
     console = Console()
@@ -396,21 +411,21 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     elif "failed" in outcomes:
         _show_next(console, "fix the failed items", workspace.command("check"))
     else:
-        done = f"or hand it in as it is: {submit}"
-        _show_next(console, "follow the advice in the open lines, and check again", done)
+        done = f"or hand in your work as it is: {submit}"
+        _show_next(console, "follow the advice in the lines that begin with open, and check again", done)
     return outcomes == {"passed"}
 
 
 def show_submission(submission: "Tarball") -> None:
-    """Print the path of the tarball, and warnings about problems that may cost points."""
+    """Print the path of the tarball, and a warning about each problem that may cost points."""
     console = Console()
     size = submission.path.stat().st_size / 1000
     shown = f"{size:.1f} kB" if size < 100 else f"{size / 1000:.1f} MB"
     about = f"({shown}, SHA-256 {submission.sha256[:16]})"
-    _show_line(console, f"{submission.path} {about} and its .sha256 are written.")
+    _show_line(console, f"Written: {submission.path} {about} and its .sha256 file.")
     for item in submission.warnings:
         _show_folded(console, f"Warning, {item.id}: {item.message}", hang=2, style="yellow")
-    _show_next(console, "hand both files in", "for the next exercise: make exercises")
+    _show_next(console, "hand in both files", "for the next exercise: make exercises")
 
 
 def show_single_run(result: dict[str, Any], folder: Path, *, as_json: bool) -> None:

@@ -15,18 +15,20 @@ from harness.run.metrics_log import Record, numbers_of, read_metrics_log, read_o
 from harness.workspace.workspace import RUNS, Run, Workspace
 
 FOLDER = "tensorboard"  # in a workspace
-# TensorBoard reads every file with "tfevents" in its name. This name never changes: a new export replaces the old one.
+# TensorBoard reads every file with "tfevents" in its name. The name is always the same, so a new export replaces an old
+# one.
 EVENTS = "events.out.tfevents.0.trainwreck"
 _FORMAT = "brain.Event:2"  # the first record of every event file
-_WALL_TIME = 0.0  # the same run gives the same bytes
+_WALL_TIME = 0.0  # constant, so that equal runs give equal bytes
 
 
 def export_tensorboard(workspace: Workspace, out: Path) -> list[Run]:
-    """Write one event file for each finished run, into `out/<run>/`, and return the names of these runs.
+    """Write one event file for each finished run into `out/<run>/`. Return the names of the finished runs.
 
-    The bytes depend on the run and on the releases of tensorboard and protobuf. The file of an earlier export is
-    replaced, or deleted if its run is gone; no other file is touched. Raises `UserError` if there is no finished
-    run, a run cannot be read, or tensorboard is missing, and `OSError` for a folder that cannot be written to.
+    The bytes depend only on the run and on the releases of tensorboard and protobuf. The file of an earlier export is
+    replaced, or deleted if its run no longer exists. Other files in the folder are not touched. Raises `UserError` if
+    there is no finished run, if a run cannot be read, or if tensorboard is missing, and `OSError` if the folder cannot
+    be written to.
     """
     runs = [run for run in RUNS if workspace.has_run(run)]
     if not runs:
@@ -44,7 +46,7 @@ def export_tensorboard(workspace: Workspace, out: Path) -> list[Run]:
 
 
 def _event_file(run: Path) -> bytes:
-    """Return the bytes of the event file of one run."""
+    """Return the event file of one run, as bytes."""
     records = read_metrics_log(run / METRICS_LOG)
     try:
         images = read_images(read_object(run / INPUT_SHEET))
@@ -54,10 +56,10 @@ def _event_file(run: Path) -> bytes:
 
 
 def encode_events(records: Sequence[Record], images: Sequence[InputImage] = ()) -> bytes:
-    """Return an event file with every number of a log and the inputs as images. Values are float32, as in TensorBoard.
+    """Return an event file with every number of a log, and with the inputs as images. Numbers are stored as float32.
 
-    The tag of a nested signal is its table, a slash, and its path there: `grad_norm_by_parameter/1.weight`. An epoch
-    has the step of its last batch. Images have step 0. Raises `UserError` if tensorboard is missing.
+    The tag of a number for one parameter or layer is, for example, `grad_norm_by_parameter/1.weight`. The numbers of an
+    epoch have the step of its last batch. Images have step 0. Raises `UserError` if tensorboard is missing.
     """
     try:
         from tensorboard.compat.proto.event_pb2 import Event

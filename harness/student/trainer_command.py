@@ -18,29 +18,30 @@ _numerics = click.Choice(["portable", "native"])
 @click.command(context_settings=HELP_OPTIONS)
 @run_options
 @click.option("--break", "break_id", metavar="RECIPE", default="none", show_default=True,
-              help="The recipe whose broken experiment to run, or none.")
+              help="The recipe whose broken experiment runs, or none for a healthy experiment.")
 @click.option("--experiment", metavar="NAME",
-              help="With --break none, the healthy experiment to run. Default: digits_mlp.")
-@click.option("--script", type=_file, help="An experiment.py to run instead of the recipe's.")
+              help="The healthy experiment that runs with --break none. Default: digits_mlp.")
+@click.option("--script", type=_file, help="An experiment.py that runs instead of the recipe's experiment.")
 @click.option("--out", type=_folder, help="The folder of the run. Default: run_<break>_<seed>.")
-@click.option("--tarball", type=_file, help="Pack the run's files into this .tgz, too.")
+@click.option("--tarball", type=_file, help="A .tgz file into which the files of the run are packed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @resume_option
-@positive_option("--overfit-batch", "overfit_batch", "Train on the first N examples only, over and over.")
-@positive_option("--max-steps", "max_steps", "Stop after N steps.")
-@click.option("--disable-augment", is_flag=True, help="Set the constant AUGMENT to False.")
-@click.option("--disable-dropout", is_flag=True, help="Set every dropout probability to 0.")
+@positive_option("--overfit-batch", "overfit_batch", "Train on the first N examples only, in every step.")
+@positive_option("--max-steps", "max_steps", "Stop the training after N steps.")
+@click.option("--disable-augment", is_flag=True, help="Switch augmentation off: set the experiment's constant AUGMENT"
+    " to False.")
+@click.option("--disable-dropout", is_flag=True, help="Switch dropout off: set every dropout probability to 0.")
 @click.option("--disable-amp", is_flag=True, help="Train without automatic mixed precision.")
-@click.option("--verify", is_flag=True, help="Compute in float64.")
-@click.option("--clip-norm", metavar="NORM", type=_norm, help="Clip the global gradient norm.")
+@click.option("--verify", is_flag=True, help="Compute in float64 instead of float32.")
+@click.option("--clip-norm", metavar="NORM", type=_norm, help="Clip the global gradient norm to this value.")
 @click.option("--numerics", type=_numerics, default="portable", show_default=True,
-              help="portable: the same bytes on every CPU. native: faster.")
+              help="portable: every CPU gives the same bytes. native: faster, but the bytes depend on the CPU.")
 def trainer(
     break_id: str, experiment: str | None, script: Path | None, out: Path | None, tarball: Path | None,
     as_json: bool, resume: bool, seed: int | None, dataset: str | None, device: str | None, **options: Any,
 ) -> None:
     # fmt: on
-    """Make one run of a recipe's broken experiment, of a healthy experiment, or of a script."""
+    """Run a recipe's broken experiment, a healthy experiment, or a script once."""
     from harness.recipes.catalogue import load_recipe
     from harness.run.options import DEFAULT_SEED, check_dataset, default_dataset
     from harness.run.settings import RunSettings

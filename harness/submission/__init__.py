@@ -1,1 +1,1 @@
-"""The submission: the student's report, the checks before handing in, and the tarball."""
+"""The submission of an exercise: the student's report, the checks of `make check`, and the tarball."""

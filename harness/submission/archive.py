@@ -1,4 +1,4 @@
-"""Build the tarball of a submission: its members, its manifest and its bytes.
+"""Build the tarball that a student hands in: its files, and a manifest that lists them.
 
 Equal content gives equal bytes.
 """
@@ -27,10 +27,11 @@ from harness.workspace.workspace import REPORT, RUN_FILES, RUNS, Workspace
 FORMAT_VERSION = 1
 SUFFIX = ".tar.gz"
 MANIFEST = "manifest.json"
-# Every member of a submission of two runs.
+# The names of all files in a submission with two runs.
 FILES = (MANIFEST, EXPERIMENT, REPORT, COMMANDS, *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES))
 
-# File names must not match this: platforms and Windows replace these characters, and shells take a dash for an option.
+# Part of a file name must not match: course platforms and Windows replace these characters, and shells read a leading
+# dash as an option.
 _NO_FILE_NAME = re.compile(r"""^[-.\s]|[/\\:*?"<>|]|\s\s|\s$""")
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -38,13 +39,13 @@ _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 class FileManifest(BaseModel):
     """The `manifest.json` of a written exercise, whose answer is one file.
 
-    `student` is any visible text of 1 to 64 characters, without control characters or characters that hide or
-    reverse text. `files` holds the SHA-256 of every other member.
+    `student` is a text of 1 to 64 visible characters, so it contains no control characters and no characters that hide
+    or reverse text. `files` maps the name of each other file in the tarball to its SHA-256.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    format_version: Annotated[int, Field(ge=FORMAT_VERSION, le=FORMAT_VERSION)]  # Literal[1] accepts true
+    format_version: Annotated[int, Field(ge=FORMAT_VERSION, le=FORMAT_VERSION)]  # not Literal[1], which accepts true
     student: Annotated[str, Field(min_length=1, max_length=STUDENT_CHARACTERS)]
     recipe: Annotated[str, Field(min_length=1, max_length=64)]
     files: Annotated[dict[str, _Digest], Field(max_length=1000)]
@@ -58,7 +59,7 @@ class FileManifest(BaseModel):
 
 
 class Manifest(FileManifest):
-    """The `manifest.json` of two runs.
+    """The `manifest.json` of an exercise with two runs.
 
     `hints` is the number of hints that were shown, `revealed` says whether the solution was shown, and `prediction` is
     the student's prediction of the broken run, or None.
@@ -73,18 +74,18 @@ class Manifest(FileManifest):
 
 
 def with_manifest(members: Mapping[str, bytes], facts: Mapping[str, object]) -> dict[str, bytes]:
-    """Return the members plus a manifest with these facts and the SHA-256 of each member."""
+    """Return the files and a manifest that contains `facts` and the SHA-256 of each file."""
     digests = {name: hashlib.sha256(members[name]).hexdigest() for name in sorted(members)}
     manifest = {"format_version": FORMAT_VERSION, **facts, "files": digests}
     return {**members, MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode()}
 
 
 def deterministic_tar_gz(members: Mapping[str, bytes]) -> bytes:
-    """Return a gzipped tarball whose bytes depend only on the members.
+    """Return a gzipped tarball whose bytes depend only on the names and contents of its files.
 
-    Names are sorted; mode is 0644, owner 0, time 0. A name that the ustar format cannot hold goes into a pax header.
-    Nothing is compressed (`harness.files` says why). Raises `ValueError` for a name that would unpack
-    outside of its folder.
+    The files are sorted by name. Each has mode 0644, owner 0 and time 0. A name that the ustar format cannot store goes
+    into a pax header. The gzip data are not compressed, because compressed bytes differ between releases of zlib.
+    Raises `ValueError` for a name that would unpack outside of its folder.
     """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar:
@@ -98,7 +99,10 @@ def deterministic_tar_gz(members: Mapping[str, bytes]) -> bytes:
 
 
 def pack_folder(folder: Path, path: Path) -> None:
-    """Pack the files of a folder into the tarball `path`, under the folder's name, and write `<path>.sha256`."""
+    """Pack the files of a folder into the tarball `path`, with names that begin with the folder's name.
+
+    Write `<path>.sha256`.
+    """
     members = {f"{folder.name}/{file.name}": file.read_bytes() for file in folder.iterdir() if file.is_file()}
     write_with_sha256(path, deterministic_tar_gz(members))
 
@@ -106,7 +110,7 @@ def pack_folder(folder: Path, path: Path) -> None:
 def student_name(student: str) -> str:
     """Return a login or e-mail address, normalized (NFC) for the manifest and the file name.
 
-    It may use any script. Raises `UserError` if it cannot be part of a file name on every system.
+    The login may use letters of any script. Raises `UserError` if it cannot be part of a file name on every system.
     """
     name = unicodedata.normalize("NFC", student)
     too_long = len(name) > STUDENT_CHARACTERS or len(name.encode("utf-8", "replace")) > STUDENT_BYTES
@@ -120,9 +124,9 @@ def student_name(student: str) -> str:
 
 
 def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
-    """Return the members of the tarball by name: runs, experiment, report, commands, and a manifest.
+    """Return the files of the tarball by name: both runs, the experiment, the report, the commands, and a manifest.
 
-    Other files of the workspace are left out. All of these files must exist, which `check_workspace` verifies.
+    The tarball contains no other files of the workspace. The caller must have checked that all files exist.
     """
     sources = {EXPERIMENT: workspace.experiment, REPORT: workspace.report}
     for run in RUNS:

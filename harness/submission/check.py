@@ -1,4 +1,4 @@
-"""`make check`: check a workspace before it is handed in, without knowing the answer."""
+"""`make check`: check everything in a workspace that can be judged without the solution."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -43,7 +43,7 @@ from harness.submission.report import (
 )
 from harness.workspace.workspace import RUNS, Run, Workspace
 
-# Runs the named checks on the broken experiment, and returns their outcomes.
+# A function that runs the named checks on the broken experiment, and returns {check: outcome}.
 FindOutcomes = Callable[[Sequence[str]], Mapping[str, str]]
 
 _STYLES: dict[ItemOutcome, str] = {"passed": "green", "failed": "bold red", "could not judge": "yellow"}
@@ -52,11 +52,11 @@ _STYLES: dict[ItemOutcome, str] = {"passed": "green", "failed": "bold red", "cou
 def check_workspace(
     workspace: Workspace, rerun: Rerun | None = None, outcomes: FindOutcomes | None = None
 ) -> list[CheckItem]:
-    """Judge both runs, the experiment and the report, and return the items.
+    """Judge both runs, the experiment and the report. Return one item for each judged part.
 
-    rerun: makes the named run again and returns its folder. If None, no run is made again. If it raises `UserError`,
-    the item of that run is open; other exceptions are raised. outcomes: runs the checks that the report cites. If None,
-    the items of these checks are open.
+    rerun: a function that makes the named run again and returns its folder, or None to make no run again. If it raises
+    `UserError`, the item of that run is not judged. outcomes: a function that runs the checks that the report cites, or
+    None to leave the items of these checks unjudged.
     """
     return [
         *check_run(workspace, "broken"),
@@ -75,16 +75,18 @@ def _finds_nothing_wrong(workspace: Workspace) -> bool:
 
 
 def render_checks(items: Sequence[CheckItem], width: int | None = None) -> Text:
-    """Return one line for each item, then the number of items by outcome. Print it with `soft_wrap`.
+    """Return a text with one line for each item, and a last line that counts the outcomes.
 
-    width: the columns of the terminal, or None. A longer message is wrapped and indented.
+    Print the text with `soft_wrap`.
+
+    width: the columns of the terminal, or None. Messages that are longer are wrapped and indented.
     """
     column = max((len(item.id) for item in items), default=0)
     text = Text()
     for item in items:
         word = "open" if item.outcome == "could not judge" else item.outcome
         start = f"{word:<6}  {item.id:<{column}}  "
-        # Wrap only the first line of an error: the others quote the student's program.
+        # Wrap only the first line of an error message, because its other lines quote the student's program.
         first, *more = item.message.split("\n")
         lines = [fold(start + first, width, hang=len(start)), *more]
         text.append(lines[0][:6], style=_STYLES[item.outcome]).append("\n".join(lines)[6:] + "\n")
@@ -93,7 +95,7 @@ def render_checks(items: Sequence[CheckItem], width: int | None = None) -> Text:
 
 
 def check_report(workspace: Workspace, outcomes: FindOutcomes | None) -> list[CheckItem]:
-    """Judge the report: compare diagnosis, ruled-out causes and evidence with the logs, then judge the text."""
+    """Compare the diagnosis, the ruled-out causes and the evidence in the report with the logs, then judge its text."""
     try:
         report = read_report(workspace.report)
     except UserError as error:
@@ -103,14 +105,14 @@ def check_report(workspace: Workspace, outcomes: FindOutcomes | None) -> list[Ch
 
 
 class _Open(Exception):
-    """An item cannot be judged. The message says why."""
+    """Raised if an item cannot be judged. The message says why."""
 
 
 class _ReportJudge:
     """Compares one report with the logs of its workspace.
 
-    The method for an item returns a sentence if the item passed. It raises `UserError` if the student has to fix
-    something, and `_Open` if it cannot judge.
+    There is a method for each item. It returns a sentence if the item passed. It raises `UserError` if the student has
+    to fix something, and `_Open` if the item cannot be judged.
     """
 
     def __init__(self, workspace: Workspace, report: Report, outcomes: FindOutcomes | None) -> None:
@@ -119,7 +121,7 @@ class _ReportJudge:
         self.outcomes = outcomes
         self.records: dict[str, Sequence[Record]] = {}
         for run in RUNS:
-            with suppress(UserError):  # the items of that run say what is wrong with its log
+            with suppress(UserError):  # if the log is invalid, the items of that run say why
                 self.records[run] = read_metrics_log(workspace.run_folder(run) / METRICS_LOG)
         self.logs = {run: LogValues(records) for run, records in self.records.items()}
 
@@ -155,22 +157,22 @@ class _ReportJudge:
         return {entry.cause for entry in self.report.diagnosis}
 
     def _diagnosis(self, entry: Diagnosis) -> str:
-        """Judge a diagnosis: its cause must be known, its function must exist, and its value must be the first sign."""
+        """Judge a diagnosis: cause and function must exist, and the value must be the first that the fault changes."""
         sign, places = entry.first_wrong, self._places()
         _require_cause(entry.cause)
         if entry.cause == HEALTHY:
             if self.workspace.is_edited():
                 raise _Open(
-                    f"{HEALTHY} says that nothing is wrong, but you edited {self.workspace.experiment}: comments and"
-                    " prints cost nothing, but any other edit costs points."
+                    f"the diagnosis {HEALTHY} says that nothing is wrong, but you edited {self.workspace.experiment}:"
+                    " comments and prints cost no points, but any other edit does."
                 )
-            return "nothing is wrong, and the experiment is as it was handed out."
+            return "the diagnosis says that nothing is wrong, and you have not edited the experiment."
         if places and place_named(entry.where, places) not in places:
             known = suggestion(entry.where, list(places))
             raise UserError(f"experiment.py has no function or class {printable(entry.where)}: {known}")
         self._fact("broken", sign)
         broken, fixed = self.logs["broken"], self.logs.get("fixed")
-        # If the fix is right, the fixed run is healthy.
+        # Compare with the fixed run, which is healthy if the fix is right.
         comparable = fixed is not None and not sign.check and broken.beside(sign.signal, sign.index, fixed) is not None
         if comparable and fixed and (problem := no_first_sign(sign.signal, sign.index, broken, fixed)):
             message = f"{sign} is {sign.value}, but {problem}".replace("a healthy run", "your fixed run")
@@ -178,16 +180,25 @@ class _ReportJudge:
         return f"{sign} is {sign.value or sign.outcome} in the broken run."
 
     def _too_few_rivals(self) -> str:
-        """Return a clause about causes that are missing under `ruled_out`, or ""."""
+        """Return a clause that says which causes are missing under `ruled_out`, or "" if there are enough."""
         others = [entry for entry in self.report.ruled_out if entry.cause not in self._named]
         if self._named != {HEALTHY}:
-            return "" if len({entry.cause for entry in others}) >= RIVALS else "must rule out two other causes"
+            return (
+                ""
+                if len({entry.cause for entry in others}) >= RIVALS
+                else "must rule out two causes that are not your diagnosis"
+            )
         known = load_causes()
         areas = {known[entry.cause].area for entry in others if entry.cause in known}
         if len(areas) < AREAS:
-            return f"must rule out causes of {AREAS} areas, but names {len(areas)}; harness causes prints the areas"
+            return (
+                f"must rule out causes from {AREAS} different areas, but names only {len(areas)}; harness causes"
+                " prints the area of each cause"
+            )
         checks = {known[entry.cause].area for entry in others if entry.check and entry.cause in known}
-        return "" if len(checks) >= BY_CHECKS else f"must rule out {BY_CHECKS} areas by the outcome of a check"
+        return (
+            "" if len(checks) >= BY_CHECKS else f"must rule out causes from {BY_CHECKS} areas by the outcome of a check"
+        )
 
     def _places(self) -> Mapping[str, str]:
         try:
@@ -200,37 +211,42 @@ class _ReportJudge:
         cause = entry.cause
         _require_cause(cause)
         if cause == HEALTHY:
-            raise UserError(f"{cause} is not another cause: rule out a cause that could have broken the run.")
+            raise UserError(f"{cause} is not the name of a fault: rule out a cause that could have broken the run.")
         if cause in self._named:
-            raise UserError(f"{cause} is also your diagnosis: rule out a cause that you do not diagnose.")
+            raise UserError(f"{cause} is also your diagnosis: rule out another cause.")
         self._fact("broken", entry)
         symptoms = load_causes()[cause].on(self.workspace.settings.dataset)
         if not entry.check:
             symptom = find_contradicted(entry, symptoms, self.records["broken"], self.logs["broken"])
             if symptom is not None:
-                return f"{entry} is {entry.value}, but with {cause} {symptom.says}."
+                return f"{entry} is {entry.value}, but in a run with the cause {cause}, {symptom.says}."
         check = entry.check or check_of_value(entry.signal, entry.step)
         if check and self._hides_outcomes:
-            raise _Open("your course does not show the outcomes of checks; grading judges this.")
+            raise _Open("your course does not show the outcomes of checks, so only the grader judges this.")
         if check and self.outcomes is not None:
             try:
                 theirs = rival_outcome(cause, check, self._outcomes[check])
                 recorded = outcomes_of(self.workspace.exercise)
-            except UserError:  # a student's kit does not contain the outcomes of checks for other causes
-                raise _Open("this is true; grading judges whether it contradicts the cause.") from None
+            except UserError:  # a student's kit does not contain the outcomes that checks have for other causes
+                raise _Open("this fact is true. The grader judges whether it contradicts the cause.") from None
             if theirs and check not in recorded:
-                raise _Open(f"the outcome of {check} on this experiment depends on the seed: cite another check.")
+                raise _Open(f"the outcome of {check} for this experiment depends on the seed: cite another check.")
             if theirs:
-                return f"the check {check} finds {self._outcomes[check]}, but with {cause} {theirs}."
+                return (
+                    f"the check {check} finds {self._outcomes[check]}, but in a run with the cause {cause} it"
+                    f" finds {theirs}."
+                )
         fact = f"the {entry} finds {entry.outcome}" if entry.check else f"{entry} is {entry.value}"
         judged = [judge_symptom(self.records["broken"], one) for one in symptoms]
         lacking = [one.symptom.signal for one in judged if one.value is not None and not one.present]
         about = f"a value of {' or '.join(dict.fromkeys(lacking))}, or " if lacking else ""
-        remedy = f"cite {about}a check that finds something else there, or rule out another cause."
+        remedy = (
+            f"cite {about}a check that would find something else if {cause} were the cause, or rule out another cause."
+        )
         raise UserError(f"{fact}, which does not rule out {cause}: {remedy}")
 
     def _fact(self, run: Run, sign: Sign) -> str:
-        """Judge a fact about a run; return a sentence if it is true."""
+        """Compare a cited fact with the run. Return a sentence if the fact is true, else raise `UserError`."""
         if sign.check:
             return self._outcome(sign)
         log = self.logs.get(run)
@@ -240,14 +256,14 @@ class _ReportJudge:
             return f"{sign} is {sign.value}."
         message = f"{self.workspace.report} cites {sign} of the {run} run, but {log.untrue(sign)}"
         if log.find(sign, within=OFF_BY) is not None:
-            message += " The place before or after has your value: steps and epochs count from 0."
+            message += " The step or epoch just before or after has your value: count steps and epochs from 0."
         raise UserError(message)
 
     def _outcome(self, sign: Sign) -> str:
         if self._hides_outcomes:
-            raise _Open("your course does not show the outcomes of checks; grading judges this.")
+            raise _Open("your course does not show the outcomes of checks, so only the grader judges this.")
         if self.outcomes is None:
-            raise _Open(f"not measured here: {self.workspace.command('check')} measures it.")
+            raise _Open(f"this command does not run the cited checks: {self.workspace.command('check')} does.")
         if sign.check not in check_names():
             known = suggestion(sign.check, check_names())
             raise UserError(f"there is no check {printable(sign.check)!r}: {known}")
@@ -262,12 +278,15 @@ class _ReportJudge:
 
     @cached_property
     def _hides_outcomes(self) -> bool:
-        """Whether the course hides outcomes. Then judging a cited outcome would reveal it."""
+        """Whether the course hides the outcomes of checks.
+
+        If it does, the judgement of a cited outcome would reveal the outcome.
+        """
         return self.workspace.exercise.triage != "outcomes"
 
     @cached_property
     def _outcomes(self) -> Mapping[str, str]:
-        """The outcomes of all checks that the report cites, measured in one process."""
+        """The outcomes of all checks that the report cites. One process runs all of these checks."""
         assert self.outcomes is not None
         signs = [entry.first_wrong for entry in self.report.diagnosis]
         cited = {sign.check or check_of_value(sign.signal, sign.step) for sign in (*signs, *self.report.ruled_out)}
@@ -279,7 +298,7 @@ class _ReportJudge:
             raise UserError(f"{self.workspace.report} is too long: {TOO_LONG}")
         if words > WORD_LIMIT:
             excess = f"{words} words, but {WORD_LIMIT} are allowed: remove {words - WORD_LIMIT}"
-            counted = "front matter, code blocks and tables do not count"
+            counted = "words in the front matter, in code blocks and in tables do not count"
             raise UserError(f"{self.workspace.report} has {excess} ({counted}).")
         if not self.report.body.prose_words:
             raise UserError(f"{self.workspace.report} has no text yet: write your findings under its headings.")
@@ -287,7 +306,7 @@ class _ReportJudge:
 
     def _parts(self) -> str:
         filled = self.report.body.filled_sections
-        sections = f"headings with text in {self.workspace.report}: {filled}"
+        sections = f"number of headings with text under them in {self.workspace.report}: {filled}"
         if filled < len(PARTS):
             raise UserError(f"{sections}; write {', '.join(PARTS)}, each under a heading.")
         return f"{sections}."
@@ -305,7 +324,7 @@ class _ReportJudge:
                 f"{report} has no plot and no line of a log: paste lines that show the symptom, with their values,"
             )
             raise UserError(f"{message} into a code block (```).")
-        return "it shows a picture, or lines of a log."
+        return "the text shows a picture, or lines of a log."
 
 
 def _require_cause(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Judge the two runs for `make check`: their files agree, they ran the experiment, and they repeat."""
+"""Judge both runs for `make check`: whether their files are complete, fit together, and can be made again."""
 
 import ast
 import re
@@ -17,17 +17,17 @@ from harness.submission.limits import Excess, line_excess, size_excess, total_ex
 from harness.submission.program import Unparsable, parse_experiment
 from harness.workspace.workspace import RUN_FILES, RUNS, Run, Workspace, read_source
 
-# Makes the named run of the workspace again, from its own source, and returns the folder of the new run.
+# A function that makes the named run of the workspace again and returns the folder of the new run.
 Rerun = Callable[[Run], Path]
 ItemOutcome = Literal["passed", "failed", "could not judge"]
 
 
 @dataclass(frozen=True)
 class CheckItem:
-    """One checked item: its id, its outcome, and a sentence that says what is wrong, where, and what to do.
+    """One judged item: its id, its outcome, and a sentence that says what is wrong, where, and what to do.
 
-    If `blocks`, `make submit` refuses, because the tarball would be broken or contradict itself. For other failures it
-    only warns.
+    If `blocks` is true, `make submit` refuses to pack, because the tarball would be broken or contradict itself. For
+    other failures `make submit` only warns.
     """
 
     id: str
@@ -47,16 +47,17 @@ def failed_item(item: str, message: str, *, blocks: bool = False) -> CheckItem:
 
 
 def could_not_judge(item: str, message: str) -> CheckItem:
-    """Return an item that could not be judged, through no fault of the student."""
+    """Return an item that could not be judged, for a reason that is not the student's mistake."""
     return CheckItem(item, "could not judge", message)
 
 
-# If one of these differs, different bytes do not mean that the student changed a file.
+# If one of these facts about two runs differs, it explains why their bytes differ: the student need not have edited a
+# file.
 _ENVIRONMENT = ("platform_class", "versions", "harness_sha256", "dataset_digest")
 
 
 def remedy(workspace: Workspace, run: str) -> str:
-    """Return the end of a sentence that says how to make a run again."""
+    """Return a clause that says how to make the run `broken` or `fixed` again."""
     if run == "fixed":
         return f"{workspace.command('verify')} makes it again"
     folder = workspace.run_folder(run)
@@ -68,7 +69,7 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
     folder, again = workspace.run_folder(run), remedy(workspace, run)
 
     def item(name: str, find: Callable[[], str], good: str, cure: str = again, *, blocks: bool = True) -> CheckItem:
-        """Return the item for the problem that `find` returns or raises; "" means that there is no problem."""
+        """Return a failed item if `find` returns a problem or raises `UserError`, else a passed item."""
         try:
             fault = find()
         except UserError as error:
@@ -92,19 +93,19 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
     items += [
         passed_item(f"{run}: size", "no file is too large to be read."),
         item("checksum", lambda: _checksum_fault(folder), "checkpoint.pt has the recorded SHA-256."),
-        item("provenance", lambda: _provenance_fault(workspace, run), "it is a run of this exercise."),
-        item("log", lambda: shape_fault(log, read_metrics_log(log)), "metrics.log holds complete epochs."),
+        item("provenance", lambda: _provenance_fault(workspace, run), "the files come from a run of this exercise."),
+        item("log", lambda: shape_fault(log, read_metrics_log(log)), "metrics.log contains only complete epochs."),
     ]
     if items[-1].outcome == "passed":
-        good = "every batch has its loss, gradients and activations."
-        cure = "keep the model's layers and parameters where the optimizer and the recorder see them"
+        good = "metrics.log contains loss, gradients and activations of every batch."
+        cure = "do not replace layers or parameters of the model during training, so that the harness can measure them"
         find = partial(diagnostic_fault, log, read_metrics_log(log))
         items.append(item("diagnostics", find, good, cure, blocks=False))
     return items
 
 
 def _run_excess(folder: Path, run: str) -> tuple[Path, Excess] | None:
-    """Return the first file of a run that exceeds a limit, with the limit."""
+    """Return the first file of a run that exceeds a limit, and that limit, or None."""
     for name in RUN_FILES:
         path = folder / name
         excess = size_excess(f"runs/{run}/{name}", path.stat().st_size)
@@ -118,7 +119,10 @@ def _run_excess(folder: Path, run: str) -> tuple[Path, Excess] | None:
 def _checksum_fault(folder: Path) -> str:
     if (folder / CHECKSUM).read_bytes() == sha256_line((folder / CHECKPOINT).read_bytes(), CHECKPOINT).encode():
         return ""
-    return f"{folder / CHECKSUM} is not the SHA-256 of {CHECKPOINT}, so one of them was changed after the run"
+    return (
+        f"{folder / CHECKSUM} does not contain the SHA-256 of {CHECKPOINT}, so one of the two files was changed"
+        " after the run"
+    )
 
 
 def _provenance_fault(workspace: Workspace, run: str) -> str:
@@ -133,11 +137,11 @@ def _provenance_fault(workspace: Workspace, run: str) -> str:
     }
     for key, value in expected.items():
         if meta.get(key) != value:
-            return f"{folder / META} says {key} {meta.get(key)!r}, but this exercise has {value!r}"
+            return f"in {folder / META}, {key} is {meta.get(key)!r}, but for this exercise it must be {value!r}"
     if not isinstance(meta.get("command"), str):
-        return f"{folder / META} has no command"
+        return f"{folder / META} has no key command"
     if not re.fullmatch("[0-9a-f]{64}", str(meta.get("dataset_digest"))):
-        return f"{folder / META} has no dataset_digest"
+        return f"{folder / META} has no valid key dataset_digest"
     return ""
 
 
@@ -160,7 +164,7 @@ def check_archive(workspace: Workspace) -> list[CheckItem]:
     try:
         text = commands_text({run: read_object(folder / META).get("command") for run, folder in folders.items()})
     except UserError:
-        return items  # the provenance item of that run reports it
+        return items  # another item reports the missing command
     settings = workspace.settings
     _, problem = read_commands(text, workspace.recipe, settings.seed, settings.dataset)
     if problem:
@@ -170,27 +174,30 @@ def check_archive(workspace: Workspace) -> list[CheckItem]:
 
 
 def shape_fault(log: Path | str, records: Sequence[Record]) -> str:
-    """Return the first problem in the steps and epochs of a log: one is out of order, incomplete, or has no loss."""
+    """Return the first problem in a log, or "": a step or an epoch is out of order or incomplete, or has no loss."""
     step = epoch = batches = 0
     for number, record in enumerate(records, start=1):
         where, is_batch = f"{log}, line {number}", "step" in record
         if is_batch and record["step"] != step:
-            return f"{where}: step {record['step']} instead of step {step}"
+            return f"{where} has step {record['step']} instead of step {step}"
         if record.get("epoch") != epoch:
-            return f"{where}: epoch {record.get('epoch')} instead of epoch {epoch}"
+            return f"{where} has epoch {record.get('epoch')} instead of epoch {epoch}"
         if ("loss" if is_batch else "val_loss") not in record:
             return f"{where}: no loss"
         if not is_batch and not batches:
-            return f"{where}: epoch {epoch} ends without a batch"
+            return f"{where}: epoch {epoch} has no batch"
         if is_batch:
             step, batches = step + 1, batches + 1
         else:
             epoch, batches = epoch + 1, 0
-    return f"{log} ends within epoch {epoch}" if batches or not epoch else ""
+    return f"{log} ends in the middle of epoch {epoch}" if batches or not epoch else ""
 
 
 def diagnostic_fault(log: Path | str, records: Sequence[Record]) -> str:
-    """Return the first diagnostic that a batch or an epoch of a log lacks, or ""; `log` names the file."""
+    """Return a clause about the first measurement that a batch or an epoch of a log lacks, or "".
+
+    `log` is the file's name.
+    """
     batches = batch_records(records)
     names = (batches[0].get("grad_mean") or {}).keys() if batches else ()
     for record in batches:
@@ -202,17 +209,17 @@ def diagnostic_fault(log: Path | str, records: Sequence[Record]) -> str:
         for place in ("first", "last"):
             table = (record.get("activations") or {}).get(place)
             if not (isinstance(table, dict) and {type(table.get("mean")), type(table.get("var"))} <= {int, float}):
-                return f"{where}: no mean and variance of the {place} layer's activations"
+                return f"{where}: the mean and variance of the {place} layer's activations are missing"
     for record in epoch_records(records):
         if record.get("val_loss") is None or "val_accuracy" not in record:
-            return f"{log}, epoch {record.get('epoch')}: no validation loss and accuracy"
+            return f"{log}, epoch {record.get('epoch')}: validation loss or accuracy is missing"
     return ""
 
 
 def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list[CheckItem]:
-    """Judge whether the fixed run used the current experiment, and whether the student changed it.
+    """Judge whether the fixed run used the current experiment, and whether the student has edited the experiment.
 
-    expects_edit: False if the report says that nothing is wrong.
+    expects_edit: False if the report says that nothing is wrong with the broken run.
     """
     path, verified, edited = workspace.experiment, "experiment: verified", "experiment: edited"
     ran, handed_out = (workspace.run_folder(run) / EXPERIMENT for run in ("fixed", "broken"))
@@ -222,7 +229,10 @@ def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list
         return [failed_item(verified, str(error), blocks=True)]
     if excess := size_excess(EXPERIMENT, path.stat().st_size):
         return [failed_item("experiment: size", f"{path} {excess.says}: {excess.cure}.", blocks=True)]
-    again, unchanged = remedy(workspace, "fixed"), "fix the cause in it, or name the cause healthy in the report."
+    again, unchanged = (
+        remedy(workspace, "fixed"),
+        "fix the cause in this file, or name the cause healthy in the report.",
+    )
     if not ran.is_file():
         items = [could_not_judge(verified, f"there is no fixed run yet: {again.removesuffix(' again')}.")]
     elif read_source(ran) != source:
@@ -238,19 +248,19 @@ def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list
         message = f"{path}, line {line} opens the debugger, but grading has no terminal: remove the call, then verify."
         items.append(failed_item("experiment: debugger", message))
     if not handed_out.is_file():
-        return [*items, could_not_judge(edited, "there is no broken run to compare with.")]
+        return [*items, could_not_judge(edited, "there is no broken run for a comparison.")]
     before = read_source(handed_out)
     if not expects_edit:
         return items
     if source == before:
         return [*items, failed_item(edited, f"you have not changed {path}: {unchanged}")]
     if _tree(source) == _tree(before):
-        return [*items, failed_item(edited, f"you have changed only comments and layout of {path}: {unchanged}")]
-    return [*items, passed_item(edited, "it differs from the broken experiment.")]
+        return [*items, failed_item(edited, f"you have changed only comments and formatting in {path}: {unchanged}")]
+    return [*items, passed_item(edited, "your experiment differs from the broken experiment.")]
 
 
 def _debugger_line(source: str) -> int | None:
-    """Return the line that calls the debugger, or None if no line does or the source is not Python."""
+    """Return the number of the line that calls the debugger, or None. A source that is not Python gives None, too."""
     try:
         nodes = ast.walk(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -281,15 +291,15 @@ def check_repeats(workspace: Workspace, run: Run, rerun: Rerun) -> CheckItem:
         elif checkpoint.read_bytes() != (again / CHECKPOINT).read_bytes():
             difference = f"{checkpoint} differs when the run is made again, although the log is the same"
         else:
-            return passed_item(item, f"made again, {METRICS_LOG} and {CHECKPOINT} have the same bytes.")
+            return passed_item(item, f"when the run is made again, {METRICS_LOG} and {CHECKPOINT} have the same bytes.")
         was, now = read_object(folder / META), read_object(again / META)
     except UserError as error:
         return could_not_judge(item, f"the run could not be made again: {error}")
     changed = next((key for key in _ENVIRONMENT if was.get(key) != now.get(key)), None)
     if changed is not None:
-        return could_not_judge(item, f"{difference}; but the run was made with another {changed}: {cure}.")
+        return could_not_judge(item, f"{difference}, but the first run was made with another {changed}: {cure}.")
     return failed_item(
         item,
-        f"{difference}; if you edited {folder} after the run, {cure}; otherwise the"
-        " experiment depends on something besides the seed (such as the clock, or its own random generator).",
+        f"{difference}. If you edited {folder} after the run, {cure}. If not, the experiment depends on something"
+        " besides the seed, such as the time or a random generator of its own.",
     )

@@ -1,4 +1,4 @@
-"""Write and read `command.txt`: the commands with which the grader makes both runs again."""
+"""Write and read `command.txt`, which contains the commands with which the grader makes both runs again."""
 
 import re
 from collections.abc import Mapping
@@ -19,27 +19,28 @@ def commands_text(commands: Mapping[Run, object]) -> str:
 
 
 def read_commands(text: str, recipe: str, seed: int, dataset: str) -> tuple[RunSettings, str]:
-    """Return the settings with which to repeat both runs on the CPU, and a sentence about a problem, or ""."""
+    """Return the settings for making both runs again on the CPU, and a sentence about a problem, or ""."""
     settings = RunSettings(seed=seed, dataset=dataset)
     found = _FORM.fullmatch(text.replace("\r\n", "\n"))
     if found is None:
-        return settings, f"{COMMANDS} does not hold the commands of both runs, as make submit writes them."
+        return settings, f"{COMMANDS} does not contain the commands of both runs in the form that make submit writes."
     epochs, batch_size = (_option(name, found["fixed"]) for name in _MOST)
     settings = replace(settings, epochs=epochs, batch_size=batch_size)
     scripts: dict[Run, str | None] = {"broken": None, "fixed": EXPERIMENT}
     for run, script in scripts.items():
-        # The grader replays a run of a GPU on the CPU, and does not expect equal bytes.
+        # The grader makes a run that used a GPU again on the CPU, and does not expect equal bytes.
         devices = (replace(settings, device=device) for device in ("cpu", "cuda"))
         if found[run] not in [item.command(recipe, script) for item in devices]:
             problem = f"The command of the {run} run in {COMMANDS} is not one that the harness writes"
             allowed = (
-                f"equal settings of both runs, at most {MOST_EPOCHS} epochs and {MOST_BATCH_SIZE} examples in a batch"
+                f"equal settings in both commands, at most {MOST_EPOCHS} epochs, and at most {MOST_BATCH_SIZE}"
+                " examples in a batch"
             )
             return settings, f"{problem} for this seed and data set, with {allowed}."
     return settings, ""
 
 
 def _option(name: str, command: str) -> int | None:
-    """Return the number that a command gives for an option, or None if it is missing or too large to replay."""
+    """Return the number after `--name` in a command, or None if the option is missing or its number is too large."""
     found = re.search(rf" --{name} ([1-9][0-9]{{0,4}})(?= |$)", command)
     return int(found[1]) if found and int(found[1]) <= _MOST[name] else None

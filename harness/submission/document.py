@@ -1,7 +1,8 @@
-"""Parse the Markdown text of a report. The page shows these tokens, and the grader reads nothing else.
+"""Parse the Markdown text of a report into tokens.
 
-Neither uses targets and titles of links, reference definitions, or descriptions of pictures. HTML is shown as plain
-text. Hidden characters are spelled out.
+The page of a report shows these tokens, and the grader reads only them. The page and the grader ignore the targets and
+titles of links, reference definitions, and descriptions of pictures. HTML is shown as text. Hidden characters are shown
+by name.
 """
 
 import re
@@ -15,43 +16,44 @@ from markdown_it.token import Token
 
 BlockKind = Literal["prose", "heading", "code", "quotation"]
 
-# Characters, without the data of pictures: 500 words have about 4,000, and snippets have some more. For some texts the
-# parser takes quadratic time: the worst one that we know takes a second at this length.
+# The most characters that are read, without the data of pictures. 500 words have about 4,000, and pasted log lines some
+# more. The parser takes quadratic time for some texts: the slowest known text of this length takes one second.
 LIMIT = 20_000
 TOO_LONG = f"only its first {LIMIT:,} characters are read and shown: shorten the code blocks and tables."
-# The parser fills short rows with empty cells, so a line of two characters may become a thousand cells.
+# Tables with more cells are read as text: the parser fills short rows, so two characters may become a thousand cells.
 _CELLS = 5_000
 
-# Formats that hold only pixels (an SVG may hold a program), with the first bytes of each.
+# Picture formats that contain only pixels, with the first bytes of each. SVG is not allowed, because it may contain a
+# program.
 EMBEDDED = re.compile(
     "data:image/(?:png;base64,iVBORw0KGgo|jpeg;base64,/9j/|gif;base64,R0lGOD|webp;base64,UklGR)[A-Za-z0-9+/]{64,}={0,2}"
 )
 _VALUE = re.compile(r"[0-9]|\b(?:nan|inf|infinity)\b", re.IGNORECASE)
 _COPIED = re.compile(r"\{[^{}\n]{0,200}:[^{}\n]{0,200}?[0-9]|[│┃][^│┃\n]*[0-9]")
-# Program code shows a fix, not a symptom: a definition, an import, or a call of a method.
+# Lines of program code do not count as log lines: a definition, an import, or a call of a method.
 _PROGRAM = re.compile(r"^\W*(?:def \w|class [A-Za-z_]\w*[(:]|import \w|from \S+ import )|\w\.[A-Za-z_]\w*\(")
 _PLACE = re.compile(r"embedded-picture-([0-9]{1,4})")
-_BOLD_LIMIT = 80  # a longer bold line is not a heading
+_BOLD_LIMIT = 80  # a bold line with more characters is not a heading
 # Chinese and Japanese have no spaces between words, so each character counts as a word.
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
-# Hidden characters: control characters except tab and line feed, marks that change the direction of writing, invisible
-# separators and tags, lone surrogates. The joiners U+200C and U+200D are not hidden, because Persian, Indic scripts and
-# emoji need them.
+# Hidden characters are control characters except tab and line feed, marks that change the direction of writing,
+# invisible separators and tags, and lone surrogates. The joiners U+200C and U+200D do not count as hidden, because
+# Persian, Indic scripts and emoji need them.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-# More than four accents on one letter would cover the lines around it.
+# More than four accents on one letter would cover neighbouring lines.
 _MARKS = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _PILE = re.compile(f"({_MARKS}{{4}}){_MARKS}+")
 
 
 def visible(text: str) -> str:
-    """Return the text with every hidden character spelled out: escape becomes "<U+001B>".
+    """Return the text with every hidden character replaced by its code: the escape character becomes "<U+001B>".
 
-    Line feeds and tabs stay, and "\r\n" becomes a line feed.
+    Line feeds and tabs stay as they are, and "\r\n" becomes a line feed.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -60,9 +62,10 @@ def visible(text: str) -> str:
 
 
 def count_words(text: str) -> int:
-    """Return the number of words: characters between spaces, with at least one letter or digit.
+    """Return the number of words in a text. A word is text between spaces with at least one letter or digit.
 
-    Unlike `wc -w`, this does not count lone punctuation, and counts each Chinese or Japanese character.
+    Unlike `wc -w`, this does not count punctuation between spaces, and counts each Chinese or Japanese character as a
+    word.
     """
     spaced = _WIDE.sub(" x ", text)
     return sum(any(character.isalnum() for character in word) for word in spaced.split())
@@ -70,9 +73,9 @@ def count_words(text: str) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """A paragraph, a heading, a quoted paragraph, or code: a fence, an indented block, or a table.
+    """One part of a text: a paragraph, a heading, a quoted paragraph, or code (a fenced or indented block, or a table).
 
-    `text` is the visible text, with back ticks around inline code and bars between the cells of a table.
+    `text` is the visible text. It has back ticks around inline code, and bars between the cells of a table.
     """
 
     kind: BlockKind
@@ -81,9 +84,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Body:
-    """The text under the front matter.
+    """The parsed text under the front matter of a report.
 
-    `pictures` holds the addresses of all pictures. `cut` is the number of characters that are cut off at the end.
+    `pictures` contains the addresses of all pictures. `cut` is the number of characters at the end that are not read.
     """
 
     tokens: Sequence[Token]
@@ -104,7 +107,7 @@ class Body:
 
     @cached_property
     def filled_sections(self) -> int:
-        """The number of headings with text under them, in any language."""
+        """The number of headings with text under them. The headings may be in any language."""
         filled = previous = 0
         for block in self.blocks:
             if block.kind == "heading":
@@ -122,8 +125,8 @@ class Body:
     def value_lines(self) -> Sequence[str]:
         """The lines that show printed values.
 
-        In code, tables and quotations these are the lines with a number (or NaN), except program code. In prose they
-        are records in braces, and rows of tables with box characters, as the commands print them.
+        In code, tables and quotations these are the lines that contain a number (or NaN) and are not program code. In
+        prose these are records in braces, and table rows with box characters, as the commands print them.
         """
         return [line for block in self.blocks for line in _value_lines(block)]
 
@@ -137,9 +140,9 @@ def _value_lines(block: Block) -> Iterator[str]:
             yield shown
 
 
-@lru_cache(maxsize=8)  # several checks read one report
+@lru_cache(maxsize=8)  # several functions read the same report
 def read_body(text: str) -> Body:
-    """Parse the text of a report into tokens and blocks. Any text is accepted."""
+    """Return the tokens and blocks of the text of a report. Any text is valid."""
     embedded: list[str] = []
 
     def set_aside(match: re.Match[str]) -> str:
@@ -162,7 +165,7 @@ def _parser(*, tables: bool) -> MarkdownIt:
 
 
 class _Reader:
-    """Collects blocks and pictures from the tokens, in order."""
+    """Collects blocks and pictures from the tokens of a document, which must come in order."""
 
     def __init__(self, embedded: Sequence[str]) -> None:
         self.blocks: list[Block] = []
@@ -220,7 +223,7 @@ class _Reader:
         self.pictures.append(str(token.attrs["src"]))
 
     def _write_token(self, token: Token) -> None:
-        token.content = visible(token.content)  # an entity may stand for a hidden character
+        token.content = visible(token.content)  # an HTML entity may stand for a hidden character
         self._write(token.content)
 
     def _write(self, text: str) -> None:
@@ -233,7 +236,10 @@ class _Reader:
 
 
 def _bold_line(children: Sequence[Token]) -> int:
-    """Return the number of tokens in a bold first line of a paragraph, which many use as a heading, else 0."""
+    """Return the number of tokens in a bold first line of a paragraph, or 0.
+
+    Many authors use such a line as a heading.
+    """
     shown = [token for token in children if token.content or token.type != "text"]
     end = next((at for at, token in enumerate(shown) if token.type.endswith("break")), len(shown))
     line = shown[:end]

@@ -1,4 +1,4 @@
-"""Find the functions, classes and methods of an experiment that a report may name as the place of a fault."""
+"""Find the functions, classes and methods of an experiment, which a report may name as the place of a fault."""
 
 import ast
 import re
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 
-@lru_cache(maxsize=64)  # the grader asks for each report about the same few programs
+@lru_cache(maxsize=64)  # the grader calls this for each report, but with only a few different programs
 def places_of(source: str) -> Mapping[str, str]:
-    """Return {name of a place: name of the top-level function or class that contains it}.
+    """Return {name: name of the top-level function or class that contains it} for each function, class and method.
 
-    A method has two names, `Network.forward` and, if no other class has it, `forward`. The result is empty for a text
-    that is not Python.
+    A method has the name `Network.forward` and, if no other class has a method `forward`, also the name `forward`. The
+    result is empty for a text that is not Python.
     """
     try:
         tree = ast.parse(source)
@@ -29,7 +29,7 @@ def places_of(source: str) -> Mapping[str, str]:
 
 
 def place_named(where: str, places: Mapping[str, str]) -> str:
-    """Return the place that a text names, or the text itself if it names none or more than one.
+    """Return the function, class or method that a text names, or the text itself if it does not name exactly one.
 
     `load_data()`, `experiment.py, load_data`, `line 12 in load_data` and `model.py:load_data` mean `load_data`.
     """

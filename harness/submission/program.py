@@ -1,4 +1,4 @@
-"""Parse the untrusted text of an experiment within limits."""
+"""Parse the untrusted text of an experiment. Limits on its size protect the parser."""
 
 import ast
 import re
@@ -6,19 +6,19 @@ import warnings
 
 from harness.submission.limits import DEPTH, DOTS, EXPERIMENT_BYTES, INTEGER_BITS, NODES
 
-# CPython joins the parts of `import a.b.c` again at each dot: 32,000 dots take 3 s and over 1 GiB.
+# At each dot of `import a.b.c`, CPython joins all parts before the dot, so 32,000 dots take 3 s and over 1 GiB.
 _LONG_NAME = re.compile(rf"(?<![\w.])(?:[^\W\d]\w*+[\s\\]*+\.[\s\\]*+){{{DOTS}}}")
 
 
 class Unparsable(Exception):
-    """The text is not an experiment. The message is a clause that says why."""
+    """Raised for a text that cannot be parsed within the limits. The message is a clause that says why."""
 
 
 def parse_experiment(source: str) -> ast.Module:
-    """Return the syntax tree of an experiment, at most `NODES` nodes and `DEPTH` deep.
+    """Return the syntax tree of an experiment. It has at most `NODES` nodes and is nested at most `DEPTH` deep.
 
-    This runs and imports nothing, and recursion over the returned tree is safe. Raises `Unparsable` for any other text,
-    even one that is made to harm the parser.
+    No part of the text is run or imported. Recursion over the returned tree is safe. Raises `Unparsable` for any other
+    text, even if its author wanted to crash the parser.
     """
     try:
         size = len(source.encode("utf-8"))
@@ -30,7 +30,7 @@ def parse_experiment(source: str) -> ast.Module:
         raise Unparsable(f"it contains a name with more than {DOTS} dots")
     try:
         with warnings.catch_warnings():
-            # "\d" in a string gives a warning, which the caller may have turned into an error.
+            # An invalid escape such as "\d" causes a warning, which the caller may have turned into an error.
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except SyntaxError as error:

@@ -1,6 +1,6 @@
-"""Read a student's report: front matter with the diagnosis as data, and a text for people under it.
+"""Read a student's report: front matter that contains the diagnosis as data, and a text for human readers.
 
-The front matter is YAML. Its values stay as they were written, because the digits of a number tell its precision.
+The front matter is YAML. Numbers are kept as text, because the number of written digits shows the precision.
 """
 
 import decimal
@@ -24,44 +24,45 @@ from harness.workspace.workspace import Run, make_command
 
 WORD_LIMIT = 500
 PARTS = ("symptom", "root cause", "fix", "verification")
-# A report must rule out two other causes. If it finds nothing wrong, it must rule out one cause in each of four areas,
-# and two of them by a check, because the log shows only some faults.
+# A report must rule out two other causes. A report that finds nothing wrong must rule out causes from four areas, and
+# in two areas by the outcome of a check, because the log shows only some faults.
 RIVALS, AREAS, BY_CHECKS = 2, 4, 2
 FENCE = "---"
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
 _CheckName = Annotated[_Word, AfterValidator(lambda name: name.replace("-", "_"))]
 # `Huge-LR` and `huge lr` also mean `huge_lr`.
 _CauseName = Annotated[_Word, AfterValidator(lambda name: re.sub(r"[\s_-]+", "_", name.strip("`'\" ")).lower())]
-# In braces a comma ends a text. Read `where: experiment.py, load_data` and `value: 1,234.5` as if they had quotes.
+# In YAML braces, a comma ends a value. Values with a comma, as in `where: experiment.py, load_data` and `value:
+# 1,234.5`, are read as if they were in quotes.
 _PIECE = r"[^\"'{}\[\],\n:]{1,80}"
 _WITH_COMMAS = (
     re.compile(rf"(\bwhere: {{0,9}})({_PIECE},{_PIECE})(?=\}}|,[ a-z_]{{1,20}}:)"),
     re.compile(r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"),
 )
-# The advice for each key.
+# For each key of the front matter: the advice if its value is missing.
 _REMEDIES = {
     "diagnosis": "name the cause that you found; harness causes lists them",
-    "ruled_out": "name two other causes, each with a fact that contradicts it",
-    "evidence": "cite at least one value of each run, one to a line; harness show prints such lines",
+    "ruled_out": "name two other causes, each with a fact that contradicts the cause",
+    "evidence": "cite at least one value of each run, each on its own line; harness show prints such lines",
     "cause": "write the id of a cause; harness causes lists them",
-    "where": "name the function of experiment.py that holds the cause",
+    "where": "name the function of experiment.py that contains the fault",
     "first_wrong": "cite the first wrong value of runs/broken/metrics.log",
-    "signal": "name a quantity of metrics.log, such as loss or val_accuracy",
-    "step": "write the step whose value you cite, counted from 0, or remove it",
-    "epoch": "write the epoch whose value you cite, counted from 0, or remove it",
-    "value": "write the number that metrics.log holds there",
+    "signal": "name a signal of metrics.log, such as loss or val_accuracy",
+    "step": "write the step whose value you cite, counted from 0, or remove this key",
+    "epoch": "write the epoch whose value you cite, counted from 0, or remove this key",
+    "value": "write the number that metrics.log has at this step or epoch",
     "check": "name a check, such as first-loss; harness --help lists them",
     "outcome": "write the outcome that the check prints",
     "run": "write broken or fixed",
 }
-_LIMIT = 64  # characters of one number
+_LIMIT = 64  # the most characters of one number
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 _NUMBER = re.compile(
     r"(?P<digits>[+-]?(?:\d+(?:[.,]\d*)?|\d{1,3}(?:,\d{3})+\.\d*|\.\d+))"
     r"(?:[eE](?P<power>[+-]?\d{1,3}))?(?P<percent> ?%)?",
     re.ASCII,
 )
-# A float64 has at most 767 significant digits and exponents down to -324, so nothing is rounded here.
+# A float64 has at most 767 significant digits and exponents down to -324, so this context rounds no float64.
 _EXACT = decimal.Context(prec=2000, Emax=10**6, Emin=-(10**6))
 
 
@@ -86,7 +87,7 @@ _ListIndex = Annotated[int, BeforeValidator(_index)]
 class Sign(BaseModel):
     """A fact about a run: the value of a signal at a step or an epoch, or the outcome of a check.
 
-    Fields that a fact does not have are "" or None.
+    Unused fields are "" or None.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -109,11 +110,11 @@ class Sign(BaseModel):
 
     @property
     def index(self) -> int:
-        """The step or epoch of a value."""
+        """The step or epoch of the cited value."""
         return (self.step if self.step is not None else self.epoch) or 0
 
     def __str__(self) -> str:
-        """Return the signal and its place, or the name of the check, for messages."""
+        """Return words for messages: the signal with its step or epoch, or the name of the check."""
         if self.check:
             return f"check {printable(self.check).replace('_', '-')}"
         place = f"step {self.step}" if self.step is not None else f"epoch {self.epoch}"
@@ -121,9 +122,9 @@ class Sign(BaseModel):
 
 
 class Diagnosis(BaseModel):
-    """A cause, the function that holds it, and the first wrong value (or a check, if no value is wrong).
+    """A diagnosis: the cause, the function that contains the fault, and the first wrong value or a check's outcome.
 
-    The cause `healthy` has neither place nor value.
+    With the cause `healthy`, a report gives neither a function nor a value.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -141,25 +142,25 @@ class Diagnosis(BaseModel):
 
 
 class RuledOut(Sign):
-    """Another cause, and a fact of the broken run that contradicts it."""
+    """A ruled-out cause, and a fact about the broken run that contradicts this cause."""
 
     cause: _CauseName
 
 
 class CitedValue(Sign):
-    """A value of one of the two logs."""
+    """A value that a report cites from the log of one of the two runs."""
 
     run: Run
 
     @model_validator(mode="after")
     def _is_a_value(self) -> "CitedValue":
         if self.check:
-            raise ValueError("it cites a check, but evidence is a value of a log; a check belongs under `ruled_out`")
+            raise ValueError("evidence must be a value from a log, not a check; move the check to `ruled_out`")
         return self
 
 
 class Report(BaseModel):
-    """A report whose front matter is complete, and the text under it."""
+    """A report with complete front matter. `body` is the text under the front matter."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
@@ -169,16 +170,16 @@ class Report(BaseModel):
     body: Body
 
     def cited_signs(self, run: Run) -> tuple[Sign, ...]:
-        """Return the values of a run's log that evidence and diagnosis cite."""
+        """Return all values from a run's log that the report cites under evidence or in the diagnosis."""
         found: list[Sign] = [item for item in self.evidence if item.run == run]
         if run == "broken":
             found += [item.first_wrong for item in self.diagnosis if not item.first_wrong.check]
         return tuple(found)
 
 
-@lru_cache(maxsize=8)  # several checks read one report
+@lru_cache(maxsize=8)  # several functions read the same report
 def parse_report(text: str, source: str = "report.md") -> Report:
-    """Return the report in a text; `source` names it in messages.
+    """Parse a report and return it. `source` is the name of the file in messages.
 
     Raises `UserError` if the front matter is missing, is not YAML, is not filled in, or has an unknown key or a wrong
     value.
@@ -190,7 +191,7 @@ def parse_report(text: str, source: str = "report.md") -> Report:
     try:
         return Report.model_validate({**front.values, "body": read_body(body)})
     except ValidationError as error:
-        # A misspelt key is also missing under its right name.
+        # Report misspelt keys first, because pydantic also reports a misspelt key as missing.
         problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
         raise UserError(_message(problems[0], front, source)) from None
 
@@ -203,7 +204,7 @@ def read_report(path: Path) -> Report:
 
 
 def split_report(text: str, source: str) -> tuple[str, str]:
-    """Return the front matter, and the text under it.
+    """Split a report into its front matter and the text under the front matter, and return both.
 
     Raises `UserError` if the front matter does not begin on line 1, does not end, or is too long.
     """
@@ -211,7 +212,7 @@ def split_report(text: str, source: str) -> tuple[str, str]:
     if lines[0].rstrip() != FENCE:
         raise UserError(
             f"{source}, line 1: a report begins with a line of three dashes (---), then diagnosis, ruled_out and"
-            " evidence, then three dashes again; put them above your text."
+            " evidence, then three dashes again; put these lines above your text."
         )
     end = next((index for index, line in enumerate(lines) if index and line.rstrip() == FENCE), None)
     if end is None:
@@ -225,7 +226,7 @@ def split_report(text: str, source: str) -> tuple[str, str]:
 
 
 def body_of(text: str) -> Body:
-    """Return the parsed text under the front matter of a report, or the whole report if it has no front matter."""
+    """Parse and return the text under the front matter of a report, or the whole report if it has no front matter."""
     try:
         return read_body(split_report(text, "report.md")[1])
     except UserError:
@@ -245,7 +246,7 @@ def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
         return f"{where}: `{key}` is {what}: {_REMEDIES.get(key, 'write it as PROMPT.md shows')}."
     reason = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "model_type":
-        reason = "it must be of the form {signal: ..., step: ..., value: ...}, as PROMPT.md shows"
+        reason = "write a value in the form {signal: ..., step: ..., value: ...}, as PROMPT.md shows"
     elif isinstance(given, str) or problem["type"] != "value_error":
         reason = f"`{key}`{f' is {printable(given)!r}' if isinstance(given, str) else ''}: {reason}"
     return f"{where}: {reason}."
@@ -253,7 +254,7 @@ def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a number: its value, and the unit of its last written digit."""
+    """One way to read a number: its value, and the place value of its last written digit (0.01 for "0.93")."""
 
     value: decimal.Decimal
     unit: decimal.Decimal
@@ -261,7 +262,7 @@ class Reading:
 
 @lru_cache(maxsize=4096)
 def read_number(text: str) -> tuple[Reading, ...] | float:
-    """Return every way to read a written number, or a float for NaN and the infinities.
+    """Return all possible meanings of a written number, or a float for NaN and the infinities.
 
     `0.93`, `31,84`, `1,234.5`, `3.2e-7` and `93.1 %` are numbers; `1,234` is either 1234 or 1.234. A percent sign
     divides by 100. Raises `ValueError` if the text is not one number.
@@ -290,20 +291,22 @@ def _readings(match: re.Match[str]) -> tuple[Reading, ...]:
         mantissa = decimal.Decimal(written)
         last = int(mantissa.as_tuple().exponent)
         if last == 0 and not power:
-            # 18000 may be 18,234 rounded to two digits, but a single digit with zeros, such as 2000, is exact.
+            # 18000 may be 18,234 rounded to two digits. A number with only one digit before its zeros, such as 2000, is
+            # exact.
             significant = written.strip("+-").rstrip("0")
             last = len(written.strip("+-")) - len(significant) if len(significant) >= 2 else 0
         value = mantissa.scaleb(shift, _EXACT)
-        last = last + shift if value else min(last + shift, 0)  # 0e9 is not less precise than 0
+        last = last + shift if value else min(last + shift, 0)  # 0e9 is as precise as 0
         found.append(Reading(value, decimal.Decimal(1).scaleb(last, _EXACT)))
     return tuple(found)
 
 
 def agrees(written: str | float, true: float, *, fraction: bool = False) -> bool:
-    """Return whether a written number is the true one, rounded or truncated to the written digits.
+    """Return whether a written number is the true number, rounded or truncated to the written digits.
 
-    `0.93` agrees with 0.9312 and with 0.9388, `0.930` with neither. NaN agrees with NaN, an infinity with the same
-    one. With `fraction`, `93.1` may also stand for 0.931. A text that is not a number agrees with nothing.
+    `0.93` agrees with 0.9312 and with 0.9388; `0.930` agrees with neither of them. NaN agrees with NaN, and an infinity
+    agrees with itself. If `fraction`, `93.1` may also stand for 0.931. A text that is not a number agrees with no
+    number.
     """
     try:
         number = read_number(written if isinstance(written, str) else repr(written))
@@ -313,7 +316,8 @@ def agrees(written: str | float, true: float, *, fraction: bool = False) -> bool
         return number == true or (math.isnan(number) and math.isnan(true))
     if not math.isfinite(true):
         return False
-    # People round the printed number and programs the number itself. The two differ in the 16th digit: accept both.
+    # People round the printed decimal number, but programs round the binary number. These differ in the 16th digit, so
+    # both are accepted.
     values = (decimal.Decimal(repr(float(true))), decimal.Decimal(float(true)))
     shares = [reading for reading in number if fraction and reading.value > 1]
     hundredth = decimal.Decimal("0.01")

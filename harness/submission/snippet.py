@@ -1,7 +1,8 @@
-"""Judge whether the log lines in the text of a report show values that differ from a healthy run.
+"""Judge whether the log lines in the text of a report show a value that differs from a healthy run.
 
-People paste records, lines of `harness show`, tables of a command, or their own tables in any language. So a line
-counts if one of its numbers is a value of the run, at the step or epoch that the line names, if it names one.
+Students paste records, lines that `harness show` prints, tables that other commands print, or their own tables in any
+language. So a line counts if one of its numbers is a value of the run. If the line names a step or epoch, the number
+must be a value at that step or epoch.
 """
 
 import math
@@ -18,7 +19,7 @@ from harness.submission.report import agrees, read_number
 _NUMBER = re.compile(r"[+\-−]?(?:\d[\d.,]{0,60}(?:[eE][+-]?\d{1,3})?(?: ?%)?|\b(?:nan|inf(?:inity)?)\b)", re.IGNORECASE)
 _PLACE = re.compile(r"\b(step|epoch)\b\W{0,4}(\d{1,9})", re.IGNORECASE)
 _NESTED = re.compile(r"\b(?:grad_mean|grad_norm_by_parameter|activations)\.\w[\w.]{0,100}")
-_MOST = 2000  # only this many numbers of a report are compared
+_MOST = 2000  # the largest number of numbers in a report that are compared
 
 
 class _Value(NamedTuple):
@@ -28,7 +29,7 @@ class _Value(NamedTuple):
 
 
 def shows_departures(lines: Sequence[str], run: LogValues, healthy: Sequence[LogValues]) -> bool:
-    """Return whether the lines show a value of a run at a place where it differs from one of the healthy runs."""
+    """Return whether the lines show a value of a run that differs from a healthy run at the same step or epoch."""
     known, left = _values(run, tuple(healthy)), _MOST
     for line in lines:
         named = [(kind.lower(), int(place)) for kind, place in _PLACE.findall(line)]
@@ -46,10 +47,10 @@ def shows_departures(lines: Sequence[str], run: LogValues, healthy: Sequence[Log
 
 
 def _meant(near: Sequence[_Value], text: str, line: str, named: Sequence[tuple[str, int]]) -> Iterator[_Value]:
-    """Yield the values that a number in a line may stand for. If the line names steps or epochs, only those count.
+    """Yield the values that a number in a line may stand for.
 
-    A number of one digit agrees with too many values, so its line must also name the signal. The record of a step also
-    names its epoch.
+    If the line names steps or epochs, only values there count. A number with one digit agrees with too many values, so
+    its line must also name the signal. A line may name both a step and an epoch, as the record of a step does.
     """
     is_long = len(re.sub(r"\D", "", text).strip("0")) > 1 or not re.search(r"\d", text)
     places: dict[str, set[int]] = {"step": set(), "epoch": set()}
@@ -79,13 +80,13 @@ def _near(text: str, known: "_Known") -> Sequence[_Value]:
 
 
 def _of(signal: str, run: LogValues, healthy: Sequence[LogValues]) -> Iterator[_Value]:
-    """Yield the values of a signal that differ from a healthy run."""
+    """Yield those values of a signal that differ from a healthy run."""
     places = dict.fromkeys(place for other in healthy for place in run.differences(signal, other))
     return (_Value(run.of(signal)[place], signal, place) for place in places)
 
 
 class _Known(NamedTuple):
-    """Values of a run: the finite ones in order, their plain numbers, and the non-finite ones."""
+    """Values of a run: the finite values in increasing order, their numbers alone, and the non-finite values."""
 
     finite: Sequence[_Value]
     keys: Sequence[float]
@@ -98,7 +99,7 @@ def _known_values(signals: Iterable[str], run: LogValues, healthy: Sequence[LogV
     return _Known(finite, [one.value for one in finite], [one for one in found if not math.isfinite(one.value)])
 
 
-@lru_cache(maxsize=4)  # a class hands in many reports about a few runs
+@lru_cache(maxsize=4)  # the many reports of a class cite only a few runs
 def _values(run: LogValues, healthy: tuple[LogValues, ...]) -> _Known:
-    """Return the known values of all signals that are not nested."""
+    """Return the values of all signals that have one value for the whole network."""
     return _known_values(run.names(), run, healthy)

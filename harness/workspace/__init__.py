@@ -1,1 +1,1 @@
-"""A student's folder for one exercise, and the notes about the student's progress."""
+"""A student's folder for one exercise, and the stored progress of the student."""

@@ -1,7 +1,7 @@
-"""Store a student's progress in `work/.progress/<id>.json`, outside the workspaces, so that it outlives them.
+"""Store a student's progress in `work/.progress/<id>.json`, which remains when a workspace is deleted.
 
-It counts the hints that were shown, and records whether the solution was shown. The manifest of a submission holds
-both, as information for student and instructor, not as a proof.
+The progress contains the number of hints that were shown, and whether the solution was shown. The manifest of a
+submission repeats both as information, not as proof, because a student can edit the files.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ _STUDENT = ".student"
 
 
 class Prediction(StrictModel):
-    """A student's prediction of the broken run: answers as in `harness.student.prediction`, and a short reason.
+    """A student's prediction of the broken run: answers to the questions in `harness.student.prediction`, and a reason.
 
     check: the name of the check that will find the fault, or `NO_CHECK`.
     """
@@ -34,7 +34,10 @@ class Prediction(StrictModel):
 
 
 class Progress(StrictModel):
-    """Progress in one exercise. `handed_in` is the name of the tarball, `score` the points at home of 100, or None."""
+    """Progress in one exercise.
+
+    `handed_in` is the name of the tarball, and `score` the points (of 100) from `make score`; each may be None.
+    """
 
     format_version: Literal[1] = 1
     hints: Annotated[int, Field(ge=0, le=MOST_HINTS)] = 0
@@ -45,7 +48,10 @@ class Progress(StrictModel):
 
 
 def progress_of(folder: Path) -> Progress:
-    """Return the progress of the exercise with this workspace folder; empty if there is no readable note."""
+    """Return the progress in the exercise with this workspace folder.
+
+    It is empty if there is no readable progress file.
+    """
     try:
         return Progress.model_validate_json(_note(folder).read_bytes())
     except (OSError, ValidationError):
@@ -53,7 +59,7 @@ def progress_of(folder: Path) -> Progress:
 
 
 def note_progress(folder: Path, **facts: object) -> None:
-    """Store these facts about the exercise with this workspace folder. Raises `OSError` if they cannot be written."""
+    """Store these facts in the progress file of the exercise. Raises `OSError` if the file cannot be written."""
     note = _note(folder)
     changed = Progress.model_validate({**progress_of(folder).model_dump(), **facts})
     with name_place(note):
@@ -62,7 +68,7 @@ def note_progress(folder: Path, **facts: object) -> None:
 
 
 def note_student(work: Path, student: str) -> None:
-    """Store the login of the student who owns this folder of workspaces."""
+    """Store the student's login in the folder of workspaces."""
     write_whole({work / _STUDENT: f"{student}\n".encode()}, durable=False)
 
 

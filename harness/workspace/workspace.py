@@ -26,44 +26,49 @@ from harness.workspace.progress import progress_of
 REPORT = "report.md"
 SETTINGS = "workspace.json"
 PROMPT = "PROMPT.md"
-WORK = Path("work")  # the usual folder of workspaces
+WORK = Path("work")  # the default folder of workspaces
 HISTORY_PAGE = "history.html"
-CHECKED = "checked.json"  # cached results of make check
-SCORE = "score"  # the pages of a score at home
+CHECKED = "checked.json"  # the cached results of `make check`
+SCORE = "score"  # the pages that `make score` writes
 Run = Literal["broken", "fixed"]
 RUNS: tuple[Run, ...] = ("broken", "fixed")
-# The files of each run in a submission; `best.pt` stays at home.
+# The files of each run that a submission contains; it does not contain `best.pt`.
 RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, INPUT_SHEET, EXPERIMENT, RUN_PAGE)
-# The harness makes these in a workspace, and clean-work deletes them. All other files are the student's.
+# The harness writes these files into a workspace, and clean-work deletes them. All other files belong to the student.
 _MADE_BY_HARNESS = ("runs", SCORE, CHECKED, HISTORY_PAGE, SETTINGS, PROMPT)
 State = Literal["not started", "begun", "verified", "handed in"]
 
 
 _TEMPLATES = Path(__file__).parent / "templates"
-# The step that is left out if the course gives no hints.
+# The sentence about hints in `steps.md`, which is removed if the course gives no hints.
 _HINT_STEP = re.compile(r"^ *Stuck\? .*\n", re.MULTILINE)
-
-
 _TRIAGE_STEP = {
-    "outcomes": "`make triage BREAK={exercise}{work}` runs cheap checks and says where to look."
-    " `.venv/bin/harness checks` lists them, `.venv/bin/harness overfit --help` explains one.",
-    "figures": "`make triage BREAK={exercise}{work}` shows the measurements of cheap checks. You decide what they"
-    " mean. `.venv/bin/harness checks` lists the checks, `.venv/bin/harness overfit --help` explains one.",
-    "off": "Your course gives no checks for this case. Print values of the log:"
-    " `.venv/bin/harness show {exercise} --step 2{option}`.",
+    "outcomes": (
+        "`make triage BREAK={exercise}{work}` runs nearly all checks and says where to look."
+        " `.venv/bin/harness checks` lists all checks, and `.venv/bin/harness overfit --help` explains the check"
+        " `overfit`."
+    ),
+    "figures": (
+        "`make triage BREAK={exercise}{work}` shows what nearly all checks measure. You decide what the values mean."
+        " `.venv/bin/harness checks` lists all checks, and `.venv/bin/harness overfit --help` explains the check"
+        " `overfit`."
+    ),
+    "off": (
+        "Your course has switched off the checks for this case. Print values from the log of the broken run:"
+        " `.venv/bin/harness show {exercise} --step 2{option}`."
+    ),
 }
 
 
 def report_template() -> str:
-    """Return the report that `make exercise` puts into a workspace, with comments that say what to fill in."""
+    """Return the empty report that `make exercise` puts into a workspace. Its comments say what to fill in."""
     return (_TEMPLATES / REPORT).read_text(encoding="utf-8")
 
 
 def prompt_text(exercise: str, file: str = "", work: Path | None = None) -> str:
-    """Return the text of PROMPT.md: the exercise's own story, then the steps that all exercises of its kind share.
+    """Return the text of PROMPT.md: the story of the exercise, then the steps, which are the same for many exercises.
 
-    file: the name of the file to write, for an exercise without runs. work: the folder of workspaces, by default
-    `work`.
+    file: the name of the answer file, for an exercise without runs. work: the folder of workspaces, by default `work`.
     """
     own = EXERCISES / exercise / PROMPT
     story = (own if own.is_file() else _TEMPLATES / "mystery.md").read_text(encoding="utf-8")
@@ -99,7 +104,7 @@ class Workspace:
 
     @property
     def exercise(self) -> Recipe:
-        """The recipe or case. Raises `UserError` if it cannot be used."""
+        """The recipe or case of this workspace. Raises `UserError` if its files are invalid."""
         return self.catalogue.find(self.recipe)
 
     @property
@@ -117,29 +122,35 @@ class Workspace:
         return self.folder / "runs" / run
 
     def command(self, verb: str, more: str = "") -> str:
-        """Return the `make` command of a verb for this workspace, including its folder if that is unusual."""
+        """Return the `make` command for this workspace.
+
+        It includes the folder of workspaces if that is not the default.
+        """
         return make_command(verb, self.folder, more)
 
     def restore(self) -> list[str]:
-        """Restore missing files: the experiment, the report and the task. Return their names."""
+        """Write the experiment, the report and PROMPT.md again where they are missing.
+
+        Return the names of the written files.
+        """
         return write_missing(self.folder, _handout_files(self.folder, self.broken_source()))
 
     def has_run(self, run: str) -> bool:
-        """Return whether this run is finished."""
+        """Return whether the run `broken` or `fixed` is finished."""
         return (self.run_folder(run) / RESULT).is_file()
 
     def require(self, asked: RunSettings) -> None:
         """Raise `UserError` if the workspace was made with other settings."""
         made = dataclasses.asdict(self.settings)
         differences = [
-            f"{name} {made[name]} (asked for {value})"
+            f"{name} {made[name]} (but you asked for {value})"
             for name, value in dataclasses.asdict(asked).items()
             if made[name] != value
         ]
         if differences:
             raise UserError(
-                f"{self.folder} was made with {', '.join(differences)}: keep these, use another folder with WORK=, "
-                f"or start over with {self.command('clean-work')}."
+                f"{self.folder} was made with {', '.join(differences)}: use these settings, choose another folder"
+                f" with WORK=, or start over with {self.command('clean-work')}."
             )
 
     def broken_source(self) -> str:
@@ -162,8 +173,8 @@ class Workspace:
     def state(self) -> State:
         """Return the state of the exercise.
 
-        After an edit, an older fixed run does not count. "handed in" is final: later changes of the workspace do not
-        change it.
+        A fixed run of an older experiment does not count. The state "handed in" is final: it stays if
+        the workspace changes.
         """
         if progress_of(self.folder).handed_in is not None:
             return "handed in"
@@ -182,19 +193,19 @@ def find_work() -> Path:
 
 
 def make_command(verb: str, folder: Path, more: str = "") -> str:
-    """Return the command of a verb for a workspace, to be typed in the current folder."""
+    """Return the `make` command that runs `verb` for a workspace, as users type it in the current folder."""
     project, place = _place(folder.parent)
     return as_typed(f"make{project} {verb} BREAK={folder.name}{more}{place}")
 
 
 def _place(work: Path) -> tuple[str, str]:
-    """Return the arguments of `make` that name the project's folder and the folder of workspaces, or "" if usual."""
+    """Return two arguments of `make`: for the project's folder, and for the folder of workspaces. A default is ""."""
     if work == WORK:
         return "", ""
     whole = work.resolve()
     if not Path.cwd().is_relative_to(whole):
         return "", f" WORK={shlex.quote(str(work))}"
-    if IS_WHEEL:  # harness finds the folder around the current one
+    if IS_WHEEL:  # the command harness finds a folder of workspaces around the current folder
         return "", ""
     if not (whole.parent / "Makefile").is_file():
         return "", f" WORK={shlex.quote(str(whole))}"
@@ -203,7 +214,7 @@ def _place(work: Path) -> tuple[str, str]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder of a workspace. If the folder of workspaces is new, git ignores it."""
+    """Make the folder of a workspace. If the folder of workspaces is new, make git ignore it."""
     work = folder.parent
     if not work.exists():
         work.mkdir(parents=True)
@@ -212,7 +223,7 @@ def make_folder(folder: Path) -> None:
 
 
 def write_where_missing(path: Path, text: str) -> bool:
-    """Write a file atomically unless its name exists, even as a broken link. Return whether it was missing."""
+    """Write a file atomically unless its name exists, even as a broken link. Return whether the file was written."""
     if os.path.lexists(path):
         return False
     write_whole({path: text.encode()}, durable=False)
@@ -220,7 +231,7 @@ def write_where_missing(path: Path, text: str) -> bool:
 
 
 def write_missing(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """Write the files that a folder lacks; return their names."""
+    """Write each file that the folder lacks. Return the names of the written files."""
     return [name for name, text in texts.items() if write_where_missing(folder / name, text)]
 
 
@@ -234,8 +245,8 @@ def create_workspace(
 ) -> Workspace:
     """Make or complete `work/<recipe>/` without touching the student's own files.
 
-    The settings are written last, so that the next call completes an interrupted one. Raises `UserError` if the
-    workspace was made with other settings, `OSError` if it cannot be written.
+    The settings are written last, so that after an interruption the next call completes the workspace. Raises
+    `UserError` if the workspace was made with other settings, and `OSError` if it cannot be written.
     """
     folder = work / recipe
     make_folder(folder)
@@ -256,22 +267,24 @@ def open_workspace(work: Path, recipe: str, catalogue: Catalogue = SUITE) -> Wor
         if record["format_version"] != 1 or record["recipe"] != recipe:
             raise ValueError("these are the settings of another workspace")
         settings = RunSettings(**record["settings"])
-        # The constructor refuses unknown names; pydantic checks types and choices, and is strict only with JSON.
+        # The constructor refuses unknown names. pydantic checks types and choices; its strict mode reads Literals only
+        # from JSON.
         TypeAdapter(RunSettings).validate_json(json.dumps(record["settings"]), strict=True)
     except FileNotFoundError:
         raise UserError(f"There is no workspace {path.parent}: {again} makes it.") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(
-            f"{path} does not hold the settings of {recipe}: start over with {make_command('clean-work', path.parent)},"
+            f"{path} does not contain the settings of {recipe}: start over with"
+            f" {make_command('clean-work', path.parent)},"
             f" which keeps your own files, then {again}."
         ) from None
     return Workspace(path.parent, recipe, settings, catalogue)
 
 
 def remove_workspace(work: Path, recipe: str) -> Path:
-    """Move the student's own files into `work/.removed/<recipe>-<n>/`, delete the rest, return that folder.
+    """Move the student's own files into `work/.removed/<recipe>-<n>/`, delete all others, and return the new folder.
 
-    Only files that the harness made are deleted: the runs and its own notes.
+    Only files that the harness wrote are deleted: the runs, the settings and cached results.
     """
     folder = work / recipe
     if not folder.is_dir():
@@ -282,7 +295,7 @@ def remove_workspace(work: Path, recipe: str) -> Path:
         number += 1
     target = kept / f"{recipe}-{number}"
     target.mkdir(parents=True)
-    # Rename within `work`, so that nothing is copied and no file can be incomplete.
+    # Rename files within `work`, because a copy could be incomplete.
     for path in sorted(folder.iterdir()):
         if path.name not in _MADE_BY_HARNESS:
             path.rename(target / path.name)
@@ -298,7 +311,7 @@ def read_source(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         known = (path.parent / SETTINGS).is_file()
-        again = f", or {make_command('exercise', path.parent)} writes the broken one again" if known else ""
+        again = f", or write the broken experiment again: {make_command('exercise', path.parent)}" if known else ""
         raise UserError(f"There is no {path}: put the file back{again}.") from None
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from None

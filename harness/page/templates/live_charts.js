@@ -1,12 +1,12 @@
 "use strict";
-// Draws each chart of the page again, live: hover, zoom, a linear or log axis, and a click that copies a value as
-// evidence. The static picture stays for paper and for screen readers. `harness.page.live_charts` writes the data.
+// Draws an interactive version of each chart: it can zoom, shows values under the mouse, has a linear and a log axis, and
+// copies a value as evidence at a click. The static picture remains for printing and for screen readers.
 (() => {
   const page = JSON.parse(document.getElementById("charts").textContent);
-  const HUGE = 1e300, TINY = 1e-290; // beyond these, the ends of an axis could overflow
+  const HUGE = 1e300, TINY = 1e-290; // with larger or smaller values, the ends of an axis could overflow
   const NEAR = 30; // the mouse picks a point within this many pixels
-  const STEADY = 5; // pixels that the mouse may move in a click
-  const FEW = 40; // points of a line; more are drawn without dots
+  const STEADY = 5; // the mouse may move by this number of pixels during a click
+  const FEW = 40; // a line with more points is drawn without dots
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const tone = (number) => colour(`--tone-${number}`);
@@ -20,7 +20,7 @@
     return made;
   }
 
-  // --- axes, with the ticks of the static picture (harness.page.charts)
+  // --- axes, with the same ticks as in the static picture (harness.page.charts)
 
   function numberText(value, digits = 6) {
     const size = Math.abs(value);
@@ -43,7 +43,7 @@
     return { low: first * step, high: last * step, ticks, labels: ticks.map((tick) => numberText(tick, digits)) };
   }
 
-  // An axis over base-10 logarithms. `zero` is the label at the low end for values that have no logarithm.
+  // Return an axis over base-10 logarithms. `zero` is the label at its low end, for values that have no logarithm.
   function logAxis(smallest, largest, zero) {
     let low = Math.log10(smallest), high = Math.log10(largest);
     const margin = Math.max(0.04 * (high - low), 0.2);
@@ -68,7 +68,7 @@
     return { low, high, ticks, labels };
   }
 
-  // --- copying
+  // --- copy a value
 
   const note = element(document.body, "div", "copied");
   note.hidden = true;
@@ -86,7 +86,7 @@
     let copied = true;
     try {
       await navigator.clipboard.writeText(line);
-    } catch { // no permission, or a page that the browser does not trust with the clipboard
+    } catch { // the browser gives this page no access to the clipboard
       field.focus();
       field.select();
       copied = document.execCommand("copy");
@@ -99,7 +99,7 @@
   }
   field.addEventListener("blur", () => { note.hidden = true; });
 
-  // --- charts
+  // --- the charts
 
   function makeLive(figure, chart) {
     const picture = figure.querySelector(".plot");
@@ -110,7 +110,7 @@
     )));
     const [least, smallest, greatest] = chart.extent ?? [0, null, 1];
     const zero = least > 0 ? "" : least < 0 ? "≤ 0" : "0";
-    const floor = smallest === null ? 0 : logAxis(smallest, greatest, zero).low; // the place of zero on a log axis
+    const floor = smallest === null ? 0 : logAxis(smallest, greatest, zero).low; // where a log axis shows zero
     const layers = chart.lines.map((_, line) => line).sort((a, b) => chart.lines[a].layer - chart.lines[b].layer);
 
     const live = element(figure, "div", "live");
@@ -119,13 +119,13 @@
     const host = element(live, "div", "host");
     host.tabIndex = 0;
     host.setAttribute("role", "application");
-    host.setAttribute("aria-label", `${figure.querySelector("h3").textContent}: left and right choose a ${chart.kind}, `
-      + "up and down a line, Enter copies its value as evidence, Escape ends a zoom");
+    host.setAttribute("aria-label", `${figure.querySelector("h3").textContent}: the left and right arrow keys choose a ${chart.kind}, `
+      + "the up and down arrow keys choose a line, Enter copies its value as evidence, Escape ends a zoom");
     const tip = element(live, "div", "tip");
     tip.setAttribute("aria-live", "polite");
     let log = chart.log, plot, axis, drawn, picked, copied;
 
-    // Return the extent of the values in view. For the whole run it is the same as in the static picture.
+    // Return [minimum, smallest positive value, maximum] of the visible values. Without zoom, use the static picture's.
     function extentOf([first, last]) {
       const whole = [least, smallest, greatest];
       if (first === 0 && last === xs.length - 1) return whole;
@@ -156,7 +156,7 @@
       return last - first < FEW;
     }
 
-    // The points between two gaps, which no line would show.
+    // Return the points between two gaps, which need a dot because no line leads to them.
     function alone(u, number, show) {
       if (show) return null;
       const line = u.data[number];
@@ -199,9 +199,9 @@
       ctx.restore();
     }
 
-    // --- picking a point: the mouse picks the nearest one, the keyboard any
+    // --- select a point: the mouse selects the nearest point, and the keyboard can select any point
 
-    // A value that is not finite has no height: it counts as a point at the upper edge.
+    // Return the points near the mouse. A value that is not finite counts as a point at the upper edge.
     function nearest() {
       const { idx, left, top } = plot.cursor;
       if (idx === null || idx === undefined || left < 0) return [];
@@ -246,7 +246,7 @@
       copy(page.evidence.replace(/%(\w+)%/g, (_, name) => words[name]));
     }
 
-    // Where lines coincide, each further click at a point takes the next line.
+    // Select and copy a point. If several lines have the same point, each further click selects the next line.
     function click() {
       const found = nearest().filter(({ far }, _, [first]) => first.far <= NEAR && far <= first.far + 2);
       if (!found.length) return;
@@ -279,9 +279,9 @@
     });
     host.addEventListener("blur", () => pick(null, null));
 
-    // --- drawing
+    // --- draw a chart
 
-    const size = () => { // of the static picture, but high enough for a phone
+{ // of the static picture, but high enough for a phone =>     const size = () => { // the size of the static picture, but high enough for a phone => { // of the static picture, but high enough for a phone
       const { width, height } = picture.viewBox.baseVal;
       const same = Math.round(live.clientWidth * height / width) - tools.offsetHeight;
       return { width: live.clientWidth, height: Math.max(190, same) };
@@ -290,7 +290,7 @@
     function draw() {
       const kept = plot && { ...plot.scales.x };
       plot?.destroy();
-      plot = null; // uPlot calls back once it is drawn
+      plot = null; // uPlot calls our hooks before its constructor returns
       drawn = values.map((line) => line.map(onAxis));
       const soft = () => colour("--soft"), font = "12px system-ui, sans-serif";
       const both = { stroke: soft, font, gap: 4, border: { show: true, stroke: soft, width: 1 } };
@@ -312,7 +312,7 @@
           {
             ...both, grid: { stroke: () => colour("--grid"), width: 1 }, ticks: { show: false }, size: 54,
             splits: () => axis.ticks, values: () => axis.labels,
-            incrs: (_u, _side, low, high) => [Math.max(high - low, 5)], space: 0, // any value, because we set the ticks
+            incrs: (_u, _side, low, high) => [Math.max(high - low, 5)], space: 0, // any value works, because `splits` sets the ticks
           },
         ],
         series: [{}, ...layers.map((number) => {
@@ -347,7 +347,7 @@
     figure.classList.add("is-live");
     pick(null, null);
     draw();
-    // On paper the width is 0.
+    // While a page is printed, the width is 0.
     new ResizeObserver(() => { if (![0, plot.width].includes(live.clientWidth)) plot.setSize(size()); }).observe(live);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   }
