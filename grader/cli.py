@@ -455,7 +455,7 @@ def draw(file: Path, assignment: str, count: int, level: int, pool: int) -> None
 
 @cli.command("clear-cache")
 def clear_cache() -> None:
-    """Delete the cached replays (runs that the grader repeated). The next grading makes these runs again."""
+    """Delete the cached results of replays. The next grading computes these results again."""
     from grader.replay.replays import default_folder, trim
 
     count, size = trim(default_folder(), days=-1.0)

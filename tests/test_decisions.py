@@ -199,7 +199,7 @@ def test_the_last_entry_about_a_thing_holds_and_the_earlier_ones_are_its_history
     assert [one.state for one in result.decisions] == ["replaced", "replaced", "withdrawn"]
     assert result.submissions == SCORES.submissions
     page = "".join(render_class_page(result))
-    assert all(words in page for words in ("Too kind.", "2026-01-01", "withdrawn: the points from the grader count"))
+    assert all(words in page for words in ("Too kind.", "2026-01-01", "withdrawn: the original points count again"))
 
 
 def test_points_are_added_below_the_floor_of_a_check_and_above_the_maximum_of_a_total(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_changes_say_what_came_what_went_and_what_counts() -> None:
     assert found == {
         "ada_huge_lr": ("missing", "100", "handed in since then"),
         "eve_huge_lr": ("100", "missing", "the file is not there any more"),
-        "joe_huge_lr (missing)": ("missing", "not expected", "the student or the case is gone"),
+        "joe_huge_lr (missing)": ("missing", "not expected", "the student or the case is not in the course any more"),
         "kim_huge_lr": ("100", "100, does not count", "it no longer counts"),
         "kim_huge_lr-1": ("new", "100", "handed in since then"),
         "mia_huge_lr (missing)": ("not expected", "missing", "the student, the case or the excuse is new"),

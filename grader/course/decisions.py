@@ -87,7 +87,7 @@ class Decision(StrictModel):
         if self.student is not None:
             return f"the submission belongs to {printable(self.student)}"
         if self.withdrawn:
-            return "withdrawn: the points from the grader count"
+            return "withdrawn: the original points count again"
         return f"{self.add:+g} points" if self.add is not None else f"{self.points or self.total or 0:g} points"
 
     def fits(self, row: SubmissionScore) -> bool:
@@ -105,7 +105,7 @@ def tarball_of(row: SubmissionScore) -> str:
 
 
 def decisions_path(out: Path) -> Path:
-    """Return the path of the file with the decisions. It is next to the reports, whose folder each scoring replaces."""
+    """Return the path of the file with the decisions. It is not in the reports, because each scoring replaces them."""
     return path_beside(out, "decisions.toml")
 
 
@@ -351,7 +351,7 @@ def changed_scores(earlier: Iterable[SubmissionScore], scores: Scores) -> tuple[
         note(name, one.figures[TOTAL][0], after_all, "the file is not there any more")
     for name, one in before.items():
         if not one.is_there and name not in now and one.work not in {*handed_in, *expected}:
-            note(name, one.figures[TOTAL][0], "not expected", "the student or the case is gone")
+            note(name, one.figures[TOTAL][0], "not expected", "the student or the case is not in the course any more")
     return tuple(sorted(found, key=lambda change: change.submission))
 
 
@@ -377,9 +377,10 @@ def _work_of(row: SubmissionScore) -> tuple[str, str]:
 
 
 def _figures(row: SubmissionScore) -> dict[str, tuple[str, bool]]:
-    """Return the values in which two scorings of a row are compared, such as the total and the points of each item.
+    """Return the values of a row that are compared to find changes, such as the total and the points of each item.
 
-    The result maps the name of a value to the value as text, and to whether the instructor decided the value.
+    The keys are the names of the values. Each entry is a pair: the value as text, and whether the instructor decided
+    it.
     """
     total = row.status if row.total is None else points(row.total)
     return {

@@ -89,7 +89,7 @@ def run_export(platform: Format, options: ExportOptions, now: datetime | None = 
     for invalid reports, tables, courses or options.
     """
     _refuse_unused(platform, options)
-    # A table of a platform may identify a student only by an email address, which is on the roster.
+    # The table of a platform may contain only email addresses, so look for the students' addresses on the roster.
     roster = read_course(options.course).students() if options.course else ()
     names = {student.login: (student.email,) for student in roster if student.email}
     out, folder = options.out, options.out / EXPORTS / platform

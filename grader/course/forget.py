@@ -56,9 +56,7 @@ def forget(student: str, out: Path) -> list[str]:
 def _files_left(rows: Sequence[SubmissionScore], gone: Sequence[SubmissionScore]) -> Iterator[str]:
     """Yield a line for each file that the instructor must delete: now or, if a group shares the file, later."""
     for row in gone:
-        if (
-            row.arrival is None or row.copy_of
-        ):  # the student handed in no file: the row is a copy for a member of a group
+        if row.arrival is None or row.copy_of:  # skip a row without a file, and a copy of a row of another group member
             continue
         file = printable(row.arrival.file)
         if mates := [printable(one.student) for one in rows if one.copy_of == row.submission]:

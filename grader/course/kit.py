@@ -67,10 +67,11 @@ _NOT_FOR_STUDENTS = re.compile(r'\n# --- .*|^ *"?grader.*?\n', re.DOTALL | re.MU
 
 
 def build_kit(tarball: Path, files: dict[str, bytes] | None = None) -> dict[str, bytes]:
-    """Write the kit as a tarball, and its hash as a `.sha256` file. Return the content of each file in it, by path.
+    """Write the kit as a tarball, and its hash as a `.sha256` file. Return the content of each file of the kit.
 
-    files: the files of the kit; by default the files of the plain kit. The bytes of the tarball depend only on these
-    files. Raises `UserError` if the kit would reveal an answer, and `OSError` if the tarball cannot be written.
+    The keys of the result are paths. files: the files of the kit; by default the files of the plain kit. The bytes of
+    the tarball depend only on these files. Raises `UserError` if the kit would reveal an answer, and `OSError` if the
+    tarball cannot be written.
     """
     if tarball.exists() and not _is_kit(tarball):
         raise UserError(f"{tarball} exists and is not a kit: choose another name.")

@@ -43,7 +43,7 @@ def with_lateness(
 
 
 def _is_in_time(row: SubmissionScore, schedule: Schedule, now: datetime) -> bool:
-    """Return whether a submission with an unknown time cannot lose points for lateness, whatever its time was."""
+    """Return whether a submission certainly loses no points for lateness, although its time is unknown."""
     # Canvas marks late submissions in its file names.
     on_canvas = row.arrival is not None and any(one.platform == "Canvas" for one in row.arrival.senders)
     is_unmarked = on_canvas and row.arrival is not None and not row.arrival.late

@@ -48,7 +48,7 @@ class LogEntry(StrictModel):
 
 
 def log_path(out: Path) -> Path:
-    """Return the path of the log. It is next to the reports, whose folder each scoring replaces."""
+    """Return the path of the log. It is not in the reports, because each scoring replaces them."""
     return path_beside(out, "log.jsonl")
 
 

@@ -57,7 +57,7 @@ class RegradeRequest(StrictModel):
         return self.model_copy(update={"about": TOTAL, "why": f"(About {self.about}{which}.) {self.why}"})
 
     def waits(self, decisions: Iterable[Decision]) -> bool:
-        """Return whether the request is open: nobody has decided the item since the request was imported."""
+        """Return whether the request is open, that is, whether nobody has decided the item since the import."""
         return not any(
             (one.submission, one.about) == (self.submission, self.about) and _later(one.when, self.received)
             for one in decisions
@@ -73,7 +73,7 @@ def _later(when: str | None, received: datetime) -> bool:
 
 
 def requests_path(out: Path) -> Path:
-    """Return the path of the file with the requests. It is next to the reports, whose folder each scoring replaces."""
+    """Return the path of the file with the requests. It is not in the reports, because each scoring replaces them."""
     return path_beside(out, "requests.jsonl")
 
 

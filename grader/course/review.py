@@ -47,7 +47,11 @@ class OpenItem:
 
     @property
     def waits(self) -> bool:
-        """Whether the item is open: a rubric item has no points, or for a total, the row has no items or no time."""
+        """Whether the item is open.
+
+        A rubric item is open if it has no points. A total is open if its row has no items, or if the row needs a time
+        of submission, but the time is unknown.
+        """
         return self.row.untimed or not self.row.criteria if self.check is None else self.check.points is None
 
     @property

@@ -125,7 +125,7 @@ def _read(out: Path, version: object) -> Scores:
 
 
 class _Desk:
-    """The queue: all open items, or the totals of all submissions. It also knows the decisions so far."""
+    """The queue of the review, which contains open items, or the totals of all submissions; and the decisions so far."""
 
     def __init__(
         self, rule: Scores, now: Scores, asked: Sequence[RegradeRequest], everything: bool, anonymous: bool
@@ -366,6 +366,6 @@ def _comment(item: OpenItem, act: str) -> str:
 
 
 def _matter_key(item: OpenItem) -> str:
-    """Return the key in the front matter of the report on which a rubric item depends, or ""."""
+    """Return the key of the report's front matter that a rubric item judges, or "" if there is no such key."""
     criterion, _, check = item.about.partition(".")
     return {"diagnostics": "evidence", "explanation": check}.get(criterion, "")

@@ -30,7 +30,7 @@ class KeptAttachments(Mapping[str, Attachments]):
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         self._places: dict[str, int] = {}
-        self.criteria = lru_cache(1)(self._criteria)  # callers read the criteria of one row several times in a row
+        self.criteria = lru_cache(1)(self._criteria)  # callers read the criteria of one submission several times
 
     def keep(self, score: Score) -> SubmissionScore:
         """Store a submission. Return its row, whose criteria are read from the file only when they are needed.

@@ -50,7 +50,7 @@ Facts = Mapping[str, str | int | float | bool | None]
 
 @dataclass(frozen=True)
 class PageRow:
-    """A line in the table of submissions: the score, and what the table shows in addition.
+    """A line in the table of submissions. It contains the score, and other values that the table shows.
 
     name: the student's name from the roster, or "". page: the file name of the submission's page. criteria: the points
     of each criterion; None if they are open, or if the rubric does not contain the criterion. arrival: the time of
@@ -435,7 +435,8 @@ def _request_form(row: SubmissionScore) -> str:
 def lost_points(row: SubmissionScore) -> list[tuple[str, RubricItem | None]]:
     """Return a pair (criterion, item) for each item that lost points, the largest loss first.
 
-    If a limit of the rubric costs points, the list contains ("limit", None); if lateness does, ("late", None).
+    If a limit of the rubric costs points, the list contains ("limit", None). If lateness costs points, it contains
+    ("late", None).
     """
     every = ((name, check) for name, criterion in row.criteria.items() for check in criterion.checks)
     lost: list[tuple[float, str, RubricItem | None]] = [

@@ -267,7 +267,7 @@ def _columns(
 
 
 def _counting_exercises(students: Students, exercises: Sequence[str]) -> list[str]:
-    """Return the exercises that count for all students: the given ones or, if none is given, the only one."""
+    """Return the exercises that count in every student's mean: `exercises`, or if it is empty, the only exercise."""
     known = exercises_of(students)
     for one in exercises:
         if one not in known:

@@ -213,7 +213,7 @@ def _write_page(name: str, content: bytes, old: Path, new: Path) -> None:
 
 
 def _carry_over(old: Path, new: Path) -> None:
-    """Copy the rights and the exports of the old reports to the new ones."""
+    """Copy the access rights and the exports from the old folder of reports to the new folder."""
     if old.is_dir():
         set_rights(new, old)
     if (old / EXPORTS).is_dir():
