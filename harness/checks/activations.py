@@ -25,9 +25,9 @@ from harness.run.recorder import as_floats, mean_and_variance
 # variance of the output               | < 211   |         | VARIANCE_FLOOR 1e4 | 48 correct runs
 # distance from linear                 |         | 1e-6    | LINEAR 1e-3        | networks without activation functions
 #
-# The outputs explode if their variance exceeds three values: VARIANCE_RISE times the first variance, VARIANCE_RISE
-# times the variance of the targets, and VARIANCE_FLOOR. If logits have a variance above VARIANCE_FLOOR, their softmax
-# consists almost only of zeros and ones.
+# The outputs explode if their variance exceeds all of these values: VARIANCE_RISE times the first variance,
+# VARIANCE_RISE times the variance of the targets, and VARIANCE_FLOOR. If logits have a variance above VARIANCE_FLOOR,
+# their softmax consists almost only of zeros and ones.
 STEPS = 20
 VARIANCE_RISE, VARIANCE_FLOOR = 100.0, 1e4
 DEAD, SATURATED = 0.6, 0.5

@@ -26,7 +26,7 @@ from harness.checks.core.subject import Subject, Trial
 from harness.checks.overfit import BLOW_UP
 from harness.run.metrics_log import Record
 
-SHOWN = 5  # steps in the table
+SHOWN = 5  # number of steps in the table
 # These operations return uninitialized memory or only read a value, so they do not create a NaN or an infinity.
 _ANY_VALUE = ("empty", "new_empty", "_local_scalar")
 _OPTIMIZERS = str(Path(torch.optim.__file__).parent)

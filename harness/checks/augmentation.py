@@ -50,7 +50,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _one_change(trial: Trial, figures: dict[str, Cell]) -> Finding:
-    """Judge one change for a whole batch: it is a fault if it draws random numbers but changes all batches alike."""
+    """Return the finding for augmentation that changes all examples of a batch alike: is each batch different?"""
     inputs, labels = trial.inputs[:COPIES], trial.labels[:COPIES]
     first = trial.prepare(inputs.clone(), labels.clone())[0].detach()
     before = [generator.get_state() for generator in trial.generators.values()]

@@ -1,4 +1,4 @@
-"""Inspect the tensors from `load_data` and `prepare_batch`: shapes, ranges, labels, duplicates, and matching labels.
+"""Inspect tensors from `load_data` and `prepare_batch`: shapes, ranges, duplicates, and whether labels match inputs.
 
 In the table of tensors, compare the rows of each split with the rows of the batch: shape, range and mean. Then look at
 the images in `run.html`: below each image is the label that the network learns for it. The check itself tests four

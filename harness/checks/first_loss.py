@@ -79,7 +79,7 @@ def _knows(trial: Trial, model: nn.Module, outputs: Tensor, labels: Tensor) -> b
 
 
 def _guess(loss: Loss, outputs: Tensor, labels: Tensor, known: Tensor, range: OutputRange) -> tuple[str, float, float]:
-    """Return the name of the guess, its loss if it knows the class frequencies, and its loss if it does not."""
+    """Return the name of the guess, its loss with knowledge of the class frequencies, and its loss without it."""
     kind, outward = kind_of(outputs, labels), to_range(range, outputs)
 
     def of_scores(scores: Tensor, targets: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ class _NotInFloat64(Exception):
 
 def measure(subject: Subject) -> Finding:
     """Compare autograd's gradient with finite differences for every parameter, after two steps."""
-    subject.trial()  # first raise errors that have nothing to do with float64
+    subject.trial()  # raises errors that have nothing to do with float64
     try:
         rows = tuple(_compare(subject.trial(verify=True)))
     except (UserError, _NotInFloat64) as error:

@@ -1,9 +1,9 @@
 """Change raw examples and see what else changes: does anything from validation reach training?
 
 First, the check finds out from which raw example each loaded example comes. It calls `load_data` many times and changes
-a different set of raw examples before each call. The calls in which a loaded example changes reveal the number of its
-raw example. This works even if `load_data` standardizes the values, adds noise or columns, or samples the rows. Then
-the check tests four properties:
+a different set of raw examples before each call. The calls in which a loaded example changes reveal from which raw
+example it comes. This works even if `load_data` standardizes the values, adds noise or columns, or samples the rows.
+Then the check tests four properties:
 
 - No raw example is in both splits, not even in a changed form.
 

@@ -79,7 +79,7 @@ def rates_of(trial: Trial) -> list[float]:
     """Return the largest learning rate of each step: measured in the first steps, then taken from the schedule."""
     first = min(STEPS, trial.steps)
     rates = [
-        float(_next_rate(trial.optimizer) if record["lr"] is None else record["lr"])  # None: gradients accumulate
+        float(_next_rate(trial.optimizer) if record["lr"] is None else record["lr"])  # None: no step
         for record in trial.records(trial.batches(first))
     ]
     if trial.scheduler is not None:
@@ -114,7 +114,7 @@ def _share_below_eps(optimizer: torch.optim.Optimizer) -> float:
             square = state.get("exp_avg_sq", state.get("square_avg"))
             if square is None or "eps" not in group:
                 continue
-            # Adam's bias correction: its mean starts at zero.
+            # Correct Adam's bias, because its running mean starts at zero.
             known = 1 - group["betas"][1] ** float(state["step"]) if "betas" in group else 1.0
             roots = (square.detach().double() / known).sqrt()
             below += int(((roots > 0) & (roots < group["eps"])).sum())

@@ -39,7 +39,7 @@ DRAWN = 1e-3
 
 
 def measure(subject: Subject) -> Finding:
-    """Replace two examples of the first batch, one after the other, and compare the other examples."""
+    """Replace two examples of the first batch, one after the other, and measure what changes for the other examples."""
     trial = subject.trial()
     prepared = _prepare(trial, None)
     found = [_compare(trial, prepared, _prepare(subject.trial(), at)) for at in (0, trial.batch_size - 1)]
@@ -90,14 +90,14 @@ def _compare(
     gradients = [_gradient(trial, before, prepared[1]), _gradient(trial, replaced, labels)]
     if is_classification(before, labels):
         if form_of(trial.experiment.compute_loss, before, labels, "classes") == "relative":
-            return mixed, _share(_change(before, after), own), 0.0  # the loss compares examples on purpose
+            return mixed, _share(_change(before, after), own), 0.0  # this loss compares examples on purpose
         gradients = [gradient / gradient.norm(dim=1, keepdim=True).clamp(min=1e-30) for gradient in gradients]
     return mixed, _share(_change(before, after), own), _share(_change(*gradients), own)
 
 
 @torch.no_grad()
 def _draws(trial: Trial, inputs: Tensor) -> bool:
-    """Return whether two forward passes in eval mode give different outputs; NaN equals NaN."""
+    """Return whether two forward passes in eval mode give different outputs; NaN counts as equal to NaN."""
     model = without_zeros(copy.deepcopy(trial.model)).eval()
     outputs = [model(inputs).nan_to_num() for _ in range(2)]
     return bool(outputs[0].shape != outputs[1].shape or _change(*outputs).max() > DRAWN * outputs[0].abs().max())

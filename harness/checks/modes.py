@@ -168,7 +168,7 @@ def _factor(trial: Trial, written: Callable[[nn.Module], LossAndAccuracy], start
             loss, twice = (
                 float(trial.experiment.compute_loss(every.repeat(times, 1), labels.repeat(times))) for times in (1, 2)
             )
-        except UserError:  # the loss needs other targets than the validation split has
+        except UserError:  # the loss needs targets that only prepare_batch makes
             return None
         if not 0 < loss < math.inf or abs(twice - loss) > EQUAL * loss:
             return None
@@ -188,9 +188,9 @@ def _as_reported(
 
     Return four values: which part of the split the reported metric covers, the metric of all outputs, the metric of the
     last call, and the name of the metric. The first value is "whole" if all outputs together give the reported metric,
-    "part" if only a part of the split was used, and "" if no outputs give this metric. It is None if the check cannot
-    know, because `evaluate` calls the network in another way or more than once per example, or because it reports
-    another quantity than the loss.
+    "part" if only a part of the split was used, and "" if no outputs give this metric. The first value is None if the
+    check cannot know, because `evaluate` calls the network in another way or more than once per example, or because it
+    reports another quantity than the loss.
     """
     labels = trial.validation[1]
     sizes = [len(part) for part in outputs]
@@ -216,7 +216,7 @@ def _as_reported(
         try:
             parts = [float(trial.experiment.compute_loss(*pair)) for pair in zip(outputs, targets, strict=True)]
             whole = [float(trial.experiment.compute_loss(every, labels))]
-        except UserError:  # the loss needs other targets than the validation split has
+        except UserError:  # the loss needs targets that only prepare_batch makes
             return None, None, None, "loss"
         whole.append(sum(parts) / len(parts))
         given, close = reported[0], SAME_LOSS * abs(reported[0])

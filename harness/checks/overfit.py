@@ -2,7 +2,7 @@
 
 If network, loss and optimizer are correct, the loss of one batch falls below 0.01 nats within a few dozen steps
 (Karpathy, "A Recipe for Training Neural Networks", 2019, "overfit one batch"). The check makes 120 steps, and up to 480
-steps while the loss still falls. The target for the loss is higher in four cases:
+steps while the loss still falls. In four cases, a higher loss is good enough:
 
 - The lowest possible loss (the floor) may be above zero. To find the floor, the check fits outputs directly to the
 targets of this batch, without a network. The floor is 0 for plain cross-entropy, and higher for label smoothing or

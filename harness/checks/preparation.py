@@ -2,8 +2,8 @@
 
 To construct this data set, the check sorts the training examples by the sum of their values. It also uses the half with
 the larger sums (the brighter images), with its labels, as the validation split. If `load_data` computes statistics
-(mean, deviation) for each split alone, they differ, and the check sees the difference. An example must have the same
-values and the same label in both splits. Augmentation belongs in `prepare_batch`, not in `load_data`.
+(mean, deviation) for each split alone, these statistics differ, and the check sees the difference. An example must have
+the same values and the same label in both splits. Augmentation belongs in `prepare_batch`, not in `load_data`.
 
 If `load_data` selects some of the rows itself, the check compares equal rows, wherever they are in the splits. It does
 not judge an experiment that makes its own data, or that does not accept the constructed data set.
@@ -72,15 +72,15 @@ def _anywhere(training: InputsAndLabels, validation: InputsAndLabels) -> Finding
     if not pairs:
         return _make_finding(1.0, 0.0)
     mine, theirs = (torch.tensor(side) for side in zip(*pairs, strict=True))
-    # An experiment may select its own rows, so not all rows need a partner; but a fifth of the rows are not equal by
-    # accident.
+    # An experiment may select its own rows, so only some rows are in both splits. If these are more than a fifth, they
+    # are not equal by accident, and the values count as equal.
     return _make_finding(
         0.0 if len(pairs) > len(small[0]) / 5 else 1.0, _share_of_relabelled(small[1][mine], large[1][theirs])
     )
 
 
 def _share_of_relabelled(labels: Tensor, others: Tensor) -> float:
-    """Return the share of rows with another label; 0 for labels of another kind, such as soft labels."""
+    """Return the share of rows whose labels differ; 0 if the labels are of different kinds, such as soft labels."""
     if labels.shape != others.shape or labels.dtype != others.dtype:
         return 0.0
     apart = (labels.double() - others.double()).abs().reshape(len(labels), -1).amax(dim=1)

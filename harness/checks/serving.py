@@ -31,7 +31,7 @@ SAME = 0.0065
 
 
 def measure(subject: Subject) -> Finding:
-    """Compare the answers for the validation examples after some steps; if they differ, also before training."""
+    """Compare the answers for validation examples after some steps and, if they differ, also before training."""
     if not subject.trial().experiment.serves:
         return Finding("not-served", "the experiment has no function predict", {})
     share, cost, accuracy = _compare_served(subject, STEPS)

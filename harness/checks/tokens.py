@@ -110,7 +110,7 @@ def _counted_padding(trial: Trial, model: nn.Module, texts: Tensor, labels: Tens
 
 
 def _other(symbols: Tensor, texts: Tensor) -> Tensor:
-    """Return other tokens for the given ones: different tokens that the texts contain, but never padding."""
+    """Return a different token for each given token, within the range of the texts' tokens, but never padding."""
     low, high = int(texts.min()) + int(texts.min() == PADDING), int(texts.max())
     return (symbols - low + 1) % max(high - low + 1, 1) + low
 
@@ -142,7 +142,7 @@ def _order(model: nn.Module, texts: Tensor) -> float:
 
 
 def _last(outputs: Tensor) -> Tensor:
-    """Return the outputs of the last position, or the outputs of the text if there is only one per text."""
+    """Return the outputs of the last position, or all outputs if the network gives one output per text."""
     return outputs[:, -1] if outputs.dim() > 2 else outputs
 
 
@@ -178,7 +178,7 @@ def _wastes_places(model: nn.Module, texts: Tensor) -> bool:
 
 
 def _effect_of_padding(model: nn.Module, texts: Tensor, symbol: int) -> float | None:
-    """Return how much outputs change if padding at the end is cut, relative to their range; None if there is none.
+    """Return how much outputs change if padding at the end is cut, relative to their range; None without padding.
 
     If there is an output for each position, the outputs at padding do not count.
     """

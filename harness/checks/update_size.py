@@ -20,7 +20,7 @@ from harness.checks.core.subject import Subject, worst
 #                                 |              | 40 to 300 |              | three faults, named below
 #
 # Measured over ten seeds. The healthy values come from the healthy experiments and their correct variants; the larger
-# ones occur with momentum. The values from 40 to 300 occur with a loss that is a sum, with inputs that are not
+# values occur with momentum. The values from 40 to 300 occur with a loss that is a sum, with inputs that are not
 # normalized, and with a learning rate that is a hundred times too large.
 STEPS = 10
 REWRITES = 1.5

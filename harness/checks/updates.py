@@ -151,7 +151,7 @@ def _clippings() -> Iterator[list[_Clipping]]:
         noted[:] = [one for one in noted if not one.left.keys() & left.keys()]
         noted.append(_Clipping(float(max_norm), float(total_norm), left))
 
-    with patch.object(clip_grad, "_clip_grads_with_norm_", record_clipping):  # clip_grad_norm_ calls it
+    with patch.object(clip_grad, "_clip_grads_with_norm_", record_clipping):  # called by clip_grad_norm_
         yield noted
 
 

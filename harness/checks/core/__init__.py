@@ -1,1 +1,1 @@
-"""Code that checks share: the subject that they measure, the findings that they report, and their process."""
+"""Code that all checks use: the subject to measure, the findings to report, and the process that runs checks."""

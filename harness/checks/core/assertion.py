@@ -16,7 +16,7 @@ class NotChecked(UserWarning):
 
 
 def assert_sound(training: Training, *names: str) -> dict[str, Finding]:
-    """Run checks on a training, by default all that apply, and return the finding of each.
+    """Run checks on a training, by default all that apply, and return the finding of each check.
 
     Raises `AssertionError` if a check finds something wrong. The message shows the measured values, and lists likely
     causes before possible consequences. Raises `UserError` for a mistake in your code, for an unknown check, and for a

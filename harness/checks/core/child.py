@@ -22,8 +22,8 @@ def start(
 ) -> list[dict[str, Finding]]:
     """Run checks on several experiments (source and settings) in one process, and return the findings of each one.
 
-    All settings must have the same numerics. Checks measure on the CPU, even if the run uses another device. Raises the
-    errors of `launch_child`.
+    All settings must have the same value of `numerics`. Checks measure on the CPU, even if the run uses another device.
+    Raises the errors of `launch_child`.
     """
     path = str(source_path.resolve()) if source_path else None
     jobs = [[source, asdict(replace(settings, device="cpu"))] for source, settings in subjects]

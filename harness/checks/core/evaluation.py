@@ -141,12 +141,12 @@ def evaluate_twice(
 
 
 def loss_distance(first: LossAndAccuracy, second: LossAndAccuracy) -> float:
-    """Return the difference of two losses; 0 if both results are equal (NaN equals NaN)."""
+    """Return the difference of two losses; 0 if both results are equal (NaN counts as equal to NaN)."""
     return 0.0 if is_equal(first, second) else abs(second[0] - first[0]) or 1.0
 
 
 def is_equal(first: LossAndAccuracy, second: LossAndAccuracy) -> bool:
-    """Return whether two results are equal; NaN equals NaN."""
+    """Return whether two results are equal; NaN counts as equal to NaN."""
     return all(one == other or repr(one) == repr(other) for one, other in zip(first, second, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""The records of checks: `Check` with its `Outcome`s, and `Finding` with its `Table`s."""
+"""Data classes for checks: a `Check` with its possible `Outcome`s, and a `Finding` with its `Table`s."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -88,7 +88,7 @@ class Check:
         return f"harness {self.name.replace('_', '-')} {shlex.quote(target)}"
 
 
-_WIDTH = 80  # columns of a usual terminal
+_WIDTH = 80  # width of a usual terminal, in columns
 
 Cell = str | bool | int | float | None
 """A value or a word in a table."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.checks.core.finding import Check, Finding, LogLimit, Outcome
 from harness.errors import UserError, suggestion
 
-if TYPE_CHECKING:  # importing torch takes a second or two
+if TYPE_CHECKING:  # not at run time, because importing torch takes a second or two
     from harness.checks.core.subject import Subject
 
 _FOLDER = Path(__file__).parents[1]

@@ -72,7 +72,8 @@ def stretch_outputs(model: nn.Module, inputs: Tensor) -> Tensor:
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
         parameter.mul_(SURE)
     outputs = torch.as_tensor(sure(inputs)).float()
-    # A learnt temperature scales normalized outputs. It may be an exponent, so multiply it only by ten.
+    # A learnt temperature scales normalized outputs. The network may use the temperature as an exponent, so multiply it
+    # only by ten.
     for scale in (parameter for parameter in sure.parameters() if parameter.numel() == 1):
         scale.mul_(TEMPERATURE)
     hotter = torch.as_tensor(sure(inputs)).float()
@@ -223,7 +224,7 @@ def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: LabelKind) -> Los
             and outputs.dim() > 2
             and len(left_out := targets[valid][count.abs() < CLOSE].unique()) == 1
         ):
-            counted = targets[valid] != left_out  # the label of padding
+            counted = targets[valid] != left_out  # left_out is the label of padding
             share = float(counted.double().mean())
             return _form_of_counts(share * count[counted], taught[counted], targets[valid][counted], kind)
         return _form_of_counts(count, taught, targets[valid], kind)

@@ -71,7 +71,7 @@ def outcomes_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, 
 
 
 def mechanisms_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return those outcomes of `trips_of` that show the fault itself; a correct fix changes them to sound ones."""
+    """Return those outcomes of `trips_of` that show the fault itself, so that a correct fix removes them."""
     return {
         name: outcome
         for name, outcome in trips_of(recipe, solutions).items()
@@ -138,7 +138,7 @@ def _look_alike(one: str, two: str) -> bool:
 
 
 def _alike(one: Symptom, two: Symptom) -> bool:
-    """Return whether two symptoms bound the same value of a signal on the same side, in overlapping steps."""
+    """Return whether two symptoms limit the same value of a signal from the same side, in overlapping steps."""
     sides = [(item.signal, item.reduce, item.above is None, item.below is None) for item in (one, two)]
     (start, end), (other_start, other_end) = (item.steps or (0, math.inf) for item in (one, two))
     return sides[0] == sides[1] and start < other_end and other_start < end

@@ -106,7 +106,7 @@ def unsound(reports: Sequence[CheckReport]) -> list[CheckReport]:
 
 
 def where_next(reports: Sequence[CheckReport]) -> list[str]:
-    """Return the next steps that the faulty outcomes suggest, without the checks that were just run.
+    """Return the next steps that outcomes with a fault suggest, without the checks that were just run.
 
     Places in the code to read come before commands, and outcomes that show the fault itself come before consequences.
     If there is only one report, its next steps are returned even if it found nothing wrong.
@@ -118,7 +118,7 @@ def where_next(reports: Sequence[CheckReport]) -> list[str]:
 
 
 def verdict(reports: Sequence[CheckReport]) -> str:
-    """Return a sentence that says whether everything is sound, or which checks are not."""
+    """Return a sentence that says that nothing is wrong, or names the checks that found something wrong."""
     wrong = [one.title for one in unsound(reports)]
     if not wrong:
         judged = sum(one.outcome.judged for one in reports)

@@ -220,7 +220,7 @@ def minimizes_another_loss(subject: Subject) -> bool:
 
 
 def as_vector(gradients: Gradients, like: Gradients) -> Tensor:
-    """Return the gradients of the parameters in `like` as one float64 vector; missing ones are zero."""
+    """Return the gradients of the parameters in `like` as one float64 vector; missing gradients are zero."""
     parts = [gradients.get(name, torch.zeros_like(one)) for name, one in like.items()]
     return torch.cat([part.double().flatten() for part in parts])
 

@@ -1,4 +1,4 @@
-"""Let checks measure your own training: they train copies of your objects and do not change the originals."""
+"""Let checks measure your own training; checks train copies of your objects and do not change the originals."""
 
 import copy
 import functools
@@ -163,7 +163,7 @@ class TrainingSubject(Subject):
         raise AttributeError(name)
 
     def experiment(self) -> Experiment:
-        """Return your training as an experiment; if you gave no evaluation, it has a default one."""
+        """Return your training as an experiment; if you gave no `evaluate`, it uses a default evaluation."""
         return OwnExperiment(self.training, evaluates=True)
 
     def tensors(self) -> TensorData:
@@ -323,7 +323,7 @@ def _mark_as_scheduled(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _source_of(*candidates: object) -> Path:
-    """Return the file of the first candidate that is code of the user; errors name this file."""
+    """Return the file of the first candidate that is code of the user; error messages name this file."""
     for one in candidates:
         code = one.func if isinstance(one, functools.partial) else one
         try:
@@ -369,14 +369,14 @@ def _state(parts: _Parts) -> list[Any]:
 
 
 def _tensors(parts: _Parts) -> tuple[list[Tensor], list[nn.Module]]:
-    """Return the parameters and buffers, and the modules, of the network and of the loss if it is a module."""
+    """Return two lists for the network and for a loss that is a module: parameters with buffers, and modules."""
     roots = [part for part in (parts.model, parts.loss_fn) if isinstance(part, nn.Module)]
     tensors = [tensor for root in roots for tensor in (*root.parameters(), *root.buffers())]
     return tensors, [module for root in roots for module in root.modules()]
 
 
 def _equal(kept: list[Any], now: list[Any]) -> bool:
-    """Return whether two states are equal; NaN equals NaN."""
+    """Return whether two states are equal; NaN counts as equal to NaN."""
     first, second = tree_leaves(kept), tree_leaves(now)
     return len(first) == len(second) and all(map(_same, first, second))
 
