@@ -46,14 +46,14 @@ def list_defences() -> Iterator[tuple[str, str, str]]:
     lost = "" if kernel_release() >= COUNTS_PROCESSES else "the processes of a run are counted only at intervals"
     yield "kernel", f"Linux {platform.release()}", lost
     version = bwrap_version() or (0,)
-    lost = "" if version >= DISABLES_USER_NAMESPACES else "only the filter forbids new namespaces"
+    lost = "" if version >= DISABLES_USER_NAMESPACES else "only the seccomp filter forbids new namespaces"
     yield "bubblewrap", ".".join(map(str, version)), lost
     yield "seccomp filter", f"allows {len(rules(platform.machine()))} system calls", ""
     problem = nested_problem()
     lost = "each run imports torch again, which takes seconds" if problem else ""
     yield "nested user namespaces", f"none ({problem})" if problem else "allowed", lost
     landlock = ctypes.CDLL(None).syscall(444, None, 0, 1)  # landlock_create_ruleset returns the version
-    lost = "" if landlock > 0 else "only the mounts forbid writing"
+    lost = "" if landlock > 0 else "only read-only mounts prevent writing"
     yield "Landlock", f"version {landlock}" if landlock > 0 else "none", lost
     limit = _cgroup_limit()
     lost = "" if limit else "each run may use 0.3 GB of kernel memory that no limit counts"
@@ -83,7 +83,7 @@ def _numerics_problem() -> str | None:
         return None
     wrong = [name for name, verdict in found["operations"].items() if verdict == "wrong"]
     detail = found["problem"] or f"{len(wrong)} operations round differently here: {', '.join(wrong[:5])}."
-    return f"{detail} So the files of a replay can differ from a student's files, and the grader compares values only."
+    return f"{detail} So a replay here cannot have the hashes of a student's run, and the grader compares values."
 
 
 def _data_problem(name: str) -> str | None:

@@ -35,7 +35,7 @@ Refuse = Callable[[Submission | Answer], Flag | None]
 def judge_files(
     files: Sequence[HandedIn], grading: Grading, progress: ProgressBar, refuse: Refuse | None = None
 ) -> Generator[Score, None, None]:
-    """Read, replay and score the files. Yield each score as soon as it is known. After Ctrl-C, finished replays remain.
+    """Read, replay and score the files. Yield each score as soon as it is known. Ctrl-C loses no finished replay.
 
     refuse: a function that returns a flag with the reason if a submission must not be judged, else None.
     """

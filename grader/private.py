@@ -12,7 +12,7 @@ from harness.recipes.suite import PACKAGES
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """In the block, new files (0600) and folders (0700) are only for their owner. This affects all threads."""
+    """Give only the owner access to files (0600) and folders (0700) created in the block, by any thread."""
     before = os.umask(0o077)
     try:
         yield
@@ -21,7 +21,7 @@ def private_files() -> Iterator[None]:
 
 
 def path_beside(reports: Path, name: str) -> Path:
-    """Return the path `<reports>.<name>`. Files inside the folder `reports` are lost when the folder is replaced."""
+    """Return the path `<reports>.<name>`, next to the folder `reports`, which new reports replace completely."""
     # A folder such as "." or ".." has no name, so resolve the path first.
     whole = reports if reports.name not in ("", "..") else reports.resolve()
     return whole.with_name(f"{whole.name}.{name}")

@@ -142,7 +142,7 @@ def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
 def hold_reports_folder(out: Path) -> Iterator[None]:
     """Create and lock the folder of the reports. Raises `UserError` if the folder cannot be used.
 
-    Called before the replays, so that the user does not wait for hours to see this error.
+    Call this function before the replays. Otherwise, the user would see the error only after hours.
     """
     with private_files():
         out.mkdir(parents=True, exist_ok=True)

@@ -191,7 +191,7 @@ def test_an_assignment_without_checks_needs_faults_that_the_log_shows(tmp_path: 
     assert "make triage" not in (there["cwd"] / "Makefile").read_text().partition("help:")[0]
     assert "harness show a1 --step 0" in succeed("exercise", "a1", "--student", "ada", **there)
     for words in (("triage", "a1"), ("overfit", "a1"), ("data", "work/a1/experiment.py")):
-        assert "Your course has switched the checks off for a1" in mistake(*words, **there)
+        assert "Your course has switched off the checks for a1" in mistake(*words, **there)
 
 
 def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_each_assignment_has_reports_of_its_own(tmp_path: Path, monkeypatch: pyt
     assert "contains the scores of week-1 of ml, not of submissions without an assignment" in refused(
         "score", "submissions", "--out", "reports/week-1"
     )
-    assert "give one of reports/week-1, reports/week-2" in refused("export", "--format", "csv")
+    assert "name one of these folders: reports/week-1, reports/week-2" in refused("export", "--format", "csv")
     said = refused("export", "--format", "csv", "--assignment", "week-2", "--out", "reports/week-1")
     assert "reports/week-1 contains the scores of week-1, not of week-2" in said
     for newer, why in (('"grader": "99.0.0"', "Version 99.0.0"), ('"grade": "x"', "cannot read")):

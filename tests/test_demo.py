@@ -30,7 +30,7 @@ evidence:
 
 # Symptom
 
-The broken run departs from a healthy one: `loss` is 31.8 at step 1.
+The broken run differs from a healthy run: `loss` is 31.8 at step 1.
 
 ```
 {{"step": 1, "loss": 31.8}}
@@ -42,7 +42,7 @@ In `build_optimizer`: the rate is too large.
 
 # Fix
 
-I put the line of `build_optimizer` right, and changed nothing else.
+I corrected the line in `build_optimizer`, and changed nothing else.
 
 # Verification
 

@@ -29,7 +29,7 @@ def test_questions_are_about_the_log_and_the_edit_and_have_answers() -> None:
     assert f"{record['loss']:.6g}"[:6] in card[0].answer
     assert "compute_loss" in asks, "the function that was changed"
     assert load_recipe(RECIPE).cause.rstrip(".")[1:] in card[1].answer
-    assert "It is in compute_loss." in card[1].answer
+    assert "The cause is in compute_loss." in card[1].answer
     assert len(card) >= 4
 
 
@@ -45,7 +45,7 @@ def test_who_changed_another_place_is_told_where_the_cause_is() -> None:
     )
     card = oral_card(evidence(RECIPE, source))
     (about_edit,) = [one for one in card if "You changed train_step" in one.asks]
-    assert about_edit.answer.endswith("It is in compute_loss.")
+    assert about_edit.answer.endswith("The cause is in compute_loss.")
     assert not any("put the wrong line back" in one.asks for one in card)
 
 

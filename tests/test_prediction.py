@@ -112,7 +112,7 @@ def test_the_oral_card_asks_about_the_prediction() -> None:
     first, *_ = oral_card(evidence("broadcast_loss", prediction=said))
     assert "the mean training loss over the last quarter of the steps is less than half of it" in first.asks
     assert '"It looks <fine>."' in first.asks
-    assert first.answer.startswith("The loss is ")
+    assert first.answer.startswith("Compared with the first loss, the mean training loss")
     assert "Checks that find the fault: " in first.answer
     strange = said.model_copy(update={"loss": "flies"})
     assert "Before the run" not in oral_card(evidence("broadcast_loss", prediction=strange))[0].asks

@@ -106,7 +106,9 @@ def test_a_report_is_found_in_which_every_third_word_was_replaced(name: str) -> 
     [pair] = found(*everyone(), work("zed", REPORTS["synonyms"][name])).pairs
     assert {pair.one.student, pair.other.student} == {name, "zed"}
     [why] = pair.reasons
-    assert re.fullmatch(r"Both reports share \d+ words, in sequences of three or more: \d+% of what \w+ wrote\.", why)
+    assert re.fullmatch(
+        r"Both reports share \d+ words, in sequences of 3 or more, which is \d+% of what \w+ wrote\.", why
+    )
 
 
 def test_letters_that_only_look_alike_hide_nothing() -> None:

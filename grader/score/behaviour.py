@@ -23,21 +23,21 @@ from harness.recipes.recipe import Recipe, experiment_source
 OWN_BEHAVIOUR: Role = "fixed behaviour"
 REFERENCE_BEHAVIOUR: Role = "reference behaviour"
 _BROKEN, _RIGHT, _SOUND = "broken behaviour ", "right ", "sound "
-# If every number in a range is correct: a wrong number below the range, its lowest number, its highest number, and a
-# wrong number above the range.
+# If every number in a range is a correct fix, four programs are measured: with a wrong number below the range, with the
+# lowest and the highest correct number, and with a wrong number above the range.
 _BELOW, _LOWEST, _HIGHEST, _ABOVE = "below ", "lowest ", "highest ", "above "
 _MASKED = "masked "
 _ROLES: Mapping[str, str] = {"full": _RIGHT, "alternative": _RIGHT, "masking": _MASKED}
 
 
 def behaviour_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
-    """Return the requests that come first: the behaviour of the fix, of the reference fix, and of each single break."""
+    """Return the first requests: the behaviour of the fix, of the reference fix, and of programs with one break."""
     reference = requests["reference"]
     return {OWN_BEHAVIOUR: check_request(requests["fixed"], "behaviour"), **break_requests(reference)}
 
 
 def break_requests(reference: Request) -> dict[Role, Request]:
-    """Return the requests for the behaviours of the reference fix and of each single break."""
+    """Return the requests for the behaviour of the reference fix and of each program with a single break."""
     wanted = {REFERENCE_BEHAVIOUR: check_request(reference, "behaviour")}
     breaks = {} if reference.recipe.is_healthy else {part.id: part.broken_source() for part in _parts(reference.recipe)}
     return wanted | {_BROKEN + cause: _own_request(reference, source) for cause, source in breaks.items()}
@@ -80,14 +80,14 @@ def _sound_programs(recipe: Recipe) -> Mapping[Role, str]:
 
 
 def comparison_of(replays: Mapping[Role, Replay]) -> Comparison | None:
-    """Compare a fix with the sound programs among these replays. Return None if its behaviour was not measured."""
+    """Compare a fix with the other programs in these replays. Return None if its behaviour was not measured."""
     own = replays[OWN_BEHAVIOUR].behaviour if OWN_BEHAVIOUR in replays else None
     programs = sound_programs(replays)
     return None if own is None or programs is None else compare(own, programs)
 
 
 def sound_programs(replays: Mapping[Role, Replay]) -> SoundPrograms | None:
-    """Return the sound programs among these replays; None if the reference fix is not among them."""
+    """Return the programs to compare a fix with, from their replays; None if the reference fix is missing."""
     found: dict[Role, Behaviour] = {role: one.behaviour for role, one in replays.items() if one.behaviour is not None}
     if (reference := found.get(REFERENCE_BEHAVIOUR)) is None:
         return None

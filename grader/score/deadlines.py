@@ -24,8 +24,8 @@ class LatePolicy(StrictModel):
     """The deduction for each started day of lateness, in points out of 100 or in percent of the earned points.
 
     grace_minutes: a submission within this time after the deadline is not late. most_days: a submission that is late by
-    more days gets no points. extensions: the due dates of students with an extension, by login, in the course's local
-    time.
+    more than this number of days gets no points. extensions: the due dates of students with an extension, by login, in
+    the course's local time.
     """
 
     points_per_day: _Percent | None = None
@@ -86,13 +86,13 @@ class Schedule(StrictModel):
         return own.get(login(student), self.due).replace(tzinfo=self.zone)
 
     def level(self, now: datetime, student: str | None = None) -> ReleaseLevel:
-        """Return how much a student may see at `now`, an aware datetime. None means a student without an extension."""
+        """Return how much a student (None: any student without an extension) may see at `now`, an aware datetime."""
         if now >= self._begins("solution", student):
             return "solution"
         return "feedback" if now >= self._begins("feedback", student) else "score"
 
     def begins(self, level: Literal["feedback", "solution"], student: str | None = None) -> str:
-        """Return the local time from which a student sees a level. None means a student without an extension."""
+        """Return the local time from which a student (None: any student without an extension) sees a level."""
         return local_time(self._begins(level, student), self.zone)
 
     def _begins(self, level: Literal["feedback", "solution"], student: str | None) -> datetime:

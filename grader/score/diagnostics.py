@@ -1,4 +1,4 @@
-"""Judge diagnostics: both logs are complete, and the cited values are true, show the fault and show the recovery."""
+"""Judge diagnostics: whether both logs are complete, and whether the cited values are true and show the fault."""
 
 import math
 from collections.abc import Mapping
@@ -116,7 +116,7 @@ def _broken_cited(evidence: Evidence, report: Report) -> RubricItem:
 
 
 def _key_signal(evidence: Evidence, report: Report, accepted: bool | None) -> RubricItem:
-    # The step may be wrong by one, because `broken_cited` already takes points for that mistake.
+    # The cited step may be wrong by one, because `broken_cited` already takes points for that mistake.
     found = _find_cited(_KEY_SIGNAL, evidence, report, "broken", {"healthy": evidence.reference}, OFF_BY)
     if isinstance(found, RubricItem):
         return found
@@ -163,7 +163,7 @@ def _is_silent(evidence: Evidence) -> bool:
 
 
 def _has_recovered(signal: str, place: int, fixed: LogValues, healthy: LogValues) -> bool:
-    """Return whether a value of the fixed run is near the healthy value there, or in the range of healthy values."""
+    """Return whether a fixed value is near the healthy value at its step, or in the range of all healthy values."""
     value, sound = fixed.of(signal)[place], healthy.of(signal)
     finite = [item for item in sound.values() if math.isfinite(item)]
     within = bool(finite) and min(finite) <= value <= max(finite)

@@ -1,4 +1,4 @@
-"""The evidence on one submission: its claims, our replays, and whether we may trust the log of the fixed run.
+"""The evidence on one submission: its files, our replays, and whether we may trust the log of the fixed run.
 
 The student's code writes the log of the fixed run, so this log may be false. We trust only files with the same bytes as
 ours, runs of our own programs, and the metrics that the trusted evaluator computes. If the edit contains code that
@@ -116,7 +116,7 @@ def must_agree(submission: Submission, broken: Replay) -> bool:
 
 
 def _without_fake_fault(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
-    """Return the replay. If suspicious code may have faked a failure of the harness, the student's run failed."""
+    """Return the replay. If suspicious code may have faked a failure of the harness, blame the student's code."""
     if replay.message == HARNESS_BROKE and suspected:
         message = f"{HARNESS_BROKE}: {suspected[0].message}"
         return replay.model_copy(update={"status": "RE", "message": message})
@@ -131,7 +131,7 @@ def same_bytes(first: Replay, second: Replay) -> bool:
 def sound_logs(evidence: Evidence, accepted: bool | None) -> list[LogValues]:
     """Return the logs of healthy runs: of the reference fix and, if it was accepted, of the student's fix.
 
-    A correct fix in another place may change other values of the log than the reference fix does.
+    A correct fix in another function may change other values of the log than the reference fix changes.
     """
     replays = [evidence.reference]
     if accepted and evidence.fixed.status == "OK" and not reason_to_doubt(evidence):

@@ -221,7 +221,7 @@ def _judge_ruled_out(evidence: Evidence, report: Report) -> RubricItem:
 
 
 def _areas(accepted: Sequence[tuple[RuledOut, str]]) -> list[str]:
-    """Return the reasons that count for a healthy run: one for each area, most of them from checks."""
+    """Return the reasons that count for a healthy run: one for each area, but only a few reasons from log values."""
     known = load_causes()
     checks = {known[entry.cause].area: reason for entry, reason in accepted if entry.check}
     values = {known[entry.cause].area: reason for entry, reason in accepted if known[entry.cause].area not in checks}
@@ -229,7 +229,7 @@ def _areas(accepted: Sequence[tuple[RuledOut, str]]) -> list[str]:
 
 
 def _rivals(evidence: Evidence, entries: Sequence[RuledOut]) -> Iterator[tuple[RuledOut, bool | None, str]]:
-    """Yield each entry, whether it rules out its cause (None if that cannot be judged), and the reason."""
+    """Yield each entry, whether it rules out the cause that it names (None if this is unknown), and the reason."""
     first: dict[str, RuledOut] = {}
     for entry in entries:
         first.setdefault(entry.cause, entry)
@@ -264,7 +264,7 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     if log.find(entry, within=OFF_BY) is None:
         return False, f"You cite {entry} of the broken run, but {log.untrue(entry)}"
     symptoms = load_causes()[entry.cause].on(evidence.settings.dataset)
-    # A healthy log contradicts most symptoms of faults in other experiments. So these symptoms prove nothing here.
+    # Any healthy log contradicts most symptoms of faults in other experiments, so such a symptom proves nothing.
     foreign = evidence.recipe.is_healthy and load_recipe(entry.cause).experiment != evidence.recipe.experiment
     symptom = None if foreign else find_contradicted(entry, symptoms, evidence.broken.records(), log)
     if symptom is None:
@@ -295,7 +295,7 @@ def _by_check(evidence: Evidence, cause: str, check: str) -> tuple[bool | None, 
 
 
 def _untrue_outcome(evidence: Evidence, entry: RuledOut) -> str:
-    """Return a sentence if the recorded outcome of a check differs from the cited one, else ""."""
+    """Return a sentence if the recorded outcome of a check differs from the outcome that the entry cites, else ""."""
     try:
         found = outcomes_of(evidence.recipe).get(entry.check, entry.outcome)
     except UserError:

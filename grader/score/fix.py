@@ -82,7 +82,8 @@ def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Re
 
     A student may choose other settings than the recipe's. If the broken run and the reference fix do not differ clearly
     with these settings, the fix is judged with the recipe's settings. The behaviour of the fix is compared first with
-    the reference fix, then with other correct programs. If this comparison does not decide, the checks are run.
+    the reference fix, then with other correct programs. If this comparison does not decide whether the fix is correct,
+    the checks are run.
     """
     recipe, dataset = requests["fixed"].recipe, requests["fixed"].settings.dataset
     broken, reference, fixed = (replays[role] for role in ("broken", "reference", "fixed"))
@@ -141,7 +142,7 @@ def _symptom_left(bad: Sequence[Symptom], comparison: Comparison | None) -> Symp
 
 
 def _differ_clearly(recipe: Recipe, dataset: str, broken: Replay, reference: Replay) -> bool:
-    """Return whether the reference fix learns, and the broken run shows a symptom that the reference does not."""
+    """Return whether the reference fix learns, and the broken run shows a symptom that it does not show."""
     if broken.status != "OK" or reference.status != "OK" or same_bytes(broken, reference):
         return False
     return has_learnt(reference, dataset) and bool(_bad(symptoms(recipe, dataset, broken, reference)))
@@ -241,7 +242,7 @@ def _judge_unsound(
 
 
 def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measurement) -> RubricItem:
-    """Judge a fix that passes all checks, but whose weights do too badly according to the trusted evaluator."""
+    """Judge a fix that passes all checks, although the trusted evaluator finds bad metrics for its weights."""
     if comparison.is_right and (comparison.other_data or comparison.other_network) and not reason_to_doubt(evidence):
         # The evaluator knows only the network and the data of the reference fix.
         return full(*_CORRECT, "Each function behaves as in a correct program. The network or the data may differ.")
@@ -397,7 +398,7 @@ def judge_minimality(broken: str, student: str, reference: str) -> RubricItem:
 
 
 def _describe_sizes(sizes: Mapping[str, int], of: str = "") -> str:
-    """Return a text such as "4 nodes of the syntax tree (3 in build_optimizer, 1 in AMP)", sorted by size."""
+    """Return a text such as "4 nodes of the syntax tree (3 in build_optimizer, 1 in AMP)", largest first."""
     if not sizes:
         return "nothing"
     parts = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
@@ -412,7 +413,7 @@ def _describe_sizes(sizes: Mapping[str, int], of: str = "") -> str:
 
 
 def _short(name: str) -> str:
-    """Return the name of a function or constant, cut to 40 characters: a student may have chosen it."""
+    """Return the name of a function or constant, cut to 40 characters, because students may choose long names."""
     return (name if len(name) <= 40 else name[:37] + "...") or "statements outside functions"
 
 

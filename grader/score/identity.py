@@ -29,15 +29,16 @@ ABOUT_OTHERS = (SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED)
 # A learning platform that `grader.intake.folder` does not know may put a prefix before the file name. The prefix must
 # end with a character that is rare in logins, or with a number.
 _BEFORE = re.compile(r"(.*[^\w.@+-]|(.*[_-])?\d+_([a-z]+_)*)?", re.DOTALL)
-_LOST = str.maketrans("", "", "&'`")  # Moodle removes these from file names
-_BEHIND = re.compile(r"([\W_].*)?", re.DOTALL)  # "-1", " (2)"
+_LOST = str.maketrans("", "", "&'`")  # Moodle removes these characters from file names
+_BEHIND = re.compile(r"([\W_].*)?", re.DOTALL)  # a suffix such as "-1" or " (2)"
 # Letters that look like Latin letters: Cyrillic and Greek letters, a Turkish i, and digits, all in lower case.
 _LOOKS = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u051b\u051d\u043a\u043c\u0442\u0432"
     "\u043d\u03b1\u03bf\u03bd\u03c1\u03c4\u03c5\u03b9\u03ba\u03c7\u03b3\u03b7\u03b2\u03b5\u013101",
     "aeopcyxijsdhqwkmtbhaovptuikxynbeiol",
 )
-# Invisible characters that Unicode classifies as letters, marks or symbols. `str.isprintable` finds all others.
+# Invisible characters that Unicode classifies as letters, marks or symbols. `str.isprintable` finds all other invisible
+# characters.
 _NO_INK = re.compile(
     r"\b(FILLER|VARIATION SELECTOR[ -]\w+|GRAPHEME JOINER|VOWEL INHERENT \w+|PATTERN BLANK|NULL NOTEHEAD|FILL SPACE)$"
 )
@@ -94,7 +95,7 @@ def settle_students(rows: Sequence[SubmissionScore], roster: Iterable[Student] =
     """Return the rows, each assigned to the student who sent it according to the platform.
 
     The roster maps senders to students. Without a roster, a sender is the student whom most of the sender's files name.
-    If two senders would be the same student, the sender whose name or address fits the login is that student. If a file
+    If two senders claim the same login, it belongs to the sender whose name or address fits the login. If a file
     names another student than its sender, its row gets a flag and the sender's name. So it cannot replace the work of
     the other student. For a rejected archive, only the platform is trusted, because anybody can write any name into a
     file. A file name inside an upload that looks like a sender's name proves nothing: the row gets a flag.
@@ -209,7 +210,7 @@ def compare_rows(rows: Sequence[SubmissionScore], choose: Choose | None = None) 
             outside[name] = why
     for name, (student, others) in _look_alike(rows).items():
         # Print the names in ASCII, because the original names would look the same on the page.
-        message = f"The student {student!a} looks like {', '.join(map(ascii, others[:3]))}."
+        message = f"The student name {student!a} looks like {', '.join(map(ascii, others[:3]))}."
         found[name].append(Flag(id=_LOOK_ALIKE, message=message))
     return tuple(
         replace(row, flags=(*own_flags(row), *found[row.submission]), not_counting=outside.get(row.submission, ""))
@@ -282,7 +283,7 @@ def is_invisible(char: str) -> bool:
 
 
 def _same_student(rows: Iterable[SubmissionScore], choose: Choose) -> dict[str, tuple[str, bool]]:
-    """Return, for each of several submissions by one student, a sentence about it and whether it counts."""
+    """If a student has several submissions of an exercise, return a sentence on each, and whether it counts."""
     groups = defaultdict(list)
     for row in rows:
         if row.recipe and all(flag.id != OTHER_NAME for flag in row.flags):

@@ -26,8 +26,8 @@ from harness.run.symptoms import judge_symptom, reduce_values, signal_values
 # The log and the evaluator validate on the same examples, so their results differ only by rounding. The largest known
 # difference is 0.007: a fix that standardizes with other examples changes the prediction for 1 of the 144 visits.
 _ACCURACY_APART, _LOSS_APART = 0.01, 0.01
-# A network has learnt if its accuracy covers at least a ninth of the way from guessing to 1. With ten classes, guessing
-# has the accuracy 0.1, so the network needs 0.2.
+# A network has learnt if its accuracy is at least `g + (1 - g) / 9`, where `g` is the accuracy of guessing. With ten
+# classes, guessing has the accuracy 0.1, so the network needs 0.2.
 _ABOVE_CHANCE = 1 / 9
 BANDS = Path(__file__).with_name("bands.toml")
 
@@ -42,7 +42,7 @@ def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
 
 
 def has_reference(evidence: Evidence) -> bool:
-    """Return whether the reference fix was run and evaluated under the student's settings."""
+    """Return whether the reference fix was run and evaluated with the student's settings."""
     evaluation = evidence.reference.evaluation
     return evaluation is not None and evaluation.heldout is not None
 
@@ -59,7 +59,7 @@ def has_learnt(replay: Replay, dataset: str) -> bool:
 
 
 def symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> list[Measurement]:
-    """Return a measurement of each symptom in the log of a run."""
+    """Look for each symptom of the recipe in the log of a run, and return the measurements."""
     found = []
     for symptom in recipe.on(dataset).symptoms:
         result = judge_symptom(run.records(), symptom)
@@ -98,7 +98,7 @@ def checks(evidence: Evidence) -> list[Measurement]:
     Checks that find the break come first. Such a check may find nothing to judge: without mixed precision, for example,
     nothing can underflow. Then its measurement is bad, unless the check finds nothing to judge in the reference fix
     either. If no checks were run, because the bytes decided, return an empty list. A check that could not run is left
-    out; `unmade` returns it.
+    out, and `unmade` reports it.
     """
     if evidence.checks is None:
         return []
@@ -241,4 +241,4 @@ def load_band(experiment: str, dataset: str) -> Band:
     for band in load_bands():
         if (band.experiment, band.dataset) == (experiment, dataset):
             return band
-    raise LookupError(f"no healthy band for {experiment} on {dataset}: grader selfcheck --write measures it")
+    raise LookupError(f"no healthy band was measured for {experiment} on {dataset}: run grader selfcheck --write")

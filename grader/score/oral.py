@@ -65,7 +65,7 @@ def _questions(evidence: Evidence) -> Iterator[Question]:
 def _cause(evidence: Evidence) -> str:
     cause = evidence.recipe.cause.rstrip(".")
     places = _holds(evidence.recipe)
-    return f"{cause[:1].upper()}{cause[1:]}." + (f" It is in {' and '.join(sorted(places))}." if places else "")
+    return f"{cause[:1].upper()}{cause[1:]}." + (f" The cause is in {' and '.join(sorted(places))}." if places else "")
 
 
 def _holds(recipe: Recipe) -> frozenset[str]:
@@ -92,7 +92,7 @@ def _about_prediction(evidence: Evidence) -> Iterator[Question]:
     yield Question(
         asks=f'Before the run you predicted: {words}. Your reason: "{said.why}". What was wrong in this prediction,'
         " and why?",
-        answer=f"The loss is {happened}. Checks that find the fault: {listed or 'none'}.",
+        answer=f"{QUESTIONS['loss'][0]} {happened}. Checks that find the fault: {listed or 'none'}.",
     )
 
 

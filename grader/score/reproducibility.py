@@ -1,4 +1,4 @@
-"""Judge reproducibility: the archive is complete, and our replays of both runs give the files that were handed in."""
+"""Judge reproducibility: whether the archive is complete, and whether our replays give the student's files again."""
 
 import math
 from collections.abc import Mapping, Sequence

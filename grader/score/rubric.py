@@ -44,7 +44,7 @@ class Weights(dict[Criterion, Mapping[str, float]]):
 
 
 class _Rubric(StrictModel):
-    """The file `rubric.toml`: for each criterion a table of points by item, and a table of gates."""
+    """The file `rubric.toml`: a table for each criterion, with the points of its items, and a table of gates."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -24,7 +24,7 @@ def scores_json(scores: Scores) -> Iterator[bytes]:
     start, end = _SCORES.dump_json(replace(scores, submissions=()), indent=1).split(_NO_ROWS)
     yield start + _NO_ROWS[:-1]
     for place, row in enumerate(scores.submissions):
-        whole = replace(row, criteria={**row.criteria})  # the criteria may still be on the disk
+        whole = replace(row, criteria={**row.criteria})  # load the criteria, which may still be on the disk
         lines = _ROW.dump_json(whole, indent=1).replace(b"\n", b"\n  ")
         yield (b",\n  " if place else b"\n  ") + lines
     yield (b"\n ]" if scores.submissions else b"]") + end + b"\n"
@@ -77,13 +77,13 @@ def read_scores(out: Path) -> Scores:
             return _SCORES.validate_json(path.read_bytes())
     except FileNotFoundError:
         below = ", ".join(str(one.parent) for one in sorted(out.glob(f"*/{SCORES}")))
-        named = f"give one of {below}" if below else "give the folder that grader score wrote"
+        named = f"name one of these folders: {below}" if below else "name the folder that grader score wrote"
         raise UserError(f"There is no {path}: {named}.") from None
 
 
 @contextmanager
 def _explain_bad_scores(out: Path) -> Iterator[None]:
-    """Raise `UserError` in place of a validation error in the block."""
+    """If the block raises a validation error, raise a `UserError` that says what to do."""
     try:
         yield
     except (ValidationError, ijson.JSONError):

@@ -79,7 +79,7 @@ def self_test_problem(recipe: Recipe, replays: Sequence[Replay], weights: Weight
     # A fix with equal bytes gets all points without any measurement. So look at the measurements separately.
     for item in measurements(perfect):
         if not item.good:
-            return f"{solution} has {item.name} {item.value} on this machine, not {item.wanted}."
+            return f"{solution} fails on this machine: {item.name} is {item.value}, but should be {item.wanted}."
     heldout = None if reference.evaluation is None else reference.evaluation.heldout
     band = load_band(recipe.experiment, recipe.dataset)
     if heldout is None or not band.is_plausible(heldout):
@@ -176,7 +176,7 @@ def _text(
     return f"""
 # Symptom
 
-The broken run departs from a healthy one: `{known}` is {broken.of(known)[place]:.6g} at {kind} {place}.
+The broken run differs from a healthy run: `{known}` is {broken.of(known)[place]:.6g} at {kind} {place}.
 
 ```
 {record}
@@ -188,7 +188,7 @@ In `{where}`: {recipe.cause}.
 
 # Fix
 
-I put the line of `{where}` right, and changed nothing else.
+I corrected the line in `{where}`, and changed nothing else.
 
 # Verification
 

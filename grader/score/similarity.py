@@ -1,4 +1,4 @@
-"""Find students whose work for one exercise is similar, for an instructor to look at. This never changes points.
+"""Find students whose work for one exercise is similar. An instructor looks at the pairs; points never change.
 
 Texts are compared by their shingles, which are all sequences of a few words (`runs` in the code), as in Schleimer,
 Wilkerson and Aiken, "Winnowing" (2003). Submissions are short, so all their shingles are indexed, without winnowing.
@@ -137,15 +137,11 @@ class _TextKind:
     says: str
 
 
-_OF = "{share:.0%} of what {whose} wrote"
-_REPORT = _TextKind("report", 3, 24, 0.25, f"Both reports share {{count}} words, in sequences of three or more: {_OF}.")
-_COMMENTS = _TextKind("comments", 3, 16, 0.5, f"Comments in both programs share {{count}} words: {_OF}.")
+_OF = "which is {share:.0%} of what {whose} wrote"
+_REPORT = _TextKind("report", 3, 24, 0.25, f"Both reports share {{count}} words, in sequences of 3 or more, {_OF}.")
+_COMMENTS = _TextKind("comments", 3, 16, 0.5, f"Comments in both programs share {{count}} words, {_OF}.")
 _CODE = _TextKind(
-    "code",
-    5,
-    64,
-    0.95,
-    f"Both programs share {{count}} symbols that our programs do not have, apart from names: {_OF}.",
+    "code", 5, 64, 0.95, f"Both programs share {{count}} symbols (names do not count) that our programs lack, {_OF}."
 )
 _KINDS = (_REPORT, _COMMENTS, _CODE)
 _LEAST_EQUAL = 12  # reports with fewer words by the student are never called equal
@@ -258,7 +254,7 @@ class _Shingles:
         return [(start, end) for _, start, end in islice(_TOKENS[self.kind](self.text), _LIMIT)]
 
     def words_covered(self, holds: Callable[[int], bool]) -> list[int]:
-        """Return the numbers of the words in those shingles for which `holds` returns True."""
+        """Return the indices of the words in all shingles for which `holds` returns True."""
         found: list[int] = []
         end = 0
         for at, run in enumerate(self.runs):
@@ -271,7 +267,7 @@ class _Shingles:
 def _prose(report: str) -> str:
     """Return the prose of a report: its paragraphs, long headings, and lines of prose in code blocks and tables.
 
-    Consecutive headings count as one.
+    Consecutive headings count as one heading.
     """
     pieces: list[str] = []
     heading: list[str] = []
@@ -356,10 +352,10 @@ class _TextIndex:
         return {*filter(self.is_own, {*self.texts[one].runs}.intersection(self.texts[other].runs))}
 
     def alike(self, one: int, other: int) -> tuple[float, int, int]:
-        """Return which fraction of its words a work shares with the other, the number of shared words, and that work.
+        """Return the fraction of shared words in one of two works, the number of shared words, and this work.
 
-        Of the two works, take the work with the larger fraction. If the works are not similar enough, the fraction and
-        the number are 0.
+        Choose the work in which the fraction is larger. If the works are not similar enough, the fraction and the
+        number are 0.
         """
         shared = self.runs_shared(one, other)
         if len(shared) * self.kind.run < self.kind.least:
@@ -485,11 +481,11 @@ def flag_alike(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[Sub
     others: dict[str, list[str]] = defaultdict(list)
     for pair in likeness.pairs:
         for one, other in ((pair.one, pair.other), (pair.other, pair.one)):
-            others[one.submission].append(f"Similar to {printable(other.submission)}: {' '.join(pair.reasons)}")
+            others[one.submission].append(f"Similar to {printable(other.submission)}. {' '.join(pair.reasons)}")
 
     def with_flag(row: SubmissionScore) -> SubmissionScore:
         found = others.get(row.submission, [])
-        more = f" And similar to {len(found) - _NAMED} more submissions." if len(found) > _NAMED else ""
+        more = f" Also similar to {len(found) - _NAMED} more submissions." if len(found) > _NAMED else ""
         flag = Flag(id=SIMILAR, message=" ".join(found[:_NAMED]) + more)
         return replace(row, flags=(*row.flags, flag)) if found else row
 

@@ -49,7 +49,7 @@ class RubricItem:
     reason: str
     remedy: str = ""
     rule: RuleVerdict | None = None  # set if the instructor has changed the verdict
-    comment: str = ""  # by the instructor
+    comment: str = ""  # the instructor's comment
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
@@ -65,13 +65,13 @@ Criteria = Mapping[Criterion, CriterionScore]
 
 
 def _check_if_read(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Validate criteria from JSON. Criteria made by this process are valid: do not load them from the disk for this."""
+    """Validate criteria from JSON. Skip criteria that this process made, because they may have to be loaded first."""
     return check(value) if info.mode == "json" else value
 
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Flag:
-    """A note that asks the instructor to look at something. It never changes points."""
+    """A note that asks the instructor to look at something. A flag never changes points."""
 
     id: str
     message: str
@@ -115,7 +115,7 @@ class RuleTotal:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Lateness:
-    """The number of days by which a submission is late, rounded up, and the points that it loses for them."""
+    """The number of days by which a submission is late, rounded up, and the points that it loses for this."""
 
     days: int
     cost: float
@@ -208,7 +208,7 @@ class Change:
 
 @dataclass(config=_NO_OTHERS, frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The content of `scores.json`, sorted by submission.
+    """The content of `scores.json`. The rows are sorted by the name of the submission.
 
     course, assignment: the id of the course and of the assignment; both are "" if there is no course.
     decisions: all decisions of the instructor, in the order of the decisions file.
@@ -285,7 +285,7 @@ def _waiting_reason(criteria: Criteria) -> str:
 
 
 def with_criteria(row: SubmissionScore, criteria: Criteria) -> SubmissionScore:
-    """Return the row with these criteria and the total, which a gate may limit. Without a total, it is not judged."""
+    """Return the row with these criteria and their total, which a gate may limit; no total if an item has no points."""
     total = total_of(criteria)
     if total is None:
         return replace(row, criteria=criteria, status="not judged", total=None, reason=_waiting_reason(criteria))

@@ -23,7 +23,7 @@ class WorkLimitError(Exception):
 def work_limit(seconds: float = SECONDS) -> Iterator[None]:
     """Raise `WorkLimitError` in the block after this thread has used `seconds` of processor time.
 
-    Works only in the main thread. In other threads the block has no limit.
+    This works only in the main thread. In other threads, the block has no limit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

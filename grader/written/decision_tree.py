@@ -197,7 +197,7 @@ def _gain(group: Sequence[str], known: Mapping[str, TripsOfOne], check: str) -> 
 
 
 def _share(found: Sequence[TreeEnd]) -> tuple[float, str]:
-    """Return the fraction of right conclusions, and a reason that lists the experiments without one."""
+    """Return the fraction of right conclusions, and a reason that lists the experiments with other conclusions."""
     right = sum(one.verdict == "right" for one in found)
     reason = f"Right conclusions: {right} of {len(found)}."
     for verdict, words in (("wrong", "Wrong"), ("a guess", "Guessed"), ("not concluded", "No conclusion")):

@@ -56,7 +56,7 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
     cases = draw_inputs(problem, text)
     job = {"problem": problem.name, "file": exercise.file, "text": text}
     done = run(SandboxCommand(_SCRIPT, _interpreter(), {"job.json": json.dumps(job).encode()}, LIMITS))
-    # An answer without suspicious code can neither raise a signal nor exit with this status, so it is not to blame.
+    # An answer without suspicious code can neither raise a signal nor exit with this status, so the grader has failed.
     ours = not unusual and (done.status == "SG" or done.exit_code == _OUR_FAULT)
     message = done.message or f"it ended with {done.status}"
     if done.status == "XX" or ours:
@@ -82,7 +82,7 @@ def _flag(clause: str) -> Flag:
 
 
 def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCheck]:
-    """Return the findings, after the item about imports was judged. Unusual code leaves this item to the instructor."""
+    """Judge the item about imports, and return all findings. If the code is unusual, the instructor decides."""
     unusual, imports = suspicions(text), _imports(text)
 
     def decide(item: AnswerCheck) -> AnswerCheck:

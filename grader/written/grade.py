@@ -125,7 +125,7 @@ class AnswerGrader:
         try:
             judgement = judge(exercise, text, self._replayer.run)
             if not judgement.fault:
-                with_points(judgement, exercise.id)  # raises if the rubric has other items: our fault, too
+                with_points(judgement, exercise.id)  # raises an error if the rubric has other items
         except SandboxStopped:
             raise
         except Exception as error:
