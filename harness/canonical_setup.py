@@ -21,8 +21,9 @@ from harness.errors import UserError
 
 Numerics = Literal["portable", "native"]
 
-# Measured with torch 2.13 and NumPy 2.4 on glibc 2.36: equal bytes on an AVX-512 processor and under `qemu-x86_64 -cpu
-# Nehalem`, `Haswell` and `EPYC`. Each comment lists the operations whose results differ if the variable is not set.
+# With torch 2.13, NumPy 2.4 and glibc 2.36, these variables gave equal bytes on an AVX-512 processor and under
+# `qemu-x86_64 -cpu Nehalem`, `Haswell` and `EPYC`. Each comment lists the operations whose results differ if the
+# variable is not set.
 PORTABLE_VARIABLES = {
     # matmul, convolution, LSTM, and MKL's vector exp, log, tanh and the like
     "MKL_CBWR": "COMPATIBLE",
@@ -45,7 +46,7 @@ _OPENBLAS_CORE = "Nehalem"
 
 COMMON_VARIABLES = {
     "PYTHONHASHSEED": "0",
-    # A file called random.py in the current folder must not replace Python's own.
+    # Python must not import a file called random.py in the current folder instead of its own module.
     "PYTHONSAFEPATH": "1",
     "PYTHONUTF8": "1",
     "LC_ALL": "C.UTF-8",
@@ -54,10 +55,10 @@ COMMON_VARIABLES = {
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
 
-# Prefixes of variables that are removed, because releases add new ones: thread counts and affinities, instruction sets,
-# reduced precision (NVIDIA_TF32_OVERRIDE, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE, ONEDNN_DEFAULT_FPMATH_MODE), allocators,
-# compilers, debug output, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD. PYTHONPATH is removed too, because another torch could be
-# on that path.
+# Variables with these prefixes are removed (prefixes, because new releases add variables): thread counts and
+# affinities, instruction sets, reduced precision (NVIDIA_TF32_OVERRIDE, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE,
+# ONEDNN_DEFAULT_FPMATH_MODE), allocators, compilers, debug output, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD. PYTHONPATH is
+# removed too, because another torch could be on that path.
 _REMOVED_FAMILIES = (
     "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "NPY_", "DNNL_", "ONEDNN_",
     "ATEN_", "TORCH", "PYTORCH_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "CUDA_FORCE_", "NVIDIA_TF32_OVERRIDE",
@@ -70,7 +71,7 @@ _KEPT_OF_PYTHON = frozenset(
 
 
 def run_environment(numerics: Numerics, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment variables for a child process that trains with these numerics.
+    """Return the environment variables for a child process that trains with portable or native numerics.
 
     base: the environment to start from, by default the environment of this process. From its variables, those that
     could change a result are left out. `COMMON_VARIABLES` and, for portable numerics, `portable_variables()` are added.
@@ -131,7 +132,7 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
     if numerics == "portable" and platform.machine() == "x86_64":
         capability = torch.backends.cpu.get_cpu_capability()
         if capability != "DEFAULT":
-            raise RuntimeError(f"{numerics} numerics needs run_environment() before torch is imported")
+            raise RuntimeError(f"{numerics} numerics needs the variables of run_environment() before torch is imported")
     # use_deterministic_algorithms(True) does the same, but first imports the compiler, which takes over a second.
     torch.set_deterministic_debug_mode("error")
     torch.backends.cudnn.benchmark = False
@@ -142,7 +143,7 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
         return
     torch.set_num_threads(1)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
-    # NNPACK convolves only on processors with AVX2.
+    # Switch NNPACK off, because torch uses it for convolutions only on processors with AVX2.
     torch.backends.nnpack.set_flags(False)
 
 
@@ -159,7 +160,8 @@ def set_seed(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)
     if torch.accelerator.current_accelerator() is None:
-        # manual_seed does the same, but also formats a stack trace for CUDA: 4 ms in a process that was just forked.
+        # manual_seed does the same, but also formats a stack trace for CUDA, which takes 4 ms in a newly forked
+        # process.
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)
@@ -176,7 +178,7 @@ def seed_worker(worker_id: int) -> None:
 
 
 def in_portable_environment() -> bool:
-    """Return whether this process was started with the variables of `run_environment("portable")`."""
+    """Return whether the environment of this process has the variables that `run_environment("portable")` sets."""
     return not _missing_variables(portable_variables())
 
 

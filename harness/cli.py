@@ -29,7 +29,10 @@ _recipe = click.argument("recipe", metavar="RECIPE")
 
 
 class _Commands(click.Group):
-    """A command group whose help lists the commands of an exercise in the order of use, then the checks."""
+    """A command group.
+
+    Its help lists the commands for exercises in the order in which students use them, then the checks.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -71,7 +74,7 @@ def exercise(
     """Make a workspace for RECIPE and run its broken experiment.
 
     If RECIPE is mystery, choose a hidden exercise of the difficulty --level, which may have no fault at all. By default
-    it is one that you have not begun; with --seed N, it is number N of its level.
+    it is an exercise that you have not begun; --seed N chooses exercise number N of this difficulty.
     """
     from harness.recipes.cases import MYSTERY
     from harness.recipes.mysteries import draw_mystery
@@ -129,11 +132,11 @@ def predict(recipe: str, work: Path, student: str | None, **answers: str | None)
 
 
 def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
-    """Raise `UserError` if an option of a run is given for an exercise that trains nothing."""
+    """Raise `UserError` if an option for training runs is given for an exercise that has no training run."""
     given = next((name for name, value in options.items() if value is not None), None)
     if given is not None:
         option = {"batch_size": "batch"}.get(given, given)
-        raise UserError(f"{exercise} trains nothing: remove --{option} ({option.upper()}=).")
+        raise UserError(f"{exercise} has no training run: remove --{option} ({option.upper()}=).")
 
 
 @cli.command()
@@ -205,7 +208,7 @@ def history(recipe: str, work: Path, number: int | None) -> None:
 @work_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reveal(recipe: str, work: Path, yes: bool) -> None:
-    """Show the cause, the fix and the explanation."""
+    """Show the solution of an exercise: the cause, the fix and an explanation."""
     from harness.recipes.catalogue import load_recipe
     from harness.recipes.recipe import KitRecipe
     from harness.student.summary import show_solution
@@ -258,7 +261,9 @@ def causes() -> None:
     for name, cause in known.items():
         line = f"{name.ljust(width)}  {cause.area.ljust(area)}  {cause.says}"
         click.echo(fold(line, terminal_width(), hang=width + area + 4))
-    click.echo("Next: in report.md, name one cause under diagnosis: and rule out two others under ruled_out:")
+    click.echo(
+        "Next: in report.md, name one of these causes under diagnosis: and rule out two other causes under ruled_out:"
+    )
 
 
 @cli.command()
@@ -285,7 +290,7 @@ def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: 
     from harness.workspace.workspace import open_workspace
 
     if (step is None) == (epoch is None):
-        raise UserError("Choose one place in the log: give either --step N or --epoch N.")
+        raise UserError("Choose which values to print: give either --step N or --epoch N.")
     load_recipe(recipe)
     workspace = open_workspace(work, recipe)
     path = workspace.run_folder(run) / METRICS_LOG
@@ -306,7 +311,7 @@ def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: 
     help="The output folder.  [default: work/RECIPE/tensorboard]",
 )  # fmt: skip
 def export_tensorboard(recipe: str, work: Path, out: Path | None) -> None:
-    """Export the runs as event files for TensorBoard."""
+    """Export the finished runs of an exercise as event files for TensorBoard."""
     from harness.recipes.catalogue import load_recipe
     from harness.student.tensorboard_export import FOLDER, export_tensorboard
     from harness.workspace.workspace import open_workspace
@@ -391,8 +396,10 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
         raise UserError(f"There is no workspace {work / recipe}, so there is nothing to delete.")
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"There is no terminal to confirm starting {recipe} over: add --yes (YES=1).")
-        if not click.confirm(f"Move {theirs} aside and delete everything else in {work / recipe}?"):
+            raise UserError(
+                f"There is no terminal to ask whether to delete the runs of {recipe}: add --yes (YES=1) to delete them."
+            )
+        if not click.confirm(f"Move {theirs} to another folder and delete everything else in {work / recipe}?"):
             click.echo("Nothing was changed.")
             return
     kept = remove_workspace(work, recipe)

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _REMEDIES = {
-    errno.ENOSPC: "free some space on that disk, or choose a folder on another one",
+    errno.ENOSPC: "free some space on that disk, or choose a folder on another disk",
     errno.EDQUOT: "free some space in your quota, or choose a folder on another disk",
     errno.EACCES: "choose a folder that you may write to, or change its permissions",
     errno.EPERM: "choose a folder that you may write to, or change its permissions",
     errno.EROFS: "choose a folder on a disk that can be written to",
-    errno.ENOTDIR: "choose a folder whose parents are folders too",
+    errno.ENOTDIR: "part of that path is a file, so choose another folder",
     errno.ENOENT: "check the name of the folder",
     errno.EISDIR: "move that folder away",
     errno.EEXIST: "move the existing file away, or choose another folder",

@@ -10,11 +10,12 @@ from pathlib import Path, PurePosixPath
 
 from harness.errors import UserError
 
-BLOCK_SIZE = 65535  # the largest stored block: its length has 16 bits (RFC 1951, section 3.2.4)
+BLOCK_SIZE = 65535  # the size of the largest uncompressed block, whose length has 16 bits (RFC 1951, section 3.2.4)
 
-# RFC 1950: deflate with a 32 KiB window, fastest level, and check bits that make the header a multiple of 31.
+# The header of a zlib stream (RFC 1950): deflate with a 32 KiB window, fastest level, check bits (a multiple of 31).
 _ZLIB_HEADER = b"\x78\x01"
-# RFC 1952: magic, method deflate, no flags (so no file name), no time, no extra flags, unknown system.
+# The header of a gzip file (RFC 1952): magic number, deflate, no flags (so no file name), no time, no extra flags,
+# unknown system.
 _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 

@@ -1,8 +1,9 @@
 """Export the training loop `train`, and define `python -m harness.trainer`, which makes one run (see its `--help`)."""
 
 if __name__ == "__main__":
-    # This process only starts the training process, which needs its environment variables before it imports torch.
-    # A file called random.py in the current folder, where `python -m` looks first, must not replace Python's own.
+    # This process only starts another process, which trains. It must get its environment variables before it imports
+    # torch. `python -m` imports modules from the current folder first. A random.py in this folder must not replace
+    # Python's module.
     import sys
 
     if not sys.flags.safe_path:

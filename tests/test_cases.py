@@ -31,8 +31,8 @@ def test_a_break_that_no_check_finds_is_declared_silent() -> None:
     trips = {recipe.id: trips_of(recipe.id) for recipe in load_recipes()[0]}
     assert list(silence_problems(SILENT, trips)) == []
     assert list(silence_problems(SILENT, {"huge_lr": {}, "momentum_too_high": {"overfit": "stalls"}})) == [
-        "huge_lr: no check finds the break. Explain the reason in its notes.md, under **Why no check finds it.**",
-        "momentum_too_high: its notes.md says that no check finds the break, but overfit finds it.",
+        "huge_lr: no check finds the break. Explain why in its notes.md, under **Why no check finds it.**",
+        "momentum_too_high: its notes.md says that no check finds the break, but overfit finds the break.",
     ]
 
 

@@ -178,7 +178,7 @@ def test_a_walk_without_a_cause_says_so_and_one_without_a_fault_says_what_is_lef
     assert "No check shows the cause yet." in capsys.readouterr().out
     show(reports(first_loss="chance", data="sound"), "heading")
     said = capsys.readouterr().out
-    assert "Does it do anything that no check measures?" in said
+    assert "Does the code do anything that no check measures?" in said
     assert "healthy" not in said, "something is wrong with every exercise that has a name of its own"
 
 

@@ -105,7 +105,7 @@ FOREIGN: dict[str, Any] = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_foreign_file_is_no_checkpoint_of_ours(name: str, tmp_path: Path) -> None:
     torch.save(FOREIGN[name], tmp_path / "checkpoint.pt")
-    with pytest.raises(UserError, match="is not a checkpoint of this program"):
+    with pytest.raises(UserError, match="is not a checkpoint of trainwreck"):
         load_checkpoint(tmp_path / "checkpoint.pt")
 
 

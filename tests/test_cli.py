@@ -86,7 +86,9 @@ def test_files_in_the_current_folder_are_not_taken_for_pythons_own(module: str, 
 def test_clean_work_without_a_terminal_needs_a_yes(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path / "work")
     said = mistake("clean-work", "huge_lr", cwd=tmp_path)
-    assert said == "There is no terminal to confirm starting huge_lr over: add --yes (YES=1)."
+    assert (
+        said == "There is no terminal to ask whether to delete the runs of huge_lr: add --yes (YES=1) to delete them."
+    )
     assert workspace.run_folder("fixed").is_dir()
     said = succeed("clean-work", "huge_lr", "--yes", cwd=tmp_path)
     kept = tmp_path / "work/.removed/huge_lr-1"
@@ -132,7 +134,7 @@ def test_a_fault_of_ours_keeps_its_traceback_and_exits_3(tmp_path: Path) -> None
     assert "Traceback (most recent call last)" in done.stderr
     assert "RuntimeError: an oversight" in done.stderr
     assert done.stderr.endswith(
-        "This is a bug in trainwreck, not your mistake. Please report it with the lines above.\n"
+        "This is a bug in trainwreck, not your mistake. Please report this bug, with the lines above.\n"
     )
 
 

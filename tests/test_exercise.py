@@ -51,7 +51,7 @@ def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> No
     before = snapshot(folder)
     times = {name: (folder / name).stat().st_mtime_ns for name in before}
     said = succeed("exercise", "huge_lr", cwd=tmp_path)
-    assert said.startswith("work/huge_lr exists already; nothing in it was changed.\n")
+    assert said.startswith("work/huge_lr exists already, so nothing in it was changed.\n")
     assert snapshot(folder) == before
     assert {name: (folder / name).stat().st_mtime_ns for name in before} == times
 

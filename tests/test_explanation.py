@@ -172,7 +172,7 @@ def test_a_small_difference_is_a_first_sign_where_it_begins() -> None:
     assert signs(1.0, *[1.02] * 39) == list(range(1, 31)), "in the epoch in which it begins, and one step more"
     assert signs(*[1.02] * 10, *[1.3] * 15, *[3.0] * 15) == list(range(27)), "nobody sees two hundredths"
     said = {place: no_first_sign("loss", place, run(*slow), healthy) for place in (0, 35)}
-    assert said[0] == "a healthy run has 1 there, nearly the same as 1"
+    assert said[0] == "a healthy run has nearly the same value there (1 instead of 1)"
     assert said[35] == "loss is already wrong from step 1 on"
 
 

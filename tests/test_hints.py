@@ -41,7 +41,7 @@ def test_hints_lead_from_a_command_to_a_function_and_never_give_the_line_to_type
 def test_a_hint_comes_after_the_one_before_it_and_is_noted(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     assert progress_of(workspace.folder).hints == 0
-    with pytest.raises(UserError, match=r"Hint 2 comes after hint 1: run make hint BREAK=huge_lr LEVEL=1"):
+    with pytest.raises(UserError, match=r"so hint 2 is not shown: first run make hint BREAK=huge_lr LEVEL=1"):
         give_hint(workspace, 2)
     assert progress_of(workspace.folder).hints == 0
     texts = load_recipe("huge_lr").hints
@@ -76,7 +76,7 @@ def test_the_command_shows_a_hint_and_the_command_for_the_next(tmp_path: Path) -
     assert texts[0] in " ".join(said.split())
     assert texts[1] not in " ".join(said.split())
     assert "  make hint BREAK=huge_lr LEVEL=2  # which function to read\n" in said
-    assert "Hint 3 comes after hint 2" in mistake("hint", "huge_lr", "--level", "3", cwd=tmp_path)
+    assert "You have not seen hint 2 yet" in mistake("hint", "huge_lr", "--level", "3", cwd=tmp_path)
     assert "There is no workspace" in mistake("hint", "loss_sum", "--level", "1", cwd=tmp_path)
 
 

@@ -257,7 +257,7 @@ def test_breakpoint_opens_the_debugger_at_the_terminal(tmp_path: Path) -> None:
 def test_without_a_terminal_breakpoint_says_what_to_do(tmp_path: Path) -> None:
     path = script(tmp_path, "\nimport pdb\n\ndef evaluate(model, inputs, labels):\n    pdb.set_trace()\n")
     said = mistake(*SHORT, "--script", path, cwd=tmp_path, program=TRAINER)
-    assert "breakpoint() needs a terminal: run the command in one, or print the values instead" in said
+    assert "breakpoint() needs a terminal: run the command in a terminal, or print the values instead" in said
     assert "BdbQuit" not in said
 
 

@@ -74,7 +74,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     partial = prepare(job)
     with (partial / JOB_FILE).open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match=r"Another run is using .*broken\.partial: wait until"):
+        with pytest.raises(UserError, match=r"Another process is writing .*broken\.partial: wait until"):
             prepare(job)
     prepare(job)
 

@@ -48,10 +48,11 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, 
     said = capsys.readouterr().out
     broken, fixed = workspace.run_folder("broken"), workspace.run_folder("fixed")
     for text in (
-        f"{workspace.folder} exists already; nothing in it was changed.\n",
+        f"{workspace.folder} exists already, so nothing in it was changed.\n",
         f"  1. look at {broken / 'run.html'} in a browser, and read {workspace.folder / 'PROMPT.md'}\n",
         f"  4. make verify BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
-        f"  1. look at both runs in {fixed / 'run.html'}; if you are not convinced, edit and verify again\n",
+        f"  1. look at both runs in {fixed / 'run.html'};"
+        " if you are not sure that the fault is gone, edit and verify again\n",
         f"  3. make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
         f"You have not edited {workspace.experiment} yet: both runs are the same.\n",
     ):

@@ -163,4 +163,4 @@ def test_what_cannot_be_exported_is_said_in_one_sentence(workspace: Workspace, t
     for run in ("broken", "fixed"):
         shutil.rmtree(workspace.run_folder(run))
     said = mistake("export-tensorboard", "huge_lr", cwd=tmp_path)
-    assert said == "work/huge_lr has no finished run: make exercise BREAK=huge_lr makes the broken one."
+    assert said == "work/huge_lr has no finished run: make exercise BREAK=huge_lr makes the broken run."

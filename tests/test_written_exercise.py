@@ -56,7 +56,7 @@ def test_all_exercises_are_listed_the_broken_runs_first() -> None:
         ('kind = "derivation"\n', "", "has an unknown kind"),
         ('problem = "mlp"', 'problem = "cnn"', "problem: write 'mlp' or 'layernorm'"),
         ("format_version = 1", "format_version = 2", "format_version: write 1"),
-        ('file = "mine.py"', 'file = "../mine.py"', "file: '../mine.py' is not allowed here: it must match"),
+        ('file = "mine.py"', 'file = "../mine.py"', "file: '../mine.py' is not allowed here: write a text"),
         ('file = "mine.py"', 'file = "mine.py"\nfiles = 1', "files: there is no such key"),
         ('title = "By hand"', "title = ", "is not TOML"),
     ],

@@ -128,7 +128,7 @@ def test_from_the_first_command_to_starting_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("exercise", EXERCISE, "--seed", "3"), "backprop_mlp trains nothing: remove --seed (SEED=)."),
+        (("exercise", EXERCISE, "--seed", "3"), "backprop_mlp has no training run: remove --seed (SEED=)."),
         (("exercise", EXERCISE, "--resume"), "remove --resume (RESUME=)."),
         (("verify", EXERCISE), "The exercise backprop_mlp has no training run"),
         (("check", EXERCISE), "There is no workspace work/backprop_mlp: make exercise BREAK=backprop_mlp makes"),

@@ -1,4 +1,4 @@
-"""Run commands with common error handling, and define the options that several commands share.
+"""Run commands, turn their errors into messages, and define the options that several commands share.
 
 The exit status is 0 for success, 2 for a user's mistake (with a one-sentence message), and 3 for a bug in trainwreck
 (with a traceback).
@@ -26,7 +26,7 @@ ClickCommand = Callable[..., Any]
 
 
 def run_command(command: click.Command, program: str) -> NoReturn:
-    """Run a command and exit with its status."""
+    """Run a command and end this process with the exit status of the command."""
     _reopen_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -76,7 +76,7 @@ def _fail_of_system(error: OSError) -> NoReturn:
 
 def _usage(error: click.UsageError, program: str) -> str:
     message = re.sub(r"(?<![.?])$", ".", error.format_message())
-    if "MAKELEVEL" in os.environ:  # make takes variables instead of options
+    if "MAKELEVEL" in os.environ:  # users of make see variables, such as LEVEL=1, instead of options
         return re.sub(r"'--([a-z-]+)'", lambda found: found[1].upper(), message) + " See make help."
     return f"{message} See {error.ctx.command_path if error.ctx else program} --help."
 
@@ -94,7 +94,7 @@ def _reopen_closed_streams() -> None:
 
 
 def _fail(message: str, status: int = 2) -> NoReturn:
-    with contextlib.suppress(OSError):  # standard error may be a file on the same full disk
+    with contextlib.suppress(OSError):  # standard error may be a file on the disk that is full
         width = terminal_width(sys.stderr)
         for line in as_typed(message).split("\n"):
             # An indented line quotes the user's program, so do not wrap it.
@@ -105,7 +105,7 @@ def _fail(message: str, status: int = 2) -> NoReturn:
 
 
 def _drop_unwritten(stream: TextIO) -> None:
-    """Discard the output that a stream cannot write; otherwise Python retries at exit and ends with status 120."""
+    """Discard the output that a stream cannot write. Otherwise Python tries again at exit, and ends with status 120."""
     try:
         stream.flush()
     except OSError:
@@ -116,7 +116,7 @@ def _drop_unwritten(stream: TextIO) -> None:
 
 def _report_fault() -> NoReturn:
     traceback.print_exc()
-    click.echo("This is a bug in trainwreck, not your mistake. Please report it with the lines above.", err=True)
+    click.echo("This is a bug in trainwreck, not your mistake. Please report this bug, with the lines above.", err=True)
     sys.exit(3)
 
 

@@ -1,4 +1,4 @@
-"""Read YAML from an untrusted file. All values stay text, and each has its line number.
+"""Read YAML from an untrusted file. Numbers are not converted, and the line number of each value is kept.
 
 Aliases, anchors and tags are not allowed, so a small file cannot expand into large values. This module uses the parser
 libyaml, because it is ten times as fast as PyYAML's own parser, and a class has thousands of reports.
@@ -14,7 +14,7 @@ from harness.errors import UserError, printable
 
 LIMIT = 16 * 1024  # the most characters of a text; a hundred pieces of evidence have about 7,000
 DEPTH = 8  # the most levels of nesting; evidence has 3, a step of a decision tree 5
-TOO_DEEP = "brackets are nested too deeply: write it as PROMPT.md shows"
+TOO_DEEP = "the brackets are nested too deeply: write the front matter as PROMPT.md shows"
 
 # A number stays text, because its written digits show its precision. An empty value is None.
 Plain = str | None | list["Plain"] | dict[str, "Plain"]
@@ -83,11 +83,13 @@ def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -
             mark = getattr(error, "context_mark", None) or mark
         problem = printable(getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML")
         where = source if mark is None else f"{source}, line {line_of(mark)}"
-        if "nesting depth" in problem:  # libyaml 0.2.6 refuses 1,000 nested brackets before the first event
+        if "nesting depth" in problem:  # libyaml 0.2.6 refuses 1,000 nested brackets before it returns the first event
             raise UserError(f"{where}: {TOO_DEEP}.") from None
         raise UserError(f"{where}: {name} is not YAML ({problem}): compare that line with other lines.") from None
     except (ValueError, OverflowError) as error:  # such as an escape beyond Unicode, or a version of 5,000 digits
-        raise UserError(f"{source}: {name} is not YAML ({printable(error)}): compare it with PROMPT.md.") from None
+        raise UserError(
+            f"{source}: {name} is not YAML ({printable(error)}): compare it with the example in PROMPT.md."
+        ) from None
     if not isinstance(node, yaml.MappingNode):
         advice = "write keys with values, as PROMPT.md shows"
         raise UserError(f"{source}, line {first_line}: {name} has no keys with values: {advice}.")

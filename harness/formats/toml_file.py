@@ -45,7 +45,7 @@ def read_table(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
     except RecursionError:
         raise UserError(f"{path} is not TOML: its brackets are nested too deeply.") from None
-    except ValueError as error:  # also raised for a number of 5,000 digits
+    except ValueError as error:  # tomllib also raises it for a number of 5,000 digits
         raise UserError(
             f"{path} is not TOML: {error}. Write text in straight quotes, a date as 2026-11-16T23:59:00 without quotes,"
             " and true and false in lower case."
@@ -61,7 +61,7 @@ def read_record(path: Path, model: type[Model], **more: Any) -> Model:
     try:
         table = read_table(path)
     except FileNotFoundError:
-        raise UserError(f"There is no {path}: write it, or put it back.") from None
+        raise UserError(f"There is no {path}: write this file, or put it back.") from None
     if both := sorted(more.keys() & table.keys()):
         raise UserError(f"{path} cannot be used: remove the key {both[0]}, which does not belong in this file.")
     try:
@@ -99,7 +99,7 @@ def _problem(item: Any, model: type[BaseModel]) -> str:
         return f"there is no such key: {_instead(item, model)}"
     context = item.get("ctx", {})
     if item["type"] == "string_pattern_mismatch":
-        return f"{item['input']!r} is not allowed here: it must match {context['pattern']}"
+        return f"{item['input']!r} is not allowed here: write a text that matches {context['pattern']}"
     if item["type"] == "literal_error":
         return f"write {context['expected']}"
     if item["type"] == "too_short":

@@ -1,8 +1,8 @@
-"""Lay out line charts as static SVG. The markup is in `templates/shared.html.j2`, the style in `run.css`.
+"""Compute the layout of line charts that are drawn as static SVG.
 
-These charts work without a script; `live_charts` adds a script that makes them interactive. Lines differ in colour and
-dash pattern. A value that is not finite leaves a gap in its line, and a vertical mark shows the first such value. A
-text describes the chart for screen readers.
+The markup is in `templates/shared.html.j2`, the style in `run.css`. These charts work without a script; `live_charts`
+adds a script that makes them interactive. Lines differ in colour and dash pattern. A value that is not finite leaves a
+gap in its line, and a vertical mark shows the first such value. A text describes the chart for screen readers.
 """
 
 import math
@@ -56,10 +56,10 @@ class Axis:
 
 
 def make_axis(values: Iterable[float], scale: Scale = "linear") -> Axis:
-    """Return an axis that shows all of `values` (finite numbers), or 0 to 1 if there are none.
+    """Return an axis that shows all `values`, which are finite numbers.
 
-    If no value is positive, a log axis becomes linear. "auto" means a log axis if a linear axis would flatten most
-    values.
+    If there are no values, the axis is from 0 to 1. If no value is positive, a log axis becomes linear. "auto" means a
+    log axis if a linear axis would flatten most values.
     """
     numbers = sorted(min(max(value, -_HUGE), _HUGE) for value in values) or [0.0, 1.0]
     positive = [value for value in numbers if value > 0]
@@ -298,7 +298,10 @@ def _hidden(places: Mapping[float, Position], above: Mapping[float, Position], d
 
 
 def _draw_line(one: Series, places: Mapping[float, Position], above: Sequence[Mapping[float, Position]]) -> DrawnLine:
-    """Return a line as the template draws it. `above` holds the points of the lines that are drawn above it."""
+    """Return a line as the template draws it.
+
+    `above` contains the points of all lines that are drawn above this line.
+    """
     few = len(places) <= _DOTS_UP_TO
     return DrawnLine(
         one.label,

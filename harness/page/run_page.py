@@ -26,7 +26,7 @@ from harness.run.signals import number_text, place_of
 from harness.workspace.workspace import RUNS
 
 TEMPLATES = Path(__file__).parent / "templates"
-MISSING = "—"  # an em dash: nothing was recorded
+MISSING = "—"  # an em dash, which means that the value was not recorded
 PageFact = tuple[str, ...]
 Read = Callable[[RunFiles], str]
 Keys = tuple[str, ...]  # the keys that lead to a number in nested records
@@ -120,7 +120,7 @@ def page_environment(*folders: Path, finalize: Callable[[object], object] | None
     )
 
 
-# --- the parts of the page about one run
+# --- the parts of the page that describe a single run
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class RunView:
 
 
 def _outcome(run: RunFiles) -> str:
-    """Return one sentence about the loss of a run, without a verdict."""
+    """Return a sentence that says how the loss of a run changed, without a verdict."""
     first, last = (_text(run.batches[index]["loss"]) for index in (0, -1))
     words = f"The training loss went from {first} to {last} in {len(run.batches)} steps"
     step = run.result["first_non_finite_step"]
@@ -150,7 +150,7 @@ def _sheets(runs: Sequence[RunFiles]) -> list[tuple[str, RunFiles]]:
     If both runs have equal sheets, return one.
     """
     if len(runs) > 1 and (runs[0].images or runs[0].rows) and _head_of(runs[0]) == _head_of(runs[1]):
-        return [(f"{runs[0].label} and {runs[1].label}: the same", runs[0])]
+        return [(f"{runs[0].label} and {runs[1].label} have the same inputs", runs[0])]
     return [(run.label if len(runs) > 1 else "", run) for run in runs]
 
 

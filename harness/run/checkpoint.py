@@ -37,7 +37,7 @@ def canonical(value: Any) -> Any:
         return float(value)
     raise UserError(
         f"The state of the model, optimizer or scheduler contains a {type(value).__name__}, which a checkpoint cannot"
-        " store: keep only tensors, numbers, strings and containers of them there."
+        " store: use only tensors, numbers, strings, lists and dicts in their state."
     )
 
 
@@ -97,5 +97,5 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{path} is damaged ({reason[:120]}): start the run again without --resume.") from None
     if not isinstance(state, dict) or state.get("format_version") != 1:
-        raise UserError(f"{path} is not a checkpoint of this program: start the run again without --resume.")
+        raise UserError(f"{path} is not a checkpoint of trainwreck: start the run again without --resume.")
     return state

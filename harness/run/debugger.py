@@ -24,7 +24,9 @@ def support_breakpoints(ask_for_terminal: Callable[[], None] | None) -> None:
 
     def stop(*_: object, **__: object) -> None:
         if ask_for_terminal is None:
-            raise RuntimeError("breakpoint() needs a terminal: run the command in one, or print the values instead")
+            raise RuntimeError(
+                "breakpoint() needs a terminal: run the command in a terminal, or print the values instead"
+            )
         if not os.isatty(0):
             _take_terminal()
             ask_for_terminal()
@@ -35,7 +37,7 @@ def support_breakpoints(ask_for_terminal: Callable[[], None] | None) -> None:
 
 
 class _Debugger(pdb.Pdb):
-    """A pdb that ends the run when the student quits."""
+    """A pdb that ends the training run when the student quits the debugger."""
 
     def interaction(self, frame: FrameType | None, traceback: TracebackType | None) -> None:
         super().interaction(frame, traceback)

@@ -1,4 +1,4 @@
-"""Load an `experiment.py` and call its functions. Errors name the line in the student's file.
+"""Load an `experiment.py` and call its functions. Error messages name the line in the student's file.
 
 An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. Optional functions are
 `predict`, which classifies raw examples, and `end_epoch`, which says whether to stop early. If the experiment has
@@ -41,7 +41,7 @@ T = TypeVar("T")
 class HarnessFault(Exception):
     """An error in the harness during a call of a student's function.
 
-    `Experiment.call` does not report it as the student's.
+    `Experiment.call` does not turn it into a `UserError`.
     """
 
 
@@ -57,12 +57,12 @@ class TensorSplit:
 
     @property
     def images(self) -> Tensor:
-        """The inputs of a data set of images, uint8 (N, C, H, W)."""
+        """The inputs, if they are images: uint8 (N, C, H, W)."""
         return self.inputs
 
     @property
     def symbols(self) -> Tensor:
-        """The inputs of a data set of texts, int64 (N, T)."""
+        """The inputs, if they are texts: int64 (N, T)."""
         return self.inputs
 
 
@@ -184,7 +184,7 @@ class Experiment:
             sys.modules[_MODULE_NAME] = self.module
 
     def scalers(self) -> dict[str, torch.amp.GradScaler]:
-        """Return the gradient scalers that the experiment keeps at module level, by name."""
+        """Return the gradient scalers among the experiment's module-level variables, by variable name."""
         found = vars(self.module).items()
         return {name: value for name, value in found if isinstance(value, torch.amp.GradScaler)}
 
@@ -287,7 +287,7 @@ class Experiment:
         return bool(self.call("end_epoch", model, metrics))
 
     def predict(self, model: nn.Module, raw: Tensor) -> Tensor:
-        """Return the class that the experiment predicts for each raw example, int64 (B,)."""
+        """Return the classes that the experiment predicts for raw examples, as int64 (B,)."""
         served = self._call_for("classes, a tensor (B,) of torch.int64", Tensor, "predict", model, raw)
         if served.shape != raw.shape[:1] or served.is_floating_point():
             raise self._wrong("predict", "classes, a tensor (B,) of torch.int64", served)
@@ -346,7 +346,7 @@ def _check_parts(module: ModuleType, path: Path) -> None:
     own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
     for name in FUNCTIONS:
         if not callable(getattr(module, name, None)):
-            hint = suggestion(name, own) if own else "it has no functions at all."
+            hint = suggestion(name, own) if own else "the file has no functions at all."
             raise UserError(f"{path} has no function {name}: put it back; {hint}")
     for name in CONSTANTS:
         value = getattr(module, name, None)

@@ -72,7 +72,10 @@ class _LossRise:
         self._earlier: list[float] = []  # sorted
 
     def rise(self, loss: float) -> str | None:
-        """Add a loss. If the loss has risen too far, return the rise in words, else None."""
+        """Add a loss.
+
+        If the recent losses exceed the earlier losses by too much, return words that describe the rise, else None.
+        """
         if not math.isfinite(loss):
             return None
         if self._first is None:

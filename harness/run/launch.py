@@ -1,4 +1,4 @@
-"""Run a job in a child process: the parent starts it and waits, and the child reports on a pipe.
+"""Run a job in a child process: the parent starts the child and waits, and the child sends events through a pipe.
 
 The child reads its job as one line from standard input. It sends events to the parent, each as a line with a JSON
 object: `started`, `progress`, and at the end `finished`, `user_error` or `fault`. If the parent ends, the child ends
@@ -167,7 +167,8 @@ class _Child:
         self._before = signal.getsignal(signal.SIGINT)
         self._in_main_thread = threading.current_thread() is threading.main_thread()
         reading, writing = os.pipe()
-        # Block Ctrl-C until the handlers of child and parent are set. A blocked signal is delivered later.
+        # Block Ctrl-C until the handlers of child and parent are set. A signal that arrives in the meantime is
+        # delivered afterwards.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process = subprocess.Popen(

@@ -95,7 +95,10 @@ def read_metrics_log(path: Path) -> Sequence[Record]:
 
 
 def log_lines(text: str) -> list[str]:
-    """Return the lines of a log. Only a line feed ends a line, because a JSON string may contain U+2028."""
+    """Return the lines of a log.
+
+    Only a line feed ends a line, because a JSON string may contain other line separators such as U+2028.
+    """
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -111,7 +114,7 @@ def parse_log(text: str, source: str) -> Sequence[Record]:
     try:
         return _records(text)
     except ValueError as error:
-        raise UserError(f"{source}, {error}: make the run again.") from None
+        raise UserError(f"{source}, {error}: make the run again to write a valid log.") from None
 
 
 # The grader reads each log several times, but reads logs of other submissions in between. The records of a log take 0.3
@@ -140,7 +143,7 @@ def _parse_record(line: str) -> Record:
     for key, value in found.items():
         if key in ("step", "epoch"):
             if not (type(value) is int and 0 <= value <= _LAST_STEP):
-                raise ValueError(f"{key} is not a whole number from 0")
+                raise ValueError(f"{key} is not a whole number of at least 0")
         elif key not in _TABLES:
             found[key] = _number(key, value)
         elif isinstance(value, dict):

@@ -25,7 +25,7 @@ class RunOptions:
     batch_size: int | None = None
 
     def settings(self, recipe: Recipe, default: RunSettings | None = None) -> RunSettings:
-        """Return the settings of a run: `default`, or else the recipe's settings, changed by these options."""
+        """Return the settings of a run: `default`, or the settings of the recipe, changed by these options."""
         default = default or RunSettings(seed=recipe.seed, dataset=recipe.dataset)
         given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
         settings = dataclasses.replace(default, **given)

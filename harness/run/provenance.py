@@ -17,7 +17,7 @@ _HARNESS = Path(__file__).resolve().parent.parent
 
 
 def git_commit() -> str | None:
-    """Return the commit of the harness's repository, or None without a repository or for an installed wheel."""
+    """Return the commit of the harness's repository, or None if the harness is not in a repository."""
     if IS_WHEEL:  # because the folder of the installed wheel may be inside another repository
         return None
     try:
@@ -59,12 +59,12 @@ def versions() -> dict[str, str]:
 
 
 def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
-    """Return the platform class of this process. Runs of the same class must have the same bytes (see `same_class`).
+    """Return the platform class of this process: the facts about machine and libraries that decide how it rounds.
 
-    `golden` says whether this process reproduces the results in the golden table, which were recorded on other
-    machines. It is None if no table applies: for native numerics, a CUDA device, or another release of torch. For the
-    CPU, `torch` is the release without a suffix, because "+cpu" and "+cu130" only name CUDA libraries, which a CPU run
-    never calls.
+    Runs of the same class must have the same bytes (see `same_class`). `golden` says whether this process reproduces
+    the results in the golden table, which were recorded on other machines. It is None if no table applies: for native
+    numerics, a CUDA device, or another release of torch. For the CPU, `torch` is the release without a suffix, because
+    "+cpu" and "+cu130" only name CUDA libraries, which a CPU run never calls.
     """
     import torch
 

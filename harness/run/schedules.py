@@ -12,8 +12,8 @@ def warmup_cosine(
 ) -> LambdaLR:
     """Return a scheduler that multiplies each group's learning rate by the factor of the current step.
 
-    Call its `step()` once after each training step. With `w` warm-up steps of `t` in all, the factor of step `s`,
-    counted from 0, is
+    Call its `step()` once after each training step. Let `w` be the number of warm-up steps, and `t` the number of all
+    steps. The factor of step `s`, counted from 0, is
 
     - `(s + 1) / w` while `s < w`: linear from `1/w` to 1 (Goyal et al., arXiv:1706.02677, section 2.2);
     - `f + (1 - f) (1 + cos(pi (s - w) / (t - w))) / 2` while `s < t`, with `f = final_fraction`: from 1
@@ -50,7 +50,8 @@ def _cosine_of_half_turns(turns: float) -> float:
     """Return `cos(pi * turns)` for `turns` from 0 to 1, with the same bits on every machine.
 
     The last bit of `math.cos` depends on the C library and the processor, and one bit of a learning rate changes the
-    hash of a checkpoint. The Taylor series needs only +, * and /, whose results IEEE 754 fixes.
+    hash of a checkpoint. This function uses a Taylor series, which needs only +, * and /. IEEE 754 defines their
+    results exactly.
     """
     if turns > 0.5:
         return -_cosine_of_half_turns(1.0 - turns)

@@ -75,11 +75,11 @@ class TrainingSetup:
         return loss
 
     def step_schedule(self, scheduler: LRScheduler) -> None:
-        """Step the schedule after a step of the experiment."""
+        """Step the learning-rate schedule after a training step of the experiment."""
         scheduler.step()
 
     def _interrupt(self) -> None:
-        """Simulate a restart: reset everything except the state that the experiment saves and loads."""
+        """Simulate a restart of the run: reset everything except the state that the experiment saves and loads."""
         parts = self.model, self.optimizer, self.scheduler
         buffer = io.BytesIO()
         torch.save(self.experiment.call("save_checkpoint", *parts), buffer)
@@ -98,7 +98,7 @@ class TrainingSetup:
 
     @torch.no_grad()
     def served_accuracy(self, model: nn.Module) -> float:
-        """Return the accuracy of `predict` on the raw validation examples."""
+        """Return the accuracy of the experiment's `predict` on the raw validation examples."""
         raw, labels = self.served.inputs.to(self.device), self.served.labels.to(self.device)
         return (self.experiment.predict(model, raw) == labels).double().mean().item()
 
@@ -106,7 +106,9 @@ class TrainingSetup:
 def deterministic_minibatches(
     inputs: Tensor, labels: Tensor, batch_size: int, rng: torch.Generator
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Return one epoch of shuffled batches `(inputs, labels)`, as copies. An incomplete last batch is dropped.
+    """Return the shuffled batches `(inputs, labels)` of one epoch. Batches are copies.
+
+    An incomplete last batch is dropped.
 
     rng: a generator on the CPU, so that the order is the same on every device. Each call of this function draws one
     permutation from it, even if the caller does not read all batches.

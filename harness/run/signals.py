@@ -1,4 +1,4 @@
-"""The names of the signals in `metrics.log`, and helpers that format their values for reports."""
+"""Define the names of the signals (measured quantities) in `metrics.log`, and format their values for reports."""
 
 import math
 from typing import Literal
@@ -24,7 +24,7 @@ PlaceKind = Literal["step", "epoch"]
 
 
 def place_of(signal: str) -> PlaceKind | None:
-    """Return "step" or "epoch", for which a log has a value of the signal, or None if the signal is unknown."""
+    """Return "step" if a log has one value of the signal for each step, "epoch" if one for each epoch, else None."""
     top = signal.split(".", 1)[0]
     if top in (*BATCH_SIGNALS, *NESTED_SIGNALS):
         return "step"

@@ -1,4 +1,4 @@
-"""A hook that runs before each optimizer step, after the experiment's own hooks."""
+"""Define a hook that runs before each optimizer step, but after the experiment's own hooks."""
 
 from collections.abc import Callable
 from typing import Any

@@ -12,7 +12,7 @@ from harness.run.signals import BATCH_SIGNALS
 
 @dataclass(frozen=True)
 class SymptomResult:
-    """Whether a symptom is present, and the number that decided it (None if the log lacks the signal)."""
+    """Whether a run shows a symptom, and the value that was compared with its bounds (None if the log has no value)."""
 
     symptom: Symptom
     value: float | None
@@ -22,7 +22,7 @@ class SymptomResult:
 def signal_values(records: Sequence[Record], signal: str) -> list[tuple[int, float]]:
     """Return a list of (step, value) or, for a signal of epochs, of (epoch, value). Absent values are skipped.
 
-    `eval_mode_gain` is the accuracy of the same weights in eval mode minus the reported accuracy.
+    `eval_mode_gain` is the accuracy in eval mode minus the reported accuracy, for the same weights.
     `eval_disagreement` is the relative difference between the losses of two evaluations of the same weights.
     """
     if signal in BATCH_SIGNALS:
@@ -50,7 +50,7 @@ def reduce_values(values: Sequence[float], reducer: str) -> float:
     if reducer in ("first", "last"):
         return values[0 if reducer == "first" else -1]
     if reducer in ("max", "min"):
-        # A NaN is worse than any number in both directions.
+        # A NaN is worse than any number, both for an upper and for a lower bound.
         worst, extreme = (math.inf, max) if reducer == "max" else (-math.inf, min)
         return worst if any(map(math.isnan, values)) else extreme(values)
     if not all(map(math.isfinite, values)):

@@ -50,7 +50,7 @@ def train(
 class TrainingRun(TrainingSetup):
     """One training run: it loops over the batches and writes the files.
 
-    `position` holds the epoch, the step, the best metric, and whether the experiment stopped early.
+    `position` contains the current epoch and step, the best metric, and whether the experiment stopped early.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""The commands of students: start an exercise, verify, get a hint, check, hand in."""
+"""The commands for students: start an exercise, verify a fix, get a hint, check the work, and hand it in."""

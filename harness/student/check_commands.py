@@ -84,7 +84,7 @@ def triage(**given: Any) -> None:
 @click.command()
 @click.option(
     "--write", "page", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the documentation of all checks to FILE.",
+    help="Write the documentation of all checks into FILE.",
 )  # fmt: skip
 def checks(page: Path | None) -> None:
     """List all checks, or write their documentation."""
@@ -95,7 +95,7 @@ def checks(page: Path | None) -> None:
     for check in map(load_check, check_names()):
         line = f"{check.name.replace('_', '-'):<{width}}  {check.question}"
         click.echo(fold(line, terminal_width(), hang=width + 2))
-    click.echo("Next: harness triage EXERCISE, or harness triage SCRIPT.py")
+    click.echo("Next: to run nearly all of them, harness triage EXERCISE, or harness triage SCRIPT.py")
 
 
 def documentation() -> str:

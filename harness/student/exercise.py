@@ -31,7 +31,7 @@ from harness.workspace.workspace import (
     read_source,
 )
 
-if TYPE_CHECKING:  # reports and checks import libraries that no run needs
+if TYPE_CHECKING:  # these modules import libraries that a run does not need
     from harness.student.attempts import Attempt
     from harness.submission.check_run import CheckItem
 
@@ -117,8 +117,8 @@ def _owner(recipe: Recipe, student: str | None) -> str:
 def _require_own_case(recipe: Recipe, student: str) -> None:
     if (own := recipe.case_of(student)) != recipe.id:
         raise UserError(
-            f"Each student gets one of the cases {', '.join(recipe.pool)}, and {printable(student)} gets {own}: make"
-            f" exercise BREAK={own}"
+            f"Each student gets one of the cases {', '.join(recipe.pool)}. The case for {printable(student)} is"
+            f" {own}: make exercise BREAK={own}"
         )
 
 
@@ -211,7 +211,7 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
             try:
                 launch(workspace_job(workspace, recipe, run, source, folder=folder), resumable=False)
             except Stopped:
-                raise Stopped(f"Stopped in the {run} run: run the same command again.") from None
+                raise Stopped(f"Stopped while the {run} run was made again: run the same command again.") from None
             return folder
 
         def outcomes(names: Sequence[str]) -> Mapping[str, str]:
@@ -245,9 +245,10 @@ def _goal_items(workspace: Workspace) -> "Iterator[CheckItem]":
 
 
 class _CheckedBefore:
-    """The cached results of `harness check` for a workspace, stored in its `checked.json`.
+    """The cached results of `harness check` for a workspace, which are stored in `checked.json`.
 
-    The keys are digests of the runs, the harness and the libraries, so a change in any of them discards the results.
+    A result is stored under a digest of the run, the harness and the libraries. If any of them changes, the result is
+    no longer found.
     """
 
     def __init__(self, workspace: Workspace) -> None:

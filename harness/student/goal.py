@@ -41,7 +41,7 @@ class GoalItem(StrictModel):
 
     @property
     def short(self) -> str:
-        """The finding in a few words."""
+        """The result for this criterion in a few words."""
         if self.by_check:
             return f"{self.says} finds {self.found.partition(':')[0]}"
         subject, verb, _ = self.says.partition(" is ")
@@ -155,10 +155,14 @@ def _as_healthy(comparison: Comparison) -> GoalItem:
     if comparison.open_causes:
         return GoalItem(says=AS_HEALTHY, reached=False, found=UNLIKE_HEALTHY)
     if comparison.newly_wrong:
-        found = f"your edit breaks something that was right: {comparison.newly_wrong[0].aspect}"
+        found = f"your edit breaks a part that was right before: {comparison.newly_wrong[0].aspect}"
         return GoalItem(says=AS_HEALTHY, reached=False, found=found)
     if comparison.lost:
-        return GoalItem(says=AS_HEALTHY, reached=False, found=f"your edit switches off: {', '.join(comparison.lost)}")
+        return GoalItem(
+            says=AS_HEALTHY,
+            reached=False,
+            found=f"your edit switches off a part of the training: {', '.join(comparison.lost)}",
+        )
     found = "yes" if comparison.is_right else "the broken part is fixed, but another part differs"
     return GoalItem(says=AS_HEALTHY, reached=True, found=found)
 
@@ -192,7 +196,7 @@ def _gone(symptom: Symptom, records: Sequence[Record]) -> GoalItem:
 
 
 def _figures(goal: Goal) -> Iterator[tuple[str, float]]:
-    """Yield (signal, bound) for each validation metric that the goal bounds."""
+    """Yield (signal, bound) for each validation metric that must reach a bound."""
     bounds = {"val_accuracy": goal.least_accuracy, "val_loss": goal.greatest_loss}
     yield from ((signal, bound) for signal, bound in bounds.items() if bound is not None)
 

@@ -1,4 +1,4 @@
-"""`make submit`: check a workspace, pack it, and record that it is handed in."""
+"""`make submit`: check a workspace, pack its files, and record that the exercise is handed in."""
 
 import hashlib
 from collections.abc import Sequence

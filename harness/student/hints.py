@@ -28,7 +28,7 @@ def give_hint(workspace: Workspace, level: int) -> str:
     given = progress_of(workspace.folder).hints
     if level > given + 1:
         following = workspace.command("hint", f" LEVEL={given + 1}")
-        raise UserError(f"Hint {level} comes after hint {given + 1}: run {following}.")
+        raise UserError(f"You have not seen hint {given + 1} yet, so hint {level} is not shown: first run {following}.")
     if level > given:
         note_progress(workspace.folder, hints=level)
     return hints[level - 1]

@@ -125,10 +125,10 @@ def seal(workspace: Workspace, answers: Mapping[str, str]) -> None:
 
 
 def show_what_to_predict(workspace: Workspace) -> None:
-    """Print the steps of a prediction, and that the student has to predict before the run."""
+    """Print that the student has to predict the run before it starts, and how to do this."""
     console = _console()
     console.print(f"{workspace.recipe}: predict first", style="bold")
-    _print(console, "Say what this experiment will do, before you run it.")
+    _print(console, "Before you run this experiment, say what it will do.")
     console.print("Next:", style="bold")
     console.print(f"  1. read {workspace.experiment}, and {workspace.folder / PROMPT}")
     console.print(f"  2. {workspace.command('predict')}")

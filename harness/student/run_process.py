@@ -138,7 +138,7 @@ def partial_folder(folder: Path) -> Path:
 
 
 def refuse_foreign_folder(folder: Path) -> None:
-    """Raise `UserError` if the folder of a run would replace something that is not a run."""
+    """Raise `UserError` if a new run in `folder` would replace anything that is not a run."""
     if not folder.is_dir():
         if os.path.lexists(folder):
             raise UserError(f"{folder} is a file, and a run needs a folder: choose another name.")
@@ -149,7 +149,7 @@ def refuse_foreign_folder(folder: Path) -> None:
 
 
 def locked_job_file(partial: Path) -> IO[str]:
-    """Open and lock the job file of an unfinished run; create it if it is missing.
+    """Open and lock the job file of an unfinished run. Create the file if it is missing.
 
     The operating system releases the lock when this process ends, even if the process is killed.
     """
@@ -159,7 +159,9 @@ def locked_job_file(partial: Path) -> IO[str]:
         fcntl.flock(job_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         job_file.close()
-        raise UserError(f"Another run is using {partial}: wait until it is done, or stop it first.") from None
+        raise UserError(
+            f"Another process is writing the same run into {partial}: wait until it is done, or stop it first."
+        ) from None
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):  # a file system without locks
             raise
@@ -178,11 +180,13 @@ def prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{partial / JOB_FILE} is damaged: {remedy}") from None
         if before.source != job.source:
-            raise UserError(f"{partial} was started with another experiment.py: {remedy}")
+            raise UserError(f"The run in {partial} was started with another experiment.py: {remedy}")
         if before.settings != job.settings:
-            raise UserError(f"{partial} was started with other settings: give the same settings, or {remedy}")
+            raise UserError(
+                f"The run in {partial} was started with other settings: give the same settings, or {remedy}"
+            )
     for path in partial.iterdir():
-        # A hidden file was being written when the run was killed.
+        # A hidden file is incomplete: the run was killed while it wrote this file.
         if path.name.startswith(".") or not (going_on or path.name == JOB_FILE):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     if not going_on:

@@ -1,4 +1,4 @@
-"""Make runs of a workspace, and single runs without a workspace."""
+"""Start the runs of a workspace, and single runs without a workspace."""
 
 import dataclasses
 from pathlib import Path

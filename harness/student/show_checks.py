@@ -22,7 +22,7 @@ from harness.workspace.progress import progress_of
 from harness.workspace.workspace import SETTINGS, make_command, open_workspace, read_source
 
 _ALL_SOUND = (
-    f"{READ}experiment.py again. Does it do anything that no check measures?",
+    f"{READ}experiment.py again. Does the code do anything that no check measures?",
     "If you find nothing wrong, name the cause healthy in report.md, and do not edit the experiment.",
 )
 _STYLES = {"plain": "", "heading": "bold", "good": "green", "bad": "bold red", "aside": "dim"}
@@ -33,7 +33,7 @@ _OF_OUTCOMES = ("outcome", "summary", "sound", "reading", "next")
 
 @dataclass(frozen=True)
 class Target:
-    """An experiment and the settings of its run.
+    """The experiment that a check command measures, and the settings of its run.
 
     name: the name of the exercise or script in commands. path: the file that error messages name, or None for the
     unedited experiment. triage: whether the course shows the outcomes of checks, only measurements, or nothing ("off").
@@ -48,7 +48,7 @@ class Target:
     @property
     def words(self) -> str:
         """A line that says which experiment, seed and data set are measured."""
-        which = f"{self.name}: {self.path or 'the experiment as it was handed out'}"
+        which = f"{self.name}: {self.path or 'the original experiment'}"
         which = self.name if str(self.path) == self.name else which
         return f"{which}, seed {self.settings.seed}, data {self.settings.dataset}"
 
@@ -174,7 +174,7 @@ def find_target(name: str, work: Path, options: RunOptions) -> Target:
 
 def _require_checks(case: str, triage: Triage) -> None:
     if triage == "off":
-        raise UserError(f"Your course has switched the checks off for {case}: read its experiment and its log.")
+        raise UserError(f"Your course has switched off the checks for {case}: read the experiment and its log instead.")
 
 
 def _script(path: Path, options: RunOptions) -> Target:

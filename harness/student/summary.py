@@ -122,7 +122,7 @@ def _show_next(console: Console, *lines: str) -> None:
 
 def _what_was_there(folder: Path, restored: Sequence[str]) -> str:
     if not restored:
-        return f"{folder} exists already; nothing in it was changed."
+        return f"{folder} exists already, so nothing in it was changed."
     return f"{folder} exists already. Restored missing files: {', '.join(restored)}."
 
 
@@ -172,7 +172,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
     again = again or f"then {workspace.command('verify')}"
     broken, fixed = (workspace.run_folder(run) for run in ("broken", "fixed"))
     if attempt is None:
-        console.print(f"{workspace.recipe}: the broken run, made again", markup=False, style="bold")
+        console.print(f"{workspace.recipe}: the broken run, and the same run made again", markup=False, style="bold")
         console.print(_table({"broken": run_figures(broken), "again": run_figures(fixed)}))
         _show_line(console, f"You have not edited {workspace.experiment} yet: both runs are the same.")
         _show_next(
@@ -194,14 +194,15 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
             console, f"edit {workspace.experiment}, {again}", f"your attempts so far: {workspace.command('history')}"
         )
         return
-    verdict = "Fixed, as far as your machine can tell. The grader also evaluates held-out data."
+    verdict = "Fixed, as far as your machine can tell. The grader also evaluates the weights on held-out data."
     if not attempt.fixed:  # for a case of a course, a verdict would reveal whether anything was broken
         again = "" if workspace.exercise.triage == "off" else f", and run {workspace.command('triage')} again"
         verdict = f"Decide for yourself whether the experiment is fixed: compare both runs{again}."
     _show_folded(console, verdict)
     _show_next(
         console,
-        f"1. look at both runs in {fixed / RUN_PAGE}; if you are not convinced, edit and verify again",
+        f"1. look at both runs in {fixed / RUN_PAGE}; if you are not sure that the fault is gone, edit and verify"
+        " again",
         f"2. write your findings into {workspace.report}",
         f"3. {workspace.command('check')}",
     )
@@ -216,7 +217,7 @@ def _not_yet(criteria: "Sequence[GoalItem]") -> str:
         return "The curves look right, but a check still finds the fault."
     if missed[0].found == UNLIKE_HEALTHY:
         return (
-            "The curves look right, but the cause is still there, as far as your machine can tell. If you can explain "
+            "The curves look right, but as far as your machine can tell, the fault is still there. If you can explain "
             "why your fix is right, hand it in: your instructor decides about fixes that this program does not"
             " recognize."
         )
@@ -429,7 +430,7 @@ def show_submission(submission: "Tarball") -> None:
 
 
 def show_single_run(result: dict[str, Any], folder: Path, *, as_json: bool) -> None:
-    """Print the result of a run without a workspace."""
+    """Print the result of a run that belongs to no workspace."""
     if as_json:
         path = str(folder / result["checkpoint_path"])
         print(json.dumps({**result, "checkpoint_path": path}, allow_nan=False))

@@ -33,7 +33,7 @@ def export_tensorboard(workspace: Workspace, out: Path) -> list[Run]:
     runs = [run for run in RUNS if workspace.has_run(run)]
     if not runs:
         raise UserError(
-            f"{workspace.folder} has no finished run: {workspace.command('exercise')} makes the broken one."
+            f"{workspace.folder} has no finished run: {workspace.command('exercise')} makes the broken run."
         )
     files = {out / run / EVENTS: _event_file(workspace.run_folder(run)) for run in runs}
     with name_place(out):
@@ -94,4 +94,4 @@ def _scalars(record: Record) -> Iterator[tuple[str, float]]:
 
 
 def _png(image: InputImage) -> bytes:
-    return base64.b64decode(image.source.partition(",")[2])  # its source is a data URI
+    return base64.b64decode(image.source.partition(",")[2])  # the source is a data URI

@@ -126,7 +126,7 @@ class _ReportJudge:
         self.logs = {run: LogValues(records) for run, records in self.records.items()}
 
     def items(self) -> Iterator[CheckItem]:
-        """Yield an item for each entry of the front matter, and for each part of the text."""
+        """Yield one item for each entry in the front matter, and for each requirement on the text."""
         report = self.report
         for number, entry in enumerate(report.diagnosis, start=1):
             yield self._item(f"diagnosis {number}", partial(self._diagnosis, entry))
@@ -136,7 +136,7 @@ class _ReportJudge:
             yield failed_item("report: ruled out", f"{self.workspace.report} {problem}.")
         for run in RUNS:
             if not any(entry.run == run for entry in report.evidence):
-                message = f"{self.workspace.report} cites no value of the {run} run: add one under evidence."
+                message = f"{self.workspace.report} cites no value of the {run} run: add such a value under evidence."
                 yield failed_item(f"report: evidence of {run}", message)
         for number, cited in enumerate(report.evidence, start=1):
             yield self._item(f"evidence {number}", partial(self._fact, cited.run, cited))
@@ -207,7 +207,10 @@ class _ReportJudge:
             return {}
 
     def _judge_rival(self, entry: RuledOut) -> str:
-        """Judge a ruled-out cause: it must be another known cause, and the cited fact must contradict it."""
+        """Judge a ruled-out cause.
+
+        It must be a known cause but not the diagnosis, and the cited fact must contradict it.
+        """
         cause = entry.cause
         _require_cause(cause)
         if cause == HEALTHY:

@@ -42,7 +42,7 @@ def passed_item(item: str, message: str) -> CheckItem:
 
 
 def failed_item(item: str, message: str, *, blocks: bool = False) -> CheckItem:
-    """Return an item that the student has to fix."""
+    """Return an item that failed, so that the student has to fix something."""
     return CheckItem(item, "failed", message, blocks)
 
 
@@ -59,13 +59,13 @@ _ENVIRONMENT = ("platform_class", "versions", "harness_sha256", "dataset_digest"
 def remedy(workspace: Workspace, run: str) -> str:
     """Return a clause that says how to make the run `broken` or `fixed` again."""
     if run == "fixed":
-        return f"{workspace.command('verify')} makes it again"
+        return f"{workspace.command('verify')} makes the run again"
     folder = workspace.run_folder(run)
-    return f"delete {folder}, and {workspace.command('exercise')} makes it again"
+    return f"delete {folder}, then {workspace.command('exercise')} makes the run again"
 
 
 def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
-    """Check the files of one run, without making it again."""
+    """Check the files of one run, without making the run again."""
     folder, again = workspace.run_folder(run), remedy(workspace, run)
 
     def item(name: str, find: Callable[[], str], good: str, cure: str = again, *, blocks: bool = True) -> CheckItem:
@@ -80,7 +80,7 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
 
     if not workspace.has_run(run):
         command = workspace.command("verify" if run == "fixed" else "exercise")
-        fault = f"there is no finished run in {folder}: {command} makes it."
+        fault = f"there is no finished run in {folder}: {command} makes the run."
         return [failed_item(f"{run}: files", fault, blocks=True)]
     missing = [name for name in RUN_FILES if not (folder / name).is_file()]
     if missing:

@@ -31,7 +31,7 @@ def read_commands(text: str, recipe: str, seed: int, dataset: str) -> tuple[RunS
         # The grader makes a run that used a GPU again on the CPU, and does not expect equal bytes.
         devices = (replace(settings, device=device) for device in ("cpu", "cuda"))
         if found[run] not in [item.command(recipe, script) for item in devices]:
-            problem = f"The command of the {run} run in {COMMANDS} is not one that the harness writes"
+            problem = f"The command of the {run} run in {COMMANDS} does not have the form that the harness writes"
             allowed = (
                 f"equal settings in both commands, at most {MOST_EPOCHS} epochs, and at most {MOST_BATCH_SIZE}"
                 " examples in a batch"

@@ -16,7 +16,7 @@ MANIFEST_BYTES = 64 * KIB
 EXPERIMENT_BYTES = 64 * KIB
 COMMANDS_BYTES = 64 * KIB
 META_BYTES = 64 * KIB
-# 500 words are a few KiB, but a report may contain pictures.
+# The text of a report (500 words) has only a few KiB, but a report may contain pictures.
 REPORT_BYTES = 256 * KIB
 # The longest log of an unchanged recipe has 0.1 MiB. Parsing a log of the largest allowed size takes 3 s and 260 MB.
 LOG_BYTES = 8 * MIB

@@ -177,7 +177,7 @@ def no_first_sign(signal: str, place: int, run: LogValues, healthy: LogValues) -
     if theirs is None:
         return "a healthy run has no value there"
     if not run.departs(signal, place, healthy, _FIRST_SHARES[0]):
-        return f"a healthy run has {theirs:.4g} there, nearly the same as {value:.4g}"
+        return f"a healthy run has nearly the same value there ({theirs:.4g} instead of {value:.4g})"
     beginnings = list(run.beginnings(signal, healthy))
     if any(place in places for places in beginnings):
         return ""
@@ -246,7 +246,7 @@ class Cause(BaseModel):
         return tuple(item for item in self.symptom if item.dataset in (None, dataset))
 
     def on(self, dataset: str) -> tuple[Symptom, ...]:
-        """Return the symptoms and the observations on a data set."""
+        """Return the symptoms and the observations of this cause on a data set."""
         return (*self.symptoms(dataset), *(item for item in self.observation if item.dataset in (None, dataset)))
 
 
@@ -255,7 +255,7 @@ _CAUSES = TypeAdapter(dict[str, Cause])
 
 @cache
 def load_causes() -> Mapping[str, Cause]:
-    """Return {id: cause} for every cause that a report may name, `healthy` last."""
+    """Return {id: cause} for every cause that a report may name. The last cause is `healthy`."""
     if CAUSES.is_file():
         return _CAUSES.validate_json(CAUSES.read_bytes())
     found = {

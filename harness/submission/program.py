@@ -45,7 +45,7 @@ def parse_experiment(source: str) -> ast.Module:
 
 
 def _refuse_excess(tree: ast.Module) -> None:
-    # Level by level, because recursion into a tree that is too deep would fail.
+    # Walk through the tree level by level, because recursion would fail for a tree that is too deep.
     nodes, depth = 0, 0
     level: list[ast.AST] = [tree]
     while level:

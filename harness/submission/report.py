@@ -197,7 +197,7 @@ def parse_report(text: str, source: str = "report.md") -> Report:
 
 
 def read_report(path: Path) -> Report:
-    """Return the report in a file. Raises `UserError` as `parse_report` and `harness.files.read_text` do."""
+    """Read and return the report in a file. Raises `UserError` as `parse_report` and `harness.files.read_text` do."""
     missing = f"{make_command('exercise', path.parent)} writes an empty one"
     too_large = "shorten it, or shrink the pictures in it"
     return parse_report(read_text(path, REPORT_BYTES, missing=missing, too_large=too_large), str(path))
@@ -217,10 +217,10 @@ def split_report(text: str, source: str) -> tuple[str, str]:
     end = next((index for index, line in enumerate(lines) if index and line.rstrip() == FENCE), None)
     if end is None:
         advice = "put a line of three dashes (---) under the evidence"
-        raise UserError(f"{source}: the front matter does not end; {advice}.")
+        raise UserError(f"{source}: the end of the front matter is missing: {advice}.")
     matter = "\n".join(lines[1:end])
     if len(matter) > LIMIT:
-        size = f"{len(matter)} characters, but may have only {LIMIT}"
+        size = f"{len(matter)} characters, but at most {LIMIT} are allowed"
         raise UserError(f"{source}, line {end + 1}: the front matter has {size}: cite fewer values.")
     return matter, "\n".join(lines[end + 1 :])
 
@@ -264,8 +264,8 @@ class Reading:
 def read_number(text: str) -> tuple[Reading, ...] | float:
     """Return all possible meanings of a written number, or a float for NaN and the infinities.
 
-    `0.93`, `31,84`, `1,234.5`, `3.2e-7` and `93.1 %` are numbers; `1,234` is either 1234 or 1.234. A percent sign
-    divides by 100. Raises `ValueError` if the text is not one number.
+    `0.93`, `31,84`, `1,234.5`, `3.2e-7` and `93.1 %` are numbers; `1,234` is either 1234 or 1.234. A number with a
+    percent sign is divided by 100. Raises `ValueError` if the text is not one number.
     """
     if len(text) > _LIMIT:
         raise ValueError(f"a number of more than {_LIMIT} characters")

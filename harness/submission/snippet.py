@@ -72,7 +72,7 @@ def _near(text: str, known: "_Known") -> Sequence[_Value]:
         return known.others
     found: list[_Value] = []
     for reading in number:
-        for unit in (1.0, 0.01):  # a fraction may be written as a percentage
+        for unit in (1.0, 0.01):  # the second unit is for fractions that are written as percentages
             middle, width = float(reading.value) * unit, float(reading.unit) * unit
             ends = bisect_left(known.keys, middle - width), bisect_right(known.keys, middle + width)
             found += known.finite[slice(*ends)]

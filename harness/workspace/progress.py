@@ -81,7 +81,7 @@ def noted_student(work: Path) -> str | None:
 
 
 def begun_exercises(work: Path) -> set[str]:
-    """Return the names of all workspaces in a folder, and of all exercises with progress in it."""
+    """Return the names of all exercises that have a workspace or stored progress in a folder."""
     return {path.name for path in work.glob("*")} | {path.stem for path in (work / _FOLDER).glob("*.json")}
 
 

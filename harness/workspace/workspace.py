@@ -1,4 +1,4 @@
-"""A student's folder for one exercise: its files, its settings, and its state."""
+"""Make, open and remove a workspace, which is a student's folder for one exercise."""
 
 import dataclasses
 import json
@@ -154,7 +154,7 @@ class Workspace:
             )
 
     def broken_source(self) -> str:
-        """Return the experiment as it was handed out. Raises `UserError` as `read_source` does."""
+        """Return the original, broken experiment. Raises `UserError` as `read_source` does."""
         return read_source(self.run_folder("broken") / EXPERIMENT)
 
     def is_edited(self) -> bool:
@@ -162,7 +162,7 @@ class Workspace:
         return read_source(self.experiment) != self.broken_source()
 
     def fixed_run_is_current(self) -> bool:
-        """Return whether there is a fixed run of the current experiment."""
+        """Return whether the fixed run exists and ran the current experiment."""
         if not self.has_run("fixed"):
             return False
         try:
@@ -184,7 +184,7 @@ class Workspace:
 
 
 def find_work() -> Path:
-    """Return the folder of workspaces that is or contains the current folder, else `work` in the current folder."""
+    """Return the folder of workspaces in which the user is, or else the path `work` in the current folder."""
     here = Path.cwd()
     if any(here.glob(f"*/{SETTINGS}")):
         return Path()
@@ -236,14 +236,14 @@ def write_missing(folder: Path, texts: Mapping[str, str]) -> list[str]:
 
 
 def _handout_files(folder: Path, source: str) -> dict[str, str]:
-    """Return the files that a student gets, by name."""
+    """Return {name: text} for the files that a student gets."""
     return {EXPERIMENT: source, REPORT: report_template(), PROMPT: prompt_text(folder.name, work=folder.parent)}
 
 
 def create_workspace(
     work: Path, recipe: str, source: str, settings: RunSettings, catalogue: Catalogue = SUITE
 ) -> Workspace:
-    """Make or complete `work/<recipe>/` without touching the student's own files.
+    """Make or complete `work/<recipe>/`, but leave the student's own files unchanged.
 
     The settings are written last, so that after an interruption the next call completes the workspace. Raises
     `UserError` if the workspace was made with other settings, and `OSError` if it cannot be written.
@@ -265,10 +265,10 @@ def open_workspace(work: Path, recipe: str, catalogue: Catalogue = SUITE) -> Wor
     try:
         record = json.loads(path.read_bytes())
         if record["format_version"] != 1 or record["recipe"] != recipe:
-            raise ValueError("these are the settings of another workspace")
+            raise ValueError("the file contains the settings of another workspace")
         settings = RunSettings(**record["settings"])
-        # The constructor refuses unknown names. pydantic checks types and choices; its strict mode reads Literals only
-        # from JSON.
+        # `RunSettings(**...)` refuses unknown keys. pydantic then checks types and allowed values, strictly only if it
+        # reads JSON.
         TypeAdapter(RunSettings).validate_json(json.dumps(record["settings"]), strict=True)
     except FileNotFoundError:
         raise UserError(f"There is no workspace {path.parent}: {again} makes it.") from None
@@ -288,7 +288,7 @@ def remove_workspace(work: Path, recipe: str) -> Path:
     """
     folder = work / recipe
     if not folder.is_dir():
-        raise UserError(f"There is no workspace {folder}, so there is nothing to remove.")
+        raise UserError(f"There is no workspace {folder}, so nothing was removed.")
     kept = work / ".removed"
     number = 1
     while (kept / f"{recipe}-{number}").exists():
@@ -306,7 +306,7 @@ def remove_workspace(work: Path, recipe: str) -> Path:
 
 
 def read_source(path: Path) -> str:
-    """Return the text of an experiment. Raises `UserError` if the file is missing or is not text."""
+    """Return the text of an experiment file. Raises `UserError` if the file is missing or is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
