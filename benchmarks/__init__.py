@@ -1,1 +1,1 @@
-"""Benchmarks: the harness and the grader, a whole class, checks on recipes and on public bug reports."""
+"""Benchmarks of the harness, of the grader on a whole class, and of the checks on recipes and public bug reports."""

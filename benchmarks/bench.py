@@ -1,6 +1,6 @@
-"""`make bench`: what the harness and the grader cost, as ratios with targets.
+"""`make bench`: measure the time that the harness and the grader take, as ratios that must not exceed a target.
 
-Exits with 1 if a target is missed, and with 2 at once if a benchmark needs a sandbox and none starts here.
+The exit status is 1 if a target is missed, and 2 if a benchmark needs a sandbox that does not start on this machine.
 """
 
 import json
@@ -39,13 +39,13 @@ from harness.recipes.catalogue import load_recipe
 from harness.run.settings import RunSettings
 
 PLAIN = (Path(__file__).with_name("plain_mlp.py"),)
-RECIPE = "huge_lr"  # the one whose broken run plain_mlp.py writes out
+RECIPE = "huge_lr"  # plain_mlp.py contains the broken run of this recipe without the harness
 Seconds = Mapping[str, Sequence[float]]
-Measured = Callable[[int], Row]  # by the number of rounds
+Measured = Callable[[int], Row]  # measures a benchmark in the given number of rounds
 
 
 class Benchmark(NamedTuple):
-    """`rounds` is the number of repetitions."""
+    """A benchmark, and the number of its repetitions (`rounds`)."""
 
     measured: Measured
     rounds: int
@@ -56,7 +56,7 @@ def processes(
     row: Callable[[str, float, Seconds, str, str], Row], what: str, target: float,
     command: Sequence[str], yardstick: str, words: Sequence[object],
 ) -> Measured:  # fmt: skip
-    """Return the benchmark of one of our commands, a whole process, beside Python with these words."""
+    """Return a benchmark that compares a command of this project with a Python process that gets these arguments."""
 
     def measured(rounds: int) -> Row:
         name, *options = command
@@ -74,18 +74,18 @@ def processes(
 
 
 def start_up(command: str) -> Measured:
-    """Return the benchmark of `<command> --help` beside a Python that does nothing."""
+    """Return a benchmark that compares `<command> --help` with a Python process that does nothing."""
     return processes(seconds_row, f"{command} --help", 0.3, [command, "--help"], "python -c pass", ["-c", "pass"])
 
 
 def in_child(*words: object) -> str:
-    """Return what `loop.py` prints, run with the variables of portable numerics."""
+    """Run `loop.py` with the environment variables for portable numerics, and return its output."""
     environment = run_environment("portable") | {"PYTHONPATH": str(ROOT)}
     return run([sys.executable, "-m", "benchmarks.loop", *words], environment)
 
 
 def recording(experiment: str, label: str, target: float) -> Measured:
-    """Return the benchmark of a training loop with recording against the same loop without."""
+    """Return a benchmark that compares a training loop with recording to the same loop without recording."""
 
     def measured(rounds: int) -> Row:
         seconds = json.loads(in_child(experiment, rounds))
@@ -95,16 +95,17 @@ def recording(experiment: str, label: str, target: float) -> Measured:
 
 
 def replay(rounds: int) -> Row:
-    """Time `grader score` of one submission with a new fix against the plain script.
+    """Compare the time of `grader score` for one submission with the time of the script without the harness.
 
-    The grader knows the replays that a class shares, the broken run and the reference fix, from an earlier submission.
+    The submission has a new fix. The replays that all submissions share (broken run and reference fix) are in the
+    cache.
     """
     with tempfile.TemporaryDirectory(prefix="trainwreck-bench-") as scratch:
         folder = Path(scratch)
         template = broken_workspace(RECIPE, folder / "template")
         healthy = load_recipe(RECIPE).healthy_source()
         students = iter([f"s{index}" for index in range(rounds + 2)])
-        for index in range(rounds + 2):  # a first one before all rounds, and one for the round that warms up
+        for index in range(rounds + 2):  # one more for the cache, and one more for the warm-up round
             source = healthy.replace("lr=0.1,", f"lr={0.08 + index / 1000},")
             work, out = folder / f"work{index}", folder / f"s{index}"
             example_submission(RECIPE, f"s{index}", source, template, work, out)
@@ -125,7 +126,7 @@ def replay(rounds: int) -> Row:
 
 
 def warm_replay(rounds: int) -> Row:
-    """Time a replay of the MLP in a warm sandbox, with its evaluation, against its training in a warm process."""
+    """Compare a replay of the MLP and its evaluation in a running sandbox with its training in a running process."""
     seeds = count(1)
     with open_sandbox("warm", 1) as sandbox:
         replayer = Replayer(sandbox, default_cache())
@@ -167,13 +168,19 @@ BENCHMARKS = {
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rounds", type=click.IntRange(min=1), help="Rounds of each benchmark (its own number).")
-@click.option("--only", type=click.Choice(list(BENCHMARKS)), multiple=True, help="Run this one; repeatable.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    help="The number of rounds of each benchmark (default: different for each benchmark).",
+)
+@click.option(
+    "--only", type=click.Choice(list(BENCHMARKS)), multiple=True, help="Run only this benchmark; may be repeated."
+)
 @click.option("--write", is_flag=True, help=f"Write the table into {PAGE.parent.name}/{PAGE.name}, too.")
 def main(rounds: int | None, only: tuple[str, ...], write: bool) -> None:
-    """Measure what the harness and the grader cost, and exit with 1 if a target is missed."""
+    """Measure the time that the harness and the grader take, and exit with 1 if a target is missed."""
     if write and only:
-        raise click.UsageError("--write needs the whole table: leave --only out.")
+        raise click.UsageError("--write needs the whole table: do not use it with --only.")
     chosen = {name: BENCHMARKS[name] for name in only or BENCHMARKS}
     if any(one.in_sandbox for one in chosen.values()):
         need_sandbox()

@@ -1,9 +1,9 @@
-"""`make bench-checks`: do our checks find the faults of the catalogue?
+"""`make bench-checks`: measure whether the checks find the faults of the recipes.
 
-They are made of the broken experiment of every recipe, and of every healthy experiment with its sound variants. What
-they say of a broken experiment counts if they do not say the same of the healthy one. Answers are kept, so a run that
-was interrupted goes on. Exits with 1 unless they point at the area of the cause in nine of ten recipes and raise no
-false alarm.
+The checks run on the broken experiment of every recipe, and on every healthy experiment and its harmless edits. An
+outcome on a broken experiment counts only if the check gives another outcome on the healthy experiment. Outcomes are
+stored, so an interrupted run can be continued. The exit status is 0 if the checks point at the area of the cause in
+nine of ten recipes and raise no false alarm, otherwise 1.
 """
 
 import sys
@@ -29,7 +29,7 @@ HEADINGS = (
 
 
 def broken_subjects(recipes: Iterable[Recipe]) -> list[Subject]:
-    """Return each broken experiment; its areas are the areas of the recipe and of the changed functions."""
+    """Return the broken experiments. A fault has the area of its recipe and the areas of the changed functions."""
     found = []
     for one in recipes:
         broken = one.broken_source()
@@ -40,7 +40,7 @@ def broken_subjects(recipes: Iterable[Recipe]) -> list[Subject]:
 
 
 def sound_subjects(recipes: Iterable[Recipe], most: int | None = None) -> list[Subject]:
-    """Return the healthy experiments of the recipes, each with some of its sound variants."""
+    """Return the healthy experiments of the recipes, each followed by some of its harmless edits."""
     found = []
     for recipe in {one.experiment: one for one in recipes}.values():
         healthy = recipe.healthy_source()
@@ -55,7 +55,7 @@ def _settings(recipe: Recipe) -> RunSettings:
 
 
 def row(broken: Sequence[Subject], sound: Sequence[Subject], found: Mapping[str, Answer]) -> list[str]:
-    """Return the row of the table."""
+    """Return the row of the result table."""
     verdicts = Counter(verdict(one.areas, found[one.name].said, found[one.sound].said) for one in broken)
     counts = [f"{verdicts[kind]} of {len(broken)}" for kind in get_args(Verdict)]
     alarms = sum(bool(found[one.name].said) for one in sound)
@@ -63,12 +63,17 @@ def row(broken: Sequence[Subject], sound: Sequence[Subject], found: Mapping[str,
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--only", multiple=True, metavar="ID", help="Only these recipes, and their experiments.")
-@click.option("--sound", "most", type=click.IntRange(min=0), help="At most this number of sound variants each.")
+@click.option("--only", multiple=True, metavar="ID", help="Check only this recipe and its experiment; may be repeated.")
+@click.option(
+    "--sound",
+    "most",
+    type=click.IntRange(min=0),
+    help="Check at most this number of harmless edits of each experiment.",
+)
 @jobs_option
 @click.option("--write", is_flag=True, help=f"Write the table into {PAGE.parent.name}/{PAGE.name}, too.")
 def main(only: tuple[str, ...], most: int | None, jobs: int, write: bool) -> None:
-    """Make our checks of the experiments of the catalogue."""
+    """Run the checks on the broken and healthy experiments of the recipes."""
     machine = this_machine()
     recipes = [one for one in load_recipes()[0] if not only or one.id in only]
     if unknown := set(only) - {one.id for one in recipes}:

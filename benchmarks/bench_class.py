@@ -1,8 +1,9 @@
-"""`make bench-class`: make a course of 300 students and seven cases, grade it from cold and again, look at memory.
+"""`make bench-class`: make a course of 300 students and seven cases, grade it twice, and measure time and memory.
 
-Every student's runs have a seed of their own and are really made, so no two of the 4,200 are equal. Each submission
-holds one of the known edits of its case. One in ten claims a better log than the run had, and one in fifty is hostile.
-Every score is compared with the known verdict of its edit. Exits with 1 if a target is missed.
+The cache is empty when the course is graded for the first time. Every student has a personal seed and all runs are
+made, so all 4,200 runs differ. Each submission contains a known edit of its case. One submission in ten contains a log
+that is better than the log of its run, and one in fifty is hostile. Every score is compared with the known verdict for
+the edit. The exit status is 1 if a target is missed.
 """
 
 import json
@@ -53,22 +54,23 @@ from harness.workspace.workspace import RUNS, Run, create_workspace
 
 COURSE = Path(__file__).with_name("class.toml")
 STUDENTS, SEED = 300, 1
-COLD, UNCHANGED, MEMORY = 1500.0, 60.0, 300.0  # targets: seconds, seconds, MB
-THROUGHPUT = 1.85  # of two workers against one
-# In each round, one worker and all grade the submissions of the same students, because the speed of a machine changes
-# within a quarter of an hour. The command takes 4 s of its own, however many submissions there are: with 60 students
-# that is 2.5 % of a round with two workers, and with the whole class 0.5 %.
+# Targets: seconds with an empty cache, seconds for grading again, MB of memory.
+COLD, UNCHANGED, MEMORY = 1500.0, 60.0, 300.0
+THROUGHPUT = 1.85  # target: two workers must be faster than one by this factor
+# In each round, first one worker and then all workers grade the submissions of the same students, because the speed of
+# a machine changes within a quarter of an hour. The command also takes 4 s that do not depend on the number of
+# submissions. With 60 students, this is 2.5 % of a round with two workers; with the whole class, it is 0.5 %.
 ROUNDS, ROUND_STUDENTS = 5, 60
-_LOOK = 0.2  # seconds between two looks at the memory
-# Most students find the fix.
+_LOOK = 0.2  # seconds between two measurements of the memory
+# How often each kind of edit is handed in: most students find a right fix.
 _WEIGHTS = {"right": 9, "masked": 2, "wrong": 1}
-# Points for a correct fix, at least and at most.
+# The points (least, most) for `correct` that a submission with each kind of edit must get.
 _EXPECTED = {"right": (CORRECT, CORRECT), "masked": (0.0, MASKED), "wrong": (0.0, 0.0)}
 Kind = Literal["honest", "forged", "truncated", "raises"]
 
 
 class Planned(NamedTuple):
-    """A submission to make: whose, of which case, with which known edit (`_WEIGHTS`), and whether it is honest."""
+    """A submission to make: its student, its case, its known edit (a key of `_WEIGHTS`), and whether it is honest."""
 
     student: str
     case: str
@@ -77,19 +79,19 @@ class Planned(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of its file, without the ending."""
+        """The name of the submission's file, without the ending."""
         return f"{self.student}_{self.case}"
 
 
 def plan(students: int, cases: Sequence[Case], seed: int = SEED) -> list[Planned]:
-    """Return the class; the same for the same size and seed."""
+    """Return the submissions of a class. Equal arguments give the same class."""
     random_ = random.Random(seed)
     entries = []
     for index in range(students * len(cases)):
         student, case = divmod(index, len(cases))
         (edit,) = random_.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         if edit == "wrong" and cases[case].is_healthy:
-            edit = "masked"  # there is nothing to miss
+            edit = "masked"  # a healthy case has no wrong fix
         kind: Kind = "honest"
         if index % 50 == 49:
             kind = "truncated" if index % 100 == 49 else "raises"
@@ -108,7 +110,7 @@ def write_course(folder: Path, students: int) -> Path:
 
 
 def make_class(entries: Sequence[Planned], cases: Mapping[str, Case], folder: Path, jobs: int) -> None:
-    """Make the tarballs in a folder. The runs are made one after the other in `jobs` processes, without a sandbox."""
+    """Make the tarballs of a class in a folder. `jobs` processes make the runs, without a sandbox."""
     edits = {case.id: edits_of(case) for case in cases.values()}
     folder.mkdir()
     with portable_pool(jobs) as pool:
@@ -118,7 +120,7 @@ def make_class(entries: Sequence[Planned], cases: Mapping[str, Case], folder: Pa
 
 
 def _handed_in(entry: Planned, case: Case, source: str) -> bytes:
-    """Return the tarball of a student with this experiment, after both runs under the student's seed."""
+    """Make both runs with the student's seed, and return the tarball that the student hands in."""
     from harness.student.run_process import make_run
 
     settings = RunSettings(seed=case.seed_of(entry.student), dataset=case.dataset)
@@ -136,7 +138,7 @@ def _handed_in(entry: Planned, case: Case, source: str) -> bytes:
 
 
 def _tarball(entry: Planned, honest: bytes) -> bytes:
-    """Return one student's tarball, with the claims of its kind."""
+    """Return one student's tarball, changed as its kind requires if it is not honest."""
 
     def change(members: dict[str, bytes]) -> None:
         if entry.kind == "raises":
@@ -153,7 +155,7 @@ def _tarball(entry: Planned, honest: bytes) -> bytes:
 
 
 def problems(entries: Sequence[Planned], rows: Mapping[str, SubmissionScore]) -> Iterator[str]:
-    """Yield what is wrong with the scores: a figure means nothing if the grader skipped its work."""
+    """Yield what is wrong with the scores, because a time means nothing if the grader did not do its work."""
     for entry in entries:
         row = rows.get(entry.name)
         if row is None:
@@ -178,15 +180,15 @@ def _wrong_points(entry: Planned, row: SubmissionScore) -> Iterator[str]:
         yield f"{entry.name} has {correct.points:g} points for a correct fix; {wanted}: {correct.reason}"
     runs = row.criteria["reproducibility"]
     full = runs.points == runs.max
-    # The run with an edit that fixes nothing earns nothing.
+    # A run with an edit that fixes nothing gets no points.
     if runs.points is not None and (full if entry.kind == "forged" else not full and correct.points != 0):
         yield f"{entry.name} ({entry.kind}) has {runs.points:g} points for its runs"
 
 
 def score(folder: Path, submissions: Path, jobs: int, known: str = "replays") -> tuple[float, float]:
-    """Run `grader score`; return its wall-clock seconds, and the memory of its own process in MB.
+    """Run `grader score`. Return its wall-clock time in seconds, and the memory of its main process in MB.
 
-    `known` is the folder of the replays that it knows.
+    known: the folder with the cache of replays.
     """
     words = ["score", str(submissions), "--course", "course.toml", "--out", "reports", "--jobs", str(jobs)]
     environment = {**os.environ, "TRAINWRECK_REPLAYS": str(folder / known)}
@@ -197,7 +199,7 @@ def score(folder: Path, submissions: Path, jobs: int, known: str = "replays") ->
             [command_path("grader"), *words], env=environment, cwd=folder, stdout=file, stderr=file
         )
         while process.poll() is None:
-            with suppress(OSError, LookupError, ValueError):  # it has just ended
+            with suppress(OSError, LookupError, ValueError):  # the process has just ended
                 lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
                 [line] = [line for line in lines if line.startswith("VmHWM:")]
                 peak = int(line.split()[1]) * 1024 / 1e6
@@ -209,7 +211,7 @@ def score(folder: Path, submissions: Path, jobs: int, known: str = "replays") ->
 
 
 def measure(students: int, folder: Path, jobs: int) -> list[Row]:
-    """Make and grade a class below an empty folder. Raises `BenchmarkError` if a score is wrong."""
+    """Make and grade a class in an empty folder, and return the results. Raises `BenchmarkError` for a wrong score."""
     course = read_course(write_course(folder, students))
     cases = {case.id: case for case in course.cases(course.assignment[0])}
     entries = plan(students, [*cases.values()])
@@ -218,7 +220,7 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
     submissions = folder / "submissions"
     make_class(entries, cases, submissions, jobs)
     compared = throughput(entries, folder, jobs)
-    _say(f"grading them from cold with {jobs} workers ...")
+    _say(f"grading them with {jobs} workers and an empty cache ...")
     cold, peak = score(folder, submissions, jobs)
     first = (folder / "reports" / "scores.json").read_bytes()
     wrong = [*problems(entries, {row.submission: row for row in read_scores(folder / "reports").submissions})]
@@ -236,12 +238,15 @@ def measure(students: int, folder: Path, jobs: int) -> list[Row]:
     ]
     if wrong:
         figures = "; ".join(" ".join(row.cells()[:2]) for row in rows)
-        raise BenchmarkError(f"{len(wrong)} scores are wrong: {'; '.join(wrong[:5])}. What was measured: {figures}.")
+        raise BenchmarkError(f"{len(wrong)} scores are wrong: {'; '.join(wrong[:5])}. The measurements are: {figures}.")
     return rows
 
 
 def throughput(entries: Sequence[Planned], folder: Path, jobs: int) -> Row:
-    """Return the time that `jobs` workers take for a part of the class from cold, over the time of one worker."""
+    """Return the time in which `jobs` workers grade a part of the class, divided by the time of one worker.
+
+    The cache is empty at the start of each grading.
+    """
     part = folder / "part"
     part.mkdir()
     some = [*dict.fromkeys(entry.student for entry in entries)][:ROUND_STUDENTS]
@@ -250,9 +255,12 @@ def throughput(entries: Sequence[Planned], folder: Path, jobs: int) -> Row:
         (part / f"{name}.tar.gz").hardlink_to(folder / "submissions" / f"{name}.tar.gz")
 
     def seconds(workers: int) -> float:
-        _say(f"grading {len(names)} of them from cold with {workers} {'worker' if workers == 1 else 'workers'} ...")
+        _say(f"grading {len(names)} of them with {workers} worker(s) and an empty cache ...")
         took = score(folder, part, workers, known="replays-part")[0]
-        for made in ("replays-part", "reports"):  # else the next grading would know the replays, and list what changed
+        for made in (
+            "replays-part",
+            "reports",
+        ):  # otherwise the next grading would use the cached replays, and list changes
             shutil.rmtree(folder / made)
         return took
 
@@ -269,9 +277,9 @@ def _say(message: str) -> None:
 @click.option("--students", type=click.IntRange(min=1), default=STUDENTS, show_default=True, help="How many students.")
 @click.option("--write", is_flag=True, help=f"Write the table into {PAGE.parent.name}/{PAGE.name}, too.")
 def main(students: int, write: bool) -> None:
-    """Measure what grading a whole class costs, and exit with 1 if a target is missed."""
+    """Measure the time and the memory for grading a whole class, and exit with 1 if a target is missed."""
     if write and students != STUDENTS:
-        raise click.UsageError("--write needs the whole class: leave --students out.")
+        raise click.UsageError("--write needs the whole class: do not use it with --students.")
     need_sandbox()
     machine = this_machine()
     with tempfile.TemporaryDirectory(prefix="trainwreck-class-") as folder:

@@ -1,10 +1,10 @@
-"""`make bench-reports`: does triage find faults that nobody here wrote?
+"""`make bench-reports`: measure whether `harness triage` finds faults from public bug reports.
 
-Each folder of `tests/data/reports` rebuilds one public bug report in the style of its reporter; the README there says
-what is in it. The benchmark makes all checks of triage on the broken and on the corrected program, and compares the
-area of the cause with the areas that the unsound outcomes point at; what an outcome says of both does not count.
-docs/reports.md holds the results. Exits with 1 unless every fault is found in its area and no corrected program raises
-an alarm.
+Each folder in `tests/data/reports` rebuilds one public bug report in the style of its reporter; the README in
+`tests/data/reports` describes the files. The benchmark runs all checks of `harness triage` on the broken and on the
+corrected program. It compares the area of the cause with the areas to which the outcomes point that find a fault. An
+outcome that a check gives for both programs does not count. The results are in docs/reports.md. The exit status is 0 if
+every fault is found in its area and no check finds a fault in a corrected program, otherwise 1.
 """
 
 import sys
@@ -29,7 +29,7 @@ HEADINGS = ("id", "report", "area", "found", "triage of the broken program", "al
 
 
 class Report(StrictModel):
-    """A public bug report, rebuilt. `broken` and `corrected` are what was measured of both programs."""
+    """A rebuilt public bug report. `broken` and `corrected` contain the measurements of the two programs."""
 
     id: str
     title: str
@@ -44,23 +44,23 @@ class Report(StrictModel):
 
     @cached_property
     def source(self) -> str:
-        """The broken program."""
+        """The source of the broken program."""
         return (REPORTS / self.id / "experiment.py").read_text(encoding="utf-8")
 
     @cached_property
     def corrected_source(self) -> str:
-        """The program with the edits applied."""
+        """The source of the corrected program, which is the broken program with the edits applied."""
         return apply_edits(self.source, self.edit, where=self.id)
 
     def subjects(self) -> tuple[Subject, Subject]:
-        """Return the broken and the corrected program."""
+        """Return the broken and the corrected program, on which the checks run."""
         settings = RunSettings(seed=SEED, dataset=self.dataset)
         sound = Subject(f"{self.id}/corrected", self.corrected_source, settings)
         return Subject(self.id, self.source, settings, frozenset({self.area}), sound.name), sound
 
 
 class Result(NamedTuple):
-    """The unsound outcomes of a report's two programs."""
+    """The outcomes that find a fault in the broken and in the corrected program of a report."""
 
     report: Report
     broken: Collection[str]
@@ -68,23 +68,23 @@ class Result(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether an outcome of the broken program alone points at the area of the cause."""
+        """Whether an outcome that only the broken program has points at the area of the cause."""
         return verdict({self.report.area}, self.broken, self.corrected)
 
     def cells(self) -> tuple[str, ...]:
-        """Return the texts of the report's row."""
+        """Return the cells of the report's row in the result table."""
         link = f"[{self.report.title}]({self.report.addresses[0]})"
         broken, corrected = (", ".join(said) or "-" for said in (self.broken, self.corrected))
         return self.report.id, link, self.report.area, self.verdict, broken, corrected
 
 
 def load_reports() -> list[Report]:
-    """Return all reports, sorted by id. Raises `UserError` for a file that is not as it should be."""
+    """Return all reports, sorted by id. Raises `UserError` for an invalid file."""
     return [read_record(path, Report, id=path.parent.name) for path in sorted(REPORTS.glob("*/report.toml"))]
 
 
 def summary(results: Sequence[Result]) -> list[list[str]]:
-    """Return the rows of the summary, the heading first: how many reports of each area have each verdict."""
+    """Return the rows of the summary, beginning with the heading: the number of reports by area and verdict."""
     verdicts: tuple[Verdict, ...] = get_args(Verdict)
     rows = [["area of the cause", "reports", *verdicts, CRASH, "alarms"]]
     for area in (*get_args(Area), "all"):
@@ -97,7 +97,7 @@ def summary(results: Sequence[Result]) -> list[list[str]]:
 
 
 def pointing() -> list[list[str]]:
-    """Return a row for each unsound outcome of triage: the areas that it points at; the heading first."""
+    """Return a heading, and a row for each outcome that means a fault, with the areas to which the outcome points."""
     rows = [["check", "outcome", "points at"]]
     for check in triage_checks():
         for outcome in check.outcomes:
@@ -109,12 +109,12 @@ def pointing() -> list[list[str]]:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--only", multiple=True, type=click.Choice([path.name for path in sorted(REPORTS.iterdir())]), metavar="ID",
-    help="Only these reports.",
+    help="Check only this report; may be repeated.",
 )  # fmt: skip
 @jobs_option
 @click.option("--write", is_flag=True, help="Write the tables into docs/reports.md and docs/benchmarks.md.")
 def main(only: tuple[str, ...], jobs: int, write: bool) -> None:
-    """Triage the rebuilt public bug reports, broken and corrected."""
+    """Run the checks of `harness triage` on the broken and corrected programs of the public bug reports."""
     machine = this_machine()
     reports = [one for one in load_reports() if not only or one.id in only]
     pairs = [one.subjects() for one in reports]

@@ -1,7 +1,7 @@
 """`make gallery`: train ten small runs and draw their loss curves into docs/curves/, for docs/curves.md.
 
-Each picture comes from a real run in portable numerics: of an exercise as it is shipped, or of the healthy digits with
-one edit. The page shows shapes and names no cause, so a file is named after the shape that it shows.
+Each picture shows a real run with portable numerics, either of an exercise or of the healthy digits experiment with one
+edit. The page shows shapes of curves without their causes, so a file is named after the shape of its curve.
 """
 
 import subprocess
@@ -17,14 +17,14 @@ from harness.run.metrics_log import batch_records, epoch_records, read_metrics_l
 
 PICTURES = ROOT / "docs" / "curves"
 HEALTHY = "digits_mlp"
-# Run pages have a dark theme; a picture in a text has one background, so it has the colours of the light theme.
+# The colours of the light theme, because the background of a picture in a text is always white.
 COLOURS = ("#0067a8", "#cf4a00")
 STYLE = "text{font:12px sans-serif;fill:#30343a}path{fill:none;stroke-width:1.6}"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One run: `words` are switches of `python -m harness.trainer`, `edits` change the healthy experiment."""
+    """One run. `words` are options of `python -m harness.trainer`, and `edits` change the healthy experiment."""
 
     shape: str
     words: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ GALLERY = (
 
 
 def main() -> None:
-    """Make every run, or only the shapes that the command line names, and write its picture."""
+    """Make all runs, or only the runs for the shapes on the command line, and write their pictures."""
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for picture in (one for one in GALLERY if one.shape in (sys.argv[1:] or [one.shape])):
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def make_run(picture: Picture, folder: Path) -> Path:
-    """Train in a process of its own, and return the log."""
+    """Make the run in a child process, and return the path of its log."""
     run, script = folder / picture.shape, folder / f"{picture.shape}.py"
     words = list(picture.words)
     if picture.edits:
@@ -88,7 +88,7 @@ def make_run(picture: Picture, folder: Path) -> Path:
 
 
 def draw(picture: Picture, log: Path) -> LineChart:
-    """Lay out the training loss of each step and the validation loss at the end of each epoch."""
+    """Return a chart with the training loss of each step and the validation loss at the end of each epoch."""
     records = read_metrics_log(log)
     training: list[Point] = [(record["step"], record["loss"]) for record in batch_records(records)]
     epochs = epoch_records(records)
@@ -101,7 +101,7 @@ def draw(picture: Picture, log: Path) -> LineChart:
 
 
 def as_svg(chart: LineChart) -> str:
-    """Return a chart as a picture that needs no style sheet: 440 x 240 user units."""
+    """Return a chart as an SVG picture of 440 x 240 user units that needs no style sheet."""
     left, right, top, bottom = chart.left, chart.right, chart.top, chart.bottom
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {chart.width} {chart.height}" role="img">',

@@ -1,4 +1,4 @@
-"""What our checks say of programs, and whether that points at the area of the fault."""
+"""Run the checks on programs, and decide whether their outcomes point at the area of the fault."""
 
 import hashlib
 import json
@@ -20,8 +20,9 @@ CACHE = Path.home() / ".cache" / "trainwreck" / "checks.jsonl"
 CRASH = "crash"
 Verdict = Literal["area", "elsewhere", "vague", "silent"]
 
-# The areas that an outcome points at: the area of each place that its reading or its `look` names. An outcome that
-# names no place is vague. The places are the functions of an experiment; one without `predict` serves in `evaluate`.
+# {place: areas}. An outcome points at the areas of all places that its explanation or its `look` names. If it names no
+# place, it is vague. The places are the functions of an experiment. If an experiment has no `predict`, it serves
+# predictions in `evaluate`.
 PLACES: Mapping[str, tuple[Area, ...]] = {
     "load_data": ("data", "pipeline"),
     "prepare_batch": ("pipeline",),
@@ -38,12 +39,12 @@ PLACES: Mapping[str, tuple[Area, ...]] = {
 }
 
 jobs_option = click.option(
-    "--jobs", type=click.IntRange(min=1), default=usable_cores, help="How many programs side by side."
+    "--jobs", type=click.IntRange(min=1), default=usable_cores, help="How many programs to check at the same time."
 )
 
 
 class Subject(NamedTuple):
-    """A program. `areas` are the areas of its fault, and `sound` names the subject without it."""
+    """A program to check. `areas` are the areas of its fault, and `sound` names the program without the fault."""
 
     name: str
     source: str
@@ -53,9 +54,9 @@ class Subject(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The unsound outcomes of a program, each as "check outcome", and the seconds of all checks.
+    """The outcomes that find a fault in a program, each written as "check outcome", and the seconds for all checks.
 
-    `CRASH` stands for the outcome of a check that raises an error.
+    If a check raises an exception, its outcome is `CRASH`.
     """
 
     said: Sequence[str]
@@ -63,12 +64,12 @@ class Answer(NamedTuple):
 
 
 def triage_checks() -> list[Check]:
-    """Return the checks that triage makes, in its order."""
+    """Return the checks that `harness triage` runs, in its order."""
     return [check for check in map(load_check, check_names()) if check.in_triage]
 
 
 def areas_of(outcome: Outcome) -> set[Area]:
-    """Return the areas that an outcome points at; none for a sound one and for a vague one."""
+    """Return the areas to which an outcome points. The set is empty if the outcome finds no fault or is vague."""
     if outcome.sound:
         return set()
     text = f"{outcome.reading} {outcome.look}"
@@ -76,7 +77,10 @@ def areas_of(outcome: Outcome) -> set[Area]:
 
 
 def verdict(causes: Set[Area], said: Iterable[str], of_sound: Iterable[str] = ()) -> Verdict:
-    """Return what was found: what is said of the sound program, too, does not count, and a crash says nothing."""
+    """Return whether the outcomes in `said` point at one of the causes.
+
+    Outcomes that the program without the fault has, too, do not count, and a crash does not point at any area.
+    """
     new = [one.split() for one in set(said) - set(of_sound)]
     found = [load_check(check).outcome(outcome) for check, outcome in new if outcome != CRASH]
     areas = set[Area]().union(*map(areas_of, found))
@@ -86,7 +90,7 @@ def verdict(causes: Set[Area], said: Iterable[str], of_sound: Iterable[str] = ()
 
 
 def answers(subjects: Sequence[Subject], jobs: int, cache: Path = CACHE) -> dict[str, Answer]:
-    """Return what our checks say of each subject, by name. A file keeps the answers of this version of the harness."""
+    """Run the checks on each subject, and return {name: answer}. A file stores the answers of this harness version."""
     cache.parent.mkdir(parents=True, exist_ok=True)
     lines = cache.read_text(encoding="utf-8").splitlines() if cache.is_file() else []
     known = {key: Answer(said, seconds) for key, said, seconds in map(json.loads, lines)}
@@ -104,13 +108,13 @@ def answers(subjects: Sequence[Subject], jobs: int, cache: Path = CACHE) -> dict
 
 
 def _version() -> str:
-    """Return a hash of all that our checks are."""
+    """Return a hash of all code that determines the outcomes of the checks."""
     files = [path for ending in ("py", "toml") for path in sorted((ROOT / "harness").rglob(f"*.{ending}"))]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _answer(one: Subject) -> Answer:
-    """Make all checks of triage on a program, in a process of `portable_pool`."""
+    """Run all checks of `harness triage` on a program, in a process of `portable_pool`."""
     from harness.checks.core import subject
     from harness.data.loading import load_dataset
 

@@ -1,7 +1,7 @@
-"""Child process of `make bench`, which starts it with the variables of portable numerics.
+"""A child process that `make bench` starts with the environment variables for portable numerics.
 
-`python -m benchmarks.loop digits_mlp 40` times the first steps of a loop with recording and without, in 40 rounds;
-`python -m benchmarks.loop training huge_lr` times the whole training of a recipe in a warm process.
+`python -m benchmarks.loop digits_mlp 40` measures the first steps of a training loop with and without recording, in 40
+rounds. `python -m benchmarks.loop training huge_lr` measures the whole training of a recipe, after a warm-up.
 """
 
 import json
@@ -30,19 +30,19 @@ from harness.run.training import train
 
 SEED = 42
 DATASETS = {"digits_mlp": "digits", "shapes_cnn": "shapes"}
-# Steps in a round. Rounds are short, so both loops of a round meet the same load of the machine.
+# The number of steps in a round. Rounds are short, so that the load of the machine is equal for both loops in a round.
 STEPS = {"digits_mlp": 20, "shapes_cnn": 8}
-WARM_UP = 2  # rounds: the first steps load kernels and lazy modules
+WARM_UP = 2  # rounds that are not measured, because the first steps load kernels and modules
 
 
 def load(name: str) -> tuple[Experiment, TensorData]:
-    """Return a healthy experiment and the data set it trains on."""
+    """Return a healthy experiment and the data set on which it trains."""
     path = Path(f"{name}.py")
     return load_experiment(path, experiment_source(name)), tensor_data(load_dataset(DATASETS[name]))
 
 
 def first_steps(experiment: Experiment, data: TensorData, log_path: Path | None, limit: int) -> float:
-    """Train `limit` steps and return the seconds of the loop; with `log_path`, record each batch as a run does."""
+    """Make `limit` training steps and return their seconds. With `log_path`, record each batch as a run does."""
     canonical_setup(SEED, numerics="portable")
     (inputs, labels), _ = experiment.load_data(data)
     model = experiment.build_model()
@@ -74,14 +74,14 @@ def first_steps(experiment: Experiment, data: TensorData, log_path: Path | None,
 
 
 def time_recording(name: str, rounds: int, scratch: Path) -> dict[str, list[float]]:
-    """Return the seconds of each round, recorded and plain."""
+    """Return the seconds of each round, with recording and without."""
     steps = partial(first_steps, *load(name), limit=STEPS[name])
     kinds = {"recorded": partial(steps, scratch / "metrics.log"), "plain": partial(steps, None)}
     return interleaved(kinds, rounds, WARM_UP)
 
 
 def time_training(recipe_id: str, scratch: Path) -> float:
-    """Return the median seconds of three whole runs of a broken experiment, after one that warms up."""
+    """Return the median time in seconds of three whole runs of a broken experiment, after one warm-up run."""
     recipe = load_recipe(recipe_id)
     data = tensor_data(load_dataset(recipe.dataset))
     apply_numerics("portable", "cpu")

@@ -1,4 +1,4 @@
-"""Time whole processes, and show the figures as a table: in the terminal and as a section of a page in `docs/`."""
+"""Measure the time of whole processes, and write the results as a table to the terminal and to a page in `docs/`."""
 
 import datetime
 import multiprocessing
@@ -33,24 +33,27 @@ HEADINGS = ("what", "measured", "target", "met", "details")
 
 
 class BenchmarkError(click.ClickException):
-    """Nothing can be compared. The message says why; the command prints it and exits with 1."""
+    """Raised if a benchmark cannot give a result. The command prints the message, which says why, and exits with 1."""
 
 
 class NoSandbox(BenchmarkError):
-    """This machine starts no sandbox, which the benchmark needs."""
+    """Raised if a benchmark needs a sandbox that does not start on this machine."""
 
     exit_code = 2
 
 
 def need_sandbox() -> None:
-    """Raise `NoSandbox` if a sandbox does not start here."""
+    """Raise `NoSandbox` if a sandbox does not start on this machine."""
     if problem := sandbox_problem():
         raise NoSandbox(problem)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure and the most that it may be. `unit`: "x" for a ratio, "s" for seconds, "MB" for memory."""
+    """One measured number and its target, the largest allowed value.
+
+    unit: "x" for a ratio, "s" for seconds, "MB" for memory.
+    """
 
     what: str
     value: float
@@ -60,11 +63,11 @@ class Row:
 
     @property
     def met(self) -> bool:
-        """Return whether the figure is within its target."""
+        """Return whether the measured number is at most its target."""
         return self.value <= self.target
 
     def cells(self) -> tuple[str, ...]:
-        """Return the texts of the row, in the order of `HEADINGS`."""
+        """Return the cells of the row in the result table, in the order of `HEADINGS`."""
         target = f"at most {_figure(self.target, self.unit)}"
         return self.what, _figure(self.value, self.unit), target, "yes" if self.met else "NO", self.details
 
@@ -82,7 +85,7 @@ def run(
 
 
 def seconds_of(words: Sequence[object], environment: Mapping[str, str] | None = None) -> float:
-    """Return the wall-clock seconds of one whole process, run in a fresh folder."""
+    """Run a command in a new folder, and return the wall-clock time of the whole process in seconds."""
     with tempfile.TemporaryDirectory(prefix="trainwreck-bench-") as folder:
         start = perf_counter()
         run(words, os.environ if environment is None else environment, Path(folder))
@@ -91,7 +94,10 @@ def seconds_of(words: Sequence[object], environment: Mapping[str, str] | None = 
 
 @contextmanager
 def portable_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Give processes that start with the variables of portable numerics: NumPy and torch read them at their import."""
+    """Yield a pool of processes that start with the environment variables for portable numerics.
+
+    NumPy and torch read these variables when they are imported.
+    """
     context = multiprocessing.get_context("spawn")
     with patch.dict(os.environ, run_environment("portable")), ProcessPoolExecutor(jobs, context) as pool:
         yield pool
@@ -106,10 +112,10 @@ def command_path(name: str) -> Path:
 
 
 def interleaved(kinds: Mapping[str, Callable[[], float]], rounds: int, warm_up: int = 1) -> dict[str, list[float]]:
-    """Return the seconds of each kind. Every round times all kinds, alternately forwards and backwards.
+    """Return {kind: seconds in each round}. Every round measures all kinds, in alternating order.
 
-    Whatever slows the machine down for a while then slows all kinds alike. The first rounds warm caches and are thrown
-    away.
+    So if other processes slow down the machine for a while, all kinds become slower by about the same factor. The first
+    `warm_up` rounds fill caches and are not returned.
     """
     seconds: dict[str, list[float]] = {kind: [] for kind in kinds}
     for index in range(warm_up + rounds):
@@ -121,7 +127,7 @@ def interleaved(kinds: Mapping[str, Callable[[], float]], rounds: int, warm_up: 
 
 
 def ratio_row(what: str, target: float, seconds: Mapping[str, Sequence[float]], measured: str, yardstick: str) -> Row:
-    """Return the median over the rounds of measured / yardstick, both timed in one round."""
+    """Return a row with the median ratio of two times, `measured` divided by `yardstick`, from the same round."""
     ratios = [a / b for a, b in zip(seconds[measured], seconds[yardstick], strict=True)]
     best = min(seconds[measured]) / min(seconds[yardstick])
     medians = f"{_time(median(seconds[measured]))} against {_time(median(seconds[yardstick]))}"
@@ -131,7 +137,7 @@ def ratio_row(what: str, target: float, seconds: Mapping[str, Sequence[float]], 
 
 
 def seconds_row(what: str, target: float, seconds: Mapping[str, Sequence[float]], measured: str, yardstick: str) -> Row:
-    """Return the median time of the rounds, with a yardstick beside it."""
+    """Return a row with the median time of `measured`, and the time of `yardstick` for comparison."""
     took, other = seconds[measured], median(seconds[yardstick])
     ratio = median(took) / other
     details = f"fastest {_time(min(took))}; {yardstick} {_time(other)}, ratio {ratio:.1f}; {len(took)} rounds"
@@ -139,7 +145,7 @@ def seconds_row(what: str, target: float, seconds: Mapping[str, Sequence[float]]
 
 
 def this_machine() -> str:
-    """Return one sentence about this machine, without its name."""
+    """Return a text that describes this machine, without its name."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -154,7 +160,7 @@ def publish(
     section: str, headings: Sequence[str], rows: Sequence[Sequence[str]], machine: str, *, write: bool, note: str = "",
     page: Path = PAGE,
 ) -> None:  # fmt: skip
-    """Print a table with a note, and write both with the date into a section of a page if asked."""
+    """Print a table with a note. With `write`, also write both with the date into a section of a page."""
     table = Table(*headings)
     for row in rows:
         table.add_row(*row)
@@ -167,7 +173,7 @@ def publish(
 
 
 def finish(section: str, rows: Sequence[Row], machine: str, *, write: bool) -> NoReturn:
-    """Publish figures that have targets, and exit with 1 if a target is missed."""
+    """Publish a table of measurements with targets, and exit with 1 if a target is missed."""
     publish(section, HEADINGS, [row.cells() for row in rows], machine, write=write)
     sys.exit(0 if all(row.met for row in rows) else 1)
 
@@ -179,7 +185,7 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> st
 
 
 def write_section(name: str, body: str, page: Path = PAGE) -> None:
-    """Replace what stands between the two marks of a section on the page. Raises `BenchmarkError` without marks."""
+    """Replace the text of a section on a page. Raises `BenchmarkError` if the page has no markers for this section."""
     text = page.read_text(encoding="utf-8")
     begin, end = f"<!-- {name}: measured -->", "<!-- end -->"
     section = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)

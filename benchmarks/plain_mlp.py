@@ -1,7 +1,7 @@
-"""The broken experiment of `huge_lr` as a person writes it without the harness: the yardstick of `bench`.
+"""The broken experiment of `huge_lr`, written without the harness, with which `bench` compares other times.
 
-Same data, same network, same loop, same kernels, nothing recorded. It imports nothing of the harness. The
-variables of portable numerics have to be in the environment before Python starts; `bench` puts them there.
+The script has the same data, network, training loop and kernels, but records nothing and imports nothing from the
+harness. The environment variables for portable numerics must be set before Python starts; `bench` sets them.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ LEARNING_RATE = 10.0  # the break
 
 
 def use_portable_kernels() -> None:
-    """Choose the kernels that round alike on every processor."""
+    """Choose the kernels that give the same bytes on every processor."""
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment,unused-ignore]

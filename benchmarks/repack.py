@@ -1,4 +1,4 @@
-"""Change what is in a submission, and keep its manifest true."""
+"""Change the files in a submission, and adapt its manifest."""
 
 import hashlib
 import io
@@ -12,7 +12,7 @@ Members = dict[str, bytes]
 
 
 def repacked(data: bytes, *, student: str, change: Callable[[Members], object] | None = None) -> bytes:
-    """Return a submission under another student's name and with its members changed; its manifest agrees."""
+    """Return a copy of a submission with another student's name and changed files, and with a matching manifest."""
     members = members_of(data)
     if change is not None:
         change(members)
@@ -24,7 +24,7 @@ def repacked(data: bytes, *, student: str, change: Callable[[Members], object] |
 
 
 def members_of(data: bytes) -> Members:
-    """Return the files of a tarball by name."""
+    """Return {name: content} for the files in a tarball."""
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         files = {item.name: archive.extractfile(item) for item in archive.getmembers()}
         return {name: file.read() for name, file in files.items() if file is not None}

@@ -286,7 +286,7 @@ NEW = ("--experiment", "digits_mlp", "--find")
         (("new-recipe", "mine", *NEW, "x", *NEW, "y", "--replace", "b"), "Every --find needs one --replace"),
         (
             ("new-recipe", "mine", *NEW, "nowhere", "--replace", "b"),
-            "cannot be applied to digits_mlp: .*occurs 0 times",
+            "applied to digits_mlp: .*occurs 0 times",
         ),
         (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr="), "digits_mlp: line 30 is not Python"),
         (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr=0.1"), "changes nothing"),

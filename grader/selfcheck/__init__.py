@@ -1,1 +1,4 @@
-"""`grader selfcheck` tests recipes and the grader. `grader new-recipe` and `grader new-experiment` write new ones."""
+"""Commands for authors of exercises: `grader selfcheck`, `grader new-recipe` and `grader new-experiment`.
+
+`grader selfcheck` tests the recipes and the grader. The other two commands write a new recipe or a new experiment.
+"""

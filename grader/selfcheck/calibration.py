@@ -1,4 +1,4 @@
-"""Read, write and show `solutions/<id>/calibration.toml`: the measurements of a recipe by the self-check."""
+"""Read, write and show `solutions/<id>/calibration.toml`, the measurements of a recipe by `grader selfcheck`."""
 
 import json
 import textwrap
@@ -22,13 +22,15 @@ _HEAD = (
 _WIDTH = 110
 _Span = Annotated[tuple[float, float], Field(strict=False)]
 _Words = Annotated[tuple[str, ...], Field(strict=False)]
-Trips = Mapping[str, Mapping[str, str]]  # by recipe, {check: outcome} of the checks that find its break
+Trips = Mapping[str, Mapping[str, str]]  # {recipe: {check that finds its break: outcome}}
 
 
 class Quantity(StrictModel):
-    """The value of a symptom or an observation: its bound, and the range over seeds.
+    """A number that a symptom or an observation of a recipe computes from a log: its bound, and its ranges over seeds.
 
-    broken, healthy: the smallest and the largest value; None if the logs do not contain the signal.
+    broken, healthy: the smallest and the largest value in broken and in healthy runs; None if the logs do not contain
+    the
+        signal.
     """
 
     data: str
@@ -38,7 +40,7 @@ class Quantity(StrictModel):
     healthy: _Span | None = None
 
     def row(self) -> tuple[str, ...]:
-        """Return (data set, quantity, bound, range over broken runs, range over healthy runs)."""
+        """Return the row of a table: data set, quantity, bound, range in broken runs, range in healthy runs."""
         return (self.data, self.quantity, self.present_if, _span_text(self.broken), _span_text(self.healthy))
 
     def toml(self) -> str:
@@ -46,7 +48,7 @@ class Quantity(StrictModel):
         told = {key: getattr(self, key) for key in ("data", "quantity", "present_if")}
         words = [f"{key} = {json.dumps(value)}" for key, value in told.items()]
         spans = {"broken": self.broken, "healthy": self.healthy}
-        # TOML has inf and nan, but JSON does not.
+        # These numbers are not written as JSON, because TOML has inf and nan, but JSON does not.
         words += [f"{key} = [{span[0]:.4g}, {span[1]:.4g}]" for key, span in spans.items() if span is not None]
         return f"{{{', '.join(words)}}}"
 
@@ -54,8 +56,8 @@ class Quantity(StrictModel):
 class Calibration(StrictModel):
     """The content of `calibration.toml`.
 
-    edits: the known edits that were judged correctly, by verdict. left_out: the known edits that do not fit, because
-    the break changed the same code. wrong: a sentence for each measurement that contradicts the recipe.
+    edits: {verdict: known edits that the grader judges correctly}. left_out: the known edits that cannot be applied,
+    because the break has changed the same code. wrong: a sentence for each measurement that contradicts the recipe.
     """
 
     format_version: Literal[1] = 1
@@ -76,13 +78,13 @@ class Calibration(StrictModel):
 
 
 def load_calibration(recipe_id: str, solutions: Path = SOLUTIONS) -> Calibration | None:
-    """Return the calibration of a recipe, or None if there is none yet. Raises `UserError` for an invalid file."""
+    """Return the calibration of a recipe, or None if it was not measured. Raises `UserError` for an invalid file."""
     path = calibration_path(recipe_id, solutions)
     return read_record(path, Calibration) if path.is_file() else None
 
 
 def calibration_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
-    """Return the path of a recipe's calibration."""
+    """Return the path of a recipe's `calibration.toml`."""
     return solutions / recipe_id / CALIBRATION
 
 
@@ -91,7 +93,7 @@ def _toml_list(words: Sequence[str]) -> str:
     texts = [json.dumps(word, ensure_ascii=False) for word in words]
     if len(line := f"[{', '.join(texts)}]") <= _WIDTH:
         return line
-    # Never break a line inside a text.
+    # Break lines only between the texts, not inside a text.
     joined = " ".join(f"{text},".replace(" ", "\0") for text in texts)
     filled = textwrap.fill(joined, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return f"[\n{textwrap.indent(filled, '    ')}\n]".replace("\0", " ")
@@ -106,7 +108,7 @@ def _span_text(span: tuple[float, float] | None) -> str:
 
 @dataclass(frozen=True)
 class Section:
-    """One section of a page: a title, sentences, a table, and problems. It has passed if it has no problems."""
+    """One section of a page: a title, sentences, a table, and problems. A section without problems has passed."""
 
     title: str
     says: tuple[str, ...] = ()
@@ -133,9 +135,9 @@ def _cell(text: str) -> str:
 def recipe_section(recipe: Recipe, trips: Mapping[str, str], found: Calibration) -> Section:
     """Return the section about one recipe. trips: {check: outcome} of the checks that find its break."""
     tripped = ", ".join(f"`{check}` ({outcome})" for check, outcome in trips.items()) or "none"
-    edits = f"The grader judges {sum(map(len, found.edits.values()))} known edits correctly."
+    edits = f"The grader judges {sum(map(len, found.edits.values()))} known edits as expected."
     if found.left_out:
-        edits += f" Left out, because the break changed the same code: {', '.join(found.left_out)}."
+        edits += f" These edits are left out, because the break has changed the same code: {', '.join(found.left_out)}."
     says = (f"{recipe.experiment}, {found.seeds} seeds. Checks that find the break: {tripped}.", edits)
     columns = ("data", "quantity", "present if", "broken", "healthy")
     return Section(recipe.id, says, columns, [one.row() for one in found.quantities], found.wrong)
@@ -146,8 +148,8 @@ def calibration_page(
 ) -> str:
     """Return the calibration page: the measurements of each recipe, and the pairs of recipes that differ least.
 
-    trips: by recipe, the checks that find its break. outcomes: by recipe, the outcome of every check. found: by recipe,
-    its calibration, or None if there is none yet.
+    trips: {recipe: {check that finds its break: outcome}}. outcomes: {recipe: {check: outcome}} for all checks.
+    found: {recipe: calibration, or None if it was not measured}.
     """
     head = f"# Calibration\n\nMade from `solutions/<id>/{CALIBRATION}`. Ranges are over all seeds.\n"
     sections = [
@@ -161,9 +163,9 @@ def calibration_page(
 
 
 def trip_differences(one: Mapping[str, str], two: Mapping[str, str]) -> list[str]:
-    """Return the checks that find only one of two breaks, or find them with different outcomes.
+    """Return the checks that find only one of two breaks, or that find both with different outcomes.
 
-    one, two: {check: outcome} of the checks that find each break.
+    one, two: for each of the two breaks, {check that finds it: outcome}.
     """
     return [name for name in {**one, **two} if one.get(name) != two.get(name)]
 

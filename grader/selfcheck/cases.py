@@ -1,6 +1,7 @@
-"""Check the cases in `solutions/cases.toml`: twins, decoys, and pairs of breaks in one experiment.
+"""Check the cases in `solutions/cases.toml`: twins, decoys, and experiments with two breaks.
 
-Twins look alike at first and have different causes. A decoy is a healthy experiment that looks broken.
+Twins are two exercises that look similar at first but have different causes. A decoy is a healthy experiment that looks
+broken.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ _SEED = 42
 
 
 def what_parts(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Return the checks whose outcomes differ between two exercises. Checks that show a fault itself come first.
+    """Return the checks whose outcomes differ between two exercises, beginning with checks that directly show a fault.
 
     first, second: {check: outcome} of each exercise.
     """
@@ -41,22 +42,22 @@ def twin_problems(cases: Cases, outcomes: Mapping[str, Mapping[str, str]]) -> It
 
 
 def silent_reasons(recipes: Sequence[Recipe], solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return, by recipe, why no check finds its break. Only recipes whose notes explain this are included."""
+    """Return {recipe: reason why no check finds its break} for the recipes whose notes give such a reason."""
     parts = {recipe.id: parts_of(recipe, solutions) for recipe in recipes}
     return {id: own[SILENT] for id, own in parts.items() if SILENT in own}
 
 
 def silence_problems(silent: Mapping[str, str], trips: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield a sentence for each exercise whose notes wrongly say that a check finds its break, or that none does."""
+    """Yield a sentence for each exercise whose notes are wrong about whether a check finds the break."""
     for id, found in trips.items():
         if not found and id not in silent:
-            yield f"{id}: no check finds the break. Explain the reason in its notes.md, under **{SILENT}.**"
+            yield f"{id}: no check finds the break. Explain why in its notes.md, under **{SILENT}.**"
         elif found and id in silent:
-            yield f"{id}: its notes.md says that no check finds the break, but {', '.join(found)} finds it."
+            yield f"{id}: its notes.md says that no check finds the break, but {', '.join(found)} finds the break."
 
 
 def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
-    """Yield each problem with a decoy: it does not look broken, it does not learn, or a check raises an alarm."""
+    """Yield the problems with decoys: a decoy does not look broken, does not learn, or a check finds a fault in it."""
     subjects = {
         (decoy.id, seed): SubjectChecks(decoy.source(), RunSettings(seed=seed, dataset=decoy.dataset), check_names())
         for decoy in decoys
@@ -87,7 +88,7 @@ def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
 
 
 def pair_fixes(one: Recipe, two: Recipe) -> list[KnownFix]:
-    """Return the known fixes of an experiment with two breaks: each fix alone, and both together."""
+    """Return the known fixes of an experiment with two breaks: the fix of each break alone, and both fixes together."""
     both = case_of(f"{one.id}+{two.id}", (one, two))
     return [
         KnownFix(both, "both", "full", both.healthy_source()),
@@ -99,28 +100,34 @@ def pair_fixes(one: Recipe, two: Recipe) -> list[KnownFix]:
 def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]], silent: Mapping[str, str]) -> str:
     """Return the page about twins, decoys, pairs of breaks, and breaks that no check finds.
 
-    outcomes: by exercise, the outcome of each check. silent: the reasons why no check finds an exercise's break.
+    outcomes: {exercise: {check: outcome}}. silent: {exercise: reason why no check finds its break}.
     """
     lines = ["# Twins, decoys, and two at once", "", MADE]
-    lines += ["", "## Twins", "", "Two exercises that look alike at first, and checks with different outcomes.", ""]
+    lines += [
+        "",
+        "## Twins",
+        "",
+        "Two exercises whose logs look similar at first, and the checks that give different outcomes for them.",
+        "",
+    ]
     lines += ["| exercises | both | checks that differ |", "| --- | --- | --- |"]
     for twins in cases.twins:
         one, two = twins.exercises
         names = what_parts(outcomes.get(one, {}), outcomes.get(two, {}))
         parts = [f"`{name}`: {outcomes[one][name]}, {outcomes[two][name]}" for name in names[:2]]
         lines.append(f"| {one}, {two} | {twins.alike} | {'; '.join(parts)} |")
-    lines += ["", "## Decoys", "", "Healthy experiments that look broken. Every check is sound.", ""]
+    lines += ["", "## Decoys", "", "Healthy experiments that look broken. No check finds anything wrong with them.", ""]
     lines += ["| decoy | experiment | symptom | why it is healthy |", "| --- | --- | --- | --- |"]
     lines += [f"| {one.id} | {one.experiment} | {one.looks.says} | {one.why} |" for one in cases.decoy]
     lines += [
         "",
         "## Two at once",
         "",
-        "Breaks that fit into one experiment. One fix alone earns half of the points for a correct fix.",
+        "Pairs of breaks that can be in the same experiment. Fixing only one earns half of the points for the fix.",
         "",
     ]
     lines += [f"- {one} and {two}" for one, two in cases.together]
-    lines += ["", "## Silent", "", "Every check is sound. Only the log shows these breaks.", ""]
+    lines += ["", "## Silent", "", "Breaks that no check finds. Only the log shows them.", ""]
     lines += ["| exercise | why no check finds it |", "| --- | --- |"]
     lines += [f"| {id} | {why} |" for id, why in silent.items()]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Run the self-check, print its sections, and write its measurements to the folders of the recipes."""
+"""`grader selfcheck`: check the exercises, print the result, and write the measurements to the recipes' folders."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ _LEAST_SEEDS = 5
 
 @dataclass(frozen=True)
 class SelfcheckOptions:
-    """The options of `grader selfcheck`. An empty `only` means every exercise."""
+    """The options of `grader selfcheck`. If `only` is empty, all exercises are checked."""
 
     seeds: int
     jobs: int
@@ -57,14 +57,16 @@ class SelfcheckOptions:
 
 
 def run_selfcheck(options: SelfcheckOptions) -> int:
-    """Check the exercises and print the result. Return 0 if there is no problem, else 1.
+    """Check the exercises and print the result. Return 0 if there is no problem, otherwise 1.
 
-    With `write`, write the measurements to the folders of the recipes. With `only`, keep the bands and outcomes of
-    experiments that were already measured. Raises `UserError` for an unknown exercise, without a sandbox, and for too
-    few seeds with `write`.
+    With `write`, the measurements are written to the folders of the recipes. With `only`, the earlier measurements of
+    healthy experiments are kept. Raises `UserError` for an unknown exercise, if no sandbox starts on this machine, and
+    if `write` is set with too few seeds.
     """
     if options.write and options.seeds < _LEAST_SEEDS:
-        raise UserError(f"--write needs --seeds {_LEAST_SEEDS} or more: bands from fewer seeds are too unreliable.")
+        raise UserError(
+            f"--write needs --seeds {_LEAST_SEEDS} or more: measurements with fewer seeds are not reliable."
+        )
     if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
     recipes, problems = load_recipes(options.exercises)
@@ -102,10 +104,12 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A recipe that can be checked.
+    """The data for checking one recipe.
 
-    trips: {check: outcome} of the checks that find its break, as measured now. stored: the same from `measured.toml`.
-    alarms: the checks that are unsound on the healthy experiment. fixes, left_out: its known edits.
+    trips: {check: outcome} of the checks that find its break, as measured now.
+    stored: {check: outcome} of the checks that find its break according to `measured.toml`.
+    alarms: the checks that wrongly find a fault in the healthy experiment.
+    fixes: the known fixes. left_out: the ids of the known edits that cannot be applied.
     """
 
     recipe: Recipe
@@ -117,9 +121,9 @@ class _Plan:
 
 
 def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Runs) -> list[Section]:
-    """Check recipes. Return a section for each recipe, and a section about the differences between recipes.
+    """Check the recipes in `wanted`. Return a section about each recipe, and a section about their differences.
 
-    If a recipe cannot be checked, its section contains the reason.
+    If a recipe cannot be checked, its section says why.
     """
     sections, plans = [], []
     measured = measure(wanted, options.seeds, runs)
@@ -133,7 +137,7 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
         known = {(band.experiment, band.dataset) for band in load_bands()} if options.only else set()
         write_bands([item for item in seed_runs if (item.recipe.experiment, item.dataset) not in known], runs)
     wrong = fix_problems([fix for plan in plans for fix in plan.fixes], runs)
-    # The grader finds its recipes by name, and does not know recipes in another folder.
+    # The grader finds recipes by their names, so it does not know recipes in another folder.
     graded = [plan.recipe for plan in plans] if options.exercises == EXERCISES else []
     unfit = _self_test_problems(graded, runs)
     for plan in plans:
@@ -148,12 +152,12 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
 
 
 def _plan(recipe: Recipe, measured: MeasuredOutcomes | None, options: SelfcheckOptions) -> _Plan:
-    """Return the plan for a recipe. With `--write`, first write its `measured.toml`.
+    """Return the data for checking a recipe. With `--write`, first write its `measured.toml`.
 
     Raises `UserError`, `ValueError` or `LookupError` if a measurement or file is missing or invalid.
     """
     if measured is None:
-        raise UserError(f"{recipe.id}: the checks fail on its experiment; harness triage says why.")
+        raise UserError(f"{recipe.id}: the checks cannot run on its experiment. `harness triage` says why.")
     path = measured_path(recipe.id, options.solutions)
     if options.write:
         write_whole({path: measured_toml(measured).encode()})
@@ -165,7 +169,7 @@ def _plan(recipe: Recipe, measured: MeasuredOutcomes | None, options: SelfcheckO
 
 
 def _self_test_problems(recipes: Sequence[Recipe], runs: Runs) -> Mapping[str, str]:
-    """Return, by recipe, the problem that its self-test found, or ""."""
+    """Return {recipe: problem that the grader's self-test found with it, or ""}."""
     wanted = {recipe: self_test_requests(recipe) for recipe in recipes}
     made = runs.replays("reference solutions", chain.from_iterable(wanted.values()))
     weights = load_weights(DEFAULT_RUBRIC)
@@ -178,7 +182,8 @@ def _self_test_problems(recipes: Sequence[Recipe], runs: Runs) -> Mapping[str, s
 def _calibration(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], unfit: str) -> Calibration:
     """Return the calibration of a recipe.
 
-    own: its runs over seeds. judged: a problem or "" for each known edit. unfit: the problem of the self-test, or "".
+    own: the runs of the recipe over seeds. judged: for each known edit, a problem or "". unfit: the problem that the
+    self-test found, or "".
     """
     recipe = plan.recipe
     quantities = [
@@ -186,11 +191,15 @@ def _calibration(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], un
     ]
     problems = [*(problem for item in own for problem in problems_of(item)), *filter(None, [*judged, unfit])]
     if not recipe.symptoms and not plan.trips:
-        problems.append(f"{recipe.id}: it has no symptom and no check finds its break, so nothing shows the break")
+        problems.append(
+            f"{recipe.id}: this recipe has no symptom, and no check finds its break, so nothing shows the break"
+        )
     if plan.stored != plan.trips:
-        told = f"measured.toml contains {plan.stored}, but the self-check measured {plan.trips}"
+        told = f"measured.toml contains {plan.stored}, but `grader selfcheck` has measured {plan.trips}"
         problems.append(f"{recipe.id}: {told}: run with --write")
-    problems += [f"{recipe.experiment}: `{check}` raises an alarm on the healthy experiment" for check in plan.alarms]
+    problems += [
+        f"{recipe.experiment}: the check `{check}` finds a fault in the healthy experiment" for check in plan.alarms
+    ]
     edits: dict[Verdict, tuple[str, ...]] = {}
     for fix, problem in zip(plan.fixes, judged, strict=True):
         if not problem:
@@ -207,7 +216,9 @@ def _calibration(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], un
 def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, MeasuredOutcomes]) -> Section:
     pairs = pair_differences(seed_runs, measured)
     close = [(*pair, found[0]) for pair, found in pairs.items() if len(found) == 1]
-    alike = [f"nothing distinguishes {one} and {two}" for (one, two), found in pairs.items() if not found]
+    alike = [
+        f"no check and no symptom distinguishes {one} and {two}" for (one, two), found in pairs.items() if not found
+    ]
     says = (
         f"{len(pairs) - len(alike)} of {len(pairs)} pairs differ. The table lists the pairs that differ in only one"
         " check or symptom."
@@ -231,6 +242,6 @@ def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOp
 
 
 def page(sections: Sequence[Section], command: str) -> str:
-    """Return the result as Markdown. It begins with the command that measured it."""
+    """Return the sections as a Markdown page, which begins with the command that measured them."""
     head = f"# Calibration\n\nWritten by `{command}`. Ranges are over all seeds.\n"
     return "\n".join((head, *(section.markdown() for section in sections)))

@@ -1,4 +1,4 @@
-"""Judge the known fixes of recipes as the grader does, and compare the verdicts with `variants.toml`."""
+"""Judge the known fixes of recipes as the grader does, and compare the points with the verdicts in `variants.toml`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,12 +15,12 @@ from harness.behaviour.sound import SoundPrograms
 from harness.recipes.known_edits import KnownFix, Verdict
 from harness.student.goal import judge
 
-# The points (least, most) that a fix with each verdict must get for `correct` and for `minimal`.
+# For each verdict, the points (least, most) that a fix must get for `correct`, and for `minimal`.
 EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
     "full": ((CORRECT, CORRECT), (6, MINIMAL)),
     "alternative": ((CORRECT, CORRECT), (0, MINIMAL)),
     "overreach": ((CORRECT, CORRECT), (0, MINIMAL - 2.5)),
-    # A sound edit may disable a feature that a fix must keep.
+    # A sound edit (a harmless change) may disable a feature that a fix must keep.
     "sound": ((MASKED, CORRECT), (0, MINIMAL)),
     "masking": ((0, 4), (0, 0)),
     "wrong": ((0, MASKED), (0, 0)),
@@ -29,9 +29,9 @@ EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
 
 
 def problem_of(fix: KnownFix, checks: Sequence[RubricItem]) -> str:
-    """Return a sentence if a known fix got points outside `EXPECTED`, else ""."""
+    """Return a sentence if a known fix got other points than `EXPECTED` allows, otherwise ""."""
     for check, (low, high) in zip(checks, EXPECTED[fix.verdict], strict=True):
-        # The grader may leave the decision on a different network or on a different repair to the instructor.
+        # The grader may ask the instructor to decide about a different network or a different repair.
         if check.points is None and fix.verdict in ("sound", "masking", "overreach"):
             continue
         if check.points is None or not low <= check.points <= high:
@@ -44,10 +44,10 @@ def problem_of(fix: KnownFix, checks: Sequence[RubricItem]) -> str:
 
 
 def fix_problems(fixes: Sequence[KnownFix], runs: Runs) -> Mapping[KnownFix, str]:
-    """Return, by fix, a sentence if its points or the result of `make verify` are wrong, else "".
+    """Return {fix: sentence if its points or the result of `make verify` are wrong, otherwise ""}.
 
-    Also run the checks on correct variants, on both ends of a range and on sound edits. The comparison of behaviours
-    alone would accept them, because `variants.toml` declares them correct.
+    For correct variants, for both ends of a range and for sound edits (harmless changes), the checks are run as well.
+    The comparison of behaviours accepts such fixes in any case, because `variants.toml` declares them correct.
     """
     found = {}
     for fix, replays in replay_fixes(fixes, runs, prove=True):
@@ -57,7 +57,7 @@ def fix_problems(fixes: Sequence[KnownFix], runs: Runs) -> Mapping[KnownFix, str
 
 
 def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFix, Sequence[RubricItem]]]:
-    """Replay the fixes, and yield each with its rubric items `correct` and `minimal`."""
+    """Replay the fixes, and yield (fix, its rubric items `correct` and `minimal`)."""
     for fix, replays in replay_fixes(fixes, runs):
         yield fix, judge_known(fix, replays)
 
@@ -65,9 +65,9 @@ def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFi
 def replay_fixes(
     fixes: Sequence[KnownFix], runs: Runs, *, prove: bool = False
 ) -> Iterator[tuple[KnownFix, Mapping[Role, Replay]]]:
-    """Replay the fixes at their recipe's own settings. Yield each with all replays that are needed to judge it.
+    """Replay the fixes with the settings of their recipes. Yield (fix, the replays that are needed to judge it).
 
-    prove: always run the checks on correct fixes and sound edits, even if the behaviour decides.
+    prove: whether to run the checks on correct fixes and on sound edits even if the behaviour already decides.
     """
     requests: dict[KnownFix, dict[Role, Request]] = {}
     for fix in fixes:
@@ -100,7 +100,7 @@ def judge_known(fix: KnownFix, replays: Mapping[Role, Replay]) -> Sequence[Rubri
     evidence = own_evidence(fix.recipe, fix.source, replays["broken"], replays["reference"], replays["fixed"])
     comparison = comparison_of(replays)
     evidence = replace(evidence, comparison=comparison)
-    # The checks know only common losses, so they prove nothing about another loss in `variants.toml`.
+    # The checks know only common losses, so they say nothing about an unusual loss in `variants.toml`.
     is_another_loss = comparison is not None and comparison.is_right and comparison.other_loss
     if "fixed checks" in replays and not is_another_loss:
         evidence = replace(evidence, checks=(replays["fixed checks"], replays["reference checks"]))
@@ -108,7 +108,7 @@ def judge_known(fix: KnownFix, replays: Mapping[Role, Replay]) -> Sequence[Rubri
 
 
 class _Replayed:
-    """The measurements that `make verify` would make of a fix, taken from its replays."""
+    """The measurements of a fix that `make verify` would make, taken from the replays of the fix."""
 
     def __init__(self, replays: Mapping[Role, Replay]) -> None:
         self._replays = replays
@@ -129,9 +129,9 @@ class _Replayed:
 
 
 def verify_problem(fix: KnownFix, replays: Mapping[Role, Replay], correct: RubricItem) -> str:
-    """Return a sentence if `make verify` and the grader disagree about a fix, else "".
+    """Return a sentence if `make verify` and the grader disagree about a fix, otherwise "".
 
-    A fix that waits for the instructor is not compared.
+    A fix about which the instructor must decide is not compared.
     """
     fixed = replays["fixed"]
     own = replays.get(OWN_BEHAVIOUR)

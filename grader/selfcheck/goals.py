@@ -1,7 +1,8 @@
-"""Compute the goal of a recipe: the conditions under which `make verify` counts it as fixed, and its level.
+"""Compute the goal of a recipe: the conditions under which `make verify` says that it is fixed, and its level.
 
-The level starts at 1. Each of these facts adds 1: the file has more than 75 lines, it has more than 200 lines, the log
-shows no symptom, at most one check finds the break, the first place that triage names does not contain the cause.
+The level starts at 1. Each of these facts adds 1: the file has more than 75 lines; the file has more than 200 lines;
+the log shows no symptom; at most one check finds the break; the first function that `harness triage` suggests to read
+does not contain the cause.
 """
 
 import json
@@ -23,7 +24,7 @@ def goal_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, str
     """Return the goal that follows from the measurements of a recipe.
 
     trips: {check: outcome} of the checks that find the break. outcomes: {check: outcome} of all checks. Raises
-    `LookupError` if the experiment has no measured band.
+    `LookupError` if the metrics of the experiment's healthy runs were not measured.
     """
     band = load_band(recipe.experiment, recipe.dataset)
     low, high = band.reference
@@ -47,7 +48,7 @@ def difficulty_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[st
 
 
 def behaviour_files(recipes: Sequence[Recipe], runs: Runs) -> Mapping[Recipe, bytes]:
-    """Measure the sound programs of each recipe, and return the content of each `behaviour.txt`."""
+    """Measure the correct programs of each recipe, and return {recipe: content of its `behaviour.txt`}."""
     wanted: dict[Recipe, dict[Role, Request]] = {}
     for recipe in recipes:
         reference = request_of(recipe, recipe.healthy_source(), own_settings(recipe, recipe.dataset))

@@ -1,6 +1,6 @@
 """Make the pages about all recipes: the field guide, the interview cards, and the matrix of checks.
 
-These pages are for instructors. Kits for students do not contain them, because they name the cause of every case.
+These pages are for instructors. Course kits do not contain them, because they name the cause of every exercise.
 """
 
 import re
@@ -17,13 +17,13 @@ from harness.recipes.recipe import EXERCISES, SOLUTIONS, Area, Recipe
 from harness.workspace.workspace import PROMPT
 
 _PART = re.compile(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-SILENT = "Why no check finds it"  # the title of a part of the notes, for a break that no check finds
+SILENT = "Why no check finds it"  # if no check finds a break, the notes of its recipe have a part with this title
 _ORDINALS = ("no", "first", "second", "third")
 MADE = "Made from the recipes."
 
 
 def parts_of(recipe: Recipe, solutions: Path = SOLUTIONS) -> Mapping[str, str]:
-    """Return the parts of a recipe's notes by name ("Cause", "Fix" ...), each on one line.
+    """Return {title: text on one line} for the parts of a recipe's notes, such as "Cause" and "Fix".
 
     Raises `UserError` if the notes cannot be read.
     """
@@ -36,7 +36,7 @@ def parts_of(recipe: Recipe, solutions: Path = SOLUTIONS) -> Mapping[str, str]:
 
 
 def field_guide(recipes: Sequence[Recipe], trips: Trips) -> str:
-    """Return the field guide: each fault by area, with symptom, cause, checks that find it, fix and wrong fix."""
+    """Return the field guide, a page that lists the faults by area, with symptom, checks, cause, fix and wrong fix."""
     lines = ["# Field guide to faults", "", MADE]
     lines += ["", "| area | faults |", "| --- | --- |"]
     by_area = {area: [recipe for recipe in recipes if recipe.area == area] for area in get_args(Area)}
@@ -59,8 +59,8 @@ def _fault(recipe: Recipe, trips: Mapping[str, str]) -> Iterator[str]:
 
 
 def interview_cards(recipes: Sequence[Recipe]) -> str:
-    """Return the interview cards: the story of each fault as a question, with a good answer."""
-    lines = ["# Interview cards", "", MADE, "Read the question aloud, and let the candidate ask for values."]
+    """Return the interview cards, a page with the story of each fault as an interview question, and a good answer."""
+    lines = ["# Interview cards", "", MADE, "Read the question aloud. The candidate may ask for values from the log."]
     for recipe in recipes:
         story = (EXERCISES / recipe.id / PROMPT).read_text(encoding="utf-8").split("\n", 1)[1].strip()
         parts = parts_of(recipe)
@@ -71,9 +71,9 @@ def interview_cards(recipes: Sequence[Recipe]) -> str:
 
 
 def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
-    """Return the matrix page: which checks find each break, and whether triage names the function of the cause.
+    """Return the matrix page, which shows the checks that find each break, and whether triage names the right function.
 
-    trips: by recipe, {check: outcome} of the checks that find the break. outcomes: the same for all checks.
+    trips: {recipe: {check that finds its break: outcome}}. outcomes: {recipe: {check: outcome}} for all checks.
     """
     led = {recipe.id: leads(recipe, outcomes.get(recipe.id, {})) for recipe in recipes}
     names = [name for name in check_names() if any(name in found for found in trips.values())]
@@ -81,13 +81,13 @@ def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
         "# Recipes and checks",
         "",
         MADE,
-        "A check finds a break if it is unsound on the broken experiment and sound on the healthy experiment, with"
-        " every seed of the self-check. ● is an outcome that shows the fault itself. ○ is an outcome that shows a"
-        " consequence. At its end, `harness triage` lists places to read. The column `leads` says which of"
-        " these places is the first that names a function that the break changes.",
+        "A check finds a break if, with every seed of the self-check, it reports a fault in the broken experiment and"
+        " no fault in the healthy experiment. ● means that the check shows the fault itself, and ○ that it shows a"
+        " consequence. At its end, `harness triage` lists functions to read. The column `leads` says which entry of"
+        " this list is the first that names a function that the break changes.",
         "",
-        f"Triage names the function of the cause for {sum(map(bool, led.values()))} of {len(led)} recipes, and for"
-        f" {list(led.values()).count(1)} of them in its first place.",
+        f"`harness triage` names a function with the cause for {sum(map(bool, led.values()))} of {len(led)} recipes,"
+        f" and for {list(led.values()).count(1)} of these recipes in the first entry of its list.",
     ]
     lines += [
         "",
@@ -104,7 +104,7 @@ def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
 
 
 def places_of(outcomes: Mapping[str, str]) -> list[str]:
-    """Return the places that `harness triage` names, in its order. outcomes: {check: outcome}."""
+    """Return the places that `harness triage` suggests to read, in its order. outcomes: {check: outcome}."""
     made = {name: one for name, one in outcomes.items() if load_check(name).in_triage}
     found = [CheckReport(load_check(name), "", Finding(one, "", {})) for name, one in made.items()]
     return [line for line in where_next(sorted(found, key=_order)) if line.startswith("read: ")]
@@ -115,7 +115,7 @@ def _order(report: CheckReport) -> int:
 
 
 def leads(recipe: Recipe, outcomes: Mapping[str, str]) -> int:
-    """Return the number of the first place in `harness triage` that names a changed function; 0 if no place does."""
+    """Return the number of the first place in the list of `harness triage` that names a changed function, or 0."""
     changed = functions_changed(recipe.healthy_source(), recipe.broken_source())
     named = (set(re.findall(r"\w+", place)) for place in places_of(outcomes))
     return next((number for number, words in enumerate(named, 1) if changed & words), 0)

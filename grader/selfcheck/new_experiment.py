@@ -1,11 +1,11 @@
-"""`grader new-experiment`: add your own data set, its held-out split, and an experiment on it, and check them.
+"""`grader new-experiment`: add an instructor's data set with a held-out split and an experiment, and check them.
 
 The command writes these files:
 
 - `harness/data/embedded/<name>.npz` contains the training and validation examples, and `<name>.toml` describes them;
-- `grader/replay/heldout/<name>.npz` contains the examples that no student gets;
+- `grader/replay/heldout/<name>.npz` contains the held-out examples, which students never get;
 - `harness/experiments/<name>.py` is the healthy experiment, made from a template;
-- `solutions/<name>.edits.toml` contains sound edits of the experiment, which the self-check needs.
+- `solutions/<name>.edits.toml` contains harmless edits of the experiment, which `grader selfcheck` needs.
 """
 
 import csv
@@ -43,14 +43,16 @@ from harness.run.settings import RunSettings
 _TEMPLATE = Path(__file__).parent / "templates" / "experiment.py.j2"
 _EDITS = _TEMPLATE.with_name("edits.toml")
 _SEED = 42
-# These limits keep runs short and kits small. No course needs more data.
+# Limits for the number and the size of examples, which keep runs short and course kits small, and the smallest number
+# of examples of a class.
 _MOST_EXAMPLES, _MOST_BYTES, _LEAST_OF_A_CLASS = 20_000, 64 * 2**20, 10
 _PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 _TABLE_BYTES = 64 * 2**20
 _MOST_CLASSES = 100
-# The splits of five consecutive examples.
+# The splits to which five consecutive examples belong.
 _PARTS = ("train", "train", "train", "validation", "heldout")
-# The first column of a table contains numbers. Rows with a multiple of this number are for validation or held out.
+# The first column of a table contains group numbers. Rows whose number is a multiple of this one are for validation or
+# held out.
 _EVERY = 5
 
 
@@ -58,7 +60,7 @@ _EVERY = 5
 class Examples:
     """The examples of a data set: inputs uint8 (N, C, H, W) or float32 (N, F), and targets int64 or float32 (N,).
 
-    groups: (N,). All examples of a group go into the same split.
+    groups: group numbers (N,). All examples of a group go into the same split.
     """
 
     inputs: NDArray[Any]
@@ -69,7 +71,7 @@ class Examples:
 
 
 def write_experiment(name: str, data: Path, *, target: str | None, group: str | None) -> list[str]:
-    """Write the files of a new experiment. Return the lines to print: the sizes of the splits, and the files.
+    """Write the files of a new experiment. Return lines to print, with the sizes of the splits and the files.
 
     Raises `UserError` for an invalid name and for unusable data.
     """
@@ -79,12 +81,12 @@ def write_experiment(name: str, data: Path, *, target: str | None, group: str | 
         raise UserError(f"There is already a data set or an experiment {name}: choose another name.")
     table = _table_in(data)
     if table is None and (target or group):
-        raise UserError("--target and --group name columns of a table: leave them out for images.")
+        raise UserError("--target and --group are names of table columns: do not use them for images.")
     examples = read_table_file(table, target, group) if table else read_pictures(data)
     if len(examples.labels) > _MOST_EXAMPLES or examples.inputs.nbytes > _MOST_BYTES:
         raise UserError(
             f"{data} has {len(examples.labels)} examples ({examples.inputs.nbytes // 2**20} MiB), which is too much for"
-            f" runs of a few seconds: choose at most {_MOST_EXAMPLES} examples and {_MOST_BYTES // 2**20} MiB."
+            f" runs that take a few seconds: choose at most {_MOST_EXAMPLES} examples and {_MOST_BYTES // 2**20} MiB."
         )
     splits = split(examples)
     kind: Literal["table", "images"] = "table" if table else "images"
@@ -104,12 +106,12 @@ def _table_in(data: Path) -> Path | None:
         return data
     if not data.is_dir():
         said = f"{data} is not a CSV file" if data.is_file() else f"There is no folder {data}"
-        raise UserError(f"{said}: give a CSV file, or a folder with a CSV file or with images.")
+        raise UserError(f"{said}: name a CSV file, or a folder with a CSV file or with images.")
     tables = sorted(data.glob("*.csv"))
     if others := sorted(path.name for path in data.glob("*.xls*")):
         raise UserError(f"{data / others[0]} is not a CSV file: save it as CSV.")
     if len(tables) > 1:
-        raise UserError(f"{data} contains {len(tables)} CSV files: give the path of the file to use.")
+        raise UserError(f"{data} contains {len(tables)} CSV files: name the file to use.")
     return tables[0] if tables else None
 
 
@@ -179,7 +181,7 @@ def read_table_file(path: Path, target: str | None, group: str | None) -> Exampl
         if name not in (target, group):
             columns |= _columns_of(name, cells[name])
     if not columns:
-        raise UserError(f"{path} has no columns except the target and the group, so there are no inputs.")
+        raise UserError(f"{path} has only the columns for target and group, so there are no inputs: add columns.")
     labels, classes = _targets(cells[target])
     features = np.stack([*columns.values()], axis=1)
     groups = np.unique(cells[group], return_inverse=True)[1].astype(np.int64) if group else _alike(features)
@@ -237,8 +239,8 @@ def _alike(inputs: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _order(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the position of each example's group in a random order of the groups."""
-    # NumPy never changes the numbers of RandomState, but a release may change the numbers of default_rng.
+    """Return, for each example, the position of its group in a random order of all groups."""
+    # A new release of NumPy may change the random numbers from default_rng, but never those from RandomState.
     every = np.unique(groups)
     place = np.empty(int(every.max()) + 1, dtype=np.int64)
     place[np.random.RandomState(_SEED).permutation(every)] = np.arange(len(every))
@@ -246,7 +248,7 @@ def _order(groups: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _numbers(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each example's group. It is a multiple of `_EVERY` if the group is not for training."""
+    """Return a group number for each example, which is a multiple of `_EVERY` if the group is not for training."""
     place = _order(groups)
     turn, rest = np.divmod(place, len(_PARTS))
     trains = np.array([part == "train" for part in _PARTS])[rest]
@@ -256,7 +258,7 @@ def _numbers(groups: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def split(examples: Examples) -> Mapping[str, NDArray[np.int64]]:
-    """Return the rows of each split. Raises `UserError` if there are too few examples, or a split lacks a class."""
+    """Return {split: row indices}. Raises `UserError` for too few examples, or if a split has no example of a class."""
     part_of = np.array(_PARTS)[_order(examples.groups) % len(_PARTS)]
     found = {part: np.flatnonzero(part_of == part) for part in dict.fromkeys(_PARTS)}
     if len(examples.labels) < 2 * _LEAST_OF_A_CLASS * len(_PARTS):
@@ -302,14 +304,15 @@ def experiment_text(form: DataForm, classes: Sequence[str]) -> str:
 
 
 def check_experiment(name: str, *, seeds: int, jobs: int) -> int:
-    """Check an experiment in the sandbox, and print the problems. Return 0 if there are none, else 1.
+    """Check an experiment in the sandbox, and print the problems. Return 0 if there are no problems, otherwise 1.
 
-    With each seed, the experiment must finish, give the same bytes twice, be clearly better than guessing, and pass
-    each check of `harness triage`. Raises `UserError` for an unknown experiment, and without a sandbox.
+    With each seed, the experiment must finish, give the same bytes in two runs, be clearly better than guessing, and
+    pass each check of `harness triage`. Raises `UserError` for an unknown experiment, and if no sandbox starts on this
+    machine.
     """
     source = experiment_source(name)
     if name not in DATASETS:
-        raise UserError(f"{name} is an experiment of the suite: grader selfcheck checks it.")
+        raise UserError(f"{name} is an experiment of the suite: use grader selfcheck to check it.")
     if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
     subject = Recipe.model_construct(
@@ -336,7 +339,7 @@ def check_experiment(name: str, *, seeds: int, jobs: int) -> int:
     for id, own in sound.items():
         problems += [f"the sound edit {id}: {problem}" for problem in _alarms(found.get(own))]
     for line in problems:
-        print(f"NOT SOUND: {line}")
+        print(f"NOT HEALTHY: {line}")
     path = EXPERIMENTS / f"{name}.py"
     if problems:
         print(f"Next: correct {path} or {SOLUTIONS / f'{name}.edits.toml'}, then grader new-experiment {name}")
@@ -350,17 +353,17 @@ def check_experiment(name: str, *, seeds: int, jobs: int) -> int:
 
 
 def _problems(name: str, runs: Sequence[Replay], outcomes: Mapping[str, str] | None) -> Iterator[str]:
-    """Yield each problem with two runs of one seed, and with the outcomes of the checks (None if the checks failed)."""
+    """Yield the problems of two runs with one seed, and of the outcomes of the checks (None if the checks failed)."""
     first, again = runs
-    if first.status == "XX":  # our fault
+    if first.status == "XX":  # the grader or the machine failed
         raise RuntimeError(first.message)
     if first.status != "OK":
         yield first.message
         return
     if not same_bytes(first, again):
-        yield "a second run differs from the first"
+        yield "a second run gives other bytes than the first run"
     if not has_learnt(first, name):
-        yield "on held-out examples, it is hardly better than guessing"
+        yield "on held-out examples, the network is hardly better than guessing"
     yield from _alarms(outcomes)
 
 
@@ -373,7 +376,7 @@ def _alarms(outcomes: Mapping[str, str] | None) -> Iterator[str]:
 
 
 def in_new_process(name: str, *, seeds: int, jobs: int) -> int:
-    """Check an experiment in a new process, because this process has read the list of data sets already."""
+    """Check an experiment in a new process, because this process has already read the list of data sets, without it."""
     words = ["new-experiment", name, "--seeds", str(seeds), "--jobs", str(jobs)]
     sys.stdout.flush()
     return subprocess.run([sys.executable, "-P", "-m", "grader", *words], check=False).returncode

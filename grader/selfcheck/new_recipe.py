@@ -1,4 +1,4 @@
-"""`grader new-recipe`: write a recipe from an edit, run it over seeds, and measure its symptoms and checks."""
+"""`grader new-recipe`: write a recipe for an edit, run it with several seeds, and measure symptoms and checks."""
 
 import json
 import math
@@ -35,21 +35,22 @@ from harness.run.symptoms import judge_symptom
 
 _SEED = 42
 _WINDOWS = (None, (0, 20), (1, 5))
-# A threshold between two ranges needs at least this distance between them, relative to their sum: a factor of 1.22.
+# A threshold is placed between two ranges only if their distance, divided by the sum of their ends, is at least this
+# number. Their ends then differ by a factor of 1.22.
 _LEAST_MARGIN = 0.1
 _MOST = 2
-# To place a bound between two values, raise the lower value to at least this share of the higher one.
+# To compute a bound between two values, the lower value is raised to at least this fraction of the higher value.
 _FLOOR = 1e-4
-_ROUNDING = 1e-6  # accuracies are float32
+_ROUNDING = 1e-6  # the rounding error of accuracies, which are float32
 
 
 def write_recipe(
     recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: str | None, *, seeds: int, jobs: int
 ) -> int:
-    """Measure a new recipe, write its two folders and print the result. Return 1 if nothing shows the break, else 0.
+    """Measure a new recipe, write its two folders, and print the result. Return 1 if nothing shows the break, else 0.
 
-    The default for `dataset` is the data set of the experiment's other recipes. Raises `UserError` for an id that
-    exists, an unknown experiment, and an edit that does not fit.
+    By default, `dataset` is the data set of the experiment's other recipes. Raises `UserError` if the id exists, if the
+    experiment is unknown, or if the edit cannot be applied.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{2,39}", recipe_id):
         raise UserError(f"{recipe_id!r} cannot be an id: use 3 to 40 lower-case letters, digits and _.")
@@ -81,30 +82,32 @@ def write_recipe(
         *_, broken, healthy = quantity_of(own, symptom).row()
         print(f"symptom: {symptom.says} (broken {broken}, healthy {healthy})")
     for check, outcome in tripped.items():
-        print(f"trips {check}: {outcome}")
+        print(f"found by the check {check}: {outcome}")
     if recipe.symptoms or tripped:
         print(f"Next: replace every {PLACEHOLDER} in these files, then")
         print(f"  grader selfcheck --only {recipe_id} --seeds 10 --write")
         return 0
-    print("Nothing shows this break: no signal of the log differs clearly, and no check finds it.")
+    print("Nothing shows this break: no signal in the log differs clearly from healthy runs, and no check finds it.")
     print(f"Next: delete {folder} and {measured.parent}, and try another edit")
     return 1
 
 
 def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[Mapping[str, str], SeedRuns]:
-    """Run the checks, write `measured.toml`, and run the recipe over seeds.
+    """Run the checks, write `measured.toml`, and run the recipe with several seeds.
 
     Return {check: outcome} of the checks that find the break, and the runs.
     """
     with open_runs(jobs=jobs) as runs:
-        _say(f"1 of 2: all checks on the broken and the healthy experiment, with {max(seeds, 3)} seeds: some minutes.")
+        _say(
+            f"1 of 2: all checks on the broken and the healthy experiment with {max(seeds, 3)} seeds take some minutes."
+        )
         found = measure([draft], seeds, runs).get(draft.id)
         if found is None:
             raise UserError("The checks fail on the broken experiment: check that the experiment runs with your edit.")
         measured.parent.mkdir()
         # Replays run the checks that this file lists.
         measured.write_text(measured_toml(found), encoding="utf-8")
-        _say(f"2 of 2: the broken and the healthy run, with {seeds} seeds.")
+        _say(f"2 of 2: the broken and the healthy run are made with {seeds} seeds.")
         made = run_seeds([draft], seeds, runs)
     own = next(item for item in made if item.dataset == draft.dataset)
     for name, side in own.sides.items():
@@ -119,7 +122,7 @@ def _say(line: str) -> None:
 
 
 def edits_of(finds: Sequence[str], replaces: Sequence[str]) -> tuple[Edit, ...]:
-    """Return the edits of a command line. Replace a backslash followed by n with a line break.
+    """Return the edits from the options `--find` and `--replace`. In them, `\\n` is replaced by a line break.
 
     Raises `UserError` for a `--find` without a `--replace`.
     """
@@ -132,13 +135,13 @@ def edits_of(finds: Sequence[str], replaces: Sequence[str]) -> tuple[Edit, ...]:
 
 
 def _draft(recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: str | None) -> Recipe:
-    """Return the recipe without its symptoms. Raises `UserError` for an edit that does not fit the experiment."""
+    """Return the recipe without symptoms. Raises `UserError` if the edit cannot be applied to the experiment."""
     experiment_source(experiment)  # raises `UserError` for an unknown experiment
     dataset = dataset or {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}.get(experiment)
-    if dataset is None and experiment in DATASETS:  # new-experiment gives both the same name
+    if dataset is None and experiment in DATASETS:  # new-experiment gives a data set and its experiment the same name
         dataset = experiment
     if dataset is None:
-        raise UserError(f"No recipe breaks {experiment} yet: give its data set with --dataset.")
+        raise UserError(f"There is no recipe for {experiment} yet: name its data set with --dataset.")
     if dataset not in DATASETS:
         raise UserError(f"There is no data set {printable(dataset)}: {suggestion(dataset, [*DATASETS])}")
     recipe = Recipe.model_construct(
@@ -148,7 +151,7 @@ def _draft(recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: st
     try:
         changed = changed_areas(recipe.healthy_source(), recipe.broken_source())
     except (ValueError, Unparsable) as error:
-        raise UserError(f"The edit does not fit {experiment}: {error}") from None
+        raise UserError(f"The edit cannot be applied to {experiment}: {error}") from None
     if recipe.healthy_source() == recipe.broken_source():
         raise UserError("The edit changes nothing: use different texts for --find and --replace.")
     return recipe.model_copy(update={"area": min(changed, default="model")})
@@ -174,9 +177,9 @@ def _toml(value: object) -> str:
 
 
 def propose(broken: Sequence[Sequence[Record]], healthy: Sequence[Sequence[Record]]) -> list[Symptom]:
-    """Return symptoms that all broken runs show and no healthy run shows; [] if no signal separates the runs.
+    """Return symptoms that all broken runs show and no healthy run shows, or [] if no signal separates the runs.
 
-    Choose the symptoms with the largest margins, for at most two different signals.
+    The symptoms with the largest margins are chosen, for at most two different signals.
 
     broken, healthy: the records of the runs, with the same seeds.
     """
@@ -201,9 +204,9 @@ def _span(runs: Sequence[Sequence[Record]], measure: Symptom) -> tuple[float, fl
 def _between(
     measure: Symptom, broken: tuple[float, float], healthy: tuple[float, float]
 ) -> tuple[float, Symptom] | None:
-    """Return the margin and the symptom that separates the two ranges, or None if they overlap.
+    """Return the margin and a symptom that separates the two ranges, or None if the ranges overlap.
 
-    The margin is the distance of the ranges relative to their sum; 1 if one end is infinite.
+    The margin is the distance of the ranges divided by the sum of their ends, or 1 if an end is infinite.
     """
     above = broken[0] > healthy[1]
     low, high = (healthy[1], broken[0]) if above else (broken[1], healthy[0])
@@ -218,7 +221,7 @@ def _between(
 
 
 def middle(low: float, high: float) -> float:
-    """Return a short number between two numbers: near their geometric mean, or near their mean if one is negative."""
+    """Return a number with few digits near the geometric mean of two numbers; near their mean if one is negative."""
     if high == math.inf:
         high = 100 * abs(low) or 1.0
     if low == -math.inf:

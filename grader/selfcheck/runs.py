@@ -1,4 +1,4 @@
-"""Make the runs of the self-check: replays in the sandbox, and outcomes of checks. The cache of replays keeps both."""
+"""Make the replays and run the checks that `grader selfcheck` needs. Their results are stored in the replay cache."""
 
 import hashlib
 import json
@@ -28,8 +28,8 @@ from harness.recipes.recipe import Recipe
 from harness.run.provenance import ABOVE_CHECKS, harness_hash
 from harness.run.settings import RunSettings
 
-# The number of subjects in one process. Starting a process and importing torch takes as long as the checks of a small
-# experiment.
+# The number of experiments that one process checks. Starting a process and importing torch takes as long as checking a
+# small experiment.
 _TOGETHER = 10
 
 
@@ -42,13 +42,13 @@ class SubjectChecks(NamedTuple):
 
 
 class OutcomesByCheck(StrictModel):
-    """The outcomes of the checks on one experiment: {check: outcome}."""
+    """The result of running checks on one experiment: {check: outcome}."""
 
     outcomes: dict[str, str]
 
 
 class Runs:
-    """Makes replays and runs checks, `jobs` at a time, unless the cache contains their results."""
+    """Makes replays and runs checks, up to `jobs` at the same time, unless the cache contains their results."""
 
     def __init__(self, replayer: Replayer, folder: Path, progress: ProgressBar, *, jobs: int) -> None:
         self.replayer = replayer
@@ -58,13 +58,13 @@ class Runs:
         self._progress = progress
 
     def replays(self, label: str, requests: Iterable[Request]) -> Mapping[Request, Replay]:
-        """Return the replay of each request. label: the name of this stage on the progress bar."""
+        """Return {request: replay} for all requests. label: the name of this stage on the progress bar."""
         wanted = list(dict.fromkeys(requests))
         self._replays.make(label, list(wanted), self._progress)
         return {request: self._replays.of(request) for request in wanted}
 
     def outcomes(self, label: str, subjects: Sequence[SubjectChecks]) -> Mapping[SubjectChecks, Mapping[str, str]]:
-        """Run the checks on each subject, and return {check: outcome} by subject. Leave out subjects that fail."""
+        """Run the checks on each subject, and return {subject: {check: outcome}} for the subjects that do not fail."""
         keys = {subject: _key(subject) for subject in dict.fromkeys(subjects)}
         known = {subject: self._outcomes.get(key) for subject, key in keys.items()}
         found = {subject: kept.outcomes for subject, kept in known.items() if kept is not None}
@@ -83,7 +83,7 @@ class Runs:
 
 
 def _split_evenly(alike: Sequence[SubjectChecks], jobs: int) -> list[Sequence[SubjectChecks]]:
-    """Return groups of about equal size: the same number for each job, so that all jobs end at the same time."""
+    """Return groups of about equal size, the same number of groups for each job, so that all jobs end together."""
     count = min(jobs * math.ceil(len(alike) / (jobs * _TOGETHER)), len(alike))
     return [alike[first::count] for first in range(count)]
 
@@ -109,7 +109,7 @@ def open_runs(*, jobs: int) -> Iterator[Runs]:
 def request_of(
     recipe: Recipe, source: str, settings: RunSettings, *, trusted: bool = True, repetition: int = 0
 ) -> Request:
-    """Return the request to replay a source. trusted: whether the source is from the suite, not from a student."""
+    """Return a request to replay a source. trusted: whether the source is from the suite, not from a student."""
     return Request(recipe, settings, source, tree_digest(source), trusted=trusted, repetition=repetition)
 
 

@@ -1,8 +1,9 @@
-"""Run every recipe over seeds: broken runs show its symptoms, healthy runs do not, and both repeat byte for byte.
+"""Run every recipe with several seeds, and verify its symptoms and that its runs repeat byte for byte.
 
-`write_bands` measures how much worse than the reference fix a sound fix may be on held-out data, because a student may
-choose a smaller learning rate or another optimizer. The band of an experiment is the largest distance of its sound
-edits, or of two seeds of the healthy experiment, rounded up.
+Broken runs must show the symptoms, and healthy runs must not show them. `write_bands` measures by how much a correct
+fix may be worse than the reference fix on held-out data, because a student may choose a smaller learning rate or
+another optimizer. This distance is called the band of an experiment. It is the largest distance between the metrics of
+the reference fix and of known correct edits, or between two seeds of the healthy experiment, rounded up.
 """
 
 import json
@@ -36,18 +37,19 @@ from harness.submission.check_run import diagnostic_fault
 
 FIRST_SEED = 100
 _EDIT_SEEDS = 3
-# The number of seeds that run twice. Other tests cover the rest of determinism.
+# The number of seeds with which each experiment runs twice. Other tests check determinism more thoroughly.
 _REPEATED = 1
-# The accuracy on 500 held-out images changes by about this much with the seed.
+# Bands are rounded up to a multiple of this number. With another seed, the accuracy on 500 held-out images changes by
+# about as much.
 _ROUND_TO = 0.01
-# Even if every known run classifies all held-out examples correctly, another correct fix may miss 1 in 100. For 300
-# examples, the rule of three allows 3 errors.
+# The smallest band. Even if all known runs classify every held-out example correctly, another correct fix may be wrong
+# on 1 example in 100. For 300 examples, the statistical rule of three allows 3 errors.
 _NARROWEST = 0.01
 _HEAD = (
     "# Measured by grader selfcheck --write; grader/score/measurements.py explains the figures.\nformat_version = 1\n"
 )
-# Every check runs with the recipe's own seed and with these two. The checks that find a break, and all checks on the
-# healthy experiment, also run with further seeds.
+# Every check runs with the recipe's seed and with these two seeds. The checks that find a break, and all checks on the
+# healthy experiment, also run with additional seeds.
 MORE_SEEDS = (7, 1001)
 _SOUND_HEAD = (
     "# Measured by `grader selfcheck --write`: what the checks find of each healthy experiment and decoy.\n"
@@ -58,9 +60,9 @@ _TRIPS_HEAD = "# Measured by `grader selfcheck --write`: what the checks find of
 
 @dataclass(frozen=True)
 class SeedRuns:
-    """The runs of a recipe on one data set: a pair of replays by seed.
+    """The runs of a recipe on one data set: {seed: pair of replays} for broken and for healthy runs.
 
-    With the first seed, the pair is two runs. With other seeds, it is the same run twice.
+    For the first seed, the pair consists of two runs. For other seeds, it consists of the same run twice.
     """
 
     recipe: Recipe
@@ -70,12 +72,12 @@ class SeedRuns:
 
     @property
     def sides(self) -> Mapping[str, Mapping[int, tuple[Replay, Replay]]]:
-        """The broken and the healthy runs by name."""
+        """The broken and the healthy runs: {"broken" or "healthy": {seed: pair of replays}}."""
         return {"broken": self.broken, "healthy": self.healthy}
 
 
 def run_seeds(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> list[SeedRuns]:
-    """Run every recipe, broken and healthy, with each seed on each data set. Run the first seed twice."""
+    """Make the broken and the healthy run of every recipe with each seed on each data set; repeat the first seed."""
 
     def requests(recipe: Recipe, source: str, dataset: str) -> Mapping[int, tuple[Request, Request]]:
         every = [RunSettings(seed=seed, dataset=dataset) for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
@@ -104,18 +106,18 @@ def run_seeds(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> list[SeedRun
 
 
 def _data_sets_for(recipe: Recipe) -> Iterator[str]:
-    """Yield the recipe's data set and the other data sets of its form that are on this machine."""
+    """Yield the recipe's data set, and the other data sets on this machine whose examples have the same form."""
     for name, form in DATASETS.items():
         if form == DATASETS[recipe.dataset]:
             try:
                 load_dataset(name)
-            except UserError:  # MNIST or CIFAR-10 was not fetched
+            except UserError:  # MNIST or CIFAR-10 was not downloaded
                 continue
             yield name
 
 
 def quantity_of(runs: SeedRuns, symptom: Symptom) -> Quantity:
-    """Return the quantity of a symptom, with its ranges over the broken runs and over the healthy runs."""
+    """Return the quantity that a symptom computes, with its range in the broken runs and in the healthy runs."""
     bounds = [f"> {symptom.above:g}"] if symptom.above is not None else []
     bounds += [f"< {symptom.below:g}"] if symptom.below is not None else []
     steps = "" if symptom.steps is None else f", {symptom.steps[0]} to {symptom.steps[1]}"
@@ -129,7 +131,7 @@ def quantity_of(runs: SeedRuns, symptom: Symptom) -> Quantity:
 
 
 def problems_of(runs: SeedRuns) -> Iterator[str]:
-    """Yield each contradiction to a recipe: a run fails or does not repeat, a symptom is wrongly present or absent."""
+    """Yield contradictions to a recipe: a run fails or does not repeat, or a symptom is wrongly present or absent."""
     for name, side in runs.sides.items():
         for seed, (first, again) in side.items():
             where = f"{runs.recipe.id} on {runs.dataset}, seed {seed}, {name} run"
@@ -151,12 +153,12 @@ def problems_of(runs: SeedRuns) -> Iterator[str]:
 
 
 def write_bands(seed_runs: Sequence[SeedRuns], runs: Runs, path: Path = BANDS) -> None:
-    """Measure the band of each experiment and data set from its healthy runs, and write all bands to `path`.
+    """Measure the band (allowed distance) for each experiment and data set from healthy runs, and write it to `path`.
 
-    Keep the bands of other data sets, because not every machine has MNIST.
+    The bands for data sets that are not measured now are kept, because not every machine has MNIST.
     """
     bands = {(band.experiment, band.dataset): band for band in load_bands(path)}
-    # All recipes of an experiment share its healthy runs.
+    # All recipes for an experiment have the same healthy runs.
     for item in {(item.recipe.experiment, item.dataset): item for item in seed_runs}.values():
         healthy = {seed: first for seed, (first, _) in item.healthy.items()}
         band = _measure_band(item.recipe, item.dataset, healthy, runs)
@@ -168,7 +170,7 @@ def write_bands(seed_runs: Sequence[SeedRuns], runs: Runs, path: Path = BANDS) -
 def _measure_band(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], runs: Runs) -> Band:
     quantity = "loss" if _figure(next(iter(healthy.values())), "accuracy") is None else "accuracy"
     reference = {seed: _figure(replay, quantity) for seed, replay in healthy.items()}
-    # Include the recipe's own seed, because known edits are judged with it.
+    # Include the recipe's seed, because known edits are judged with this seed.
     seeds = dict.fromkeys((*list(healthy)[:_EDIT_SEEDS], recipe.seed))
     own, *requests = [
         (seed, request_of(recipe, text, RunSettings(seed=seed, dataset=dataset)))
@@ -184,7 +186,10 @@ def _measure_band(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], r
 
 
 def sound_edits(recipe: Recipe) -> list[str]:
-    """Return the healthy experiment after each sound edit, except edits of the network: its weights must fit."""
+    """Return the sources of the healthy experiment after each sound edit (harmless change).
+
+    Edits of the network are left out, because the grader could not evaluate their weights.
+    """
     source = recipe.healthy_source()
     edited = [edit.source(source) for edit in load_shared_edits(recipe.experiment) if edit.verdict == "sound"]
     return [text for text in edited if "model" not in changed_areas(source, text)]
@@ -198,15 +203,15 @@ def band_of(
     *,
     by_accuracy: bool,
 ) -> Band:
-    """Return the band that contains all these metrics.
+    """Return the band (allowed distance from the reference fix) that accepts all these metrics.
 
-    reference: the metrics of the reference fix over seeds. edits: pairs (reference, sound edit) with equal seeds.
-    Raises `ValueError` for a non-finite metric, because such an edit is not sound.
+    reference: the metrics of the reference fix with several seeds. edits: pairs of metrics (reference fix, sound edit)
+    with the same seed. Raises `ValueError` for a non-finite metric, because such an edit is not harmless.
     """
     low, high = min(reference), max(reference)
     pairs = [*edits, (high, low) if by_accuracy else (low, high)]
     if not all(math.isfinite(value) for pair in pairs for value in pair):
-        raise ValueError(f"a sound edit of {experiment} on {dataset} ended with a non-finite metric")
+        raise ValueError(f"an edit of {experiment} that is listed as sound ended with a non-finite metric on {dataset}")
     farthest = max(own - value if by_accuracy else value / own for own, value in pairs)
     limit = max(round(math.ceil(farthest / _ROUND_TO) * _ROUND_TO, 2), _NARROWEST)
     return Band(
@@ -219,7 +224,7 @@ def band_of(
 
 
 def entry(band: Band) -> str:
-    """Return the lines of `bands.toml` for a band."""
+    """Return the lines that describe a band in `bands.toml`."""
     # A JSON string, number or list is also valid TOML.
     table = band.model_dump(exclude_none=True).items()
     return "\n[[band]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table)
@@ -235,7 +240,7 @@ class MeasuredOutcomes(NamedTuple):
     """The outcomes of the checks on a broken experiment.
 
     trips: {check: outcome} of the checks that find the break. others: {check: outcome} of the other checks. alarms: the
-    checks that are unsound on the healthy experiment.
+    checks that wrongly find a fault in the healthy experiment.
     """
 
     trips: Mapping[str, str]
@@ -244,9 +249,10 @@ class MeasuredOutcomes(NamedTuple):
 
 
 def measure(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> dict[str, MeasuredOutcomes]:
-    """Run the checks on the broken and the healthy experiment of each recipe, and return the outcomes by recipe.
+    """Run the checks on the broken and the healthy experiment of each recipe, and return {recipe: outcomes}.
 
-    A check finds a break if all seeds agree: `seeds` of them, but at least three. Leave out a recipe whose checks fail.
+    A check finds a break only if it does so with all seeds; there are `seeds`, but at least three. A recipe is left out
+    if its checks cannot run.
     """
     more = range(FIRST_SEED, FIRST_SEED + seeds - len(MORE_SEEDS) - 1)
 
@@ -278,8 +284,8 @@ def measure(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> dict[str, Meas
 def summarize_outcomes(broken: Sequence[Mapping[str, str]], healthy: Sequence[Mapping[str, str]]) -> MeasuredOutcomes:
     """Return the outcomes of the broken experiment on which all seeds agree.
 
-    A check finds the break if this outcome is unsound, and if the check is sound on the healthy experiment with every
-    seed.
+    A check finds the break if its outcome reports a fault in the broken experiment, and if it finds no fault in the
+    healthy experiment with any seed.
 
     broken, healthy: {check: outcome} for each seed.
     """
@@ -295,7 +301,7 @@ def _bad(name: str, outcome: str) -> bool:
 
 
 def _agreed_outcomes(outcomes: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the outcomes of the first seed, without outcomes that another seed contradicts."""
+    """Return {check: outcome} for the checks that give the same outcome with all seeds."""
     first, *others = outcomes
     return {name: one for name, one in first.items() if all(other.get(name, one) == one for other in others)}
 
@@ -308,16 +314,16 @@ def measured_toml(found: MeasuredOutcomes) -> str:
 
 def _list_outcomes(outcomes: Mapping[str, str]) -> str:
     """Return a TOML list with an entry "check outcome" for each check."""
-    # Never break a line between a check and its outcome.
+    # A line break is never between a check and its outcome.
     words = " ".join(f'"{name}\0{one}",' for name, one in sorted(outcomes.items()))
     filled = textwrap.indent(textwrap.fill(words, 110, break_on_hyphens=False), "    ").replace("\0", " ")
     return f"[\n{filled}\n]"
 
 
 def write_sound(experiments: Sequence[Sound], path: Path, runs: Runs, *, whole: bool) -> None:
-    """Write `sound.toml`: the outcomes of every check on each healthy experiment and decoy, if all seeds agree.
+    """Write `sound.toml`: the outcome of each check on each healthy experiment and decoy, if all seeds agree.
 
-    whole: measure all of these again. Otherwise measure only the experiments that are not in the file yet.
+    whole: whether to measure all experiments again, or only the experiments that are not in the file yet.
     """
     known = {} if whole else {name: dict(map(str.split, one)) for name, one in read_table(path)["outcomes"].items()}
     found = {**known, **_sound_outcomes([one for one in experiments if one.name not in known], runs)}
@@ -344,9 +350,9 @@ def differences(
 ) -> list[str]:
     """Return the differences between two recipes.
 
-    These are the checks that find only one of the two breaks, or that give another outcome for each. If there are none,
-    return the symptoms of only one recipe. If there are none either, return the checks with different sound outcomes,
-    which occur in different experiments.
+    The differences are the checks that find only one of the two breaks, or that find both with different outcomes. If
+    there are no such checks, return the symptoms that only one recipe has. If there are no such symptoms, return the
+    checks that find neither break but have different outcomes, which occur in different experiments.
     """
     checks = trip_differences(my_checks.trips, their_checks.trips)
     symptoms = (
@@ -363,7 +369,7 @@ def differences(
 def pair_differences(
     runs: Sequence[SeedRuns], measured: Mapping[str, MeasuredOutcomes]
 ) -> dict[tuple[str, str], list[str]]:
-    """Return the differences between each pair of recipes, on their own data sets."""
+    """Return {pair of recipes: differences} for all pairs. Each recipe is compared on its own data set."""
     own = [item for item in runs if item.dataset == item.recipe.dataset]
     return {
         (one.recipe.id, two.recipe.id): differences(one, two, measured[one.recipe.id], measured[two.recipe.id])
