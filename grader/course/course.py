@@ -362,12 +362,13 @@ def _describe_assignment(course: Course, one: Assignment, students: Sequence[Stu
     yield from _describe_settings(course, one, students)
     schedule = course.schedule(one)
     feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
-    yield f"  students see feedback from {feedback}, and the solution from {solution}; before, only their score"
+    yield f"  students see feedback from {feedback}, and the solution from {solution}; before that, they see only their"
+    " score"
     for name, date in (("feedback", one.results.feedback), ("solution", one.results.solution)):
         if date and date < one.over:
             yield (
-                f"  the last extension ends {_as_text(one.over)}, but other students see the {name} before: they may"
-                " tell it to a student who still works on the assignment"
+                f"  the last extension ends {_as_text(one.over)}, but other students see the {name} earlier, and may"
+                " reveal it to a student who still works on the assignment"
             )
     known = load_cases()
     twins = {frozenset(pair.exercises) for pair in known.twins}

@@ -80,7 +80,10 @@ def draw_cases(course: Course, assignment: str, count: int, level: int, *, pool:
 
 
 def _fits(one: _Drawn, there: Sequence[_Drawn], twins: Sequence[Twins]) -> bool:
-    """Return whether no case in `there` has the same experiment as the case `one`, or looks like it."""
+    """Return whether the case `one` can join the cases in `there`.
+
+    A case can join if no other case has the same experiment, and if no other case looks like it.
+    """
     names = {name for other in there for name in other.breaks}
     return all(one.experiment != other.experiment for other in there) and not _look_alike(one.breaks, names, twins)
 

@@ -198,7 +198,7 @@ def _readme(kind: str, words: Mapping[str, str]) -> str:
 
 
 def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
-    """Return our Makefile for a kit: its examples name this case, and its help lists no commands that the kit lacks."""
+    """Return the Makefile for a kit. Its examples name `case`, and its help lists only commands that the kit has."""
     words = "|".join(["mystery", *(f"make {verb} " for verb in ("reveal", *missing))])
     text = re.sub(rf"^#: .*({words}).*\n", "", text, flags=re.MULTILINE)
 

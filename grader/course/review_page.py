@@ -125,7 +125,7 @@ def _read(out: Path, version: object) -> Scores:
 
 
 class _Desk:
-    """The queue of the review, which contains open items, or the totals of all submissions; and the decisions so far."""
+    """The queue of the review: open items or the totals of all submissions, together with the decisions so far."""
 
     def __init__(
         self, rule: Scores, now: Scores, asked: Sequence[RegradeRequest], everything: bool, anonymous: bool

@@ -32,10 +32,10 @@ _FORMULA = re.compile(r"""(^|[;\t\n])(?=(?:[^\S\t\n]|["'])*[=+\-@\uff1d\uff0b\uf
 def gradebook(scores: Scores) -> bytes:
     """Return the bytes of `gradebook.csv` (RFC 4180, in UTF-8 with the byte order mark that Excel needs).
 
-    The table has one row per submission, without the submissions of `find_left_out`. If points are open, the cell is
-    empty, never 0. The total is the sum of the criteria, minus the points in the columns `limit` (which a limit of the
-    rubric removes) and `lateness`. If the instructor has decided the total, the column `decided` has the reason. No
-    text can become a formula; see `cell`.
+    The table has one row for each submission, except the submissions that `find_left_out` returns. If points are open,
+    the cell is empty, never 0. The total is the sum of the criteria, minus the points in the columns `limit` (which a
+    limit of the rubric removes) and `lateness`. If the instructor has decided the total, the column `decided` has the
+    reason. No text can become a formula; see `cell`.
     """
     criteria = criteria_in(scores.submissions)
     rows = []

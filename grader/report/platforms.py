@@ -47,7 +47,7 @@ class Filled:
     """A filled table, which a platform can import.
 
     table: the bytes of the table.
-    places: the row in the exported table of each student who gets a grade.
+    places: for each student who gets a grade, the student's row in the exported table.
     notes: a sentence for each student or exercise that is missing in the table.
     given: the grades that we wrote, by column and login.
     changes: a line for each cell that the import will change.
