@@ -16,7 +16,7 @@ from harness.run.metrics_log import Record
 
 # figure                                              | healthy | broken | bound          | source
 # zero gradient entries beyond those without autocast | <= 0.01 | >= 0.5 | MORE_ZEROS 0.1 | float16 without scaler
-# last loss over the last loss without autocast       |         |        | WORSE 3        | not measured
+# last loss / last loss without autocast              |         |        | WORSE 3        | not measured
 STEPS = 40
 LAST = 10
 MORE_ZEROS = 0.1

@@ -28,9 +28,9 @@ from harness.checks.core.subject import Gradients, Subject, Trial, leaves_of, us
 from harness.run.experiment import disable_dropout
 
 # figure                                    | healthy | broken  | bound           | source
-# updates until every parameter has changed | <= 3    |         | UPDATES 6       | zeros behind a layer delay it a step
-# learning rate over the largest one        | >= 0.01 |         | TOKEN_RATE 1e-3 | fine-tuning uses 0.1 or 0.01
-# effect of a parameter on the outputs      | >= 0.2  | <= 5e-7 | NO_EFFECT 1e-3  | ten experiments and their norms
+# updates until every parameter has changed | <= 3    |         | UPDATES 6       | zeros behind a layer delay it
+# learning rate / largest learning rate     | >= 0.01 |         | TOKEN_RATE 1e-3 | fine-tuning uses 0.1 or 0.01
+# effect of a parameter on the outputs      | >= 0.2  | <= 5e-7 | NO_EFFECT 1e-3  | measured on ten experiments
 #
 # To measure the effect of a parameter, the check adds random noise with the size of its largest entry (at least 1). The
 # effect is the change of the outputs, divided by the differences of the outputs between examples. It is below the bound

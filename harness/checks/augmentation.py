@@ -19,7 +19,7 @@ from harness.checks.core.subject import Subject, Trial
 
 # figure                                       | healthy | broken    | bound       | source
 # pairs at one distance that are changed alike | 4 %     | all of 64 | all         | 25 possible changes, such as moves
-# the same pairs, for a random mirror image    | 50 %    | all of 64 | all         | 64 random coins agree: 2^-64
+# the same pairs, for a random mirror image    | 50 %    | all of 64 | all         | 64 equal coin flips: 2^-64
 # copies that differ from the first one        |         |           | CHANGES 0.1 | below 0.1: no random augmentation
 COPIES = 128
 FARTHEST = 8  # the largest distance between two examples that are compared

@@ -28,7 +28,7 @@ from harness.run.evaluation import is_classification
 # figure                                | healthy | broken | bound      | source
 # recall of the median class            | >= 0.85 |        | FOUND 0.85 | healthy experiments
 # recall of the worst class             | >= 0.4  | 0      | LOST 0.05  | a loss that ignores a class
-# share of a class with one wrong label |         | 0.98   | FOUND 0.85 | renamed labels
+# share of a class with one wrong label |         | 0.98   | FOUND 0.85 | classes with new numbers in one split
 #
 # In the shortest healthy runs, the median recall is 0.77, and one class has a recall of 0. So the check judges only
 # networks with a median recall above 0.85. If the loss ignores one class, the median recall of the other classes is

@@ -35,9 +35,9 @@ from harness.errors import UserError
 from harness.run.evaluation import IGNORED
 
 # figure                                  | healthy | broken   | bound              | source
-# difference of the splits, in deviations | <= 0.02 |          | UNLIKE 0.25        | data sets of the package
-# share of symbols that differ            | <= 0.11 | 0.24     | OTHER_SYMBOLS 0.18 | broken: one vocabulary per split
-# chance that a shuffle escapes           |         | 1 in 800 | DRAWS 30           | a shuffle of one batch in five
+# difference of the splits, in deviations | <= 0.02 |          | UNLIKE 0.25        | the included data sets
+# difference of the symbol frequencies    | <= 0.11 | 0.24     | OTHER_SYMBOLS 0.18 | broken: a vocabulary per split
+# chance that the check misses a shuffle  |         | 1 in 800 | DRAWS 30           | a shuffle of one batch in five
 UNLIKE, OTHER_SYMBOLS = 0.25, 0.18
 BATCHES = 5
 DRAWS = 30

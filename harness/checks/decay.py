@@ -25,12 +25,12 @@ from torch import Tensor, nn
 from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Gradients, Subject, Trial, reference_gradients
 
-# figure                         | healthy | broken     | bound            | source
-# decay over the gradient's move | <= 0.06 | >= 0.086   | OF_MOVE 0.075    | Adam with decay 0.1; SGD with 0.5: 0.17
-# share of the weights, one step | < 0.002 |            | TAKEN 0.002      | below 0.002: no effect in a short run
-#                                |         | 0.02       | SURELY 0.02      | halves the weights in 35 steps
-# proportion, coupled            |         | 0.4 to 0.8 | PROPORTIONAL 0.9
-# proportion, drifts             |         | 0.02       | TOWARDS_ZERO 0.3 | the same amount is taken from each weight
+# figure                     | healthy | broken     | bound            | source
+# decay / step without decay | <= 0.06 | >= 0.086   | OF_MOVE 0.075    | Adam, decay 0.1; SGD, 0.5: 0.17
+# share of weights in a step | < 0.002 |            | TAKEN 0.002      | below 0.002: no effect in a short run
+#                            |         | 0.02       | SURELY 0.02      | it halves the weights in 35 steps
+# proportion, coupled        |         | 0.4 to 0.8 | PROPORTIONAL 0.9
+# proportion, drifts         |         | 0.02       | TOWARDS_ZERO 0.3 | equal amount taken from each weight
 #
 # Measured over ten seeds. The healthy values include the usual decays of SGD, Adam, AdamW and RMSprop, and decays up to
 # ten times as strong. With Adam and a decay of 0.1, the last loss is four times as high as without decay. With SGD and

@@ -34,11 +34,11 @@ from harness.checks.core.loss import (
 )
 from harness.checks.core.subject import Subject, Trial
 
-# figure                               | healthy      | broken | bound             | source
-# first loss over a guess              | 0.99 to 1.08 |        | LOW 0.5, HIGH 1.5 | healthy experiments, ten seeds
-#                                      | 1.2          |        |                   | first outputs have deviation 1
-# accuracy over a guess                |              |        | KNOWS 3           | above 3: trained before
-# loss of zeros over the best constant |              |        | OFF_CENTRE 10     | target mean: 3 deviations from 0
+# figure                                | healthy      | broken | bound             | source
+# first loss / loss of a guess          | 0.99 to 1.08 |        | LOW 0.5, HIGH 1.5 | healthy experiments, ten seeds
+#                                       | 1.2          |        |                   | outputs with a deviation of 1
+# first accuracy / accuracy of a guess  |              |        | KNOWS 3           | above 3: already trained
+# loss of zeros / loss of best constant |              |        | OFF_CENTRE 10     | targets: mean of 3 deviations
 LOW, HIGH = 0.5, 1.5
 KNOWS = 3.0
 OFF_CENTRE = 10.0

@@ -20,8 +20,8 @@ from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 
-# figure                                     | healthy | broken | bound       | source
-# error of finite differences, over the loss | 1e-10   |        | PASSES 1e-6 | float64
+# figure                             | healthy | broken | bound       | source
+# error of finite differences / loss | 1e-10   |        | PASSES 1e-6 | rounding in float64
 #
 # The bound applies to the relative distance of the two gradients. If a gradient is shorter than the rounding error of
 # its finite differences, both gradients count as equal.

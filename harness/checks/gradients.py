@@ -21,11 +21,11 @@ from harness.checks.core.training import no_autocast
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 
-# figure                                    | healthy | broken  | bound          | source
-# distance from a fresh gradient            | 0       |         | STALE 1e-6     | equal bits
-# zero entries beyond those in float32      | <= 1 %  | >= 50 % | UNDERFLOW 10 % | scaled and unscaled float16
-# largest norm over the first norm          | <= 10   | >= 140  | EXPLODING 30   | broken runs blow up
-# smallest RMS of a matrix over the largest | >= 0.06 |         | VANISHING 1e-3
+# figure                                 | healthy | broken  | bound          | source
+# distance from a fresh gradient         | 0       |         | STALE 1e-6     | equal bit by bit
+# zero entries beyond those in float32   | <= 1 %  | >= 50 % | UNDERFLOW 10 % | float16 with and without a scaler
+# largest norm / first norm              | <= 10   | >= 140  | EXPLODING 30   | the broken runs blow up
+# smallest RMS of a matrix / largest RMS | >= 0.06 |         | VANISHING 1e-3
 #
 # Zero entries are measured over ten seeds, as the median over the second half of the steps, because a gradient scaler
 # needs some steps to find its factor.

@@ -26,11 +26,11 @@ from harness.checks.core.loss import kind_of, range_of, stable_loss
 from harness.checks.core.subject import Subject, Trial, as_vector, reference_gradients, worst
 from harness.errors import UserError
 
-# figure                                 | healthy       | broken | bound              | source
-# largest learning rate                  | 0.001 to 0.01 |        | LARGEST 1          | defaults of torch.optim
-# loss after plain steps, over the first | <= 0.5        | 1      | LEARNS_NOTHING 0.8 | digits at ten times the rate
-# loss at a tenth over loss at the rate  |               | 0.2    | BETTER 0.3         | the same network
-# entries that eps outweighs             | <= 56 %       | 100 %  | HELD_BACK 80 %     | start of a warm-up; eps 1.0
+# figure                                    | healthy       | broken | bound              | source
+# largest learning rate                     | 0.001 to 0.01 |        | LARGEST 1          | defaults of torch.optim
+# loss after plain steps / first loss       | <= 0.5        | 1      | LEARNS_NOTHING 0.8 | digits at ten times the rate
+# loss at a tenth of the rate / at the rate |               | 0.2    | BETTER 0.3         | the same network
+# entries that eps outweighs                | <= 56 %       | 100 %  | HELD_BACK 80 %     | start of a warm-up; eps 1.0
 #
 # No usual learning rate reaches 1. Only Adadelta and L-BFGS have the default 1.0, and they choose the length of their
 # steps themselves. Smith's range tests of usual networks (arXiv:1506.01186) end below 1. The healthy values come from

@@ -62,11 +62,11 @@ from harness.checks.core.subject import (
 from harness.run.evaluation import IGNORED
 from harness.run.experiment import Experiment
 
-# figure                            | healthy | broken        | bound               | source
-# relative difference of two losses | <= 1e-6 |               | CLOSE 1e-4          | order of addition in float32
-# distance of the step's gradient   | <= 1e-6 |               | GRADIENT_CLOSE 1e-3 | healthy steps
-# whole batch over half of it       | 1       | 2             | GROWS 1.5           | a sum
-# growth of stretched outputs       | 1e6     | a few hundred | GROWTH 1e3          | logits; outputs of a softmax
+# figure                              | healthy | broken        | bound               | source
+# relative difference of two losses   | <= 1e-6 |               | CLOSE 1e-4          | order of addition in float32
+# distance of the two gradients       | <= 1e-6 |               | GRADIENT_CLOSE 1e-3 | healthy steps
+# gradient of a batch / of half of it | 1       | 2             | GROWS 1.5           | the loss is a sum
+# growth of stretched outputs         | 1e6     | a few hundred | GROWTH 1e3          | healthy: logits; broken: softmax
 LARGE = 1e4
 CLOSE = 1e-4
 GRADIENT_CLOSE = 1e-3

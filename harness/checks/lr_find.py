@@ -20,9 +20,9 @@ from harness.checks.core.finding import Cell, Finding, Table, short
 from harness.checks.core.subject import Subject, worst
 from harness.checks.learning_rate import rates_of
 
-# figure                                  | healthy   | broken  | bound          | source
-# lowest loss over the first, longer test | <= 0.85   | >= 0.97 | FALLS 0.95     | labels or networks allow no training
-# rate of the run over the suggested one  | 0.3 to 12 |         | FAR_BELOW 0.01 | healthy experiments, ten seeds
+# figure                                | healthy   | broken  | bound          | source
+# lowest loss / first loss, longer test | <= 0.85   | >= 0.97 | FALLS 0.95     | broken: no training is possible
+# rate of the run / suggested rate      | 0.3 to 12 |         | FAR_BELOW 0.01 | healthy experiments, ten seeds
 #
 # FAR_BELOW is not relative to the suggested rate, but to a tenth of the rate at which the loss has made nine tenths of
 # its fall. The longer test was measured on correct experiments that need it, and on broken experiments whose labels or

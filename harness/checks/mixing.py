@@ -25,7 +25,7 @@ from harness.checks.core.subject import Subject, Trial, without_zeros
 from harness.run.evaluation import is_classification
 
 # figure                    | healthy | broken | bound        | source
-# change of other inputs    | 0       | 1      | INPUTS 0.1   | an order or a layout that mixes the batch
+# change of other inputs    | 0       | 1      | INPUTS 0.1   | prepare_batch mixes the order or the layout
 #                           | 0.004   |        |              | standardizing a batch by its own mean
 # change of other outputs   | 0       | 0.02   | OUTPUTS 1e-4 | a softmax over a batch of 64
 #                           |         | 5e-4   |              | a mean over the batch in a side branch (gate)

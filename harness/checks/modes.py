@@ -56,11 +56,11 @@ from harness.errors import UserError
 from harness.run.evaluation import IGNORED
 
 # figure                                | healthy  | broken | bound          | source
-# change of a buffer in two evaluations | 0        |        | REPEATS 1e-9   | equal evaluations
+# change of a buffer in two evaluations | 0        |        | REPEATS 1e-9   | equal bit by bit
 # difference of accuracies              | <= 0.005 |        | SAME 0.005     | another order of additions
 # relative difference of losses         | <= 0.01  |        | SAME_LOSS 0.01 | another order of additions
 # share of inputs that evaluate changes | 0        |        | CHANGED 0.05   | healthy experiments, correct variants
-# reported loss over the mean loss      | 1        | 0.2    | PART 0.9       | wrong number of examples
+# reported loss / mean loss             | 1        | 0.2    | PART 0.9       | divided by a wrong number
 #
 # PART: the broken run divides the sum of the validation losses by the number of training examples.
 REPEATS = 1e-9

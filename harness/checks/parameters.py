@@ -16,7 +16,7 @@ STEPS = 4  # more than one, because a network may skip a layer at random
 
 
 def measure(subject: Subject) -> Finding:
-    """Read the tensors of the optimizer and of the autograd graph of the outputs, then make some steps of the run."""
+    """Collect the tensors of network, optimizer and gradients in some steps of the run, and compare the sets."""
     trial = subject.trial()
     trained = (item for item in trial.model.named_parameters() if item[1].requires_grad)
     # Frozen parameters need no optimizer, even if they require a gradient.

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from harness.checks.core.finding import Finding, short
 from harness.checks.core.subject import Subject
 
-# figure                                       | healthy | broken | bound     | source
-# distance of weights, over the largest weight | 0       | 0.01   | SAME 1e-6 | one step without the average
-#                                              |         | 0.01   |           | other initial weights
+# figure                               | healthy | broken | bound     | source
+# distance of weights / largest weight | 0       | 0.01   | SAME 1e-6 | one step without averaged gradients
+#                                      |         | 0.01   |           | different initial weights
 STEPS = 4
 SAME = 1e-6
 

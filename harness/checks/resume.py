@@ -14,8 +14,8 @@ from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject, Trial
 
 # figure                                   | healthy | broken   | bound     | source
-# distance of the weights, ten steps later | 0       | >= 0.065 | SAME 1e-6 | without the state of the optimizer
-#                                          |         | >= 0.02  |           | without the state of the generator
+# distance of the weights, ten steps later | 0       | >= 0.065 | SAME 1e-6 | checkpoint without optimizer state
+#                                          |         | >= 0.02  |           | checkpoint without generator state
 #
 # Measured over ten seeds. With a complete checkpoint, the weights are equal bit by bit.
 STEPS = 10

@@ -21,9 +21,9 @@ from torch import Tensor
 from harness.checks.core.finding import Finding, short
 from harness.checks.core.subject import Subject
 
-# figure                            | healthy  | broken   | bound       | source
-# cost over the lead of the network | <= 0.005 | >= 0.019 | SAME 0.0065 | healthy: also weights in 4 or 8 bits
-#                                   |          | 0.008    |             | clipping or a lower rate hides the fault
+# figure                       | healthy  | broken   | bound       | source
+# cost of other answers / lead | <= 0.005 | >= 0.019 | SAME 0.0065 | healthy: also weights in 4 or 8 bits
+#                              |          | 0.008    |             | clipping or a lower rate hides the fault
 #
 # Measured over ten seeds of the healthy experiments that have a `predict`, and of their correct variants.
 STEPS = 60

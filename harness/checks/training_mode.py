@@ -23,8 +23,8 @@ from harness.checks.core.finding import Finding, Table
 from harness.checks.core.subject import Subject
 
 # figure                                   | healthy | broken | bound     | source
-# share of the last batch in statistics    | <= 0.1  | >= 0.9 | SHARE 0.5 | momentum of PyTorch; of TensorFlow
-# chance that dropout of 0.1 drops nothing | 10^-18  |        | STEPS 20  | of 400 numbers, none is dropped
+# share of the last batch in statistics    | <= 0.1  | >= 0.9 | SHARE 0.5 | PyTorch's momentum; TensorFlow's
+# chance that dropout of 0.1 drops nothing | 10^-18  |        | STEPS 20  | a layer with 400 numbers
 #
 # In TensorFlow, momentum is the share of the old statistics that stays, usually 0.9 to 0.99. With batches of 8, over
 # five seeds, a share of 0.1 for the last batch costs 0.01 of the accuracy, a share of 0.5 costs 0.05, and a share of

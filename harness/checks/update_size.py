@@ -15,9 +15,9 @@ import math
 from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject, worst
 
-# figure                          | healthy      | broken    | bound        | source
-# longest update over its weights | 0.005 to 0.7 | 3.7       | REWRITES 1.5 | Adam with the learning rate of SGD
-#                                 |              | 40 to 300 |              | three faults, named below
+# figure                       | healthy      | broken    | bound        | source
+# longest update / its weights | 0.005 to 0.7 | 3.7       | REWRITES 1.5 | Adam with the learning rate of SGD
+#                              |              | 40 to 300 |              | three faults (below)
 #
 # Measured over ten seeds. The healthy values come from the healthy experiments and their correct variants; the larger
 # values occur with momentum. The values from 40 to 300 occur with a loss that is a sum, with inputs that are not

@@ -51,9 +51,9 @@ from harness.checks.core.subject import (
 # figure                   | healthy  | broken  | bound             | source
 # times the length         | 1.000    | 65536   | LONGER 1.1        | a gradient that keeps the factor of a scaler
 # off its direction        | <= 0.001 | >= 0.68 | OFF_DIRECTION 0.1 | gradients of earlier batches
-#                          | 1e-7     | 0.36    |                   | float32; unscaled float16
+#                          | 1e-7     | 0.36    |                   | healthy: float32; broken: unscaled float16
 # off what clipping left   | 1.00000  |         | OFF_CLIP 1.1      | a fault makes the factor far larger
-# off the optimizer's move | 0        |         | OFF_MOVE 0.01     | equal bits
+# off the optimizer's move | 0        |         | OFF_MOVE 0.01     | equal bit by bit
 #
 # Measured over the correct variants of all experiments. The largest direction error of a healthy update, 0.001, occurs
 # in float16.

@@ -57,7 +57,7 @@ class _SoundFile(StrictModel):
 
 
 def trips_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return the outcome of each check that finds something wrong because of a recipe's break; accept the recipe's id.
+    """Return the outcome of each check that finds the break of a recipe; the recipe may be given by its id.
 
     Raises `UserError` if there is no `measured.toml`.
     """
