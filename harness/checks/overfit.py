@@ -53,7 +53,7 @@ from harness.run.experiment import disable_dropout
 from harness.run.guardrails import Guardrails
 
 # figure                                     | healthy  | broken       | bound       | source
-# lowest loss of second half / of first half | <= 0.77  | >= 0.83      | FALLING 0.8 | correct runs longer than 120 steps
+# lowest loss of second half / of first half | <= 0.77  | >= 0.83      | FALLING 0.8 | correct runs, over 120 steps
 # share of the first loss after 480 steps    | <= 0.034 | 0.06         | LEFT 0.04   | broken: a layer does not train
 # highest loss / first loss                  | < 25     | 140 to 3,000 | BLOW_UP 100
 #

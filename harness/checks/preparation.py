@@ -64,7 +64,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _anywhere(training: InputsAndLabels, validation: InputsAndLabels) -> Finding:
-    """Compare the labels of rows that are in both splits; the larger split must contain rows of the smaller one."""
+    """Compare the labels of equal rows in the two splits, wherever in its split each row is."""
     small, large = sorted((training, validation), key=lambda split: len(split[0]))
     known = {row.numpy().tobytes(): place for place, row in enumerate(large[0])}
     places = [known.get(row.contiguous().numpy().tobytes()) for row in small[0]]

@@ -71,7 +71,7 @@ def outcomes_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, 
 
 
 def mechanisms_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return those outcomes of `trips_of` that show the fault itself, so that a correct fix removes them."""
+    """Return those outcomes of `trips_of` that show the fault itself; they disappear after a correct fix."""
     return {
         name: outcome
         for name, outcome in trips_of(recipe, solutions).items()
