@@ -138,7 +138,7 @@ def _handed_in(entry: Planned, case: Case, source: str) -> bytes:
 
 
 def _tarball(entry: Planned, honest: bytes) -> bytes:
-    """Return one student's tarball, changed as its kind requires if it is not honest."""
+    """Return the tarball that a student hands in; a dishonest or hostile submission is made from an honest one."""
 
     def change(members: dict[str, bytes]) -> None:
         if entry.kind == "raises":

@@ -166,7 +166,7 @@ class _Cluster:
 
     @property
     def most(self) -> int:
-        """The number of replays that may be submitted and unfinished: two for each thread of the workers."""
+        """The maximum number of submitted, unfinished replays: two for each thread of the workers."""
         # Ask the scheduler each time, because workers may join later.
         return 2 * sum(worker["nthreads"] for worker in self._client.scheduler_info()["workers"].values()) or 2
 

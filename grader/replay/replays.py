@@ -52,7 +52,7 @@ class Executor(Protocol):
 
     @property
     def most(self) -> int:
-        """The number of replays that may be submitted and unfinished, so that no worker has to wait."""
+        """The maximum number of submitted, unfinished replays. It is large enough that no worker has to wait."""
         ...
 
     def submit(self, request: Request) -> None:

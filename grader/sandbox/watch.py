@@ -78,9 +78,9 @@ def usage(most: int, launcher: str, others: Collection[str] = ()) -> tuple[int, 
     The count stops after `most` processes, because a fork bomb creates new processes during the count.
 
     launcher, others: process numbers in /proc. For the launcher, only the time of its ended children counts. The
-    processes `others` do not count. When a process ends, its processor time is added to the process that waited for it.
-    Some process always waits for it, because the launcher waits for orphans, and the seccomp filter does not let a run
-    ignore SIGCHLD.
+    processes with the numbers in `others` do not count. When a process ends, its processor time is added to the process
+    that waited for it. Some process always waits for it, because the launcher waits for orphans, and the seccomp filter
+    does not let a run ignore SIGCHLD.
     """
     count = ticks = memory = 0
     awake = False

@@ -207,7 +207,7 @@ def _send(pipe: int, content: bytes) -> None:
 
 
 def _make_run(job: dict[str, Any], run: int, ours: socket.socket, forked: bool) -> tuple[watch.Ending, float]:
-    """Start the run, wait until it ends or exceeds a limit, and kill its processes. Return how it ended and its time.
+    """Start the run, wait until it ends or exceeds a limit, and kill its processes. Return its ending and its seconds.
 
     run: the number of the process that waits for its script. ours: this process's end of the connection to it.
     """

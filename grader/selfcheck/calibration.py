@@ -68,7 +68,7 @@ class Calibration(StrictModel):
     edits: dict[Verdict, _Words]
 
     def toml(self) -> str:
-        """Return the text of the file."""
+        """Return the text of `calibration.toml`."""
         lines = [_HEAD, f"seeds = {self.seeds}\n"]
         if self.quantities:
             lines.append("quantities = [\n" + "".join(f"    {one.toml()},\n" for one in self.quantities) + "]\n")

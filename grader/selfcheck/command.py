@@ -106,8 +106,8 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
 class _Plan:
     """The data for checking one recipe.
 
-    trips: {check: outcome} of the checks that find its break, as measured now.
-    stored: {check: outcome} of the checks that find its break according to `measured.toml`.
+    trips: {check: outcome} of the checks that find the recipe's break, as measured now.
+    stored: {check: outcome} of the checks that find the break according to `measured.toml`.
     alarms: the checks that wrongly find a fault in the healthy experiment.
     fixes: the known fixes. left_out: the ids of the known edits that cannot be applied.
     """
@@ -237,7 +237,9 @@ def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOp
     silent = silent_reasons(recipes, options.solutions)
     problems = [*twin_problems(cases, outcomes), *silence_problems(silent, trips)]
     problems += [*decoy_problems(cases.decoy, runs), *filter(None, judged.values())]
-    says = f"{len(cases.twins)} pairs of twins, {len(cases.decoy)} decoys, {len(pairs)} pairs of breaks at once."
+    says = (
+        f"{len(cases.twins)} pairs of twins, {len(cases.decoy)} decoys, {len(pairs)} pairs of breaks in one experiment."
+    )
     return Section("Twins, decoys, two at once", (says,), problems=problems)
 
 

@@ -155,9 +155,9 @@ def read_pictures(folder: Path) -> Examples:
 def read_table_file(path: Path, target: str | None, group: str | None) -> Examples:
     """Return the rows of a CSV file whose first line names the columns. By default, the last column is the target.
 
-    A target of whole numbers or words is a class. Any other target is a real number. A column of words becomes a
-    one-hot column for each word. All rows of a group (a patient, a machine) go into the same split. Without `group`,
-    equal rows go into the same split.
+    If the target column contains whole numbers or words, each value is a class; otherwise, the target is a real number.
+    Another column that contains words is replaced by one-hot columns, one for each word. All rows of a group (a
+    patient, a machine) go into the same split. Without `group`, equal rows go into the same split.
     """
     text = read_text(path, _TABLE_BYTES, missing="give a CSV file", too_large="choose fewer rows")
     text = text.removeprefix("\ufeff")
@@ -376,7 +376,7 @@ def _alarms(outcomes: Mapping[str, str] | None) -> Iterator[str]:
 
 
 def in_new_process(name: str, *, seeds: int, jobs: int) -> int:
-    """Check an experiment in a new process, because this process has already read the list of data sets, without it."""
+    """Check an experiment in a new process, because this process has an old list of data sets without the new one."""
     words = ["new-experiment", name, "--seeds", str(seeds), "--jobs", str(jobs)]
     sys.stdout.flush()
     return subprocess.run([sys.executable, "-P", "-m", "grader", *words], check=False).returncode

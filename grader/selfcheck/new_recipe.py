@@ -122,7 +122,7 @@ def _say(line: str) -> None:
 
 
 def edits_of(finds: Sequence[str], replaces: Sequence[str]) -> tuple[Edit, ...]:
-    """Return the edits from the options `--find` and `--replace`. In them, `\\n` is replaced by a line break.
+    """Return the edits from the options `--find` and `--replace`. In these options, `\\n` is replaced by a line break.
 
     Raises `UserError` for a `--find` without a `--replace`.
     """

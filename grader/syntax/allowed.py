@@ -196,7 +196,7 @@ CONSTANT = (
 OF_TYPES = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.BitOr, ast.expr_context,
 )  # fmt: skip
-# The syntax-tree nodes that a learning-rate schedule may contain in addition.
+# The syntax-tree nodes that a learning-rate schedule may contain in addition to constants.
 COMPUTING = (
     *CONSTANT, ast.IfExp, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.Return, ast.If, ast.Assign,
     ast.AugAssign, ast.Expr,

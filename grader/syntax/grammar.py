@@ -105,7 +105,7 @@ MatchSingleton   -
 MatchStar        -
 MatchValue       -
 """
-# The covered classes of `ast`, with the rule for each field.
+# For each class of `ast` whose nodes may be plain, {field: rule}.
 SYNTAX: dict[str, Mapping[str, str]] = {
     name: dict(field.split(":") for field in fields)
     for name, *fields in map(str.split, _SYNTAX.strip().split("\n"))
@@ -277,7 +277,8 @@ def is_listed(path: str) -> bool:
     return name in LISTED.get(module, ())
 
 
-# Calls whose results may be assigned at the top level of a file, because code cannot count calls with these objects.
+# Calls whose results may be assigned at the top level of a file, because code cannot use these objects to count how
+# often a function is called.
 KEPT = frozenset(
     {"logging.getLogger", "torch.device", "torch.GradScaler", "torch.amp.GradScaler", "torch.cuda.amp.GradScaler"}
     | {f"torch.nn.{name}" for name in LOSSES}

@@ -443,7 +443,7 @@ class Kinds:
                 self._give(function, ["number"] if of_steps else values or ["network"])
 
     def _learn_filling(self, node: ast.Call, function: ast.Attribute) -> None:
-        """Set the kinds of a container's content, or of a network's attributes, from a method that adds to it."""
+        """Set the kinds of a container's content, or of a network's attributes, when a method adds something to it."""
         kinds = [self._elements([item]) for item in (*node.args, *(item.value for item in node.keywords))]
         match function:
             case ast.Attribute(value=ast.Name(id="self"), attr="register_buffer") if node.args:

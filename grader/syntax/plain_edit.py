@@ -204,7 +204,7 @@ class _StatementJudge:
         self.found.add(Suspicion(line, f"line {line}: the automatic check does not cover {what}"))
 
     def names_have_one_meaning(self) -> None:
-        """Add a suspicion about every imported name that has a second value anywhere in the file."""
+        """Add a suspicion for each imported name to which the file assigns another value."""
         bound = {name for node in ast.walk(self._tree) for name in names_bound_by(node)}
         imported: dict[str, str] = {}
         for node in ast.walk(self._tree):

@@ -80,7 +80,7 @@ _OF_SMALL_LOSS, _MORE_ROUNDING = "small loss", 15
 FEATURES = "features"
 """A key of a behaviour next to the aspects: for each feature of the program, whether it is active (1 or 0)."""
 RAISES = "raises"
-"""The name of the figure that contains the name of the exception if the measurement of an aspect fails."""
+"""If the measurement of an aspect fails, a figure with this name contains the name of the exception."""
 NOT_EXECUTED = "not executed"
 """A key of a behaviour next to the aspects: for each function, the statements that the measurement never executes."""
 NEVER_CALLED = "(never called)"

@@ -204,7 +204,7 @@ def _augmentation(subject: Subject) -> Probe:
             float(torch.stack(parts).mean()),  # fraction of the original example that remains
             float(torch.stack(sizes).mean()),
             sum(len(set(rows)) for rows in drawn) / every,  # fraction of different examples in a batch
-            sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,  # the same fraction at one index
+            sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,  # fraction at one index
             *(sum(equal) / len(equal) for equal in beside.values()),
             *(_freedom(drawn, apart) for apart in beside),
             sum(repeats) / len(repeats),  # fraction equal to the example at the same index in the next batch

@@ -52,7 +52,7 @@ _RULE = "update rule"
 _BY_PARAMETER = frozenset({_RULE, "first weights"})
 _OF_DATA = frozenset({"training data", "validation data", "batches", "augmentation"})
 _LIST = Field(strict=False)
-# {aspect: {figure: indices in its list of numbers}}
+# For each aspect and for each figure (a named list of numbers), the indices of some numbers in this list.
 Places = dict[str, dict[str, Annotated[tuple[int, ...], _LIST]]]
 
 
@@ -372,7 +372,7 @@ def _is_mask(own: Behaviour, example: Example) -> bool:
 def _is_fixed_elsewhere(example: Example, before: Sequence[str], own: Behaviour, broken: Behaviour) -> bool:
     """Return whether a program changes every parameter of the broken program that a correct program changes.
 
-    If so, what the program still has in common with the broken program is also in a correct program.
+    If so, the parameters that the program did not change are not wrong.
     """
     if not before or not set(before) <= _BY_PARAMETER or example.other_end is not None:
         return False

@@ -57,7 +57,7 @@ def _reduces(function: Callable[..., Tensor]) -> Operation:
     """Return an operation that reduces a 64 x 65 tensor over its first dimension, its second dimension, and both."""
 
     def reduce(x: Tensor) -> Tensor:
-        cubes = x * x * x  # without the cube, the sums would be exact in any order
+        cubes = x * x * x  # the sums of the numbers themselves would be exact in any order
         return torch.cat([function(cubes, dim=0), function(cubes, dim=1), function(cubes, dim=(0, 1))[None]])
 
     return _computes(reduce)

@@ -21,8 +21,8 @@ def personal_seed(course: str, student: str, case: str) -> int:
 def personal_draw(course: str, student: str, cases: Sequence[str]) -> str:
     """Return the case that a student gets from a pool of cases.
 
-    Each case gets a number that is a hash of the course, the student and the case, and the highest number decides. So
-    adding or removing a case changes the draw of as few students as possible.
+    Each case gets a number that is a hash of the course, the student and the case, and the case with the highest number
+    is drawn. So adding or removing a case changes the draw of as few students as possible.
     """
     return max(cases, key=lambda case: (_number(course, login(student), "pool", case), case))
 

@@ -46,7 +46,7 @@ Triage = Literal["outcomes", "figures", "off"]
 Reducer = Literal["first", "last", "min", "max", "mean", "median"]
 
 
-# `grader new-recipe` writes this where the author must fill in a text.
+# `grader new-recipe` writes this placeholder where the author must write a text.
 PLACEHOLDER = "..."
 
 
@@ -142,7 +142,7 @@ class Recipe(StrictModel):
     # The id of the course that gives this recipe to students as a case.
     course: str | None = None
     personal_seeds: bool = False
-    # How much of their results the checks show to the student.
+    # Whether the checks show their outcomes to the student, only measured values, or nothing.
     triage: Triage = "outcomes"
     # Whether the student must predict what the broken run shows before making it.
     predict: bool = False
