@@ -99,7 +99,7 @@ class Replays:
     def make(self, stage: str, wanted: Iterable[Request], progress: ProgressBar) -> None:
         """Make the replays in `wanted` that are missing, and show their progress as a stage of the progress bar.
 
-        Ctrl-C and errors such as a full disk stop this. Finished replays are kept.
+        Ctrl-C and errors such as a full disk interrupt the work. Finished replays are kept.
         """
         missing = {request.text_key: request for request in wanted if not self.has(request)}
 
@@ -117,7 +117,7 @@ class Replays:
 
         If `attempt` returns `Waiting`, make the replays that it lists and call `attempt` with the item again. Equal
         programs share a replay, unless the replay fails. Only a few items wait at a time. Ctrl-C and errors such as a
-        full disk stop this. Finished replays are kept.
+        full disk interrupt the work. Finished replays are kept.
         """
         to_do = deque(items)
         waiting: list[Waiting[Queued]] = []

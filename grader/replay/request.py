@@ -51,8 +51,8 @@ Role = str
 
 "broken", "reference" and "fixed" are runs with the student's settings. "broken again" and "fixed again" repeat two of
 these runs if the student's machine may give other bytes than the grader's machine. `OWN` are the same three runs with
-the recipe's settings, which decide if the student's settings do not. "fixed checks" and "reference checks" run checks.
-The roles for measuring behaviours are in `grader.score.behaviour`.
+the recipe's settings, which decide if the runs with the student's settings do not show whether the fix works. "fixed
+checks" and "reference checks" run checks. The roles for measuring behaviours are in `grader.score.behaviour`.
 """
 
 OWN: tuple[Role, Role, Role] = ("own broken", "own reference", "own fixed")

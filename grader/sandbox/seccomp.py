@@ -105,7 +105,7 @@ _RULES = (
     # A run must not change the limits of another process, such as the launcher.
     CallRule("prlimit64", (302, 261), allowed=(0,)),
     # Refuse a handler for SIGCHLD, because if a process ignores SIGCHLD, the processor time of its children is lost.
-    # The filter cannot read which handler is set, because it is in memory.
+    # The filter cannot read which handler is set, because the argument points to memory.
     CallRule("rt_sigaction", (13, 134), refused=(17,)),
 )
 

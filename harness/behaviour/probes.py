@@ -203,8 +203,9 @@ def _augmentation(subject: Subject) -> Probe:
         [
             float(torch.stack(parts).mean()),  # fraction of the original example that remains
             float(torch.stack(sizes).mean()),
-            sum(len(set(rows)) for rows in drawn) / every,  # fraction of different examples in a batch
-            sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,  # fraction at one index
+            # Fractions of different examples: in the same batch, and at the same index in all batches.
+            sum(len(set(rows)) for rows in drawn) / every,
+            sum(len(set(rows)) for rows in zip(*drawn, strict=True)) / every,
             *(sum(equal) / len(equal) for equal in beside.values()),
             *(_freedom(drawn, apart) for apart in beside),
             sum(repeats) / len(repeats),  # fraction equal to the example at the same index in the next batch
@@ -753,8 +754,8 @@ def _moves_by_itself(subject: Subject) -> bool:
 def _clips(subject: Subject) -> bool:
     """Return whether a step clips gradients.
 
-    This is so if the step calls `clip_grad_norm_`, or if inputs that are 100 times larger do not at least double its
-    length.
+    This is so if the step calls `clip_grad_norm_`, or if inputs that are 100 times larger do not at least double the
+    length of the step.
     """
     moves = []
     with record_clipping() as clipped:
