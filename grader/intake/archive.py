@@ -36,6 +36,7 @@ _REFUSED = {
 }
 _GZIP = b"\x1f\x8b\x08"
 REMEDY = "hand in the .tar.gz file that make submit wrote"
+AGAIN = "run make submit again, and hand in the new .tar.gz file"
 
 
 class Rejected(Exception):
@@ -96,17 +97,17 @@ def gunzip(data: bytes) -> bytes:
         try:
             piece = stream.decompress(waiting, _CHUNK)
         except zlib.error:
-            raise Rejected("damaged archive", f"The archive is damaged: {REMEDY}, again.") from None
+            raise Rejected("damaged archive", f"The archive is damaged: {AGAIN}.") from None
         waiting = stream.unconsumed_tail
         size += len(piece)
         if size > TARBALL_BYTES:
             limit = TARBALL_BYTES // MIB
             raise Rejected("unpacks too large", f"The archive contains more than {limit} MiB: {REMEDY}.")
         if position - len(waiting) > size + _OVERHEAD_BYTES:
-            raise Rejected("damaged archive", f"The archive is much larger than its content: {REMEDY}, again.")
+            raise Rejected("damaged archive", f"The archive is much larger than its content: {AGAIN}.")
         pieces.append(piece)
         if not piece and not waiting and position == len(data) and not stream.eof:
-            raise Rejected("truncated archive", f"The archive ends too early: {REMEDY}, again.")
+            raise Rejected("truncated archive", f"The archive ends too early: {AGAIN}.")
     if stream.unused_data or position < len(data):
         raise Rejected("trailing data", f"There is data after the end of the archive: {REMEDY}, unchanged.")
     return b"".join(pieces)
@@ -157,9 +158,9 @@ def _headers(tar: bytes) -> Iterator[tuple[int, tarfile.TarInfo]]:
         if position > len(tar):
             raise Rejected("truncated archive", f"The archive ends inside {printable(info.name)}: {REMEDY}.")
         yield start, info
-    # Two blocks of zeros mark the end. Programs may add more zeros.
+    # Two blocks of zeros mark the end of the archive. Programs may add more zeros.
     if len(tar) - position < 2 * _BLOCK:
-        raise Rejected("truncated archive", f"The archive ends too early: {REMEDY}, again.")
+        raise Rejected("truncated archive", f"The archive ends too early: {AGAIN}.")
     if tar[position:].strip(b"\0"):
         raise Rejected("trailing data", f"There is data after the end of the archive: {REMEDY}, unchanged.")
 

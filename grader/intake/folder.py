@@ -56,7 +56,7 @@ _CANVAS = re.compile(
 _MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_[a-z]+(?:_(?P<file>.*))?", re.DOTALL)
 _MOODLES = "_assignsubmission_"
 _GRADESCOPE = re.compile(r"submission_\d+")
-_BEHIND = re.compile(r"([\W_].*)?", re.DOTALL)  # "-1", " (2)"
+_BEHIND = re.compile(r"([\W_].*)?", re.DOTALL)  # a suffix such as "-1" or " (2)"
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d+)? ?(Z|[+-]\d\d:?\d\d)?")
 
 
@@ -122,7 +122,10 @@ class FolderContent:
 
 
 class PlatformName(NamedTuple):
-    """What a path says about its sender. stem: the name that the student gave to the file, without its suffix."""
+    """The sender whom a path names, and whether the path marks the file as late.
+
+    stem: the name that the student gave to the file, without its suffix.
+    """
 
     sender: Sender | None
     late: bool
@@ -382,7 +385,7 @@ def _members(archive: _File, depth: int = 0) -> Iterator[_File]:
 
 
 def _arrival(entry: _File, known: Mapping[str, Arrival], downloads: Iterable[str]) -> Arrival:
-    """Return the file, senders and time of a submission. `known` has those that Gradescope's lists name, by folder."""
+    """Return the file, senders and time of a submission. `known` has the entries of Gradescope's lists, by folder."""
     listed = next((known[path] for path in _above(entry.path) if path in known), None)
     if listed is not None:
         return replace(listed, file=entry.path)

@@ -120,7 +120,7 @@ def read_times(path: Path, zone: tzinfo | None = None) -> list[TimeLine]:
             raise UserError(f"{path}, line {number}: write a name and a time{zoned}, as in ada,{example}.")
         one = TimeLine(names, moment)
         if is_own and lines.setdefault(key_of(names[0]), one).moment != moment:
-            raise UserError(f"{path}, line {number}: {printable(names[0])} has two times: use file names instead.")
+            raise UserError(f"{path}, line {number}: {printable(names[0])} has two times: write file names.")
         found.append(one)
     if not found:
         raise UserError(f"{path} has no times: write a name and a time in each line, as in ada,2026-03-01T23:59:00.")

@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import IO
 
-from grader.intake.archive import REMEDY, Rejected, plain_name
+from grader.intake.archive import AGAIN, REMEDY, Rejected, plain_name
 from harness.submission.limits import MIB, TARBALL_BYTES
 
 # A zip with 2,100 submissions has a directory of 0.6 MB. Python needs ten times as much memory to read this directory.
 _DIRECTORY_BYTES = 4 * MIB
 _MEMBERS = 10_000
 # The limits for a zip that a student made, with only a few tarballs. Each tarball decompresses the whole zip again, so
-# many tarballs would take too long.
+# a large number of tarballs would take too long.
 _FEW_DIRECTORY_BYTES = MIB // 8
 _FEW_MEMBERS = 50
 # The largest allowed ratio of the unpacked to the packed size. It is 10 for logs and 1000 for a zip bomb.
@@ -119,8 +119,8 @@ def _date(info: zipfile.ZipInfo) -> datetime | None:
 
 def _open(open_archive: Callable[[], IO[bytes]], info: zipfile.ZipInfo) -> IO[bytes]:
     """Return the content of a member. Take its position and size from the zip's directory only."""
-    damaged = Rejected("damaged archive", f"The zip is damaged: {REMEDY}, again.")
-    if info.header_offset < 0:  # the zip says a wrong position for its directory
+    damaged = Rejected("damaged archive", f"The zip is damaged: {AGAIN}.")
+    if info.header_offset < 0:  # the zip gives a wrong position for its directory
         raise damaged
     try:
         with open_archive() as file:

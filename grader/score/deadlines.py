@@ -96,7 +96,7 @@ class Schedule(StrictModel):
         return local_time(self._begins(level, student), self.zone)
 
     def _begins(self, level: Literal["feedback", "solution"], student: str | None) -> datetime:
-        """Return the time from which a student sees a level: never before the end of the student's extension."""
+        """Return the time at which a release level begins for a student: never before the end of an extension."""
         date = (self.feedback if level == "feedback" else self.solution).replace(tzinfo=self.zone)
         own = {login(name) for name in self.late.extensions}
         if student is None or login(student) not in own:

@@ -147,7 +147,7 @@ def same_as_reference(evidence: Evidence) -> bool:
 def nothing_was_edited(evidence: Evidence) -> bool:
     """Return whether the student's program is the broken program, or gives the same bytes as the broken run.
 
-    Equal bytes do not count if the reference fix gives the same bytes, too. If nothing is broken, return False.
+    Equal bytes prove nothing if the reference fix gives the same bytes, too. If nothing is broken, return False.
     """
     if evidence.recipe.is_healthy:
         return False

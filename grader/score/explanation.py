@@ -91,7 +91,7 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     if recipe.is_healthy:
         if [entry.cause for entry in diagnosis] == [HEALTHY]:
             return full(*_WHERE, "Nothing is broken, so no function contains a cause.")
-        return lost(*_WHERE, "Nothing is broken, so no function contains a cause.", f"Write cause: {HEALTHY}.")
+        return lost(*_WHERE, "Nothing is broken, so no function contains a cause.", f'Write "cause: {HEALTHY}".')
     holds = places_of_causes(recipe)
     every = frozenset.union(*holds.values())
     listed = " and ".join(" or ".join(sorted(names)) for names in holds.values())
@@ -104,7 +104,7 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     wrong = {place for cause, place in places if place not in holds.get(cause, every)}
     listed = " and ".join(sorted(map(printable, wrong)))
     if not wrong and len(diagnosis) == len(recipe.causes):
-        return full(*_WHERE, "Each function that you name contains the cause that you name with it.")
+        return full(*_WHERE, "Each function that you name contains the cause that you give for it.")
     if wrong and wrong <= functions_edited(evidence) and accepted:
         return full(*_WHERE, f"Your edit is in {listed}, and your fix is correct.")
     if wrong and wrong <= functions_edited(evidence) and accepted is None:
@@ -145,13 +145,13 @@ def _not_compared(check: ShownRow, evidence: Evidence) -> RubricItem | None:
 def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> RubricItem:
     remedy = "Cite the first value of the broken log that differs from a healthy run."
     if not diagnosis:
-        return lost(*_FIRST_WRONG, "There is no diagnosis.", remedy)
+        return lost(*_FIRST_WRONG, "The report has no diagnosis.", remedy)
     if (verdict := _not_compared(_FIRST_WRONG, evidence)) is not None:
         return verdict
     if evidence.recipe.is_healthy:
         if [entry.cause for entry in diagnosis] == [HEALTHY]:
             return full(*_FIRST_WRONG, "Nothing is broken, so no value is wrong.")
-        return lost(*_FIRST_WRONG, "Nothing is broken, so no value is wrong.", f"Write cause: {HEALTHY}.")
+        return lost(*_FIRST_WRONG, "Nothing is broken, so no value is wrong.", f'Write "cause: {HEALTHY}".')
     # If there are two causes, the first sign of either cause earns the points.
     signs = [entry.first_wrong for entry in diagnosis[: len(evidence.recipe.causes)]]
     judged = [_judge_sign(evidence, sign, accepted, remedy) for sign in signs]

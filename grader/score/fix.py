@@ -70,7 +70,7 @@ def _judge_untouched(evidence: Evidence) -> RubricItem:
     try:
         sizes = edit_sizes(evidence.recipe.broken_source(), evidence.source)
     except Unparsable as error:
-        return open_item(*_MINIMAL, f"We could not compare your experiment with the original one: {error}.")
+        return open_item(*_MINIMAL, f"We could not compare your experiment with the original experiment: {error}.")
     if not sizes:
         return full(*_MINIMAL, "Nothing was broken, and you changed nothing that affects the training.")
     reason = f"Nothing was broken, but you changed {_describe_sizes(sizes, ' of the syntax tree')}."
@@ -210,7 +210,7 @@ def _judge_without_symptom(
             f" another result than in a healthy program: {comparison.conditional}. The instructor decides."
         )
     if why := reason_to_doubt(evidence) or unmade(evidence) or _not_measured(comparison):
-        return _open(f"Your metrics are as after a correct fix, but the instructor has to look at the code: {why}.")
+        return _open(f"Your metrics look like a correct fix, but the instructor has to look at the code: {why}.")
     if comparison.is_right:
         return full(*_CORRECT, "Each function behaves as in a correct program, and the log shows no symptom.")
     return full(*_CORRECT, "The code that was broken behaves as in a healthy program, and every check passes.")
@@ -245,10 +245,10 @@ def _judge_unhealthy(evidence: Evidence, comparison: Comparison, bad: Measuremen
     """Judge a fix that passes all checks, although the trusted evaluator finds bad metrics for its weights."""
     if comparison.is_right and (comparison.other_data or comparison.other_network) and not reason_to_doubt(evidence):
         # The evaluator knows only the network and the data of the reference fix.
-        return full(*_CORRECT, "Each function behaves as in a correct program. The network or the data may differ.")
+        return full(*_CORRECT, "Each function behaves as in a correct program. Another network or other data are fine.")
     learnt = has_learnt(evidence.fixed, evidence.settings.dataset)
     if comparison.is_right and comparison.other_loss and learnt and not reason_to_doubt(evidence):
-        return full(*_CORRECT, "Each function behaves as in a correct program. The loss function may differ.")
+        return full(*_CORRECT, "Each function behaves as in a correct program. Another loss function is fine.")
     if _is_unknown_network(evidence):
         return _open(
             "The symptom is gone and every check passes. But your build_model makes another network than the original"
@@ -374,7 +374,7 @@ def judge_minimality(broken: str, student: str, reference: str) -> RubricItem:
     try:
         sizes = edit_sizes(broken, student)
     except Unparsable as error:
-        return open_item(*_MINIMAL, f"We could not compare your experiment with the broken one: {error}.")
+        return open_item(*_MINIMAL, f"We could not compare your experiment with the broken experiment: {error}.")
     reason = (
         f"Your edit changes {_describe_sizes(sizes, ' of the syntax tree')}. The reference fix changes"
         f" {_describe_sizes(needed)}."

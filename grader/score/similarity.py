@@ -29,7 +29,8 @@ from harness.submission.report import body_of
 
 _SHOWN = 100  # show the texts of at most this many pairs of an exercise side by side
 _NAMED = 3  # a flag names at most this many similar students
-# A passage is listed if more than a tenth of the class have it. This limit is at least _FEW and at most _MANY students.
+# A passage is listed if more than a tenth of the class have it, or more than _FEW students in a small class, or more
+# than _MANY students in a large class.
 # If more than _MANY students share a shingle, only the pairs with the first of these students are compared.
 _FEW, _MANY = 5, 30
 _COMMON_WORDS, _MOST_COMMON = 12, 20  # the least number of words in a listed passage; the most passages to list
@@ -241,7 +242,7 @@ _TOKENS: Mapping[_TextKind, Callable[[str], Iterator[_Token]]] = {
 
 
 class _Shingles:
-    """The hashes of all shingles of a text, up to a limit of words."""
+    """The hashes of all shingles in the first `limit` words of a text."""
 
     def __init__(self, kind: _TextKind, text: str, limit: int | None = _LIMIT) -> None:
         words = [word for word, _, _ in islice(_TOKENS[kind](text), limit)]
@@ -343,7 +344,7 @@ class _TextIndex:
         return run not in self._ours
 
     def candidates(self) -> list[_TwoStudents]:
-        """Return the pairs of students who share so many shingles that their works may be similar."""
+        """Return the pairs of students who share enough shingles for their works to be similar."""
         shared = Counter(pair for held in self.holders.values() for pair in _pairs(held))
         return [pair for pair, runs in shared.items() if runs * self.kind.run >= self.kind.least]
 

@@ -50,7 +50,7 @@ def load_points(exercise_id: str) -> Weights:
 
 
 def with_points(judgement: Judgement, exercise_id: str) -> dict[Criterion, CriterionScore]:
-    """Return the criteria with the points of the rubric. Raises `ValueError` if the rubric has other items."""
+    """Return the criteria with the points of the rubric. Raises `ValueError` if the items of both differ."""
     scores = {}
     for criterion, worth in load_points(exercise_id).items():
         checks = {check.id: check for check in judgement.checks.get(criterion, ())}
