@@ -57,14 +57,17 @@ def test_the_reference_earns_everything_whatever_was_measured(monkeypatch: pytes
     [
         ("words", "the tree"),
         (TEXT.replace("check: overfit", "check: overfits"), "there is no check 'overfits'"),
-        (TEXT.replace("go: marks", "go: learns"), "The tree loops"),
+        (TEXT.replace("go: marks", "go: learns"), "The tree has a loop"),
         (TEXT.replace("conclude: huge_lr", "conclude: [huge_lr, healthy]"), "should be a valid string"),
         (
             "start: a\nnodes: {a: {check: repeat, outcomes: {same: {means: abc, conclude: healthy},"
             " differs: {means: abc, conclude: healthy}}}}",
-            "the tree ignores their outcomes",
+            "the tree ignores the outcomes",
         ),
-        (TEXT.replace("huge_lr", "unknown").replace("forgotten_eval", "huge_lr"), "does not name the cause of any"),
+        (
+            TEXT.replace("huge_lr", "unknown").replace("forgotten_eval", "huge_lr"),
+            "never uses an outcome to find the cause",
+        ),
     ],
 )
 def test_a_tree_that_concludes_nothing_from_evidence_earns_nothing(text: str, said: str) -> None:

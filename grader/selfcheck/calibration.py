@@ -151,7 +151,7 @@ def calibration_page(
     trips: {recipe: {check that finds its break: outcome}}. outcomes: {recipe: {check: outcome}} for all checks.
     found: {recipe: calibration, or None if it was not measured}.
     """
-    head = f"# Calibration\n\nMade from `solutions/<id>/{CALIBRATION}`. A range goes from the smallest to the largest value over all seeds.\n"
+    head = f"# Calibration\n\nMade from `solutions/<id>/{CALIBRATION}`. Ranges: smallest to largest value over seeds.\n"
     sections = [
         Section(recipe.id, (f"Not measured yet: `grader selfcheck --only {recipe.id} --seeds 10 --write`.",))
         if (measured := found.get(recipe.id)) is None

@@ -245,5 +245,5 @@ def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOp
 
 def page(sections: Sequence[Section], command: str) -> str:
     """Return the sections as a Markdown page, which begins with the command that measured them."""
-    head = f"# Calibration\n\nWritten by `{command}`. A range goes from the smallest to the largest value over all seeds.\n"
+    head = f"# Calibration\n\nWritten by `{command}`. Ranges: smallest to largest value over seeds.\n"
     return "\n".join((head, *(section.markdown() for section in sections)))
