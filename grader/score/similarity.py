@@ -355,7 +355,7 @@ class _TextIndex:
     def alike(self, one: int, other: int) -> tuple[float, int, int]:
         """Return the fraction of shared words in one of two works, the number of shared words, and this work.
 
-        Choose the work in which the fraction is larger. If the works are not similar enough, the fraction and the
+        Of the two works, this is the work with the larger fraction. If the works are not similar enough, the fraction and the
         number are 0.
         """
         shared = self.runs_shared(one, other)

@@ -68,10 +68,10 @@ _LOOK = "The table below shows the walk of each experiment, and which other expe
 _CHEAPER = "Begin with checks that separate many experiments in few minutes. Remove checks that change no conclusion."
 # For the id of each rubric item: the criterion, the title, and the remedy.
 _CHECKS: Mapping[str, tuple[Criterion, str, str]] = {
-    "tree": ("form", "The tree ends, and its conclusions depend on checks", ""),
-    "breaks": ("conclusions", "The tree names the cause of each broken experiment, from evidence", _LOOK),
-    "healthy": ("conclusions", "The tree calls a healthy experiment healthy, from evidence", _LOOK),
-    "minutes": ("cost", "The checks on the way to correct conclusions take few minutes", _CHEAPER),
+    "tree": ("form", "The tree has no loop, and its conclusions depend on checks", ""),
+    "breaks": ("conclusions", "For each broken experiment, outcomes of checks lead to the right cause", _LOOK),
+    "healthy": ("conclusions", "For a healthy experiment, outcomes of checks lead to the conclusion healthy", _LOOK),
+    "minutes": ("cost", "The checks before the right conclusions take few minutes", _CHEAPER),
 }
 
 
