@@ -219,7 +219,8 @@ def _is_sums(path: Path) -> bool:
 def machine_state() -> str:
     """Return a text with processor, C library, Python and packages. Machines with different texts do not share replays.
 
-    This text distinguishes more machines than a platform class, which takes a second to compute.
+    This text distinguishes more machines than a platform class (machines that compute the same bytes), which takes a
+    second to compute.
     """
     packages = (f"{name} {version(name)}" for name in ("torch", "numpy"))
     first = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]

@@ -17,7 +17,7 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
 
 
 def is_case(name: str) -> bool:
-    """Return whether this is the name of a mystery or of a course's case; both may be healthy."""
+    """Return whether this is the name of a mystery or of a course's case, in which perhaps nothing is broken."""
     return is_mystery(name) or (name in listed_ids() and load_recipe(name).is_case)
 
 

@@ -93,8 +93,8 @@ def load_ranges(recipe_id: str, solutions: Path = SOLUTIONS) -> Mapping[str, Ran
 def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[KnownFix], list[str]]:
     """Return the known fixes of a recipe, with the reference fix first, and the ids of the edits that were left out.
 
-    A masking or wrong edit that all recipes for the experiment share is left out if the break has changed the lines
-    that it edits. Raises `ValueError` if another edit cannot be applied to its source.
+    If the break has changed the lines that a masking or wrong edit of the healthy experiment edits, this edit is left
+    out. Raises `ValueError` if another edit cannot be applied to its source.
     """
     broken, healthy = recipe.broken_source(), recipe.healthy_source()
     found = [KnownFix(recipe, "reference", "full", healthy)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 def login(student: str) -> str:
     """Normalize a login as course platforms do: ignore surrounding spaces, upper case and full-width letters.
 
-    Without this, a submission of "Ada " could get the grade of "ada".
+    Without normalization, a submission by the login "Ada " could get the grade of "ada".
     """
     return " ".join(unicodedata.normalize("NFKC", student).casefold().split())
 
