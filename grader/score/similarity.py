@@ -355,8 +355,8 @@ class _TextIndex:
     def alike(self, one: int, other: int) -> tuple[float, int, int]:
         """Return the fraction of shared words in one of two works, the number of shared words, and this work.
 
-        Of the two works, this is the work with the larger fraction. If the works are not similar enough, the fraction and the
-        number are 0.
+        Of the two works, this is the work with the larger fraction. If the works are not similar enough, the fraction
+        and the number are 0.
         """
         shared = self.runs_shared(one, other)
         if len(shared) * self.kind.run < self.kind.least:
