@@ -213,7 +213,7 @@ def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
     assert "Decide for yourself whether the experiment is fixed" in shown
     assert "gives no hints for a1" in mistake("hint", "a1", "--level", "1", **there)
     assert "contains no solutions" in mistake("reveal", "a1", "--yes", **there)
-    assert "do not have the seed of bob" in mistake("submit", "a1", "--student", "bob", **there)
+    assert "do not have the seed that belongs to bob" in mistake("submit", "a1", "--student", "bob", **there)
     listed = succeed("exercises", **there)
     assert "Cases of your course" in listed
     assert "mystery" not in listed

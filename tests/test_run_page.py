@@ -102,7 +102,7 @@ def test_images_carry_the_labels_that_the_model_saw_and_equal_sheets_are_shown_o
     page = page_of(fixed, compare_with=broken)
     alts = [f"Input {number}, labelled {label}" for number, label in enumerate(sheet["labels"], start=1)]
     assert [a["alt"] for a in page.all("img")] == alts
-    assert "broken and your run: the same" in page.words
+    assert "broken and your run have the same inputs" in page.words
     sheet["labels"].reverse()
     write_json(broken / "inputs.json", sheet)
     assert len(page_of(fixed, compare_with=broken).all("img")) == 48

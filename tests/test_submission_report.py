@@ -80,7 +80,7 @@ def test_what_is_wrong_is_named_with_its_place(old: str, new: str, message: str)
 
 
 def test_a_front_matter_without_an_end_or_too_long_is_refused() -> None:
-    with pytest.raises(UserError, match="does not end"):
+    with pytest.raises(UserError, match="the end of the front matter is missing"):
         parse_report(MATTER.removesuffix("---\n"))
     with pytest.raises(UserError, match="cite fewer values"):
         parse_report(REPORT.replace("evidence:", "evidence:" + " " * 20_000))
