@@ -18,7 +18,7 @@ class StrictModel(BaseModel):
 
 
 _EXTRA = "extra_forbidden"
-# For each pydantic error type: the advice in the message.
+# Maps each pydantic error type to the advice that the message gives.
 _WRITE = {
     "missing": "this key is missing: write it",
     "datetime_type": "write a date and a time as 2026-11-16T23:59:00, without quotes",

@@ -14,7 +14,7 @@ from harness.run.signals import NESTED_SIGNALS
 
 Record = dict[str, Any]
 
-# The values that are tables of numbers, by parameter or by layer. Every other value in a record is a number.
+# The keys of a record whose values are tables with a number for each parameter or layer. All other values are numbers.
 _TABLES = frozenset(NESTED_SIGNALS)
 _LAST_STEP = 2**53  # above this number, floats cannot represent every whole number
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

@@ -259,7 +259,7 @@ class _CheckedBefore:
             self._runs, found = dict(record["runs"]), dict(record["outcomes"])
         except (OSError, ValueError, KeyError, TypeError):
             self._runs, found = {}, {}
-        # The checks measure the broken experiment, whose source is part of the key.
+        # The key includes the source of the broken experiment, which is what the checks measure.
         self.outcomes: dict[str, str] = dict(found.get(self._key("broken"), {}))
 
     def repeats(self, run: RunName) -> bool:

@@ -23,7 +23,7 @@ from harness.workspace.progress import MOST_WHY, NO_CHECK, Prediction, note_prog
 from harness.workspace.workspace import PROMPT, Workspace
 
 _LITTLE, _HALF, _ALIKE = 0.05, 0.5, 0.1
-# For each key of a prediction: the question, and the possible answers with their meanings.
+# Maps each key of a prediction to its question, and to the possible answers with their meanings.
 QUESTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "loss": (
         "Compared with the first loss, the mean training loss over the last quarter of the steps is",

@@ -59,7 +59,8 @@ def encode_events(records: Sequence[Record], images: Sequence[InputImage] = ()) 
     """Return an event file with every number of a log, and with the inputs as images. Numbers are stored as float32.
 
     The tag of a number for one parameter or layer is, for example, `grad_norm_by_parameter/1.weight`. The numbers of an
-    epoch have the step of its last batch. Images have step 0. Raises `UserError` if tensorboard is missing.
+    epoch are shown at the step of its last batch. Images are shown at step 0. Raises `UserError` if tensorboard is
+    missing.
     """
     try:
         from tensorboard.compat.proto.event_pb2 import Event

@@ -50,7 +50,7 @@ _SMALLER = "use a smaller network, and write smaller files"
 _PACKED = "make submit writes a complete archive"
 _LOG = (LOG_BYTES, "log too large", "train for fewer epochs, or with larger batches")
 _META = (META_BYTES, "meta too large", _AGAIN)
-# For each file of a submission: the limit in bytes, a code for programs, and a remedy.
+# Maps each file of a submission to its limit in bytes, a code for programs, and a remedy.
 _SIZES = {
     "manifest.json": (MANIFEST_BYTES, "manifest", _PACKED),
     "experiment.py": (EXPERIMENT_BYTES, "text too large", "shorten it"),

@@ -39,7 +39,7 @@ _WITH_COMMAS = (
     re.compile(rf"(\bwhere: {{0,9}})({_PIECE},{_PIECE})(?=\}}|,[ a-z_]{{1,20}}:)"),
     re.compile(r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"),
 )
-# For each key of the front matter: the advice if its value is missing.
+# Maps each key of the front matter to the advice that a message gives if its value is missing.
 _REMEDIES = {
     "diagnosis": "name the cause that you found; harness causes lists them",
     "ruled_out": "name two other causes, each with a fact that contradicts the cause",
