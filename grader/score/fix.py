@@ -156,12 +156,14 @@ def _judge_correct(evidence: Evidence) -> RubricItem:
         return _open(f"Our reference fix did not run with the settings that you chose: {evidence.reference.message}")
     if fixed.status != "OK":
         return _lost(f"Your experiment did not finish ({fixed.status}): {fixed.message}")
-    if same_bytes(fixed, broken) and not evidence.recipe.is_healthy:
+    comparison = evidence.comparison
+    # With two causes, the fix of one may change no byte, because the other one hides it.
+    is_half = comparison is not None and 0 < len(comparison.open_causes) < len(comparison.causes)
+    if same_bytes(fixed, broken) and not evidence.recipe.is_healthy and not is_half:
         return _lost("Your fixed run equals the broken run byte for byte, so your edit fixes nothing.")
     if program_digest(evidence.source) == program_digest(evidence.recipe.healthy_source()):
         return full(*_CORRECT, "Your program is the same as the reference fix.")
-    comparison = evidence.comparison
-    if comparison and 0 < len(comparison.open_causes) < len(comparison.causes):
+    if comparison is not None and is_half:
         return _judge_half(evidence, comparison)
     bad = _bad_symptoms(evidence.recipe, evidence.settings.dataset, fixed, evidence.reference)
     if symptom := _symptom_left(bad, comparison):
@@ -333,7 +335,7 @@ def _changes_a_number(evidence: Evidence) -> bool:
 
 def _masked_check(evidence: Evidence, reason: str) -> RubricItem:
     """Return the verdict on a fix that masks the cause: some points if the network has learnt, else no points."""
-    if not has_learnt(evidence.fixed, evidence.settings.dataset):
+    if not has_learnt(evidence.fixed, evidence.settings.dataset) and not _is_unknown_network(evidence):
         return _lost(f"{reason} Your trained network is not clearly better than guessing.")
     return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
 

@@ -158,14 +158,18 @@ def lies_between(aspect: str, own: Behaviour, low: Behaviour, high: Behaviour) -
     return all(_between(mine[figure], ends[0][figure], ends[1][figure], _aspect_of(aspect, figure)) for figure in mine)
 
 
-def agrees_with_broken(aspect: str, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
-    """Return whether some figure of an aspect agrees with the broken program but not with the healthy one."""
-    mine, theirs, right = (one.get(aspect, {}) for one in (own, broken, reference))
+def agrees_with_broken(aspect: str, own: Behaviour, broken: Behaviour, *healthy: Behaviour) -> bool:
+    """Return whether some figure of an aspect agrees with the broken program but with no healthy one.
+
+    Empty figures do not count, because a network without statistics has none in any program.
+    """
+    mine, theirs = own.get(aspect, {}), broken.get(aspect, {})
+    right = [one[aspect] for one in healthy if aspect in one]
     return any(
         _distance(mine[figure], numbers, _aspect_of(aspect, figure))[0] <= 1
-        and _distance(mine[figure], right.get(figure, ()), _aspect_of(aspect, figure))[0] > _CLEARLY
+        and all(_distance(mine[figure], one.get(figure, ()), _aspect_of(aspect, figure))[0] > _CLEARLY for one in right)
         for figure, numbers in theirs.items()
-        if figure in mine and figure not in _COUNTS
+        if figure in mine and figure not in _COUNTS and (len(mine[figure]) or len(numbers))
     )
 
 

@@ -51,6 +51,8 @@ _EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end o
 _RULE = "update rule"
 _BY_PARAMETER = frozenset({_RULE, "first weights"})
 _OF_DATA = frozenset({"training data", "validation data", "batches", "augmentation"})
+# The feature is measured by the effect of scaled inputs, which depends on the network.
+_THROUGH_NETWORK = frozenset({"clipping"})
 _LIST = Field(strict=False)
 # For each aspect and for each figure (a named list of numbers), the indices of some numbers in this list.
 Places = dict[str, dict[str, Annotated[tuple[int, ...], _LIST]]]
@@ -86,9 +88,9 @@ class Example(StrictModel):
                 return False
         return True
 
-    def shorten(self) -> "Example":
-        """Return a copy that contains only `aspects` and the features."""
-        wanted = {*self.aspects, FEATURES}
+    def shorten(self, reference: Behaviour) -> "Example":
+        """Return a copy with only the features, `aspects`, and the aspects that differ from the reference fix."""
+        wanted = {*self.aspects, *differences(self.behaviour, reference), FEATURES}
         end = self.other_end
         return Example(
             aspects=self.aspects,
@@ -132,24 +134,30 @@ class SoundPrograms(StrictModel):
     def shorten(self) -> "SoundPrograms":
         """Return a copy for a student's machine, without broken programs and with only the aspects that are used there.
 
-        For each correct edit of the experiment, keep only the metrics, predictions and saved states that it changes,
-        because the checks judge the other aspects. If a break edits only the update rule, keep the update rule, too.
+        For each correct edit of the experiment, keep only the aspects that it edits and that no check judges: metrics,
+        predictions, saved states, and aspects that a break changes. If a break edits only the update rule, keep the
+        update rule, too, unless the edit is a known mask of the break.
         """
-        rule = {_RULE} if any(one.edited == (_RULE,) for one in self.breaks) else set()
-        wanted = [(one, rule | _EXACT & set(aspects_of_break(one, self.reference))) for one in self.sound]
-        sound = tuple({name: one[name] for name in sorted(names) if name in one} for one, names in wanted if names)
+        judged = _EXACT.union(*(one.changed for one in self.breaks))
+        ruled = [one for one in self.breaks if one.edited == (_RULE,)]
+        sound = []
+        for edit in self.sound:
+            masks = any(_is_mask(edit, example) for one in ruled for example in one.masked)
+            names = judged & set(aspects_of_break(edit, self.reference)) | ({_RULE} if ruled else set())
+            if kept := {name: edit[name] for name in sorted(names - ({_RULE} if masks else set())) if name in edit}:
+                sound.append(kept)
         breaks = [
             Break(
                 id=one.id,
                 edited=one.edited,
                 changed=one.changed,
                 places=one.places,
-                right=tuple(example.shorten() for example in one.right),
-                doubtful=tuple(example.shorten() for example in one.doubtful),
+                right=tuple(example.shorten(self.reference) for example in one.right),
+                doubtful=tuple(example.shorten(self.reference) for example in one.doubtful),
             )
             for one in self.breaks
         ]
-        return SoundPrograms(reference=self.reference, breaks=tuple(breaks), sound=sound)
+        return SoundPrograms(reference=self.reference, breaks=tuple(breaks), sound=tuple(sound))
 
 
 def encode(programs: SoundPrograms) -> bytes:
@@ -273,7 +281,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
             causes.append(BreakState(one.id))
         else:
             accepted |= set(one.edited)
-            causes.append(_state_of(one, own, reference, apart))
+            causes.append(_state_of(one, own, programs, apart))
     right = [reference, *(item.behaviour for one in programs.breaks for item in one.right)]
     accepted |= {
         aspect
@@ -291,7 +299,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
     return Comparison(
         causes=tuple(causes),
         other=tuple(apart[aspect] for aspect in other),
-        lost=() if RAISES in own.get(FEATURES, {}) else lost_features(own, right),
+        lost=_lost(own, right, apart),
         other_loss=any(aspect in apart and aspect in accepted for aspect in _OF_LOSS),
         other_data=not apart.keys().isdisjoint(("training data", "validation data")),
         other_network=other_network,
@@ -299,6 +307,15 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
         conditional=None if right_step else is_conditional(own, reference),
         not_executed=not_executed(own, [reference, *(one.broken for one in programs.breaks if one.broken)]),
     )
+
+
+def _lost(own: Behaviour, right: Sequence[Behaviour], apart: Mapping[str, Difference]) -> tuple[str, ...]:
+    """Return the features that a program disables. Unknown features count as present."""
+    if RAISES in own.get(FEATURES, {}):
+        return ()
+    # A network with batch norm ignores the scale of its inputs, which looks like clipping.
+    unknown = _THROUGH_NETWORK if "network" in apart else frozenset()
+    return tuple(name for name in lost_features(own, right) if name not in unknown)
 
 
 def _is_fixed_otherwise(one: Break, programs: SoundPrograms, own: Behaviour, apart: Mapping[str, Difference]) -> bool:
@@ -344,13 +361,14 @@ def places_of(broken: Behaviour, right: Sequence[Behaviour], aspects: Sequence[s
     return {aspect: places for aspect, places in found.items() if places}
 
 
-def _state_of(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[str, Difference]) -> BreakState:
+def _state_of(one: Break, own: Behaviour, programs: SoundPrograms, apart: Mapping[str, Difference]) -> BreakState:
+    reference = programs.reference
     wrong: Sequence[str] = [aspect for aspect in one.edited if aspect in apart] or list(apart)
     before: list[str] = []
     weaker = any(_is_mask(own, example) for example in one.masked)
     if (broken := one.broken) is not None:
         if not _is_made_up_for(one, apart):
-            before = [aspect for aspect in wrong if _is_as_before(aspect, one, own, broken, reference)]
+            before = [aspect for aspect in wrong if _is_as_before(aspect, one, own, broken, programs)]
             if any(_is_fixed_elsewhere(example, before, own, broken) for example in one.right):
                 before = []
         # This holds only for data, where fewer wrong examples are a weaker break. A correct loss or update rule may
@@ -361,6 +379,8 @@ def _state_of(one: Break, own: Behaviour, reference: Behaviour, apart: Mapping[s
     # The fix may have changed the training data so that they match the served predictions.
     doubtful |= left.aspect == "serving" and "training data" in apart and "training data" not in one.changed
     doubtful |= left.aspect in find_unmeasured(own, reference)
+    # With another network or update rule, a correct program has other answers and saved states, too.
+    doubtful |= left.aspect in _EXACT and not before and not dependencies_of(left.aspect).isdisjoint(apart)
     return BreakState(one.id, left, bool(before), weaker, doubtful)
 
 
@@ -391,17 +411,17 @@ def _is_made_up_for(one: Break, apart: Mapping[str, Difference]) -> bool:
     return bool(shown) and shown.isdisjoint(apart)
 
 
-def _is_as_before(aspect: str, one: Break, own: Behaviour, broken: Behaviour, reference: Behaviour) -> bool:
+def _is_as_before(aspect: str, one: Break, own: Behaviour, broken: Behaviour, programs: SoundPrograms) -> bool:
     """Return whether an aspect still agrees with the broken program, in at least one figure or parameter."""
     if difference(aspect, own, broken) is None:
         return True
     if aspect not in _BY_PARAMETER:
-        return agrees_with_broken(aspect, own, broken, reference)
-    if not all(have_one_form(aspect, own, other) for other in (broken, reference)):
+        return agrees_with_broken(aspect, own, broken, programs.reference, *programs.sound)
+    if not all(have_one_form(aspect, own, other) for other in (broken, programs.reference)):
         return False
     return any(
         agrees_with_broken(
-            aspect, *(at_places(aspect, program, {figure: (place,)}) for program in (own, broken, reference))
+            aspect, *(at_places(aspect, item, {figure: (place,)}) for item in (own, broken, programs.reference))
         )
         for figure, places in one.places.get(aspect, {}).items()
         for place in places

@@ -105,22 +105,25 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], exam
     show a symptom. Raises as the methods of `examined` do.
     """
     goal = recipe.goal
-    found: list[tuple[str, GoalItem]] = []  # pairs of a judged criterion and its signal
+    certain: list[GoalItem] = []
+    uncertain: list[GoalItem] = []  # a correct fix with another loss or network may miss these
     if settings.epochs is None and settings.batch_size is None:
         if not all(math.isfinite(record["loss"]) for record in batch_records(records)[-1:]):
             return [GoalItem(says="the loss is finite", reached=False, found="the last loss is NaN or infinite")]
-        found = [(one.signal, _gone(one, records)) for one in _symptoms(recipe, settings.dataset)]
+        for symptom in _symptoms(recipe, settings.dataset):
+            (uncertain if symptom.signal in _OF_LOSS else certain).append(_gone(symptom, records))
         if goal is not None and settings.dataset == recipe.dataset:
             chance, last = 1 / len(CLASS_NAMES[recipe.dataset] or (0,)), epoch_records(records)[-1]
-            found += [(item[0], _judge_bound(item, last, chance)) for item in _figures(goal)]
-    criteria = [item for _, item in found]
-    if all(item.reached or signal in _OF_LOSS for signal, item in found):
+            uncertain += [_judge_bound(item, last, chance) for item in _figures(goal)]
+    criteria = [*certain, *uncertain]
+    if all(item.reached for item in certain):
         programs = examined.programs
         comparison = None if programs is None else compare(examined.behaviour(), programs)
-        if comparison is not None and comparison.other_loss and not comparison.open_causes:
-            criteria = [item for signal, item in found if signal not in _OF_LOSS]
+        other = comparison is not None and (comparison.other_loss or comparison.other_network)
+        if comparison is not None and other and not comparison.open_causes:
+            criteria = certain
         if all(item.reached for item in criteria):
-            criteria += _by_functions(comparison, examined, () if goal is None else goal.checks)
+            criteria = [*criteria, *_by_functions(comparison, examined, () if goal is None else goal.checks)]
     return [_as_a_whole(criteria)] if criteria and isinstance(recipe, Case) else criteria
 
 
