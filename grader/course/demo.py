@@ -279,7 +279,7 @@ def rewrite_report(report: str, *, number: int, mistaken: bool) -> str:
 
 
 def _mistaken(matter: str) -> str:
-    """Return the front matter with a wrong cause: exchange the cause and a cause that was ruled out."""
+    """Return the front matter with a wrong diagnosis: the cause and a ruled-out cause are exchanged."""
     cause, *_, rival = re.findall(r"cause: (\w+)", matter)
     if cause != HEALTHY:
         return re.sub(

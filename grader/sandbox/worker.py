@@ -61,7 +61,7 @@ _ASK_VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 # The number of access rights for files in each version of Landlock. Versions after these have the last number.
 _FILE_ACCESS = (0, 13, 14, 15, 15, 16)
-_TCP = 3  # the access rights bind and connect, from Landlock version 4 on
+_TCP = 3  # access rights to bind and connect, since version 4 of Landlock
 _SCOPES = 3  # restrictions for abstract sockets and signals, from Landlock version 6 on
 _HUGE, _MADV_HUGEPAGE, _MADV_COLLAPSE = 2 << 20, 14, 25  # linux/mman.h
 # Options from glibc's malloc.h: how much free memory at the end of the heap is returned to the kernel; how much memory

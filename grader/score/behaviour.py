@@ -37,7 +37,7 @@ def behaviour_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
 
 
 def break_requests(reference: Request) -> dict[Role, Request]:
-    """Return the requests for the behaviour of the reference fix and of each program with a single break."""
+    """Return the requests to measure the behaviour of the reference fix, and of each program with only one break."""
     wanted = {REFERENCE_BEHAVIOUR: check_request(reference, "behaviour")}
     breaks = {} if reference.recipe.is_healthy else {part.id: part.broken_source() for part in _parts(reference.recipe)}
     return wanted | {_BROKEN + cause: _own_request(reference, source) for cause, source in breaks.items()}

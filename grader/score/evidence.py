@@ -161,7 +161,8 @@ def nothing_was_edited(evidence: Evidence) -> bool:
 def reason_to_doubt(evidence: Evidence) -> str:
     """Return a clause that names the suspicious line, if we cannot trust measurements by the student's code, or "".
 
-    We trust the code if its run has the same bytes as the reference fix, because then both train in the same way.
+    We trust the code if its run writes the same bytes as the run of the reference fix, because then both train in the
+    same way.
     """
     if not evidence.suspicions or same_as_reference(evidence):
         return ""

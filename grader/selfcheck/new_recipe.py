@@ -103,7 +103,9 @@ def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[Mapp
         )
         found = measure([draft], seeds, runs).get(draft.id)
         if found is None:
-            raise UserError("The checks fail on the broken experiment: check that the experiment runs with your edit.")
+            raise UserError(
+                "The checks cannot run on the broken experiment: make sure that it still runs after your edit."
+            )
         measured.parent.mkdir()
         # Replays run the checks that this file lists.
         measured.write_text(measured_toml(found), encoding="utf-8")

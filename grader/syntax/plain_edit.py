@@ -59,7 +59,7 @@ _Where = Literal["top", "class", "function"]
 
 @dataclass(frozen=True)
 class Suspicion:
-    """A piece of code that is not plain. `message` is a clause for the instructor that names the line and the code."""
+    """A piece of code that is not plain. `message` tells the instructor the line and the code."""
 
     line: int
     message: str

@@ -202,7 +202,7 @@ def _share_of_unsorted(trial: Trial, probe: Callable[[Tensor, Tensor], Tensor]) 
 
 
 def _one_each(given: Tensor, labels: Tensor) -> Tensor | None:
-    """Return one number per prepared target (for soft labels the mean class), or None if that is not possible."""
+    """Return one number for each prepared target (a soft label: its mean class), or None if that is not possible."""
     if given.dim() == labels.dim():
         return given.flatten(1).median(dim=1).values.double() if given.dim() > 1 else given.double()
     if given.dim() != 2 or not given.is_floating_point() or not are_shares(given):

@@ -41,7 +41,7 @@ _COLUMNS = ("layer", "kind", "variance of its input", "zero units", "norm of its
 
 
 def measure(subject: Subject) -> Finding:
-    """Pass examples through a copy of the untrained network, and a random gradient of its outputs back through it."""
+    """Pass examples through a copy of the untrained network. Then backpropagate a random gradient from its outputs."""
     trial = subject.trial()
     some = slice(0, max(EXAMPLES, trial.batch_size))
     inputs, _ = trial.prepare(trial.inputs[some], trial.labels[some])

@@ -99,9 +99,9 @@ def draw_subset(
 ) -> Split:
     """Return `size` examples in random order, with the same number of examples from each class.
 
-    Each class is shuffled with `seed`, and examples are taken from its start. So with the same seed, a smaller subset
-    is part of a larger subset. With `from_end`, examples are taken from the end of each shuffled class. So held-out and
-    validation images with the same seed have no image in common if there are enough images for both.
+    The examples of each class are shuffled with `seed`, and the first ones are taken. So with the same seed, a smaller
+    subset is part of a larger subset. With `from_end`, examples are taken from the end of each shuffled class. So
+    held-out and validation images with the same seed have no image in common if there are enough images for both.
 
     images: (N, ...); labels: (N,) with values below 10; size: a multiple of 10.
     Raises `UserError` if the size is not a multiple of 10, or is too large.

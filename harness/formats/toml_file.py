@@ -128,7 +128,7 @@ def _close_key(item: Any, model: type[BaseModel]) -> str:
 
 
 def _keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
-    """Return the keys that a model allows in the table at this path."""
+    """Return the keys that a pydantic model allows in the table with this dotted path."""
     for name in path:
         fields = {field.alias or own: field.annotation for own, field in model.model_fields.items()}
         model = next(_models(fields[str(name)]), model) if name in fields else model

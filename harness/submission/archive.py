@@ -30,8 +30,8 @@ MANIFEST = "manifest.json"
 # The names of all files in a submission with two runs.
 FILES = (MANIFEST, EXPERIMENT, REPORT, COMMANDS, *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES))
 
-# Part of a file name must not match: course platforms and Windows replace these characters, and shells read a leading
-# dash as an option.
+# No part of a file name may match this pattern: platforms and Windows replace these characters, and shells read a
+# leading dash as an option.
 _NO_FILE_NAME = re.compile(r"""^[-.\s]|[/\\:*?"<>|]|\s\s|\s$""")
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 

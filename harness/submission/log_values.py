@@ -135,7 +135,8 @@ class LogValues:
     def beside(self, signal: str, place: int, other: "LogValues") -> float | None:
         """Return the value in another log that corresponds to the value of this log at a step or epoch, or None.
 
-        If each log has the signal only once, in its last epoch, the two values correspond even if the epochs differ.
+        A signal that each log has only once, in its last epoch, is compared even if the runs have different numbers of
+        epochs.
         """
         own, theirs = self.of(signal), other.of(signal)
         if place in own and len(own) == len(theirs) == 1:

@@ -36,7 +36,7 @@ class FileWorkspace:
         return self.folder / self.exercise.file
 
     def command(self, verb: str, more: str = "") -> str:
-        """Return the `make` command with this verb, such as check, for this workspace."""
+        """Return a `make` command for this workspace. `verb` is its target, such as "check"."""
         return make_command(verb, self.folder, more)
 
     def restore(self) -> list[str]:
