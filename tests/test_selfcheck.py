@@ -284,10 +284,7 @@ NEW = ("--experiment", "digits_mlp", "--find")
         (("new-recipe", "huge_lr", *NEW, "x", "--replace", "b"), "already an exercise huge_lr"),
         (("new-recipe", "Mine!", *NEW, "x", "--replace", "b"), "cannot be an id"),
         (("new-recipe", "mine", *NEW, "x", *NEW, "y", "--replace", "b"), "Every --find needs one --replace"),
-        (
-            ("new-recipe", "mine", *NEW, "nowhere", "--replace", "b"),
-            "applied to digits_mlp: .*occurs 0 times",
-        ),
+        (("new-recipe", "mine", *NEW, "nowhere", "--replace", "b"), "applied to digits_mlp: .*occurs 0 times"),
         (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr="), "digits_mlp: line 30 is not Python"),
         (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr=0.1"), "changes nothing"),
         (
