@@ -15,6 +15,7 @@ from grader.selfcheck.runs import request_of
 from harness.behaviour.compare import (
     ASPECTS,
     Behaviour,
+    agrees_with_broken,
     dependencies_of,
     difference,
     differences,
@@ -409,3 +410,60 @@ def test_a_metric_that_was_not_broken_stays_a_right_one() -> None:
         assert judged(one, 3.0) == ("evaluation",)
         assert judged(one, 2.0) == ()
         assert judged(one, 1.0) == ()
+
+
+def test_another_network_answers_otherwise_without_being_wrong() -> None:
+    def program(network: float, answer: float) -> Behaviour:
+        return {"network": {"x": [network]}, "serving": {"x": [answer]}}
+
+    one = Break(id="x", edited=("serving",), changed=("serving",), broken=program(1.0, 9.0))
+    programs = SoundPrograms(reference=program(1.0, 1.0), breaks=(one,))
+    (same,) = compare(program(1.0, 5.0), programs).causes
+    assert (same.is_exact, same.doubtful) == (True, False)
+    (other,) = compare(program(2.0, 5.0), programs).causes
+    assert other.doubtful, "a right program with this network has other answers, too"
+    (broken,) = compare(program(2.0, 9.0), programs).causes
+    assert (broken.as_before, broken.doubtful) == (True, False)
+
+
+def test_a_figure_of_a_sound_program_shows_no_fault() -> None:
+    one = Break(id="x", edited=("step",), changed=("step",), broken=steps(5.0, 5.0))
+    programs = SoundPrograms(reference=steps(1.0, 1.0), breaks=(one,), sound=(steps(2.0, 5.0),))
+    (cause,) = compare(steps(1.5, 5.0), programs).causes
+    assert not cause.as_before, "clipping makes the same small step in a sound program"
+    none: Behaviour = {"step": {"usual inputs, statistics": [], "usual inputs, moves": [1.5]}}
+    broken: Behaviour = {"step": {"usual inputs, statistics": [], "usual inputs, moves": [5.0]}}
+    reference: Behaviour = {"step": {"usual inputs, statistics": [0.3], "usual inputs, moves": [1.0]}}
+    assert not agrees_with_broken("step", none, broken, reference), "a network without statistics has none"
+
+
+def test_a_network_without_norms_does_not_lose_clipping() -> None:
+    def program(network: float, clipping: float) -> Behaviour:
+        return {"network": {"x": [network]}, "features": {"clipping": [clipping], "dropout": [clipping]}}
+
+    programs = SoundPrograms(reference=program(1.0, 1.0))
+    assert compare(program(1.0, 0.0), programs).lost == ("clipping", "dropout")
+    assert compare(program(2.0, 0.0), programs).lost == ("dropout",)
+
+
+def test_a_student_has_the_sound_edits_of_what_a_break_changes() -> None:
+    def program(cause: float, step: float) -> Behaviour:
+        return {**loss(cause), **steps(step, step)}
+
+    one = Break(id="x", edited=("loss",), changed=("loss", "step"), broken=program(9.0, 9.0))
+    programs = SoundPrograms(reference=program(1.0, 1.0), breaks=(one,), sound=(program(1.0, 2.0),))
+    for found in (programs, programs.shorten()):
+        assert compare(program(1.0, 2.0), found).is_right
+        assert not compare(program(1.0, 3.0), found).is_right
+
+
+def test_a_student_has_no_update_rule_that_masks_the_break() -> None:
+    def rule(value: float) -> Behaviour:
+        return {"update rule": {"x": [value]}}
+
+    mask = Example(aspects=("update rule",), behaviour=rule(2.0))
+    one = Break(id="x", edited=("update rule",), changed=("update rule",), masked=(mask,), broken=rule(9.0))
+    programs = SoundPrograms(reference=rule(1.0), breaks=(one,), sound=(rule(2.0), rule(3.0)))
+    for found in (programs, programs.shorten()):
+        assert compare(rule(3.0), found).is_right
+        assert compare(rule(2.0), found).open_causes
