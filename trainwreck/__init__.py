@@ -1,0 +1,33 @@
+"""Watch a PyTorch training, and find the faults that raise no error.
+
+    python -m trainwreck train.py --its --own arguments
+
+    with trainwreck.state():
+        main()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from trainwreck.finding import Finding
+    from trainwreck.session import Unsound, watch
+    from trainwreck.state import Watch
+
+__all__ = ["Finding", "Unsound", "Watch", "watch"]
+# Imported on first use: torch takes seconds.
+_PLACES = {"Finding": "finding", "Unsound": "session", "Watch": "watch", "watch": "session"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, and return it."""
+    import importlib
+
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"trainwreck.{_PLACES[name]}"), name)
+    globals()[name] = value  # `watch` is a module, too: the function must win
+    return value

@@ -1,0 +1,79 @@
+"""The base class of checks. A check is a class with handlers that are named like events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from trainwreck.finding import Finding, Outcome
+from trainwreck.places import Place, here
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.optim.lr_scheduler import LRScheduler
+
+    from trainwreck.events import AnyOptimizer, BackwardPass, LossCall, ModelCall
+    from trainwreck.state import Watch
+
+
+class Check:
+    """One property of sound training, seen from the events of a watched script.
+
+    A subclass has a docstring, whose first line states the property, `name`, the `question` that it answers, and its
+    `outcomes`. It overrides the handlers of the events that it needs. `watch` gives the state of the training.
+    """
+
+    name: ClassVar[str]
+    question: ClassVar[str]
+    outcomes: ClassVar[dict[str, Outcome]]
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self.findings: dict[str, Finding] = {}
+
+    def tell(self, outcome: str, text: str, place: Place | str | None = None) -> None:
+        """Report an outcome, at most once: with the values that decided, and by default at the running line."""
+        if outcome not in self.findings:
+            where = here() if place is None else Place(place) if isinstance(place, str) else place
+            level = self.outcomes[outcome].level
+            self.findings[outcome] = Finding(self.name, outcome, level, text, where, self.watch.step)
+
+    # The events, in the order of a training step.
+
+    def on_call(self, call: ModelCall) -> None:
+        """A network was called."""
+
+    def on_loss(self, loss: LossCall) -> None:
+        """A loss function of torch was called."""
+
+    def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """An operation that a check may look at was called: "dropout", "detach", "difference" or "comparison"."""
+
+    def before_backward(self, backward: BackwardPass) -> None:
+        """A backward pass begins."""
+
+    def after_backward(self, backward: BackwardPass) -> None:
+        """A backward pass has ended."""
+
+    def on_clip(self, parameters: list[Tensor]) -> None:
+        """`clip_grad_norm_` or `clip_grad_value_` is called."""
+
+    def on_scaler(self, method: str, scaler: Any, optimizer: AnyOptimizer | None) -> None:
+        """A method of an enabled `GradScaler` is called: "scale", "unscale_", "step" or "update"."""
+
+    def on_skipped_step(self, optimizer: AnyOptimizer) -> None:
+        """A `GradScaler` skips an update, because a gradient is not finite."""
+
+    def before_step(self, optimizer: AnyOptimizer) -> None:
+        """An optimizer uses its gradients next."""
+
+    def after_step(self, optimizer: AnyOptimizer) -> None:
+        """An optimizer has changed its weights."""
+
+    def on_repeated_closure(self, optimizer: AnyOptimizer) -> None:
+        """An optimizer calls its closure once more within one step."""
+
+    def on_schedule(self, scheduler: LRScheduler) -> None:
+        """A schedule of the learning rate made a step."""
+
+    def at_end(self) -> None:
+        """The watched part of the training has ended."""

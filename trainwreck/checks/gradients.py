@@ -1,0 +1,133 @@
+"""Gradients are fresh and used once."""
+
+from collections import Counter
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from trainwreck.check import Check
+from trainwreck.events import AnyOptimizer, BackwardPass, HandMadeOptimizer
+from trainwreck.finding import Outcome
+from trainwreck.places import Place
+from trainwreck.state import Watch, parameters_of
+
+_TWICE, _THREE_TIMES = 2, 3  # the first update may differ: some scripts warm up
+
+
+class _Gradient:
+    """The history of one `.grad`: which passes it contains, and whether an update has used it."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        self.passes: set[int] = set()
+        self.used = False
+        self.stale = False  # used by an update, and not cleared before the next backward pass
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether there is no gradient, or only zeros."""
+        return self.tensor.grad is None or not bool(torch.any(self.tensor.grad != 0))
+
+
+class Gradients(Check):
+    """Each gradient is used by one update, and is cleared between this update and the next backward pass.
+
+    An update that uses a gradient once more trains on old batches. A gradient that is cleared unused is lost.
+    """
+
+    name = "gradients"
+    question = "Is each gradient fresh, and used once?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "stale": Outcome(
+            "alarm",
+            "The optimizer uses gradients that still contain an earlier batch.",
+            "Call optimizer.zero_grad() between the update and the next backward pass.",
+            "missing_zero_grad",
+        ),
+        "empty": Outcome(
+            "alarm",
+            "The optimizer steps without any gradient.",
+            "Call optimizer.step() after loss.backward() and before zero_grad(), and check that the loss depends on"
+            " the parameters.",
+        ),
+        "dropped": Outcome(
+            "alarm",
+            "The gradients of a backward pass are cleared before an update uses them.",
+            "Call zero_grad() only after the update that uses the gradients.",
+        ),
+    }
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(watch)
+        self._gradients: dict[int, _Gradient] = {}
+        self._passes: dict[int, tuple[Place, Counter[str]]] = {}
+        self._times: Counter[tuple[str, int]] = Counter()
+
+    def _of(self, tensor: Tensor) -> _Gradient:
+        return self._gradients.setdefault(id(tensor), _Gradient(tensor))
+
+    def before_backward(self, backward: BackwardPass) -> None:
+        """A gradient that an update has used must be clear now."""
+        for gradient in self._gradients.values():
+            if not (gradient.used or gradient.passes):
+                continue
+            clear = gradient.is_clear
+            if gradient.used:
+                gradient.stale, gradient.used = not clear, not clear
+            if clear:
+                self._drop(gradient)
+
+    def after_backward(self, backward: BackwardPass) -> None:
+        """The gradients of all leaves contain this pass now."""
+        self._passes[backward.number] = (backward.place, Counter())
+        for leaf in backward.leaves.values():
+            self._of(leaf).passes.add(backward.number)
+
+    def before_step(self, optimizer: AnyOptimizer) -> None:
+        """Look at each gradient that the update uses."""
+        gradients = [self._of(parameter) for parameter in parameters_of(optimizer)]
+        by_hand = isinstance(optimizer, HandMadeOptimizer)
+        key = 0 if by_hand else id(optimizer)
+        if not by_hand and all(gradient.is_clear for gradient in gradients):
+            if self._count("empty", key) == _THREE_TIMES:
+                self.tell("empty", f"{type(optimizer).__name__} made {_THREE_TIMES} steps without a gradient")
+        old = [gradient for gradient in gradients if gradient.stale]
+        if old and self._count("stale", key) == _TWICE:
+            text = f"{len(old)} of {len(gradients)} gradients contain what an update has used before"
+            self.tell("stale", text)
+        for gradient in gradients:
+            if not by_hand and gradient.passes and gradient.is_clear:
+                self._drop(gradient)
+            for number in gradient.passes:
+                self._passes[number][1]["used"] += 1
+            gradient.passes, gradient.used, gradient.stale = set(), True, False
+        self._judge_dropped()
+
+    def on_skipped_step(self, optimizer: AnyOptimizer) -> None:
+        """The gradients of a skipped update are dropped on purpose."""
+        for gradient in map(self._of, parameters_of(optimizer)):
+            gradient.passes = set()
+
+    def on_repeated_closure(self, optimizer: AnyOptimizer) -> None:
+        """An optimizer that calls its closure again has used the gradients."""
+        for gradient in map(self._of, parameters_of(optimizer)):
+            for number in gradient.passes:
+                self._passes[number][1]["used"] += 1
+            gradient.passes = set()
+
+    def _drop(self, gradient: _Gradient) -> None:
+        for number in gradient.passes:
+            self._passes[number][1]["dropped"] += 1
+        gradient.passes = set()
+
+    def _judge_dropped(self) -> None:
+        waiting = set[int]().union(*(gradient.passes for gradient in self._gradients.values()))
+        for number in [number for number in self._passes if number not in waiting]:
+            place, count = self._passes.pop(number)
+            if count["dropped"] and not count["used"] and self._count("dropped", 0) == _TWICE:
+                self.tell("dropped", "two backward passes gave gradients that no update used", place)
+
+    def _count(self, what: str, key: int) -> int:
+        self._times[what, key] += 1
+        return self._times[what, key]

@@ -1,0 +1,58 @@
+"""Labels vary, and some of them count."""
+
+from typing import Any, ClassVar
+
+from trainwreck.check import Check
+from trainwreck.events import LossCall
+from trainwreck.finding import Outcome
+from trainwreck.places import Place
+
+_CLASSES = ("cross_entropy", "nll_loss")
+_LEAST = 64  # equal labels, before it is said that they do not vary
+_KEPT = 3
+
+
+class Labels(Check):
+    """The labels of a classification vary, and at least one label of a batch counts."""
+
+    name = "labels"
+    question = "Do the labels vary, and do they count?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "constant": Outcome(
+            "alarm",
+            "All labels are equal.",
+            "Shuffle the examples, and look at how the labels are read.",
+        ),
+        "all-ignored": Outcome(
+            "alarm",
+            "No label of a batch counts: all are ignored, and the mean over no label is not a number.",
+            "Look at ignore_index and at the padding of the labels.",
+        ),
+    }
+
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._seen: dict[tuple[str, tuple[int, ...]], tuple[set[float], list[int], Place]] = {}
+
+    def on_loss(self, loss: LossCall) -> None:
+        """Note the labels of a loss for classes."""
+        labels = loss.targets.detach()
+        if not loss.with_gradients or not labels.numel():
+            return
+        if loss.name in _CLASSES and not labels.is_floating_point():
+            labels = labels[labels != loss.options.get("ignore_index", -100)]
+            if not labels.numel():
+                self.tell("all-ignored", f"{loss.targets.numel()} labels", loss.place)
+                return
+        elif not loss.name.startswith("binary"):
+            return
+        kinds, count, _ = self._seen.setdefault((loss.name, tuple(loss.outputs.shape[1:])), (set(), [0], loss.place))
+        count[0] += labels.numel()
+        if len(kinds) < _KEPT:
+            kinds.update(labels.flatten().unique()[:_KEPT].tolist())
+
+    def at_end(self) -> None:
+        """Say whether all labels were equal."""
+        for kinds, [count], place in self._seen.values():
+            if len(kinds) == 1 and count >= _LEAST:
+                self.tell("constant", f"{count} labels are {next(iter(kinds)):g}", place)

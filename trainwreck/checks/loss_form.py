@@ -1,0 +1,105 @@
+"""A loss gets what it expects: logits, log-probabilities or probabilities."""
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from trainwreck.check import Check
+from trainwreck.events import LossCall
+from trainwreck.finding import Outcome
+
+# Operations that move values without changing them. The name of the graph's node begins with one of these.
+_MOVES = (
+    "View", "Reshape", "UnsafeView", "Squeeze", "Unsqueeze", "Transpose", "Permute", "TBackward", "Slice", "Select",
+    "Index", "Clone", "ToCopy", "Copy", "Expand", "Alias",
+)  # fmt: skip
+_UPDATES = 4  # the first ones are enough
+# Sums of probabilities may differ from 1 by this much in float16 and bfloat16.
+_NEAR_ONE = 2e-2
+
+
+class LossForm(Check):
+    """A loss gets values of the kind that it expects."""
+
+    name = "loss-form"
+    question = "Does the loss get logits, log-probabilities or probabilities, as it expects?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "normalized-twice": Outcome(
+            "alarm",
+            "The loss expects logits and gets probabilities, so it normalizes them again.",
+            "Remove the softmax or the sigmoid before the loss.",
+            "double_softmax",
+        ),
+        "not-logarithms": Outcome(
+            "alarm",
+            "The loss expects log-probabilities and gets other values.",
+            "Use log_softmax before nll_loss and kl_div, or cross_entropy on logits.",
+        ),
+        "other-dimension": Outcome(
+            "alarm",
+            "The values are normalized over another dimension than the classes.",
+            "Give the softmax the dimension of the classes.",
+            "softmax_wrong_dim",
+        ),
+        "targets-outside": Outcome(
+            "alarm",
+            "Targets of a binary cross-entropy are outside of 0 to 1.",
+            "Scale the targets, or use a loss for other numbers.",
+        ),
+        "relu-before-loss": Outcome(
+            "advice",
+            "The logits come from a ReLU, so no logit is below zero.",
+            "Remove the activation after the last layer.",
+        ),
+    }
+
+    def on_loss(self, loss: LossCall) -> None:
+        """Look at the values that a loss gets, and at the operation that made them."""
+        values = loss.outputs.detach().float()
+        if not loss.with_gradients or self.watch.step >= _UPDATES or not values.numel():
+            return
+        if not bool(values.isfinite().all()):
+            return
+        source, dim = _source(loss.outputs), 1 if values.dim() > 1 else 0
+        if loss.name == "cross_entropy":
+            self._judge_logits(loss, values, source, dim)
+        elif loss.name == "nll_loss" and values.dim() > 1:
+            total = values.exp().sum(dim)
+            if bool((total - 1).abs().max() > _NEAR_ONE):
+                text = f"nll_loss: the exponentials of an example sum to {float(total.flatten()[0]):.3g}, not 1"
+                self.tell("not-logarithms", text, loss.place)
+        elif loss.name == "binary_cross_entropy_with_logits":
+            if source in ("Sigmoid", "Softmax"):
+                self.tell("normalized-twice", f"{loss.name} gets the outputs of a {source.lower()}", loss.place)
+            if bool(((loss.targets < 0) | (loss.targets > 1)).any()):
+                text = f"targets from {float(loss.targets.min()):g} to {float(loss.targets.max()):g}"
+                self.tell("targets-outside", text, loss.place)
+        elif loss.name == "kl_div" and bool((values > 1e-3).any()):
+            self.tell("not-logarithms", f"kl_div: a log-probability of {float(values.max()):.3g}", loss.place)
+
+    def _judge_logits(self, loss: LossCall, values: Tensor, source: str, dim: int) -> None:
+        if source in ("Softmax", "Sigmoid") or _are_shares(values, dim):
+            made_by = source.lower() or "softmax"
+            self.tell("normalized-twice", f"cross_entropy gets the outputs of a {made_by}", loss.place)
+        elif source == "LogSoftmax" and bool((values.exp().sum(dim) - 1).abs().max() > _NEAR_ONE):
+            self.tell("other-dimension", f"log_softmax not over dimension {dim}, the classes", loss.place)
+        elif source == "Relu":
+            self.tell("relu-before-loss", "cross_entropy gets the outputs of a ReLU", loss.place)
+
+
+def _source(values: Tensor) -> str:
+    """Return the operation that made the values, such as "Softmax", or "" if they are no result."""
+    node = values.grad_fn
+    while node is not None and node.name().lstrip("_").startswith(_MOVES) and node.next_functions:
+        node = node.next_functions[0][0]
+    return node.name().removesuffix("Backward0").lstrip("_") if node is not None else ""
+
+
+def _are_shares(values: Tensor, dim: int) -> bool:
+    """Return whether values are probabilities: from 0 to 1, with the sum 1, and not all on one class of two."""
+    if values.size(dim) < 2 or bool((values < 0).any()):
+        return False
+    close = (values.sum(dim) - 1).abs().max()
+    return math.isfinite(float(close)) and bool(torch.le(close, _NEAR_ONE / 2))

@@ -1,0 +1,95 @@
+"""The loss, the networks and the optimizers mean the same tensors."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from trainwreck.check import Check
+from trainwreck.finding import Outcome
+
+_SHOWN = 4
+_LEAST_UPDATES = 3
+_OPTIMIZER = "where the optimizer is made"
+
+
+class Ownership(Check):
+    """Every parameter that gets a gradient belongs to an optimizer, and every parameter of an optimizer gets one."""
+
+    name = "ownership"
+    question = "Do the optimizers own the parameters that the loss reaches?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "not-owned": Outcome(
+            "alarm",
+            "Parameters get gradients, but no optimizer owns them, so they never change.",
+            "Make the optimizer after the last layer, and give it all parameters. Keep layers in an nn.ModuleList.",
+            "head_replaced_after_optimizer",
+        ),
+        "foreign": Outcome(
+            "alarm",
+            "An optimizer owns tensors that belong to no network that was called.",
+            "Make the optimizer from the network that you train, after it was moved, copied or wrapped.",
+            "stale_optimizer",
+        ),
+        "nothing-moves": Outcome(
+            "alarm",
+            "No parameter has changed.",
+            "Look at the learning rate, and at what multiplies the gradients.",
+        ),
+        "not-reached": Outcome(
+            "advice",
+            "Trainable parameters never got a gradient.",
+            "If the forward pass should use them, look for a branch, a detach() or a layer that is not called.",
+        ),
+        "frozen": Outcome(
+            "advice",
+            "An optimizer owns parameters that require no gradient.",
+            "Give the optimizer only the trainable parameters, so that weight decay and its state leave the others alone.",
+        ),
+        "some-rest": Outcome(
+            "advice",
+            "Some parameters get gradients and do not change.",
+            "Look at their group: its learning rate may be 0.",
+        ),
+        "detached": Outcome(
+            "advice",
+            "The forward pass of a network cuts a gradient.",
+            "Remove detach(), unless the part before it should not be trained.",
+        ),
+    }
+
+    def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """Look at a `detach` inside a network."""
+        if name == "detach" and args[0].grad_fn is not None:
+            self.tell("detached", f"detach() of a tensor of shape {tuple(args[0].shape)}")
+
+    def at_end(self) -> None:
+        """Compare the parameters with gradients, the parameters of optimizers and the parameters of networks."""
+        watch = self.watch
+        if not watch.optimizers or watch.step < _LEAST_UPDATES:
+            return
+        owned = watch.owned()
+        known = {id(parameter) for network in watch.networks.values() for parameter in network.parameters()}
+        reached = [
+            state for state in watch.parameters.values() if state.backwards and isinstance(state.tensor, nn.Parameter)
+        ]
+        if lost := [state.tensor for state in reached if id(state.tensor) not in owned and not state.has_moved()]:
+            self.tell("not-owned", f"{self._names(lost)}: gradients, but no optimizer", _OPTIMIZER)
+        idle = [p for key, p in owned.items() if p.requires_grad and not watch.parameters[key].backwards]
+        if foreign := [p for p in idle if id(p) not in known]:
+            self.tell("foreign", f"{len(foreign)} of {len(owned)} tensors of the optimizers", _OPTIMIZER)
+        if apart := [p for p in idle if id(p) in known]:
+            self.tell("not-reached", f"{self._names(apart)}: no gradient", "the forward pass of the network")
+        if frozen := [p for p in owned.values() if not p.requires_grad]:
+            self.tell("frozen", f"{self._names(frozen)}: requires_grad is False", _OPTIMIZER)
+        moving = [state for state in reached if id(state.tensor) in owned and state.in_step]
+        still = [state.tensor for state in moving if not state.has_moved()]
+        if moving and len(still) == len(moving):
+            self.tell("nothing-moves", f"{watch.step} updates", "where the optimizer gets its learning rate")
+        elif still:
+            self.tell("some-rest", f"{self._names(still)}: unchanged after {watch.step} updates", _OPTIMIZER)
+
+    def _names(self, parameters: Sequence[Tensor]) -> str:
+        shown = ", ".join(map(self.watch.name_of, parameters[:_SHOWN]))
+        more = len(parameters) - _SHOWN
+        return f"{shown} and {more} more" if more > 0 else shown

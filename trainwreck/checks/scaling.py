@@ -1,0 +1,85 @@
+"""Scaled gradients are unscaled before they are clipped or used, and clipping comes before the update."""
+
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from trainwreck.check import Check
+from trainwreck.events import AnyOptimizer, BackwardPass
+from trainwreck.finding import Outcome
+from trainwreck.state import parameters_of
+
+
+class Scaling(Check):
+    """Gradients are unscaled once, then clipped, then used."""
+
+    name = "scaling"
+    question = "Are gradients unscaled before they are clipped, and clipped before they are used?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "clips-scaled": Outcome(
+            "alarm",
+            "Gradients are clipped while they still contain the factor of the GradScaler.",
+            "Call scaler.unscale_(optimizer) before clip_grad_norm_.",
+            "clip_before_unscale",
+        ),
+        "steps-scaled": Outcome(
+            "alarm",
+            "The optimizer uses gradients that still contain the factor of the GradScaler.",
+            "Call scaler.step(optimizer) in place of optimizer.step().",
+        ),
+        "clips-late": Outcome(
+            "alarm",
+            "Gradients are clipped after the update has used them.",
+            "Clip between backward() and step().",
+            "clip_after_step",
+        ),
+    }
+
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._scaled = self._stepping = False
+        self._unscaled: set[int] = set()  # optimizers
+        self._used: set[int] = set()  # gradients that an update has used, and no backward pass has changed since
+        self._late = 0
+
+    def on_scaler(self, method: str, scaler: Any, optimizer: AnyOptimizer | None) -> None:
+        """Note whether gradients contain the factor of the scaler now."""
+        if method == "scale":
+            self._scaled = scaler.get_scale() != 1
+        elif method == "unscale_":
+            self._unscaled.add(id(optimizer))
+        elif method == "step":
+            self._stepping = True
+        elif method == "update":
+            self._scaled = self._stepping = False
+            self._unscaled = set()
+
+    def after_backward(self, backward: BackwardPass) -> None:
+        """A backward pass gives new gradients."""
+        self._used -= backward.leaves.keys()
+
+    def on_clip(self, parameters: list[Tensor]) -> None:
+        """Look at the gradients that are clipped."""
+        clipped = {id(parameter) for parameter in parameters if parameter.grad is not None}
+        owners = [
+            key
+            for key, optimizer in self.watch.optimizers.items()
+            if clipped & {id(parameter) for parameter in parameters_of(optimizer)}
+        ]
+        if self._scaled and not (self._unscaled & set(owners) if owners else self._unscaled):
+            self.tell("clips-scaled", f"{len(clipped)} gradients, factor {self.watch.scale:g}")
+        if clipped and clipped <= self._used:
+            self._late += 1
+            if self._late == 2:
+                self.tell("clips-late", f"{len(clipped)} gradients, twice")
+
+    def before_step(self, optimizer: AnyOptimizer) -> None:
+        """Look at the gradients that an update uses."""
+        if self._scaled and not self._stepping and id(optimizer) not in self._unscaled:
+            self.tell("steps-scaled", f"{type(optimizer).__name__} uses gradients with the factor {self.watch.scale:g}")
+
+    def after_step(self, optimizer: AnyOptimizer) -> None:
+        """The gradients of the optimizer are used now."""
+        self._used |= {id(parameter) for parameter in parameters_of(optimizer)}
+        if not self._stepping:
+            self._scaled = False

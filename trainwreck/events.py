@@ -1,0 +1,110 @@
+"""The records of what a training does: calls of networks, losses, backward passes, loaders, parameters."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from trainwreck.places import Place
+
+
+@dataclass(eq=False)
+class LoaderUse:
+    """How the script uses one data loader.
+
+    training, evaluation: the number of batches before a backward pass, and of batches that only a call without
+    gradients used. length: batches of an epoch, 0 if unknown. last: the latest batch.
+    """
+
+    loader: Any
+    length: int = 0
+    epochs: int = 0
+    training: int = 0
+    evaluation: int = 0
+    last: Any = None
+
+
+@dataclass(eq=False)
+class ModelCall:
+    """A call of a network by the script, outside of any other network.
+
+    with_gradients: whether autograd records it. training: the mode of the network. layers: the dropout and batch norm
+    layers that ran, each with its mode. loaders: the loaders that gave a batch since the previous call.
+    """
+
+    network: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    with_gradients: bool
+    training: bool
+    place: Place
+    loaders: tuple[LoaderUse, ...] = ()
+    layers: list[tuple[nn.Module, bool]] = field(default_factory=list)
+    output: Any = None
+
+
+@dataclass(eq=False)
+class LossCall:
+    """A call of one of torch's loss functions, `name` in `torch.nn.functional`.
+
+    outputs, targets: its first two arguments. options: the others by name. value: the result. call: the latest call of
+    a network, or None.
+    """
+
+    name: str
+    outputs: Tensor
+    targets: Tensor
+    options: dict[str, Any]
+    value: Tensor
+    call: ModelCall | None
+    place: Place
+
+    @property
+    def with_gradients(self) -> bool:
+        """Whether autograd records the loss, so that training may use it."""
+        return self.value.requires_grad
+
+
+@dataclass(eq=False)
+class BackwardPass:
+    """A backward pass: its number, the tensors that it starts from, and the tensors that get gradients (by `id`)."""
+
+    number: int
+    roots: list[Tensor]
+    leaves: dict[int, Tensor]
+    place: Place
+
+
+@dataclass(eq=False)
+class ParameterState:
+    """A tensor that gets gradients or belongs to an optimizer.
+
+    start: the first entries as they were when the tensor was first seen. backwards: the number of backward passes that
+    gave it a gradient. in_step: whether an optimizer that has made a step owns it.
+    """
+
+    tensor: Tensor
+    start: Tensor
+    backwards: int = 0
+    in_step: bool = False
+
+    def has_moved(self) -> bool:
+        """Return whether the first entries differ from the start."""
+        return not bool((self.start == first_entries(self.tensor)).all())
+
+
+@dataclass(eq=False)
+class HandMadeOptimizer:
+    """Stands for an optimizer where a script changes its weights itself."""
+
+    param_groups: list[dict[str, Any]]
+
+
+AnyOptimizer = Optimizer | HandMadeOptimizer
+_ENTRIES = 4096
+
+
+def first_entries(tensor: Tensor) -> Tensor:
+    """Return a view of at most 4096 entries of a tensor, so that a copy needs little memory."""
+    return tensor.detach().reshape(-1)[:_ENTRIES]

@@ -1,0 +1,56 @@
+"""Watch a part of a program: install the hooks, remove them after the watched updates, and show the findings."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from trainwreck.checks import ALL
+from trainwreck.hooks import Hooks
+from trainwreck.show import text_lines
+from trainwreck.state import STEPS, Watch
+
+
+class Unsound(AssertionError):
+    """Raised by `watch(strict=True)` if a check finds an alarm."""
+
+
+@contextmanager
+def watch(steps: int = STEPS, *, strict: bool = False, quiet: bool = False) -> Iterator[Watch]:
+    """Watch the updates inside the block, at most `steps`, then let the training go on without hooks.
+
+    Weights, random numbers and metrics are the same as without watching. At the end of the block the findings appear
+    on standard error, unless `quiet` is true. The yielded `Watch` has them as `findings`.
+
+    Raises `Unsound` at the end of the block if `strict` is true and a check found an alarm.
+    """
+    state = Watch(ALL, steps)
+    hooks = Hooks(state, on_update=lambda: _end(state, hooks) if state.is_over else None)
+    hooks.install()
+    try:
+        yield state
+    finally:
+        _end(state, hooks)
+    if not quiet:
+        show(state)
+    alarms = [finding for finding in state.findings if finding.level == "alarm"]
+    if strict and alarms:
+        raise Unsound("\n".join(text_lines(alarms, {check.name: check for check in ALL})).rstrip())
+
+
+def _end(state: Watch, hooks: Hooks) -> None:
+    if state.active:
+        state.end()
+        hooks.remove()
+
+
+def show(state: Watch) -> None:
+    """Print the findings of a watch on standard error, then one line that sums them up."""
+    for line in text_lines(state.findings, {check.name: check for check in ALL}):
+        print(line, file=sys.stderr)
+    for name, error in state.errors.items():
+        print(f"The check {name} failed, and was left out: {error}", file=sys.stderr)
+    counts = {level: sum(one.level == level for one in state.findings) for level in ("alarm", "advice")}
+    print(
+        f"trainwreck watched {state.step} updates: {counts['alarm']} alarms, {counts['advice']} pieces of advice.",
+        file=sys.stderr,
+    )

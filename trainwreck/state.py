@@ -1,0 +1,205 @@
+"""Watch a training: keep the state that checks share, and pass events to them."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trainwreck.check import Check
+from trainwreck.events import (
+    AnyOptimizer,
+    BackwardPass,
+    HandMadeOptimizer,
+    LoaderUse,
+    LossCall,
+    ModelCall,
+    ParameterState,
+    first_entries,
+)
+from trainwreck.finding import LEVELS, Finding
+
+STEPS = 12  # updates that are watched, by default
+_KEPT = 200  # calls and losses of one update that are kept
+
+
+class Watch:
+    """The state of a watched training, and the checks that look at it.
+
+    A check that raises is left out from then on, and `errors` contains its traceback: watching breaks no training.
+
+    Attributes: `step`, the number of updates so far; `networks` that were trained; `optimizers` that made a step;
+    `parameters`, by `id`; `loaders`, by `id`; `schedulers`, by `id`, with the update at each of their steps; `calls`,
+    `losses` and `backwards` since the last update.
+    """
+
+    def __init__(self, checks: Iterable[type[Check]], steps: int = STEPS) -> None:
+        self.steps = steps
+        self.step = 0
+        self.active = False
+        self.busy = False  # a check is running: its own operations are no events
+        self.networks: dict[int, nn.Module] = {}
+        self.optimizers: dict[int, AnyOptimizer] = {}
+        self.parameters: dict[int, ParameterState] = {}
+        self.loaders: dict[int, LoaderUse] = {}
+        self.schedulers: dict[int, tuple[Any, list[int]]] = {}
+        self.scale = 1.0  # the factor of an enabled GradScaler
+        self.calls: list[ModelCall] = []
+        self.losses: list[LossCall] = []
+        self.backwards: list[BackwardPass] = []
+        self.last_call: ModelCall | None = None
+        self.calls_without_gradients = 0  # in a row
+        self.inside: ModelCall | None = None  # the call of a network that is running
+        self.errors: dict[str, str] = {}
+        self._numbers = 0
+        self._hand_made: dict[int, Tensor] = {}
+        self.checks = [check(self) for check in checks]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All findings: alarms first, then advice, then notes."""
+        found = [finding for check in self.checks for finding in check.findings.values()]
+        return sorted(found, key=lambda finding: LEVELS.index(finding.level))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all updates to watch were made."""
+        return self.step >= self.steps
+
+    def name_of(self, parameter: Tensor) -> str:
+        """Return the name of a parameter with its network, such as `Net.fc1.weight`."""
+        for network in self.networks.values():
+            for name, own in network.named_parameters():
+                if own is parameter:
+                    return f"{type(network).__name__}.{name}"
+        return f"a tensor of shape {tuple(parameter.shape)}"
+
+    def owned(self) -> dict[int, Tensor]:
+        """Return the tensors of all optimizers that made a step, by `id`."""
+        return {id(p): p for optimizer in self.optimizers.values() for p in parameters_of(optimizer)}
+
+    def state_of(self, parameter: Tensor) -> ParameterState:
+        """Return the state of a parameter, from now on if it is new."""
+        if id(parameter) not in self.parameters:
+            self.parameters[id(parameter)] = ParameterState(parameter, first_entries(parameter).clone())
+        return self.parameters[id(parameter)]
+
+    def emit(self, event: str, *arguments: Any) -> None:
+        """Call the handlers of an event. The operations of handlers are no events."""
+        if self.busy:
+            return
+        self.busy = True
+        try:
+            with torch.no_grad(), torch._C.DisableTorchFunction():
+                for check in self.checks:
+                    if check.name in self.errors or getattr(type(check), event) is getattr(Check, event):
+                        continue
+                    try:
+                        getattr(check, event)(*arguments)
+                    except Exception:  # a check must never break the training
+                        self.errors[check.name] = traceback.format_exc(limit=-4)
+        finally:
+            self.busy = False
+
+    # What the hooks report.
+
+    def model_called(self, call: ModelCall) -> None:
+        """Note a call of a network."""
+        self.last_call = call
+        if call.with_gradients:
+            self.networks[id(call.network)] = call.network
+            self.calls = [*self.calls[-_KEPT:], call]
+            self.calls_without_gradients = 0
+        else:
+            self.calls_without_gradients += 1
+        self.emit("on_call", call)
+
+    def loss_called(self, loss: LossCall) -> None:
+        """Note a loss. Later handlers see only its value: a graph that is kept needs memory."""
+        self.emit("on_loss", loss)
+        if loss.with_gradients:
+            loss.value, loss.outputs = loss.value.detach(), loss.outputs.detach()
+            self.losses = [*self.losses[-_KEPT:], loss]
+
+    def backward_begins(self, roots: list[Tensor], place: Any) -> BackwardPass:
+        """Note a backward pass, which gives gradients to all leaves of its graph."""
+        self._hand_made_update()
+        self._numbers += 1
+        backward = BackwardPass(self._numbers, roots, graph_leaves(roots), place)
+        for leaf in backward.leaves.values():
+            self.state_of(leaf).backwards += 1
+        self.calls_without_gradients = 0
+        self.emit("before_backward", backward)
+        return backward
+
+    def backward_ended(self, backward: BackwardPass) -> None:
+        """Note the end of a backward pass."""
+        backward.roots = [root.detach() for root in backward.roots]
+        self.backwards.append(backward)
+        self.emit("after_backward", backward)
+        if not self.optimizers:
+            self._hand_made = {key: first_entries(one.tensor).clone() for key, one in self.parameters.items()}
+
+    def _hand_made_update(self) -> None:
+        """Note an update if a script without an optimizer has changed its weights since the last backward pass."""
+        if self.optimizers or not self._hand_made:
+            return
+        moved = [
+            self.parameters[key].tensor
+            for key, before in self._hand_made.items()
+            if not torch.equal(before, first_entries(self.parameters[key].tensor))
+        ]
+        self._hand_made = {}
+        if moved:
+            optimizer = HandMadeOptimizer([{"params": moved}])
+            self.emit("before_step", optimizer)
+            self.step_ended(optimizer)
+
+    def step_begins(self, optimizer: AnyOptimizer) -> None:
+        """Note an optimizer that uses its gradients next."""
+        self.optimizers[id(optimizer)] = optimizer
+        for parameter in parameters_of(optimizer):
+            self.state_of(parameter)
+        self.emit("before_step", optimizer)
+
+    def step_ended(self, optimizer: AnyOptimizer) -> None:
+        """Note an update."""
+        for parameter in parameters_of(optimizer):
+            self.state_of(parameter).in_step = True
+        self.emit("after_step", optimizer)
+        self.step += 1
+        self.calls, self.losses, self.backwards = [], [], []
+
+    def schedule_stepped(self, scheduler: Any) -> None:
+        """Note a step of a schedule."""
+        self.schedulers.setdefault(id(scheduler), (scheduler, []))[1].append(self.step)
+        self.emit("on_schedule", scheduler)
+
+    def end(self) -> None:
+        """Let the checks say what only the whole watched part shows."""
+        self._hand_made_update()
+        self.emit("at_end")
+
+
+def parameters_of(optimizer: AnyOptimizer) -> list[Tensor]:
+    """Return the parameters of all groups of an optimizer."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def graph_leaves(roots: Iterable[Tensor]) -> dict[int, Tensor]:
+    """Return the tensors, by `id`, that a backward pass from these roots gives gradients to."""
+    found: dict[int, Tensor] = {}
+    seen: set[Any] = set()
+    ahead = [root.grad_fn for root in roots if root.grad_fn is not None]
+    while ahead:
+        node = ahead.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if (leaf := getattr(node, "variable", None)) is not None:
+            found[id(leaf)] = leaf
+        ahead += [inner for inner, _ in node.next_functions if inner is not None]
+    return found

@@ -1,0 +1,57 @@
+"""Nested containers of tensors: find the tensors, and make a changed copy."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+
+def tensors(tree: Any) -> Iterator[Tensor]:
+    """Yield all tensors in a tree of dictionaries, lists, tuples and dataclasses, in a fixed order."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif isinstance(tree, Mapping) or _is_mapping(tree):
+        for value in tree.values():
+            yield from tensors(value)
+    elif isinstance(tree, tuple | list):
+        for value in tree:
+            yield from tensors(value)
+    elif is_dataclass(tree) and not isinstance(tree, type):
+        for field in fields(tree):
+            yield from tensors(getattr(tree, field.name))
+
+
+def map_tensors(tree: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """Return an equal tree whose tensors are results of `function`. Containers are new, other values are shared."""
+    if isinstance(tree, Tensor):
+        return function(tree)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):  # a named tuple
+        return type(tree)(*(map_tensors(value, function) for value in tree))
+    if isinstance(tree, tuple | list):
+        return type(tree)(map_tensors(value, function) for value in tree)
+    if isinstance(tree, dict):
+        return _filled(tree, {key: map_tensors(value, function) for key, value in tree.items()})
+    if _is_mapping(tree):  # such as the BatchEncoding of transformers
+        return type(tree)({key: map_tensors(value, function) for key, value in tree.items()})
+    if is_dataclass(tree) and not isinstance(tree, type):
+        return replace(tree, **{field.name: map_tensors(getattr(tree, field.name), function) for field in fields(tree)})
+    return tree
+
+
+def clone(tree: Any) -> Any:
+    """Return the tree with a detached copy of each tensor."""
+    return map_tensors(tree, lambda tensor: tensor.detach().clone())
+
+
+def _is_mapping(tree: Any) -> bool:
+    return hasattr(tree, "keys") and hasattr(tree, "items") and not isinstance(tree, type)
+
+
+def _filled(old: dict[Any, Any], values: dict[Any, Any]) -> dict[Any, Any]:
+    """Return `values` in a dictionary of the same type: a subclass may have its own constructor."""
+    if type(old) is dict:
+        return values
+    new = old.copy()
+    new.update(values)
+    return new
