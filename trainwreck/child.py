@@ -1,0 +1,58 @@
+"""Run a script under watch, in a process of its own: `python -m trainwreck.child RESULT STEPS script.py arguments`.
+
+The process ends after the watched updates, without the end of the script, and writes its findings to RESULT as JSON.
+"""
+
+import json
+import os
+import runpy
+import shutil
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from trainwreck.checks import ALL
+from trainwreck.guard import redirect_writes
+from trainwreck.hooks import Hooks
+from trainwreck.state import Watch
+
+
+def main(arguments: list[str]) -> None:
+    """Watch the script and end the process. Exit status 0 says that RESULT is complete."""
+    result, steps, script, *rest = arguments
+    file = os.open(result, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    box = redirect_writes()
+    watch = Watch(ALL, int(steps))
+
+    def finish(ended: str) -> None:
+        """Write the findings, and end without running the script's exit handlers."""
+        watch.end()
+        hooks.remove()
+        found: dict[str, Any] = {
+            "findings": [finding.to_json() for finding in watch.findings],
+            "errors": watch.errors,
+            "steps": watch.step,
+            "ended": ended,
+        }
+        os.write(file, json.dumps(found).encode())
+        shutil.rmtree(box, ignore_errors=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+    hooks = Hooks(watch, on_update=lambda: finish("watched") if watch.is_over else None)
+    sys.argv = [script, *rest]
+    sys.path[0] = str(Path(script).resolve().parent)
+    hooks.install()
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        finish(f"the script exited with status {end.code}")
+    except BaseException:  # also KeyboardInterrupt: the parent decides
+        finish(traceback.format_exc())
+    finish("the script ended")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,89 @@
+"""The command line: watch an unmodified script in a child process, and show the findings."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from trainwreck import __version__
+from trainwreck.finding import LEVELS, Finding
+from trainwreck.places import Place
+
+STEPS = 12
+_USAGE, _ALARM, _FAULT = 2, 1, 3
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command, and return its exit status: 1 if a check found an alarm, 2 for wrong use, else 0."""
+    options = _parser().parse_args(arguments)
+    script = Path(options.script)
+    if not script.is_file():
+        print(f"There is no file {script}: name a training script.", file=sys.stderr)
+        return _USAGE
+    found = _watch_script(script, options.arguments, options.steps)
+    if found is None:
+        print("The watched process ended without a result.", file=sys.stderr)
+        return _FAULT
+    findings = [Finding(**{**one, "place": Place(**one["place"])}) for one in found["findings"]]
+    from trainwreck.checks import ALL  # imports torch: not before the child has started
+    from trainwreck.show import text_lines, to_json
+
+    if options.json:
+        print(to_json(findings, found["errors"], found["steps"], __version__))
+    else:
+        for line in text_lines(findings, {check.name: check for check in ALL}):
+            print(line)
+        _print_end(found, findings)
+    return _ALARM if any(finding.level == "alarm" for finding in findings) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m trainwreck",
+        description="Watch the first updates of a training script, and report faults. The script needs no change.",
+        epilog="Exit status: 0, or 1 if a check found an alarm.",
+    )
+    parser.add_argument("--steps", type=_positive, default=STEPS, help="updates to watch (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object in place of text")
+    parser.add_argument("--version", action="version", version=f"trainwreck {__version__}")
+    parser.add_argument("script", help="the training script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the script")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _watch_script(script: Path, arguments: list[str], steps: int) -> dict[str, Any] | None:
+    """Run the script in a child process and return its result, or None if it wrote no result.
+
+    The script's own output goes to standard error, so that standard output has only the findings.
+    """
+    with tempfile.TemporaryDirectory(prefix="trainwreck-") as folder:
+        result = Path(folder, "result.json")
+        command = [sys.executable, "-m", "trainwreck.child", str(result), str(steps), str(script), *arguments]
+        path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))))
+        subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, stdout=sys.stderr, check=False)
+        if not result.is_file() or not result.stat().st_size:
+            return None
+        found: dict[str, Any] = json.loads(result.read_bytes())
+        return found
+
+
+def _print_end(found: dict[str, Any], findings: list[Finding]) -> None:
+    """Print how the script ended, checks that failed, and one line that sums up."""
+    if found["ended"] not in ("watched", "the script ended"):
+        print(f"{found['ended'].strip()}\n")
+    for name, error in found["errors"].items():
+        print(f"The check {name} failed and was left out; this is a bug in trainwreck:\n{error}")
+    counts = {level: sum(finding.level == level for finding in findings) for level in LEVELS}
+    words = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
+    print(f"Watched {found['steps']} updates: {words or 'nothing wrong was found'}.")

@@ -1,0 +1,77 @@
+"""Keep a child process from writing the user's files: what it opens for writing goes to a temporary folder."""
+
+import builtins
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+_WRITES = frozenset("wax+")
+_SILENT = {"WANDB_MODE": "disabled", "MLFLOW_TRACKING_URI": "", "COMET_MODE": "disabled", "HF_HUB_OFFLINE": "1"}
+
+
+def redirect_writes() -> Path:
+    """Redirect the writes of this process from now on, and return the folder that they go to.
+
+    `open`, `os.open`, `torch.save` and new folders are redirected: a file keeps its name, and gets a folder of its own
+    for each original folder. Reading a file that was written here reads the new one. Trackers that send data are
+    switched off by their environment variables. Writes of C++ code, other than torch's, are not seen.
+    """
+    import torch
+
+    box = Path(tempfile.mkdtemp(prefix="trainwreck-"))
+    real_open, real_os_open, real_mkdir, real_save = builtins.open, os.open, os.mkdir, torch.save
+    moved: dict[str, str] = {}
+
+    def place_of(path: Any) -> str:
+        """Return the redirected path of a file."""
+        whole = os.path.abspath(os.fspath(path))
+        if isinstance(whole, bytes):
+            whole = os.fsdecode(whole)
+        if whole.startswith((str(box), os.devnull, "/dev/", "/proc/")):
+            return whole
+        if whole not in moved:
+            folder = box / format(len(moved), "04")
+            real_mkdir(folder)
+            moved[whole] = str(folder / (os.path.basename(whole) or "file"))
+        return moved[whole]
+
+    def is_path(file: Any) -> bool:
+        return isinstance(file, str | bytes | os.PathLike)
+
+    def own_open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if is_path(file):
+            whole = os.path.abspath(os.fsdecode(file))
+            if _WRITES & set(mode):
+                if "a" in mode or "+" in mode:
+                    _copy_once(whole, place_of(file), real_open)
+                file = place_of(file)
+            else:
+                file = moved.get(whole, file)
+        return real_open(file, mode, *args, **kwargs)
+
+    def own_os_open(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        if is_path(path) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            path = place_of(path)
+        return real_os_open(path, flags, *args, **kwargs)
+
+    def own_mkdir(path: Any, *args: Any, **kwargs: Any) -> None:
+        if str(os.path.abspath(os.fsdecode(path))).startswith((str(box), tempfile.gettempdir())):
+            real_mkdir(path, *args, **kwargs)
+
+    def own_save(thing: Any, file: Any, *args: Any, **kwargs: Any) -> None:
+        real_save(thing, place_of(file) if is_path(file) else file, *args, **kwargs)
+
+    builtins.open = io.open = own_open  # type: ignore[assignment]
+    os.open, os.mkdir, torch.save = own_os_open, own_mkdir, own_save  # type: ignore[assignment]
+    os.environ.update(_SILENT)
+    return box
+
+
+def _copy_once(source: str, target: str, real_open: Any) -> None:
+    """Copy a file that is opened for appending, so that the child sees its content."""
+    if os.path.exists(target) or not os.path.isfile(source):
+        return
+    with real_open(source, "rb") as old, real_open(target, "wb") as new:
+        new.write(old.read())
