@@ -1,9 +1,9 @@
 """Watch a PyTorch training, and find the faults that raise no error.
 
-    python -m trainwreck train.py --its --own arguments
+python -m trainwreck train.py --its --own arguments
 
-    with trainwreck.state():
-        main()
+with trainwreck.state():
+    main()
 """
 
 from __future__ import annotations

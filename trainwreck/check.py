@@ -8,11 +8,14 @@ from trainwreck.finding import Finding, Outcome
 from trainwreck.places import Place, here
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from torch import Tensor
     from torch.optim.lr_scheduler import LRScheduler
 
     from trainwreck.events import AnyOptimizer, BackwardPass, LossCall, ModelCall
     from trainwreck.state import Watch
+    from trainwreck.trial import Probe, Trial
 
 
 class Check:
@@ -77,3 +80,7 @@ class Check:
 
     def at_end(self) -> None:
         """The watched part of the training has ended."""
+
+    def trials(self) -> Generator[Trial | Probe, Any, None]:
+        """Yield trials and probes, and get the answer of each: what a child process found."""
+        yield from ()

@@ -16,6 +16,7 @@ from trainwreck.checks import ALL
 from trainwreck.guard import redirect_writes
 from trainwreck.hooks import Hooks
 from trainwreck.state import Watch
+from trainwreck.trial import send_answer
 
 
 def main(arguments: list[str]) -> None:
@@ -26,8 +27,15 @@ def main(arguments: list[str]) -> None:
     watch = Watch(ALL, int(steps))
 
     def finish(ended: str) -> None:
-        """Write the findings, and end without running the script's exit handlers."""
+        """Make the trials, write the findings, and end without running the script's exit handlers.
+
+        Return only in a child that makes a trial.
+        """
+        if watch.trial is not None:  # a child whose script has ended
+            send_answer({"losses": watch.trial.losses})
         watch.end()
+        if ended == "watched" and not watch.run_trials():
+            return
         hooks.remove()
         found: dict[str, Any] = {
             "findings": [finding.to_json() for finding in watch.findings],

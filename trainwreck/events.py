@@ -14,7 +14,8 @@ class LoaderUse:
     """How the script uses one data loader.
 
     training, evaluation: the number of batches before a backward pass, and of batches that only a call without
-    gradients used. length: batches of an epoch, 0 if unknown. last: the latest batch.
+    gradients used. length: batches of an epoch, 0 if unknown. last: the latest batch. kept:
+    a copy of a batch, for trials.
     """
 
     loader: Any
@@ -23,6 +24,7 @@ class LoaderUse:
     training: int = 0
     evaluation: int = 0
     last: Any = None
+    kept: Any = None
 
 
 @dataclass(eq=False)
@@ -64,6 +66,16 @@ class LossCall:
     def with_gradients(self) -> bool:
         """Whether autograd records the loss, so that training may use it."""
         return self.value.requires_grad
+
+
+@dataclass(eq=False)
+class KeptCall:
+    """A copy of a network's inputs, for probes, and the losses of its outputs, each with a copy of its targets."""
+
+    network: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    losses: list[tuple[LossCall, Tensor]]
 
 
 @dataclass(eq=False)

@@ -20,8 +20,9 @@ from torch.overrides import TorchFunctionMode
 
 from trainwreck.events import LoaderUse, LossCall, ModelCall
 from trainwreck.places import here
-from trainwreck.trees import tensors
 from trainwreck.state import Watch
+from trainwreck.trees import clone, tensors
+from trainwreck.trial import send_answer
 
 LOSSES = {
     getattr(F, name): name
@@ -50,6 +51,7 @@ class Hooks:
         self.watch = watch
         self._on_update = on_update
         self._undo: list[Callable[[], object]] = []
+        self._rates: list[Any] = []  # the learning rates that a trial has changed for one update
         self._thread = threading.get_ident()
         self._mode = _Operations(self)
         # Loaders that gave a batch since the last call of a network, since the last backward pass, and to a call
@@ -164,6 +166,10 @@ class Hooks:
     def _before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not self.sees:
             return None
+        if self.watch.trial is not None:
+            self._rates = [group["lr"] for group in optimizer.param_groups]
+            for group in optimizer.param_groups:
+                group["lr"] = group["lr"] * self.watch.trial.rate
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if closure is None:
             self.watch.step_begins(optimizer)
@@ -183,10 +189,17 @@ class Hooks:
         return ((args[0], counted, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": counted})
 
     def _after_step(self, optimizer: Optimizer, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        if self.sees:
-            self.watch.step_ended(optimizer)
-            if self._on_update is not None:
-                self._on_update()
+        if not self.sees:
+            return
+        for group, rate in zip(optimizer.param_groups, self._rates, strict=False):
+            group["lr"] = rate
+        self._rates = []
+        self.watch.step_ended(optimizer)
+        trial = self.watch.trial
+        if trial is not None and trial.is_over(self.watch.step):
+            send_answer({"losses": trial.losses})
+        if trial is None and self._on_update is not None:
+            self._on_update()
 
     def _clip(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
@@ -265,9 +278,14 @@ class _Batches:
         sees = self._hooks.sees
         if sees:
             self._hooks.loader_asked(self._use)
+            trial = self._hooks.watch.trial
+            if trial is not None and trial.same_batch and self._use.kept is not None and self._use.training:
+                return self._give(clone(self._use.kept))
         batch = next(self._inner)
-        if sees:
-            self._hooks.batch_given(self._use, batch)
+        return self._give(batch) if sees else batch
+
+    def _give(self, batch: Any) -> Any:
+        self._hooks.batch_given(self._use, batch)
         return batch
 
     def __getattr__(self, name: str) -> Any:
@@ -291,11 +309,18 @@ class _Operations(TorchFunctionMode):
         if function in LOSSES:
             return self._loss(function, args, kwargs)
         if function in DROPOUTS:
+            if hooks.watch.trial is not None and not hooks.watch.trial.dropout:
+                return args[0] if args else kwargs["input"]
             hooks.watch.emit("on_operation", "dropout", (args, kwargs), None)
         elif function is Tensor.detach:
             if hooks.watch.inside is not None and torch.is_grad_enabled() and args[0].requires_grad:
                 hooks.watch.emit("on_operation", "detach", args, None)
-        elif hooks.watch.inside is None and len(args) == 2 and isinstance(args[0], Tensor) and isinstance(args[1], Tensor):
+        elif (
+            hooks.watch.inside is None
+            and len(args) == 2
+            and isinstance(args[0], Tensor)
+            and isinstance(args[1], Tensor)
+        ):
             name = getattr(function, "__name__", "")
             kind = "difference" if name in _DIFFERENCES else "comparison" if name in _COMPARISONS else ""
             if kind and args[0].shape != args[1].shape:

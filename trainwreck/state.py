@@ -14,6 +14,7 @@ from trainwreck.events import (
     AnyOptimizer,
     BackwardPass,
     HandMadeOptimizer,
+    KeptCall,
     LoaderUse,
     LossCall,
     ModelCall,
@@ -21,6 +22,8 @@ from trainwreck.events import (
     first_entries,
 )
 from trainwreck.finding import LEVELS, Finding
+from trainwreck.trees import clone
+from trainwreck.trial import Probe, Trial, begin_trial, can_fork, run_probe
 
 STEPS = 12  # updates that are watched, by default
 _KEPT = 200  # calls and losses of one update that are kept
@@ -53,6 +56,8 @@ class Watch:
         self.last_call: ModelCall | None = None
         self.calls_without_gradients = 0  # in a row
         self.inside: ModelCall | None = None  # the call of a network that is running
+        self.trial: Trial | None = None  # in a child that makes a trial
+        self.kept: dict[int, KeptCall] = {}  # by network, the last call before the trials
         self.errors: dict[str, str] = {}
         self._numbers = 0
         self._hand_made: dict[int, Tensor] = {}
@@ -171,7 +176,19 @@ class Watch:
             self.state_of(parameter).in_step = True
         self.emit("after_step", optimizer)
         self.step += 1
+        if self.trial is not None:
+            self.trial.losses += [float(root.sum()) / self.scale for one in self.backwards for root in one.roots]
+        elif self.step == self.steps - 1:
+            self._keep_calls()
         self.calls, self.losses, self.backwards = [], [], []
+
+    def _keep_calls(self) -> None:
+        """Keep a copy of the latest inputs of each trained network, and of the latest batch of each loader."""
+        for call in self.calls:
+            losses = [(loss, loss.targets.detach().clone()) for loss in self.losses if loss.call is call]
+            self.kept[id(call.network)] = KeptCall(call.network, clone(call.args), clone(call.kwargs), losses)
+        for use in self.loaders.values():
+            use.kept = clone(use.last)
 
     def schedule_stepped(self, scheduler: Any) -> None:
         """Note a step of a schedule."""
@@ -182,6 +199,41 @@ class Watch:
         """Let the checks say what only the whole watched part shows."""
         self._hand_made_update()
         self.emit("at_end")
+
+    def run_trials(self) -> bool:
+        """Make the trials and probes of all checks. Return False in a child, where the script's loop must go on.
+
+        In a child, the hooks report the losses to `trial`, and end the process when the trial is over.
+        """
+        if not can_fork():
+            return True
+        for check in self.checks:
+            if check.name in self.errors:
+                continue
+            try:
+                wanted = check.trials()
+                answer: Any = None
+                while True:
+                    job = wanted.send(answer)
+                    if isinstance(job, Trial):
+                        answer = begin_trial(job, self.step)
+                        if answer is None:
+                            self.trial = job
+                            return False
+                    else:
+                        answer = self._probe(job)
+            except StopIteration:
+                continue
+            except Exception:
+                self.errors[check.name] = traceback.format_exc(limit=-4)
+        return True
+
+    def _probe(self, probe: Probe) -> Any:
+        self.busy = True  # in the child, too: what a probe does is no event
+        try:
+            return run_probe(probe)
+        finally:
+            self.busy = False
 
 
 def parameters_of(optimizer: AnyOptimizer) -> list[Tensor]:

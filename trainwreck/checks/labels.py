@@ -19,9 +19,7 @@ class Labels(Check):
     question = "Do the labels vary, and do they count?"
     outcomes: ClassVar[dict[str, Outcome]] = {
         "constant": Outcome(
-            "alarm",
-            "All labels are equal.",
-            "Shuffle the examples, and look at how the labels are read.",
+            "alarm", "All labels are equal.", "Shuffle the examples, and look at how the labels are read."
         ),
         "all-ignored": Outcome(
             "alarm",

@@ -32,9 +32,7 @@ class Ownership(Check):
             "stale_optimizer",
         ),
         "nothing-moves": Outcome(
-            "alarm",
-            "No parameter has changed.",
-            "Look at the learning rate, and at what multiplies the gradients.",
+            "alarm", "No parameter has changed.", "Look at the learning rate, and at what multiplies the gradients."
         ),
         "not-reached": Outcome(
             "advice",

@@ -1,0 +1,97 @@
+"""Each example keeps to itself: its outputs do not depend on the other examples of its batch."""
+
+from collections.abc import Generator
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from trainwreck.check import Check
+from trainwreck.events import KeptCall
+from trainwreck.finding import Outcome
+from trainwreck.trees import clone, map_tensors, tensors
+from trainwreck.trial import Probe
+
+# The change of the other outputs over the change of the own output. Sound networks: rounding, below 1e-5.
+MIXES = 1e-4
+
+
+class Mixing(Check):
+    """In eval mode, the outputs of an example do not change if another example of the batch changes.
+
+    A child puts one example of the last batch in the place of another one, and compares the outputs.
+    """
+
+    name = "mixing"
+    question = "Does each example keep to itself?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "mixes-examples": Outcome(
+            "alarm",
+            "In eval mode, the outputs of an example depend on the other examples of the batch.",
+            "Look for a softmax, a mean or a reshape over the dimension of the batch.",
+            "reshape_mixes_batch",
+        )
+    }
+
+    def trials(self) -> Generator[Probe, Any, None]:
+        """Probe each network that was trained."""
+        for kept in self.watch.kept.values():
+            share = yield lambda kept=kept: _share_of_others(kept)  # type: ignore[misc]
+            if share is not None and share > MIXES:
+                network = type(kept.network).__name__
+                text = f"other outputs of {network} change by {share:.2g} of what the own output does"
+                self.tell("mixes-examples", text, f"the forward pass of {network}")
+
+
+def _share_of_others(kept: KeptCall) -> float | None:
+    """Return the change of the other outputs over the change of the own one; the least over both batch dimensions.
+
+    Time may come before the batch, so that the first two dimensions are tried. Return None if no dimension can be tried:
+    another layout, a single example, or outputs without the batch.
+    """
+    network = kept.network.eval()
+    inputs = [tensor for tensor in tensors((kept.args, kept.kwargs)) if tensor.dim()]
+    if not inputs or any(tensor.layout != torch.strided for tensor in inputs):
+        return None
+    first = _outputs(network, kept.args, kept.kwargs)
+    found = []
+    for dim in range(min(2, inputs[0].dim())):
+        size = inputs[0].size(dim)
+        rows = range(1, size)
+        other = next(
+            (row for row in rows if not torch.equal(inputs[0].select(dim, 0), inputs[0].select(dim, row))), None
+        )
+        if other is None:
+            continue
+
+        def swap(tensor: Tensor, dim: int = dim, size: int = size, other: int = other) -> Tensor:
+            if tensor.dim() <= dim or tensor.size(dim) != size:
+                return tensor
+            tensor = tensor.clone()
+            tensor.select(dim, 0).copy_(tensor.select(dim, other).clone())
+            return tensor
+
+        second = _outputs(network, map_tensors(kept.args, swap), map_tensors(kept.kwargs, swap))
+        share = _compare(first, second, dim, size)
+        if share is not None:
+            found.append(share)
+    return min(found, default=None)
+
+
+def _outputs(network: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
+    torch.manual_seed(0)
+    with torch.no_grad():
+        found = network(*clone(args), **clone(kwargs))
+    return [tensor.float() for tensor in tensors(found) if tensor.is_floating_point() and tensor.dim()]
+
+
+def _compare(first: list[Tensor], second: list[Tensor], dim: int, size: int) -> float | None:
+    """Return the largest change of other rows over the change of row 0; None if row 0 hardly changes."""
+    own = others = largest = 0.0
+    for before, after in zip(first, second, strict=False):
+        if before.shape != after.shape or before.dim() <= dim or before.size(dim) != size:
+            continue
+        change = (before - after).transpose(0, dim).reshape(size, -1).abs().nan_to_num(0.0).amax(dim=1)
+        own, others = max(own, float(change[0])), max(others, float(change[1:].max()))
+        largest = max(largest, float(before.abs().max()))
+    return others / own if own > MIXES * largest else None

@@ -1,0 +1,77 @@
+"""The script's own loop learns one batch by heart."""
+
+from collections.abc import Generator
+from statistics import mean
+from typing import Any, ClassVar
+
+from trainwreck.check import Check
+from trainwreck.finding import Outcome
+from trainwreck.trial import Trial
+
+# figure                               | healthy     | broken | bound
+# loss after the trial over its start  | below 0.5   | > 0.8  | LEARNS 0.5, STALLS 0.8
+# loss at another rate over this loss  | 0.6 to 1.7  | < 0.6  | BETTER 0.6
+LEARNS, STALLS, BETTER = 0.5, 0.8, 0.6
+_STEPS, _LEAST = 50, 8
+_RATE = "where the optimizer gets its learning rate"
+
+
+class Overfit(Check):
+    """The loop learns one batch by heart, and not better at a tenth of the learning rate.
+
+    In children, the loop goes on with the same batch in each step and without dropout: at its own learning rate and, if
+    the loss does not halve, at a tenth and at ten times the rate.
+    """
+
+    name = "overfit"
+    question = "Does the loop learn one batch by heart?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "rate-too-high": Outcome(
+            "advice",
+            "The loop does not learn one batch at its learning rate, but it does at a tenth of it.",
+            "Lower the learning rate, or warm it up.",
+            "huge_lr",
+        ),
+        "rate-too-low": Outcome(
+            "note",
+            "The loop learns one batch faster at ten times its learning rate.",
+            "If training is slow, try a higher learning rate.",
+        ),
+        "stalls": Outcome(
+            "advice",
+            "The loop does not learn one batch, at no learning rate.",
+            "Look at the labels, the loss, the gradients and the output of the network.",
+        ),
+    }
+
+    def trials(self) -> Generator[Trial, Any, None]:
+        """Make one to three trials with the same batch."""
+        if len(self.watch.optimizers) != 1 or not any(use.training for use in self.watch.loaders.values()):
+            return  # with an adversary, there is no batch to learn
+        own = _ends((yield self._trial(1.0)))
+        if own is None or own[1] < LEARNS * own[0]:
+            return
+        low, high = _ends((yield self._trial(0.1))), _ends((yield self._trial(10.0)))
+        if low is None or high is None:
+            return
+        text = (
+            f"one batch: loss {own[0]:.3g} to {own[1]:.3g}; tenth of the rate: {low[1]:.3g}; ten times: {high[1]:.3g}"
+        )
+        if not own[1] <= low[1] / BETTER:
+            self.tell("rate-too-high", text, _RATE)
+        elif high[1] < BETTER * own[1]:
+            self.tell("rate-too-low", text, _RATE)
+        elif own[1] > STALLS * own[0]:
+            self.tell("stalls", text, "labels, loss or network")
+
+    @staticmethod
+    def _trial(rate: float) -> Trial:
+        return Trial(steps=_STEPS, same_batch=True, dropout=False, rate=rate)
+
+
+def _ends(answer: Any) -> tuple[float, float] | None:
+    """Return the mean of the first two losses, and the lower one of the last loss and the mean of the last four."""
+    losses = (answer or {}).get("losses", [])
+    if len(losses) < _LEAST:
+        return None
+    return mean(losses[:2]), min(mean(losses[-4:]), losses[-1])

@@ -1,0 +1,138 @@
+"""Trials and probes: find out in a child process what the training does if one thing changes.
+
+In a trial the script's own loop goes on in the child, with one thing changed. In a probe the child calls a function on
+the networks and inputs that the watch has kept. The parent waits for the answer. Its own state, files and random
+numbers stay as they are.
+
+Children are forked, so they need a system with `fork` and a training on the CPU. Elsewhere `can_fork` is false, and no
+trial is made.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from trainwreck.guard import redirect_writes
+
+_GRACE = 5.0  # seconds that a child may take beyond its limit
+
+
+@dataclass
+class Trial:
+    """One change of the training, and how long the child goes on.
+
+    steps, seconds: the most updates, and the time limit. same_batch: each loader gives its latest batch for ever.
+    rate: the factor of all learning rates. dropout: whether dropout acts.
+    """
+
+    steps: int = 40
+    seconds: float = 15.0
+    same_batch: bool = False
+    rate: float = 1.0
+    dropout: bool = True
+    losses: list[float] = field(default_factory=list)
+    first_step: int = 0
+    began: float = 0.0
+
+    def is_over(self, step: int) -> bool:
+        """Return whether the child has seen enough at this update."""
+        return step >= self.first_step + self.steps or time.monotonic() > self.began + self.seconds
+
+
+Probe = Callable[[], Any]
+
+
+def can_fork() -> bool:
+    """Return whether a child can be forked here: not on Windows, not on macOS, and not once CUDA is in use."""
+    return hasattr(os, "fork") and sys.platform != "darwin" and not torch.cuda.is_initialized()
+
+
+def run_probe(probe: Probe, seconds: float = 20.0) -> Any:
+    """Return the answer of a probe, which a child computes, or None if it takes too long.
+
+    The answer must fit into JSON. Raises `RuntimeError` with the traceback if the probe raises.
+    """
+    child = _fork()
+    if child is None:  # this is the child
+        torch.set_num_threads(1)  # the threads of the parent's pool do not exist here
+        try:
+            answer: dict[str, Any] = {"answer": probe()}
+        except BaseException:
+            answer = {"error": traceback.format_exc(limit=-4)}
+        send_answer(answer)
+    return _receive(*child, seconds)
+
+
+def begin_trial(trial: Trial, step: int) -> Any | None:
+    """Return the answer of a trial in the parent, or None in the child, where the script's loop must go on.
+
+    A child that sends no answer in time gives `{}` in the parent.
+    """
+    child = _fork()
+    if child is None:
+        torch.set_num_threads(1)
+        trial.first_step, trial.began = step, time.monotonic()
+        return None
+    return _receive(*child, trial.seconds) or {}
+
+
+_answers: list[int] = []  # in a child, the file that its answer goes to
+
+
+def _fork() -> tuple[int, int] | None:
+    """Fork a child that writes no file of the user. Return its number and the end of a pipe, or None in the child."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    end, start = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(start)
+        return child, end
+    os.close(end)
+    os.setpgid(0, 0)  # so that the parent can end it with its own children
+    _answers[:] = [start]
+    redirect_writes()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    return None
+
+
+def send_answer(answer: Any) -> None:
+    """Send the answer of this child, and end it."""
+    data = json.dumps(answer, default=str).encode()
+    while data:
+        data = data[os.write(_answers[0], data) :]
+    os._exit(0)
+
+
+def _receive(child: int, end: int, seconds: float) -> Any:
+    """Return the answer of a child, or None without one in time. The child and its own children are ended."""
+    data, limit = b"", time.monotonic() + seconds + _GRACE
+    while select.select([end], [], [], max(0.0, limit - time.monotonic()))[0]:
+        piece = os.read(end, 1 << 16)
+        if not piece:
+            break
+        data += piece
+    os.close(end)
+    for stop in (os.killpg, os.kill):
+        try:
+            stop(child, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+    os.waitpid(child, 0)
+    if not data:
+        return None
+    answer = json.loads(data)
+    if "error" in answer:
+        raise RuntimeError(answer["error"])
+    return answer.get("answer", answer)
