@@ -26,15 +26,13 @@ def redirect_writes() -> Path:
 
     def place_of(path: Any) -> str:
         """Return the redirected path of a file."""
-        whole = os.path.abspath(os.fspath(path))
-        if isinstance(whole, bytes):
-            whole = os.fsdecode(whole)
+        whole: str = os.path.abspath(os.fsdecode(path))
         if whole.startswith((str(box), os.devnull, "/dev/", "/proc/")):
             return whole
         if whole not in moved:
             folder = box / format(len(moved), "04")
             real_mkdir(folder)
-            moved[whole] = str(folder / (os.path.basename(whole) or "file"))
+            moved[whole] = str(folder / (Path(whole).name or "file"))
         return moved[whole]
 
     def is_path(file: Any) -> bool:
@@ -63,15 +61,16 @@ def redirect_writes() -> Path:
     def own_save(thing: Any, file: Any, *args: Any, **kwargs: Any) -> None:
         real_save(thing, place_of(file) if is_path(file) else file, *args, **kwargs)
 
-    builtins.open = io.open = own_open  # type: ignore[assignment]
-    os.open, os.mkdir, torch.save = own_os_open, own_mkdir, own_save  # type: ignore[assignment]
+    builtins.open = io.open = own_open
+    os.open, os.mkdir = own_os_open, own_mkdir  # type: ignore[assignment]
+    torch.save = own_save  # type: ignore[assignment]
     os.environ.update(_SILENT)
     return box
 
 
 def _copy_once(source: str, target: str, real_open: Any) -> None:
     """Copy a file that is opened for appending, so that the child sees its content."""
-    if os.path.exists(target) or not os.path.isfile(source):
+    if Path(target).exists() or not Path(source).is_file():
         return
     with real_open(source, "rb") as old, real_open(target, "wb") as new:
         new.write(old.read())

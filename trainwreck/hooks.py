@@ -27,9 +27,9 @@ from trainwreck.trial import send_answer
 LOSSES = {
     getattr(F, name): name
     for name in (
-        "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy", "ctc_loss",
-        "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss",
-        "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
+        "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
+        "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+        "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
         "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
     )
 }  # fmt: skip
@@ -92,8 +92,8 @@ class Hooks:
             register_optimizer_step_pre_hook(self._before_step).remove,
             register_optimizer_step_post_hook(self._after_step).remove,
         ]
-        self._mode.__enter__()
-        self._undo.append(lambda: self._mode.__exit__(None, None, None))
+        self._mode.__enter__()  # type: ignore[no-untyped-call]
+        self._undo.append(lambda: self._mode.__exit__(None, None, None))  # type: ignore[no-untyped-call]
         self.watch.active = True
 
     def remove(self) -> None:

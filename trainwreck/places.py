@@ -5,6 +5,7 @@ import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 _HERE = str(Path(__file__).parent) + os.sep
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -23,12 +24,12 @@ class Place:
         if not self.line:
             return self.file
         inside = f" in {self.function}()" if self.function and self.function != "<module>" else ""
-        return f"{os.path.basename(self.file)}:{self.line}{inside}"
+        return f"{Path(self.file).name}:{self.line}{inside}"
 
 
 def here() -> Place:
     """Return the innermost line that belongs neither to this package nor to a library."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if not (file.startswith(_HERE) or file.startswith("<") or _is_library(file)):

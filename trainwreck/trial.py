@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -69,7 +69,7 @@ def run_probe(probe: Probe, seconds: float = 20.0) -> Any:
         except BaseException:
             answer = {"error": traceback.format_exc(limit=-4)}
         send_answer(answer)
-    return _receive(*child, seconds)
+    return _receive(child, seconds)
 
 
 def begin_trial(trial: Trial, step: int) -> Any | None:
@@ -82,7 +82,7 @@ def begin_trial(trial: Trial, step: int) -> Any | None:
         torch.set_num_threads(1)
         trial.first_step, trial.began = step, time.monotonic()
         return None
-    return _receive(*child, trial.seconds) or {}
+    return _receive(child, trial.seconds) or {}
 
 
 _answers: list[int] = []  # in a child, the file that its answer goes to
@@ -107,7 +107,7 @@ def _fork() -> tuple[int, int] | None:
     return None
 
 
-def send_answer(answer: Any) -> None:
+def send_answer(answer: Any) -> NoReturn:
     """Send the answer of this child, and end it."""
     data = json.dumps(answer, default=str).encode()
     while data:
@@ -115,8 +115,9 @@ def send_answer(answer: Any) -> None:
     os._exit(0)
 
 
-def _receive(child: int, end: int, seconds: float) -> Any:
+def _receive(forked: tuple[int, int], seconds: float) -> Any:
     """Return the answer of a child, or None without one in time. The child and its own children are ended."""
+    child, end = forked
     data, limit = b"", time.monotonic() + seconds + _GRACE
     while select.select([end], [], [], max(0.0, limit - time.monotonic()))[0]:
         piece = os.read(end, 1 << 16)

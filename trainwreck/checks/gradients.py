@@ -89,9 +89,9 @@ class Gradients(Check):
         gradients = [self._of(parameter) for parameter in parameters_of(optimizer)]
         by_hand = isinstance(optimizer, HandMadeOptimizer)
         key = 0 if by_hand else id(optimizer)
-        if not by_hand and all(gradient.is_clear for gradient in gradients):
-            if self._count("empty", key) == _THREE_TIMES:
-                self.tell("empty", f"{type(optimizer).__name__} made {_THREE_TIMES} steps without a gradient")
+        empty = not by_hand and all(gradient.is_clear for gradient in gradients)
+        if empty and self._count("empty", key) == _THREE_TIMES:
+            self.tell("empty", f"{type(optimizer).__name__} made {_THREE_TIMES} steps without a gradient")
         old = [gradient for gradient in gradients if gradient.stale]
         if old and self._count("stale", key) == _TWICE:
             text = f"{len(old)} of {len(gradients)} gradients contain what an update has used before"

@@ -46,8 +46,8 @@ class Mixing(Check):
 def _share_of_others(kept: KeptCall) -> float | None:
     """Return the change of the other outputs over the change of the own one; the least over both batch dimensions.
 
-    Time may come before the batch, so that the first two dimensions are tried. Return None if no dimension can be tried:
-    another layout, a single example, or outputs without the batch.
+    Time may come before the batch, so both of the first two dimensions are tried. Return None if no dimension can be
+    tried: for sparse inputs, for a single example, or if the outputs have no dimension of the batch.
     """
     network = kept.network.eval()
     inputs = [tensor for tensor in tensors((kept.args, kept.kwargs)) if tensor.dim()]
@@ -57,10 +57,8 @@ def _share_of_others(kept: KeptCall) -> float | None:
     found = []
     for dim in range(min(2, inputs[0].dim())):
         size = inputs[0].size(dim)
-        rows = range(1, size)
-        other = next(
-            (row for row in rows if not torch.equal(inputs[0].select(dim, 0), inputs[0].select(dim, row))), None
-        )
+        rows = inputs[0].unbind(dim)
+        other = next((row for row in range(1, size) if not torch.equal(rows[0], rows[row])), None)
         if other is None:
             continue
 

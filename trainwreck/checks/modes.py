@@ -11,7 +11,7 @@ from trainwreck.finding import Outcome
 
 
 class Modes(Check):
-    """Dropout and batch norm are in training mode when the network is trained, and in eval mode when it is evaluated."""
+    """Dropout and batch norm are in training mode while a network trains, and in eval mode while it is evaluated."""
 
     name = "modes"
     question = "Is each network in the right mode?"

@@ -42,7 +42,7 @@ class Ownership(Check):
         "frozen": Outcome(
             "advice",
             "An optimizer owns parameters that require no gradient.",
-            "Give the optimizer only the trainable parameters, so that weight decay and its state leave the others alone.",
+            "Give the optimizer only the trainable parameters.",
         ),
         "some-rest": Outcome(
             "advice",
