@@ -62,7 +62,7 @@ def redirect_writes() -> Path:
         real_save(thing, place_of(file) if is_path(file) else file, *args, **kwargs)
 
     builtins.open = io.open = own_open
-    os.open, os.mkdir = own_os_open, own_mkdir  # type: ignore[assignment]
+    os.open, os.mkdir = own_os_open, own_mkdir
     torch.save = own_save  # type: ignore[assignment]
     os.environ.update(_SILENT)
     return box

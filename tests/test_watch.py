@@ -1,0 +1,212 @@
+"""Watching ordinary loops: a sound loop has no finding, each fault has its own, and watching changes no weight."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+import trainwreck
+from trainwreck.checks import ALL
+from trainwreck.hooks import Hooks
+from trainwreck.state import Watch
+
+Edit = dict[str, str]
+LOOP = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def main():
+    torch.manual_seed(0)
+    x = torch.randn(256, 20)
+    y = x[:, :5].argmax(1)
+    train, val = TensorDataset(x[:192], y[:192]), TensorDataset(x[192:], y[192:])
+    train, val = DataLoader(train, 32, shuffle=True), DataLoader(val, 32)
+    model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 5))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for epoch in range(4):
+        model.train()
+        for inputs, labels in train:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(inputs), labels)
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            right = sum(int((model(inputs).argmax(1) == labels).sum()) for inputs, labels in val)
+    return [p.detach().clone() for p in model.parameters()]
+"""
+# By outcome: the edits that break the loop.
+FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
+    "gradients/stale": (("            optimizer.zero_grad()\n", ""),),
+    "gradients/empty": (("            optimizer.step()\n", "            optimizer.zero_grad(); optimizer.step()\n"),),
+    "gradients/dropped": (
+        (
+            "            loss.backward()\n",
+            "            loss.backward(retain_graph=True); optimizer.zero_grad(); loss.backward()\n",
+        ),
+    ),
+    "ownership/not-owned": (("    for epoch in", "    model[3] = nn.Linear(64, 5)\n    for epoch in"),),
+    "ownership/frozen": (("    for epoch in", "    model[0].bias.requires_grad_(False)\n    for epoch in"),),
+    "ownership/nothing-moves": (("lr=1e-2", "lr=0.0"),),
+    "modes/trains-in-eval-mode": (("        model.train()\n", "        model.eval()\n"),),
+    "modes/evaluates-in-training-mode": (("        model.eval()\n", ""),),
+    "loss-form/normalized-twice": (("(model(inputs), labels)", "(model(inputs).softmax(1), labels)"),),
+    "loss-form/other-dimension": (("(model(inputs), labels)", "(model(inputs).log_softmax(0), labels)"),),
+    "loss-form/not-logarithms": (("F.cross_entropy(", "F.nll_loss("),),
+    "shapes/all-pairs": (
+        ("nn.Linear(64, 5)", "nn.Linear(64, 1)"),
+        ("F.cross_entropy(model(inputs), labels)", "((model(inputs) - labels.float()) ** 2).mean()"),
+        ("right = ", "right = 0 and "),
+    ),
+    "labels/constant": (("    y = x[:, :5].argmax(1)\n", "    y = torch.ones(256, dtype=torch.long)\n"),),
+    "scaling/clips-late": (
+        ("            nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n            optimizer.step()\n",
+         "            optimizer.step()\n            nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"),
+    ),
+}  # fmt: skip
+
+
+# Alarms that follow from another one.
+FOLLOWS = {
+    "gradients/empty": ("gradients/dropped", "ownership/nothing-moves"),
+    "ownership/not-owned": ("ownership/foreign",),
+}
+
+
+def broken(edits: tuple[tuple[str, str], ...]) -> str:
+    source = LOOP
+    for find, replace in edits:
+        assert source.count(find) == 1, find
+        source = source.replace(find, replace)
+    return source
+
+
+def main_of(source: str, folder: Path) -> Callable[[], list[Tensor]]:
+    """Return the function `main` of a script, compiled as a file of its own."""
+    path = folder / "train.py"
+    path.write_text(source, encoding="utf-8")
+    names: dict[str, Callable[[], list[Tensor]]] = {}
+    exec(compile(source, str(path), "exec"), names)
+    return names["main"]
+
+
+def watched(source: str, folder: Path, steps: int = 20) -> Watch:
+    """Watch a script without trials, which would fork this process."""
+    watch = Watch(ALL, steps)
+    with Hooks(watch):
+        main_of(source, folder)()
+        watch.end()
+    assert watch.errors == {}
+    return watch
+
+
+def test_a_sound_loop_has_no_finding(tmp_path: Path) -> None:
+    watch = watched(LOOP, tmp_path)
+    assert watch.findings == []
+    assert watch.step == 24
+
+
+@pytest.mark.parametrize("outcome", FAULTS)
+def test_a_fault_is_found_at_its_line(outcome: str, tmp_path: Path) -> None:
+    found = {f"{one.check}/{one.outcome}": one for one in watched(broken(FAULTS[outcome]), tmp_path).findings}
+    assert outcome in found
+    assert found[outcome].place.line == 0 or found[outcome].place.file == str(tmp_path / "train.py")
+    alarms = {name for name, one in found.items() if one.level == "alarm"}
+    assert alarms <= {outcome, *FOLLOWS.get(outcome, ())}
+
+
+def test_watching_changes_no_weight(tmp_path: Path) -> None:
+    plain = main_of(LOOP, tmp_path)()
+    with trainwreck.watch(steps=7, quiet=True) as watch:
+        seen = main_of(LOOP, tmp_path)()
+    assert watch.step == 7
+    assert all(torch.equal(one, other) for one, other in zip(plain, seen, strict=True))
+
+
+def test_hooks_leave_nothing_behind() -> None:
+    before = (
+        nn.Module.__call__,
+        torch.autograd.backward,
+        DataLoader.__iter__,
+        torch.optim.lr_scheduler.LRScheduler.step,
+    )
+    hooks = Hooks(Watch(ALL))
+    hooks.install()
+    assert nn.Module.__call__ is not before[0]
+    hooks.remove()
+    hooks.remove()
+    after = (
+        nn.Module.__call__,
+        torch.autograd.backward,
+        DataLoader.__iter__,
+        torch.optim.lr_scheduler.LRScheduler.step,
+    )
+    assert after == before
+    F.mse_loss(torch.zeros(2), torch.zeros(2))
+
+
+def test_a_check_that_raises_is_left_out(tmp_path: Path) -> None:
+    class Broken(ALL[0]):  # type: ignore[misc, valid-type]
+        name = "broken"
+
+        def on_loss(self, loss: object) -> None:
+            raise ZeroDivisionError
+
+    watch = Watch([Broken, *ALL])
+    with Hooks(watch):
+        main_of(broken(FAULTS["gradients/stale"]), tmp_path)()
+        watch.end()
+    assert "ZeroDivisionError" in watch.errors["broken"]
+    assert [one.outcome for one in watch.findings] == ["stale"]
+
+
+def test_a_script_without_an_optimizer_is_watched(tmp_path: Path) -> None:
+    by_hand = broken(
+        (
+            ("            optimizer.zero_grad()\n", "            model.zero_grad()\n"),
+            (
+                "            optimizer.step()\n",
+                "            with torch.no_grad():\n                for p in model.parameters(): p -= 0.1 * p.grad\n",
+            ),
+        )
+    )
+    watch = watched(by_hand, tmp_path)
+    assert watch.findings == [] and watch.step > 10
+
+
+def run(folder: Path, source: str, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").write_text(f"{source}\ntorch.save(main(), 'weights.pt')\n", encoding="utf-8")
+    command = [sys.executable, "-m", "trainwreck", *options, "train.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_command_finds_a_fault_and_writes_no_file_of_the_script(tmp_path: Path) -> None:
+    done = run(tmp_path, broken(FAULTS["gradients/stale"]), "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 1, done.stderr
+    assert found["errors"] == {}
+    assert [one["outcome"] for one in found["findings"] if one["level"] == "alarm"] == ["stale"]
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".pt"] == []
+
+
+def test_the_command_says_that_a_sound_script_is_sound(tmp_path: Path) -> None:
+    done = run(tmp_path, LOOP, "--steps", "50")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "Watched 24 updates: nothing wrong was found.\n"
+
+
+def test_a_missing_script_is_the_users_mistake(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trainwreck", "none.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (2, "There is no file none.py: name a training script.\n")
