@@ -1,6 +1,7 @@
 """Watching ordinary loops: a sound loop has no finding, each fault has its own, and watching changes no weight."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -203,6 +204,17 @@ def test_the_command_says_that_a_sound_script_is_sound(tmp_path: Path) -> None:
     done = run(tmp_path, LOOP, "--steps", "50")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "Watched 24 updates: nothing wrong was found.\n"
+
+
+def test_the_page_shows_what_the_command_prints(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "watch.md").read_text(encoding="utf-8")
+    script, shown = re.findall(r"```python\n(import torch\n.*?)```.*?train\.py\n(.*?)```", page, re.DOTALL)[0]
+    (tmp_path / "train.py").write_text(script, encoding="utf-8")
+    command = [sys.executable, "-m", "trainwreck", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == shown
+    listed = re.findall(r"^\| ([a-z-]+) \| ", page, re.MULTILINE)
+    assert [name for name in listed if name != "---"] == ["check", *(check.name for check in ALL)]
 
 
 def test_a_missing_script_is_the_users_mistake(tmp_path: Path) -> None:
