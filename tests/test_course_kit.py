@@ -97,7 +97,7 @@ def test_the_broken_experiment_is_written_out_and_its_recipe_tells_no_more(
     assert theirs.hints == ours.hints
     table = tomllib.loads(texts[f"exercises/{recipe_id}/recipe.toml"])
     assert set(table) == {"format_version", "title", "experiment", "dataset", "seed", "hints"}
-    with pytest.raises(UserError, match=f"A course kit does not contain the healthy {ours.experiment}: "):
+    with pytest.raises(UserError, match=f"A course kit does not contain the healthy experiment {ours.experiment}: "):
         theirs.healthy_source()
 
 
