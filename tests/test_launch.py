@@ -63,6 +63,8 @@ def at_a_terminal(*words: str, cwd: Path, presses: Sequence[tuple[str, str]] = (
         if waiting and re.search(waiting[0][0], shown[seen:].decode(errors="replace")):
             os.write(terminal, waiting.pop(0)[1].encode())
             seen = len(shown)
+    else:  # a command that waits for other keys must not block the suite
+        os.kill(process, signal.SIGKILL)
     _, status = os.waitpid(process, 0)
     os.close(terminal)
     return os.waitstatus_to_exitcode(status), shown.decode()
@@ -144,7 +146,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
 
 def test_clean_work_asks_at_a_terminal_and_takes_no_for_an_answer(tmp_path: Path) -> None:
     (tmp_path / "work/huge_lr").mkdir(parents=True)
-    code, shown = at_a_terminal(*HARNESS, "clean-work", "huge_lr", cwd=tmp_path, presses=[("aside", "n\n")])
+    code, shown = at_a_terminal(*HARNESS, "clean-work", "huge_lr", cwd=tmp_path, presses=[("another folder", "n\n")])
     assert (code, "Nothing was changed." in shown) == (0, True)
     assert (tmp_path / "work/huge_lr").is_dir()
 
