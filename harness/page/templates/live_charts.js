@@ -281,7 +281,7 @@
 
     // --- draw a chart
 
-{ // of the static picture, but high enough for a phone =>     const size = () => { // the size of the static picture, but high enough for a phone => { // of the static picture, but high enough for a phone
+    const size = () => { // the size of the static picture, but high enough for a phone
       const { width, height } = picture.viewBox.baseVal;
       const same = Math.round(live.clientWidth * height / width) - tools.offsetHeight;
       return { width: live.clientWidth, height: Math.max(190, same) };
