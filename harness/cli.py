@@ -253,7 +253,7 @@ def exercises(work: Path) -> None:
 
 @cli.command()
 def causes() -> None:
-    """List the causes that a report may name, each with its area, such as data or optimizer."""
+    """List the causes that a report may name, and the area of each."""
     from harness.submission.log_values import load_causes
 
     known = load_causes()
@@ -385,7 +385,10 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
 @work_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
-    """Start an exercise over: delete its runs, and move your own files into work/.removed/."""
+    """Start an exercise over: delete its runs, and move your files away.
+
+    Your own files go to `work/.removed/`.
+    """
     from harness.run.files import EXPERIMENT
     from harness.workspace.workspace import REPORT, make_command, remove_workspace
     from harness.written.exercise import FileExercise, load_exercise

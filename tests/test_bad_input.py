@@ -97,7 +97,7 @@ def test_a_fault_in_the_process_that_trains_keeps_its_traceback_and_exits_3(
         (("submit", "huge_lr", "--student", "ada"), "There is no workspace work/huge_lr: .*"),
         (("exercise", "huge_lr", "--work", "/proc/work"), "No such file or directory at /proc/work.*: check .*"),
         (("exercise", "huge_lr", "--work", "a_file"), "Invalid value for '--work': Directory 'a_file' is a file.*"),
-        (("exercise", "huge_lr", "--work", "blocked"), "Not a directory at blocked/huge_lr.*: choose a folder .*"),
+        (("exercise", "huge_lr", "--work", "blocked"), "Not a directory at blocked/huge_lr.* choose another folder."),
         (("fetch", "cifar11"), "There is no data set 'cifar11': choose one of digits, shapes, mnist, cifar10, .*"),
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, tuple) else None,

@@ -191,8 +191,8 @@ def test_a_terminal_gets_wrapped_sentences_and_whole_commands(
     show(walk, "heading")
     lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
     assert max(len(line) for line in lines if "source" not in line) <= 60
-    assert "    The learning rate is 1 or more, or plain steps reduce" in lines
-    assert "    the loss only at a lower rate: the updates overshoot." in lines
+    assert "    The learning rate is 1 or more, or plain gradient steps" in lines
+    assert "    reduce the loss only at a lower rate: the updates" in lines
     start = lines.index("  read: build_optimizer: the learning rate; then everything")
     assert lines[start + 1] == "        that makes the gradient longer"
 

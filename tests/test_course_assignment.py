@@ -137,7 +137,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     readme = (there["cwd"] / "README.md").read_text()
     assert "one of `a3`, `a4`: `make exercise BREAK=a3 STUDENT=ada`" in readme
     assert "and shows the measured values" in readme
-    told = f"Each student gets one of the cases a3, a4, and ada gets {own}"
+    told = f"Each student gets one of the cases a3, a4. The case for ada is {own}: "
     assert told in mistake("exercise", other, "--student", "ada", **there)
     assert not (there["cwd"] / "work" / other).exists()
     shown = succeed("exercise", own, "--student", "ada", **there)
@@ -318,7 +318,7 @@ def test_submissions_of_an_assignment_are_scored(
     file.write_text(text)
     (tmp_path / "week-1.lock.json").write_bytes(lock.replace(b'"suite": "', b'"suite": "0.0.'))
     done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
-    assert "Version 0.0." in done.output
+    assert "was built with version 0.0." in done.output
     assert "ada_a1: not judged -> 100" in done.output
     (tmp_path / "week-1.lock.json").write_text("{}")
     assert "is damaged" in str(CliRunner().invoke(cli, [*words, "--assignment", "week-1"]).exception)
@@ -343,8 +343,11 @@ def test_each_assignment_has_reports_of_its_own(tmp_path: Path, monkeypatch: pyt
     }
     files = {path: path.read_bytes() for path in sorted(Path("reports").rglob("*.*"))}
     said = refused("score", "submissions", "--assignment", "week-2", "--out", "reports/week-1")
-    assert "reports/week-1 contains the scores of week-1 of ml, not of week-2 of ml" in said
-    assert "contains the scores of week-1 of ml, not of submissions without an assignment" in refused(
+    assert (
+        "reports/week-1 contains the scores of week-1 of ml, which the scores of week-2 of ml must not overwrite"
+        in said
+    )
+    assert "contains the scores of week-1 of ml, which the scores of submissions without an assignment" in refused(
         "score", "submissions", "--out", "reports/week-1"
     )
     assert "name one of these folders: reports/week-1, reports/week-2" in refused("export", "--format", "csv")

@@ -69,7 +69,7 @@ def test_plain_tables_have_a_row_for_each_student_and_exercise(out: Path) -> Non
     ]
     assert rows[1]["criteria"]["fix"] is None
     assert rows[0]["flags"] == [asdict(_FLAG)]
-    assert "1 not judged" in done.stdout
+    assert "Not judged, so without a grade in this export: 1." in done.stdout
     assert done.stderr == ""
 
 

@@ -263,7 +263,7 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
         ({"evaluation": Evaluation(problem="it cannot be read")}, "the weights do not fit"),
         (
             {"evaluation": repeated.evaluation.model_copy(update=worthless)},
-            "held-out accuracy by the trusted evaluator 0.1",
+            "held-out accuracy by the trusted evaluator is 0.1,",
         ),
     ):
         assert said in problem(repeated=repeated.model_copy(update=changes))

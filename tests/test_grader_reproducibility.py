@@ -197,7 +197,7 @@ def test_a_blank_line_or_other_line_ends_cost_the_log_and_say_where() -> None:
             "line 2 is not a record of a run (the line is blank)",
         ),
         (f"{log}\n", "metrics.log has", "the line is blank"),
-        (log.replace("\n", "\r\n"), "metrics.log, line 1 (step 0) is written differently", "All "),
+        (log.replace("\n", "\r\n"), "metrics.log, line 1 (step 0) is written differently", "Each of "),
         (f"\r\n{log}", "metrics.log, line 1 is blank", "line 1 is not a record of a run (the line is blank)"),
     ):
         claims = {**honest.claims, "broken": claim(honest.broken, log=text.encode())}
@@ -206,7 +206,7 @@ def test_a_blank_line_or_other_line_ends_cost_the_log_and_say_where() -> None:
         assert (repeats.points, repeats.reason.startswith(where)) == (0, True), repeats.reason
         assert unreadable in judge_diagnostics(forged, False)[0].reason
         found = judge_reproducibility(on_another_class(honest, text.encode()))[1]
-        assert found.points == (8 if unreadable == "All " else 0)
+        assert found.points == (8 if unreadable == "Each of " else 0)
 
 
 @pytest.mark.parametrize("name", ["loss", "val_loss", "val_loss_repeated", "val_accuracy_eval_mode", "step", "epoch"])

@@ -141,9 +141,9 @@ CASES: dict[str, tuple[Fill, str, str]] = {
     "LOG_BYTES": (pad_log, "fixed: size", "metrics.log is larger than 8 MiB: train for fewer epochs"),
     "LINE_BRACKETS": (nest_log, "fixed: size", "more than 100 brackets, which no run writes: make the run again"),
     "REPORT_BYTES": (pad_report, "report: front matter", "larger than 256 KiB: shorten it, or shrink the pictures"),
-    "FILE_BYTES": (pad_file("checkpoint.pt", limits.FILE_BYTES), "fixed: size", "larger than 32 MiB: keep the network"),
-    "FILES_BYTES": (pad_all, "archive: size", "more than 63 MiB together: keep the network"),
-    "MOST_EPOCHS": (settings(epochs=MOST_EPOCHS), "archive: commands", "1000 epochs .*: start over with"),
+    "FILE_BYTES": (pad_file("checkpoint.pt", limits.FILE_BYTES), "fixed: size", "32 MiB: use a smaller network"),
+    "FILES_BYTES": (pad_all, "archive: size", "more than 63 MiB together: use a smaller network"),
+    "MOST_EPOCHS": (settings(epochs=MOST_EPOCHS), "archive: commands", "1000 epochs.*: start over with"),
     "MOST_BATCH_SIZE": (settings(batch_size=MOST_BATCH_SIZE), "archive: commands", "65536 examples .*: start over"),
 }  # fmt: skip
 # These limits follow from the other limits for any workspace. The tests below show it.

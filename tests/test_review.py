@@ -262,7 +262,7 @@ def test_the_command_names_the_address_and_ends_kindly(server: ReviewServer, dec
 
 def test_without_scores_it_says_what_to_name(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["review", str(tmp_path)])
-    assert isinstance(done.exception, UserError) and "give the folder that grader score wrote" in str(done.exception)
+    assert isinstance(done.exception, UserError) and "name the folder that grader score wrote" in str(done.exception)
 
 
 def test_points_after_lateness_stand_beside_those_before_it(server: ReviewServer) -> None:
@@ -276,7 +276,7 @@ def test_points_after_lateness_stand_beside_those_before_it(server: ReviewServer
     base = f"/{server.token}/"
     (item,) = links(ask(server, base)[1])
     ask(server, item, {"token": server.token, "act": "save", "points": "0", "comment": "No."})
-    assert "88 of 100, 78 after lateness" in ask(server, f"{base}?all=1")[1]
+    assert "88 of 100, 78 after the deduction for lateness" in ask(server, f"{base}?all=1")[1]
     page = ask(server, item)[1]
     assert re.search(r"No\. <span class=\"soft\">Prof\. Ada \d{4}-\d\d-\d\d \d\d:\d\d CES?T \(holds\)", page)
     (total,) = links(ask(server, f"{base}?all=1")[1])

@@ -140,7 +140,7 @@ ATTACKS = (
         "block_device": ("the first disk", "a device", _kind(tarfile.BLKTYPE, devmajor=8)),
         "fifo": ("a pipe in place of a report", "a pipe", _kind(tarfile.FIFOTYPE)),
         "contiguous": ("a kind of file that nobody has", "contiguous", _kind(tarfile.CONTTYPE)),
-        "unknown_kind": ("a kind of member that nobody knows", "unknown kind", _kind(b"Z")),
+        "unknown_kind": ("a type of member that nobody knows", "unknown type", _kind(b"Z")),
         "gnu_sparse": ("a sparse file of GNU tar's, 1 TiB large", "sparse",
             _block(_header(b"x", b"%011o" % 0, tarfile.GNUTYPE_SPARSE))),
         "pax_sparse": ("a sparse file in a pax header, 1 TiB large", "sparse",
