@@ -174,7 +174,7 @@ def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path:
     assert "your course does not show the outcomes of checks" in " ".join(told_of.split())
     assert "it finds" not in told_of
     stranger = next(name for name in ("s1", "s2", "s3", "s4", "s5", "s6") if case.case_of(name) == other)
-    assert f"{stranger} gets {other}" in mistake("submit", own, "--student", stranger, **there)
+    assert f"The case for {stranger} is {other}: " in mistake("submit", own, "--student", stranger, **there)
 
 
 def test_an_assignment_without_checks_needs_faults_that_the_log_shows(tmp_path: Path) -> None:
