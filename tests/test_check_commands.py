@@ -31,7 +31,7 @@ def workspace_of(recipe: Recipe, work: Path) -> Path:
 def tells(text: str, recipe: Recipe) -> list[str]:
     """Return the parts of a recipe's answer in a text. Ignore the recipe's id as the argument of a command."""
     text = re.sub(rf"harness [a-z-]+ {recipe.id}\b", "", text)
-    said_of_it = rf'"target": "{recipe.id}"|\b{recipe.id}: (the experiment|triage)'
+    said_of_it = rf'"target": "{recipe.id}"|\b{recipe.id}: (the original experiment|triage)'
     text = re.sub(said_of_it, "", text)
     secrets = [recipe.title, *(part.strip() for item in recipe.breaks for part in (item.find, item.replace))]
     words = [*recipe_ids(), *(item.says for item in (*recipe.symptoms, *recipe.observations))]

@@ -199,7 +199,7 @@ def test_a_term_loses_nothing(term: Term) -> None:
     assert Counter(row.status for row in rows.values()) == {
         "graded": 26, "not judged": 1, "rejected": 1, "missing": 1, "excused": 1,
     }, said  # fmt: skip
-    assert rows[UNTIMED].untimed and "1 wait" in said
+    assert rows[UNTIMED].untimed and "because lateness would cost points: 1." in said
     assert rows[LATE].late is not None and rows[LATE].total == 80
     assert rows[EXTENDED].late is None and rows[EXTENDED].total == 100
     assert rows[GROUP[1]].copy_of == f"{GROUP[0]}_a1" and rows[GROUP[1]].total == 100
@@ -216,7 +216,9 @@ def test_a_term_loses_nothing(term: Term) -> None:
     written = Counter(row.status for row in second if row.recipe == WRITTEN)
     assert written == {"graded": 1, "missing": 29}
     done = CliRunner().invoke(cli, [*score("week-2"), "--out", "reports/week-1"])
-    assert "contains the scores of week-1 of term, not of week-2 of term" in str(done.exception)
+    assert "contains the scores of week-1 of term, which the scores of week-2 of term must not overwrite" in str(
+        done.exception
+    )
 
     # --- grades go into a gradebook with existing grades ---
     canvas(term, {STUDENTS[0]: "55", STUDENTS[1]: "EX", STUDENTS[2]: "N/A"})

@@ -80,7 +80,7 @@ def print_summary(scores: Scores, found: FolderContent, out: Path, decisions: Pa
         marked = sum(one.late for one in timeless)
         say(
             f"The time of submission of {len(timeless)} files is unknown. The platform marks {marked} of these files as"
-            f" late. {waits} files are not graded, because lateness would cost points: give the times with --times"
+            f" late. Not graded, because lateness would cost points: {waits}. Give the times with --times"
             " (docs/grading.md)."
         )
     if scores.upgrade:
