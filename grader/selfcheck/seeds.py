@@ -46,7 +46,8 @@ _ROUND_TO = 0.01
 # on 1 example in 100. For 300 examples, the statistical rule of three allows 3 errors.
 _NARROWEST = 0.01
 _HEAD = (
-    "# Measured by grader selfcheck --write; grader/score/measurements.py explains the figures.\nformat_version = 1\n"
+    "# How much worse than the reference fix a healthy fix may be. The command grader selfcheck --write measures these"
+    " values,\n# and the class Band in grader/score/measurements.py explains them.\nformat_version = 1\n"
 )
 # Every check runs with the recipe's seed and with these two seeds. The checks that find a break, and all checks on the
 # healthy experiment, also run with additional seeds.
