@@ -1,6 +1,7 @@
 """Watching ordinary loops: a sound loop has no finding, each fault has its own, and watching changes no weight."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -215,6 +216,30 @@ def test_the_page_shows_what_the_command_prints(tmp_path: Path) -> None:
     assert done.stdout == shown
     listed = re.findall(r"^\| ([a-z-]+) \| ", page, re.MULTILINE)
     assert [name for name in listed if name != "---"] == ["check", *(check.name for check in ALL)]
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (LOOP.replace("nn.Linear(64, 5)", "nn.Linear(63, 5)"), "shapes cannot be multiplied"),
+        ("def main():\n    raise SystemExit(4)\n", "the script exited with status 4"),
+        ("def main():\n    return 1\n", "without an update"),
+    ],
+)
+def test_a_script_that_fails_or_trains_nothing_is_not_sound(source: str, why: str, tmp_path: Path) -> None:
+    done = run(tmp_path, f"import torch\n{source}")
+    assert done.returncode == 2, done.stderr
+    assert why in done.stderr
+
+
+def test_children_leave_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "train.py").write_text(f"{LOOP}\nmain()\n", encoding="utf-8")
+    command = [sys.executable, "-m", "trainwreck", "train.py"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_a_missing_script_is_the_users_mistake(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from torch import Tensor
-    from torch.optim.lr_scheduler import LRScheduler
 
     from trainwreck.events import AnyOptimizer, BackwardPass, LossCall, ModelCall
     from trainwreck.state import Watch
@@ -74,9 +73,6 @@ class Check:
 
     def on_repeated_closure(self, optimizer: AnyOptimizer) -> None:
         """An optimizer calls its closure once more within one step."""
-
-    def on_schedule(self, scheduler: LRScheduler) -> None:
-        """A schedule of the learning rate made a step."""
 
     def at_end(self) -> None:
         """The watched part of the training has ended."""

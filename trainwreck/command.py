@@ -10,44 +10,55 @@ from pathlib import Path
 from typing import Any
 
 from trainwreck import __version__
-from trainwreck.finding import LEVELS, Finding
+from trainwreck.finding import DEFAULT_STEPS, Finding
 from trainwreck.places import Place
 
-STEPS = 12
-_USAGE, _ALARM, _FAULT = 2, 1, 3
+_ALARM, _USAGE, _FAULT, _INTERRUPTED = 1, 2, 3, 130
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command, and return its exit status: 1 if a check found an alarm, 2 for wrong use, else 0."""
+    """Run the command, and return its exit status.
+
+    It is 1 if a check found an alarm, 2 for wrong use and for a script that fails or makes no update, 3 for a bug in
+    trainwreck, 130 after Ctrl-C, and otherwise 0.
+    """
     options = _parser().parse_args(arguments)
     script = Path(options.script)
     if not script.is_file():
         print(f"There is no file {script}: name a training script.", file=sys.stderr)
         return _USAGE
-    found = _watch_script(script, options.arguments, options.steps)
+    try:
+        found = _watch_script(script, options.arguments, options.steps)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     if found is None:
         print("The watched process ended without a result.", file=sys.stderr)
         return _FAULT
     findings = [Finding(**{**one, "place": Place(**one["place"])}) for one in found["findings"]]
-    from trainwreck.checks import ALL  # imports torch: not before the child has started
-    from trainwreck.show import text_lines, to_json
+    from trainwreck.show import report_lines, to_json  # imports torch: not before the child has started
 
     if options.json:
         print(to_json(findings, found["errors"], found["steps"], __version__))
     else:
-        for line in text_lines(findings, {check.name: check for check in ALL}):
+        for line in report_lines(findings, found["errors"], found["steps"]):
             print(line)
-        _print_end(found, findings)
-    return _ALARM if any(finding.level == "alarm" for finding in findings) else 0
+    if found["failure"] or not found["steps"]:
+        why = found["failure"].strip() or "the script ended without an update of an optimizer"
+        print(f"{script} could not be watched to the end: {why}", file=sys.stderr)
+    if any(finding.level == "alarm" for finding in findings):
+        return _ALARM
+    if found["errors"]:
+        return _FAULT
+    return _USAGE if found["failure"] or not found["steps"] else 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m trainwreck",
         description="Watch the first updates of a training script, and report faults. The script needs no change.",
-        epilog="Exit status: 0, or 1 if a check found an alarm.",
+        epilog="Exit status: 1 if a check found an alarm, 2 if the script fails or makes no update, otherwise 0.",
     )
-    parser.add_argument("--steps", type=_positive, default=STEPS, help="updates to watch (default: %(default)s)")
+    parser.add_argument("--steps", type=_positive, default=DEFAULT_STEPS, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of text")
     parser.add_argument("--version", action="version", version=f"trainwreck {__version__}")
     parser.add_argument("script", help="the training script")
@@ -76,14 +87,3 @@ def _watch_script(script: Path, arguments: list[str], steps: int) -> dict[str, A
             return None
         found: dict[str, Any] = json.loads(result.read_bytes())
         return found
-
-
-def _print_end(found: dict[str, Any], findings: list[Finding]) -> None:
-    """Print how the script ended, checks that failed, and one line that sums up."""
-    if found["ended"] not in ("watched", "the script ended"):
-        print(f"{found['ended'].strip()}\n")
-    for name, error in found["errors"].items():
-        print(f"The check {name} failed and was left out; this is a bug in trainwreck:\n{error}")
-    counts = {level: sum(finding.level == level for finding in findings) for level in LEVELS}
-    words = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
-    print(f"Watched {found['steps']} updates: {words or 'nothing wrong was found'}.")

@@ -13,16 +13,12 @@ from trainwreck.places import Place
 class LoaderUse:
     """How the script uses one data loader.
 
-    training, evaluation: the number of batches before a backward pass, and of batches that only a call without
-    gradients used. length: batches of an epoch, 0 if unknown. last: the latest batch. kept:
-    a copy of a batch, for trials.
+    training: the number of batches that a backward pass followed. last: the latest batch. kept: a copy of a batch, for
+    trials.
     """
 
     loader: Any
-    length: int = 0
-    epochs: int = 0
     training: int = 0
-    evaluation: int = 0
     last: Any = None
     kept: Any = None
 
@@ -43,15 +39,13 @@ class ModelCall:
     place: Place
     loaders: tuple[LoaderUse, ...] = ()
     layers: list[tuple[nn.Module, bool]] = field(default_factory=list)
-    output: Any = None
 
 
 @dataclass(eq=False)
 class LossCall:
     """A call of one of torch's loss functions, `name` in `torch.nn.functional`.
 
-    outputs, targets: its first two arguments. options: the others by name. value: the result. call: the latest call of
-    a network, or None.
+    outputs, targets: its first two arguments. options: the others by name. value: the result.
     """
 
     name: str
@@ -59,7 +53,6 @@ class LossCall:
     targets: Tensor
     options: dict[str, Any]
     value: Tensor
-    call: ModelCall | None
     place: Place
 
     @property
@@ -70,12 +63,11 @@ class LossCall:
 
 @dataclass(eq=False)
 class KeptCall:
-    """A copy of a network's inputs, for probes, and the losses of its outputs, each with a copy of its targets."""
+    """A copy of a network's inputs, for probes."""
 
     network: nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    losses: list[tuple[LossCall, Tensor]]
 
 
 @dataclass(eq=False)

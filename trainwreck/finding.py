@@ -6,6 +6,8 @@ from typing import Any, Literal
 from trainwreck.places import Place
 
 Level = Literal["alarm", "advice", "note"]
+DEFAULT_STEPS = 12
+"""The number of updates that are watched by default."""
 LEVELS: tuple[Level, ...] = ("alarm", "advice", "note")
 
 

@@ -11,8 +11,8 @@ _WRITES = frozenset("wax+")
 _SILENT = {"WANDB_MODE": "disabled", "MLFLOW_TRACKING_URI": "", "COMET_MODE": "disabled", "HF_HUB_OFFLINE": "1"}
 
 
-def redirect_writes() -> Path:
-    """Redirect the writes of this process from now on, and return the folder that they go to.
+def redirect_writes(box: Path) -> None:
+    """Redirect the writes of this process to the folder `box` from now on. Who made the folder removes it.
 
     `open`, `os.open`, `torch.save` and new folders are redirected: a file keeps its name, and gets a folder of its own
     for each original folder. Reading a file that was written here reads the new one. Trackers that send data are
@@ -20,7 +20,7 @@ def redirect_writes() -> Path:
     """
     import torch
 
-    box = Path(tempfile.mkdtemp(prefix="trainwreck-"))
+    temporary = tempfile.gettempdir()  # it tries to write, so ask before writes are redirected
     real_open, real_os_open, real_mkdir, real_save = builtins.open, os.open, os.mkdir, torch.save
     moved: dict[str, str] = {}
 
@@ -55,7 +55,7 @@ def redirect_writes() -> Path:
         return real_os_open(path, flags, *args, **kwargs)
 
     def own_mkdir(path: Any, *args: Any, **kwargs: Any) -> None:
-        if str(os.path.abspath(os.fsdecode(path))).startswith((str(box), tempfile.gettempdir())):
+        if str(os.path.abspath(os.fsdecode(path))).startswith((str(box), temporary)):
             real_mkdir(path, *args, **kwargs)
 
     def own_save(thing: Any, file: Any, *args: Any, **kwargs: Any) -> None:
@@ -65,7 +65,6 @@ def redirect_writes() -> Path:
     os.open, os.mkdir = own_os_open, own_mkdir
     torch.save = own_save  # type: ignore[assignment]
     os.environ.update(_SILENT)
-    return box
 
 
 def _copy_once(source: str, target: str, real_open: Any) -> None:

@@ -1,14 +1,13 @@
 """Put hooks into torch that report a training to a `Watch`, and take them out again.
 
 A script needs no change: the hooks see each call of a network, loss, backward pass, optimizer step, clipping, gradient
-scaler, schedule and data loader of the thread that installed them. They change no value and no random state.
+scaler and data loader of the thread that installed them. They change no value and no random state.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -85,9 +84,6 @@ class Hooks:
                 self._wrap(module, name, self._clip)
         for name in ("scale", "unscale_", "step", "update"):
             self._wrap(torch.amp.GradScaler, name, self._scaler_method(name))
-        schedules = {kind for kind in vars(torch.optim.lr_scheduler).values() if isinstance(kind, type)}
-        for kind in sorted((kind for kind in schedules if "step" in vars(kind)), key=lambda kind: kind.__name__):
-            self._wrap(kind, "step", self._schedule_step)
         self._undo += [
             register_optimizer_step_pre_hook(self._before_step).remove,
             register_optimizer_step_post_hook(self._after_step).remove,
@@ -135,11 +131,11 @@ class Hooks:
             self._unanswered |= set(loaders)
         self.watch.inside = call
         try:
-            call.output = old(network, *args, **kwargs)
+            output = old(network, *args, **kwargs)
         finally:
             self.watch.inside = None
         self.watch.model_called(call)
-        return call.output
+        return output
 
     @staticmethod
     def _note_layer(call: ModelCall, module: nn.Module) -> None:
@@ -227,15 +223,6 @@ class Hooks:
 
         return make
 
-    def _schedule_step(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-            result = old(scheduler, *args, **kwargs)
-            if self.sees and scheduler.__dict__.get("_initial_step_done", True):
-                self.watch.schedule_stepped(scheduler)
-            return result
-
-        return step
-
     # --- data
 
     def _loader_iter(self, old: Callable[..., Any]) -> Callable[..., Any]:
@@ -246,9 +233,8 @@ class Hooks:
         return make_iterator
 
     def loader_asked(self, use: LoaderUse) -> None:
-        """Note that the script asks a loader for a batch: if the last one had no backward pass, it was evaluated."""
+        """Note that the script asks a loader for a batch: a batch without a backward pass was only evaluated."""
         if use in self._unanswered:
-            use.evaluation += 1
             self._unanswered.discard(use)
             self._since_backward.discard(use)
 
@@ -264,9 +250,6 @@ class _Batches:
     def __init__(self, hooks: Hooks, loader: Any, inner: Any) -> None:
         self._hooks, self._inner = hooks, inner
         self._use = hooks.watch.loaders.setdefault(id(loader), LoaderUse(loader))
-        self._use.epochs += 1
-        with suppress(TypeError, NotImplementedError):
-            self._use.length = len(loader)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -336,6 +319,5 @@ class _Operations(TorchFunctionMode):
         outputs = given.pop("input", None)
         targets = given.pop("target", None)
         if isinstance(outputs, Tensor) and isinstance(targets, Tensor) and isinstance(value, Tensor):
-            call = self._hooks.watch.inside or watch.last_call
-            watch.loss_called(LossCall(LOSSES[function], outputs, targets, given, value, call, here()))
+            watch.emit("on_loss", LossCall(LOSSES[function], outputs, targets, given, value, here()))
         return value

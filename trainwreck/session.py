@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from trainwreck.checks import ALL
+from trainwreck.finding import DEFAULT_STEPS
 from trainwreck.hooks import Hooks
-from trainwreck.show import text_lines
-from trainwreck.state import STEPS, Watch
+from trainwreck.show import report_lines, text_lines
+from trainwreck.state import Watch
 from trainwreck.trial import send_answer
 
 
@@ -16,7 +17,7 @@ class Unsound(AssertionError):
 
 
 @contextmanager
-def watch(steps: int = STEPS, *, strict: bool = False, quiet: bool = False) -> Iterator[Watch]:
+def watch(steps: int = DEFAULT_STEPS, *, strict: bool = False, quiet: bool = False) -> Iterator[Watch]:
     """Watch the updates inside the block, at most `steps`, then let the training go on without hooks.
 
     Weights, random numbers and metrics are the same as without watching. At the end of the block the findings appear
@@ -32,10 +33,10 @@ def watch(steps: int = STEPS, *, strict: bool = False, quiet: bool = False) -> I
     finally:
         _end(state, hooks)
     if not quiet:
-        show(state)
+        print(*report_lines(state.findings, state.errors, state.step), sep="\n", file=sys.stderr)
     alarms = [finding for finding in state.findings if finding.level == "alarm"]
     if strict and alarms:
-        raise Unsound("\n".join(text_lines(alarms, {check.name: check for check in ALL})).rstrip())
+        raise Unsound("\n".join(text_lines(alarms)).rstrip())
 
 
 def _end(state: Watch, hooks: Hooks) -> None:
@@ -47,16 +48,3 @@ def _end(state: Watch, hooks: Hooks) -> None:
         if state.is_over and not state.run_trials():
             return
         hooks.remove()
-
-
-def show(state: Watch) -> None:
-    """Print the findings of a watch on standard error, then one line that sums them up."""
-    for line in text_lines(state.findings, {check.name: check for check in ALL}):
-        print(line, file=sys.stderr)
-    for name, error in state.errors.items():
-        print(f"The check {name} failed, and was left out: {error}", file=sys.stderr)
-    counts = {level: sum(one.level == level for one in state.findings) for level in ("alarm", "advice")}
-    print(
-        f"trainwreck watched {state.step} updates: {counts['alarm']} alarms, {counts['advice']} pieces of advice.",
-        file=sys.stderr,
-    )

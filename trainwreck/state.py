@@ -15,17 +15,15 @@ from trainwreck.events import (
     HandMadeOptimizer,
     KeptCall,
     LoaderUse,
-    LossCall,
     ModelCall,
     ParameterState,
     first_entries,
 )
-from trainwreck.finding import LEVELS, Finding
+from trainwreck.finding import DEFAULT_STEPS, LEVELS, Finding
 from trainwreck.trees import clone
 from trainwreck.trial import Probe, Trial, begin_trial, can_fork, run_probe
 
-STEPS = 12  # updates that are watched, by default
-_KEPT = 200  # calls and losses of one update that are kept
+_KEPT = 200  # calls of one update that are kept
 
 
 class Listener(Protocol):
@@ -47,11 +45,10 @@ class Watch:
     A check that raises is left out from then on, and `errors` contains its traceback: watching breaks no training.
 
     Attributes: `step`, the number of updates so far; `networks` that were trained; `optimizers` that made a step;
-    `parameters`, by `id`; `loaders`, by `id`; `schedulers`, by `id`, with the update at each of their steps; `calls`,
-    `losses` and `backwards` since the last update.
+    `parameters`, by `id`; `loaders`, by `id`; `calls` and `backwards` since the last update.
     """
 
-    def __init__(self, checks: Iterable[Callable[[Watch], Listener]], steps: int = STEPS) -> None:
+    def __init__(self, checks: Iterable[Callable[[Watch], Listener]], steps: int = DEFAULT_STEPS) -> None:
         self.steps = steps
         self.step = 0
         self.active = False
@@ -60,12 +57,9 @@ class Watch:
         self.optimizers: dict[int, AnyOptimizer] = {}
         self.parameters: dict[int, ParameterState] = {}
         self.loaders: dict[int, LoaderUse] = {}
-        self.schedulers: dict[int, tuple[Any, list[int]]] = {}
         self.scale = 1.0  # the factor of an enabled GradScaler
         self.calls: list[ModelCall] = []
-        self.losses: list[LossCall] = []
         self.backwards: list[BackwardPass] = []
-        self.last_call: ModelCall | None = None
         self.calls_without_gradients = 0  # in a row
         self.inside: ModelCall | None = None  # the call of a network that is running
         self.trial: Trial | None = None  # in a child that makes a trial
@@ -125,7 +119,6 @@ class Watch:
 
     def model_called(self, call: ModelCall) -> None:
         """Note a call of a network."""
-        self.last_call = call
         if call.with_gradients:
             self.networks[id(call.network)] = call.network
             self.calls = [*self.calls[-_KEPT:], call]
@@ -133,13 +126,6 @@ class Watch:
         else:
             self.calls_without_gradients += 1
         self.emit("on_call", call)
-
-    def loss_called(self, loss: LossCall) -> None:
-        """Note a loss. Later handlers see only its value: a graph that is kept needs memory."""
-        self.emit("on_loss", loss)
-        if loss.with_gradients:
-            loss.value, loss.outputs = loss.value.detach(), loss.outputs.detach()
-            self.losses = [*self.losses[-_KEPT:], loss]
 
     def backward_begins(self, roots: list[Tensor], place: Any) -> BackwardPass:
         """Note a backward pass, which gives gradients to all leaves of its graph."""
@@ -192,20 +178,14 @@ class Watch:
             self.trial.losses += [float(root.sum()) / self.scale for one in self.backwards for root in one.roots]
         elif self.step == self.steps - 1:
             self._keep_calls()
-        self.calls, self.losses, self.backwards = [], [], []
+        self.calls, self.backwards = [], []
 
     def _keep_calls(self) -> None:
         """Keep a copy of the latest inputs of each trained network, and of the latest batch of each loader."""
         for call in self.calls:
-            losses = [(loss, loss.targets.detach().clone()) for loss in self.losses if loss.call is call]
-            self.kept[id(call.network)] = KeptCall(call.network, clone(call.args), clone(call.kwargs), losses)
+            self.kept[id(call.network)] = KeptCall(call.network, clone(call.args), clone(call.kwargs))
         for use in self.loaders.values():
             use.kept = clone(use.last)
-
-    def schedule_stepped(self, scheduler: Any) -> None:
-        """Note a step of a schedule."""
-        self.schedulers.setdefault(id(scheduler), (scheduler, []))[1].append(self.step)
-        self.emit("on_schedule", scheduler)
 
     def end(self) -> None:
         """Let the checks say what only the whole watched part shows."""

@@ -11,12 +11,15 @@ trial is made.
 import json
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
@@ -88,19 +91,23 @@ def begin_trial(trial: Trial, step: int) -> Any | None:
 _answers: list[int] = []  # in a child, the file that its answer goes to
 
 
-def _fork() -> tuple[int, int] | None:
-    """Fork a child that writes no file of the user. Return its number and the end of a pipe, or None in the child."""
+def _fork() -> tuple[int, int, Path] | None:
+    """Fork a child that writes no file of the user.
+
+    Return its number, the end of a pipe, and the folder that its files go to; None in the child.
+    """
+    box = Path(tempfile.mkdtemp(prefix="trainwreck-"))
     sys.stdout.flush()
     sys.stderr.flush()
     end, start = os.pipe()
     child = os.fork()
     if child:
         os.close(start)
-        return child, end
+        return child, end, box
     os.close(end)
     os.setpgid(0, 0)  # so that the parent can end it with its own children
     _answers[:] = [start]
-    redirect_writes()
+    redirect_writes(box)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
@@ -115,9 +122,9 @@ def send_answer(answer: Any) -> NoReturn:
     os._exit(0)
 
 
-def _receive(forked: tuple[int, int], seconds: float) -> Any:
+def _receive(forked: tuple[int, int, Path], seconds: float) -> Any:
     """Return the answer of a child, or None without one in time. The child and its own children are ended."""
-    child, end = forked
+    child, end, box = forked
     data, limit = b"", time.monotonic() + seconds + _GRACE
     while select.select([end], [], [], max(0.0, limit - time.monotonic()))[0]:
         piece = os.read(end, 1 << 16)
@@ -131,6 +138,7 @@ def _receive(forked: tuple[int, int], seconds: float) -> Any:
         except (ProcessLookupError, PermissionError):
             continue
     os.waitpid(child, 0)
+    shutil.rmtree(box, ignore_errors=True)
     if not data:
         return None
     answer = json.loads(data)
