@@ -146,9 +146,9 @@ def decide(out: Path, item: OpenItem, words: str, comment: str, who: str, seen: 
 def undo(out: Path, item: OpenItem, who: str, seen: str | None = None) -> None:
     """Undo the last decision about an item, by storing a new decision.
 
-    The new decision repeats the one before the last or, if there is none, restores the points from the grader. A second
-    undo is therefore a redo. seen: as for `decide`. Raises `UserError` if there is no decision about the item, or if
-    somebody else has decided the item in the meantime.
+    The new decision repeats the last decision but one. Without such a decision, it restores the points from the grader.
+    A second undo is therefore a redo. seen: as for `decide`. Raises `UserError` if there is no decision about the item,
+    or if somebody else has decided the item in the meantime.
     """
     after = _entries_seen(seen, item)
     entries = decisions_about(load_decisions(out), item.row, item.about)
