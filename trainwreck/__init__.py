@@ -2,7 +2,7 @@
 
 python -m trainwreck train.py --its --own arguments
 
-with trainwreck.state():
+with trainwreck.watch():
     main()
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "Unsound", "Watch", "watch"]
 # Imported on first use: torch takes seconds.
-_PLACES = {"Finding": "finding", "Unsound": "session", "Watch": "watch", "watch": "session"}
+_PLACES = {"Finding": "finding", "Unsound": "session", "Watch": "state", "watch": "session"}
 
 
 def __getattr__(name: str) -> Any:
@@ -29,5 +29,5 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"trainwreck.{_PLACES[name]}"), name)
-    globals()[name] = value  # `watch` is a module, too: the function must win
+    globals()[name] = value
     return value

@@ -10,9 +10,9 @@ from trainwreck.places import Place, here
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
-    from trainwreck.events import AnyOptimizer, BackwardPass, LossCall, ModelCall
+    from trainwreck.events import AnyOptimizer, BackwardPass, LoaderUse, LossCall, ModelCall, SchedulerUse
     from trainwreck.state import Watch
     from trainwreck.trial import Probe, Trial
 
@@ -48,7 +48,19 @@ class Check:
         """A loss function of torch was called."""
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
-        """An operation that a check may look at was called: "dropout", "detach", "difference" or "comparison"."""
+        """An operation was called: "dropout", "detach", "difference", "comparison" or "maximum".
+
+        args: its arguments; for a maximum, the values and the dimension.
+        """
+
+    def on_batch(self, use: LoaderUse, batch: Any, number: int) -> None:
+        """A data loader gives batch `number` of an epoch, from 0."""
+
+    def on_load(self, module: nn.Module, state: Any, place: Place) -> None:
+        """A module loads a state."""
+
+    def on_average(self, model: nn.Module) -> None:
+        """An `AveragedModel` is updated."""
 
     def before_backward(self, backward: BackwardPass) -> None:
         """A backward pass begins."""
@@ -61,6 +73,9 @@ class Check:
 
     def on_scaler(self, method: str, scaler: Any, optimizer: AnyOptimizer | None) -> None:
         """A method of an enabled `GradScaler` is called: "scale", "unscale_", "step" or "update"."""
+
+    def on_schedule(self, use: SchedulerUse) -> None:
+        """A scheduler has made a step."""
 
     def on_skipped_step(self, optimizer: AnyOptimizer) -> None:
         """A `GradScaler` skips an update, because a gradient is not finite."""

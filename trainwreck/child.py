@@ -1,13 +1,14 @@
-"""Run a script under watch, in a process of its own: `python -m trainwreck.child RESULT STEPS script.py arguments`.
+"""Run a script under watch, in a process of its own: `python -m trainwreck.child RESULT PLAN script.py arguments`.
 
 The process ends after the watched updates, without the end of the script, and writes its findings to RESULT as JSON.
-Files that the script writes go to the folder of RESULT.
+PLAN is a JSON object with the fields of `Plan`. Files that the script writes go to the folder of RESULT.
 """
 
 import json
 import os
 import runpy
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,21 @@ from typing import Any
 from trainwreck.checks import ALL
 from trainwreck.guard import redirect_writes
 from trainwreck.hooks import Hooks
+from trainwreck.runs import Plan
 from trainwreck.state import Watch
 from trainwreck.trial import send_answer
 
 
 def main(arguments: list[str]) -> None:
     """Watch the script and end the process. Exit status 0 says that RESULT is complete."""
-    result, steps, script, *rest = arguments
+    result, text, script, *rest = arguments
+    plan = Plan(**json.loads(text))
     file = os.open(result, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     redirect_writes(Path(result).parent)
-    watch = Watch(ALL, int(steps))
+    watch = Watch(
+        [check for check in ALL if plan.checks is None or check.name in plan.checks], plan.steps, plan.batches
+    )
+    end = time.monotonic() + plan.seconds if plan.seconds else float("inf")
 
     def finish(failure: str = "") -> None:
         """Make the trials, write the findings, and end without running the script's exit handlers.
@@ -32,15 +38,18 @@ def main(arguments: list[str]) -> None:
         Return only in a child that makes a trial.
         """
         if watch.trial is not None:  # a child whose script has ended
-            send_answer({"losses": watch.trial.losses})
+            send_answer(watch.answer())
         watch.end()
-        if watch.is_over and not watch.run_trials():
+        if not failure and not watch.run_trials():
             return
         hooks.remove()
         found: dict[str, Any] = {
             "findings": [finding.to_json() for finding in watch.findings],
             "errors": watch.errors,
             "steps": watch.step,
+            "losses": watch.losses,
+            "seeded": watch.seeded,
+            "evaluated": bool(watch.evaluations),
             "failure": failure,
         }
         os.write(file, json.dumps(found).encode())
@@ -48,14 +57,19 @@ def main(arguments: list[str]) -> None:
         sys.stderr.flush()
         os._exit(0)
 
-    hooks = Hooks(watch, on_update=lambda: finish() if watch.is_over else None)
+    def look() -> None:
+        """End after the planned updates, or in time."""
+        if watch.trial is None and (watch.is_over or time.monotonic() > end):
+            finish()
+
+    hooks = Hooks(watch, on_update=look)
     sys.argv = [script, *rest]
     sys.path[0] = str(Path(script).resolve().parent)
     hooks.install()
     try:
         runpy.run_path(script, run_name="__main__")
-    except SystemExit as end:
-        finish(f"the script exited with status {end.code}" if end.code else "")
+    except SystemExit as stop:
+        finish(f"the script exited with status {stop.code}" if stop.code else "")
     except BaseException:  # also KeyboardInterrupt: the parent decides
         finish(traceback.format_exc())
     finish()

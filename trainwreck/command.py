@@ -1,17 +1,13 @@
 """The command line: watch an unmodified script in a child process, and show the findings."""
 
 import argparse
-import json
-import os
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
 from trainwreck import __version__
 from trainwreck.finding import DEFAULT_STEPS, Finding
 from trainwreck.places import Place
+from trainwreck.runs import watch_script
 
 _ALARM, _USAGE, _FAULT, _INTERRUPTED = 1, 2, 3, 130
 
@@ -28,7 +24,7 @@ def main(arguments: list[str]) -> int:
         print(f"There is no file {script}: name a training script.", file=sys.stderr)
         return _USAGE
     try:
-        found = _watch_script(script, options.arguments, options.steps)
+        found = watch_script(script, options.arguments, options.steps)
     except KeyboardInterrupt:
         return _INTERRUPTED
     if found is None:
@@ -71,19 +67,3 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
-
-
-def _watch_script(script: Path, arguments: list[str], steps: int) -> dict[str, Any] | None:
-    """Run the script in a child process and return its result, or None if it wrote no result.
-
-    The script's own output goes to standard error, so that standard output has only the findings.
-    """
-    with tempfile.TemporaryDirectory(prefix="trainwreck-") as folder:
-        result = Path(folder, "result.json")
-        command = [sys.executable, "-m", "trainwreck.child", str(result), str(steps), str(script), *arguments]
-        path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))))
-        subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, stdout=sys.stderr, check=False)
-        if not result.is_file() or not result.stat().st_size:
-            return None
-        found: dict[str, Any] = json.loads(result.read_bytes())
-        return found

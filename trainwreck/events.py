@@ -13,14 +13,25 @@ from trainwreck.places import Place
 class LoaderUse:
     """How the script uses one data loader.
 
-    training: the number of batches that a backward pass followed. last: the latest batch. kept: a copy of a batch, for
-    trials.
+    training, evaluating: the number of batches that a backward pass followed, and of those that a network got without
+    one. epochs: the number of times that the script began to read it. last: the latest batch. kept: a copy of a batch,
+    for trials.
     """
 
     loader: Any
     training: int = 0
+    evaluating: int = 0
+    epochs: int = 0
     last: Any = None
     kept: Any = None
+
+    @property
+    def length(self) -> int:
+        """The number of batches of an epoch, or 0 if the loader does not know it."""
+        try:
+            return len(self.loader)
+        except TypeError:
+            return 0
 
 
 @dataclass(eq=False)
@@ -28,7 +39,8 @@ class ModelCall:
     """A call of a network by the script, outside of any other network.
 
     with_gradients: whether autograd records it. training: the mode of the network. layers: the dropout and batch norm
-    layers that ran, each with its mode. loaders: the loaders that gave a batch since the previous call.
+    layers that ran, each with its mode. loaders: the loaders that gave a batch since the previous call. output_shapes:
+    the shapes of the outputs.
     """
 
     network: nn.Module
@@ -39,13 +51,15 @@ class ModelCall:
     place: Place
     loaders: tuple[LoaderUse, ...] = ()
     layers: list[tuple[nn.Module, bool]] = field(default_factory=list)
+    output_shapes: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(eq=False)
 class LossCall:
     """A call of one of torch's loss functions, `name` in `torch.nn.functional`.
 
-    outputs, targets: its first two arguments. options: the others by name. value: the result.
+    outputs, targets: its first two arguments. options: the others by name. value: the result. call: the latest call of
+    a network.
     """
 
     name: str
@@ -54,6 +68,7 @@ class LossCall:
     options: dict[str, Any]
     value: Tensor
     place: Place
+    call: ModelCall | None = None
 
     @property
     def with_gradients(self) -> bool:
@@ -62,12 +77,23 @@ class LossCall:
 
 
 @dataclass(eq=False)
+class KeptLoss:
+    """A copy of the targets of a loss, for probes. Fields are as in `LossCall`."""
+
+    name: str
+    targets: Tensor
+    options: dict[str, Any]
+    place: Place
+
+
+@dataclass(eq=False)
 class KeptCall:
-    """A copy of a network's inputs, for probes."""
+    """A copy of a network's inputs, for probes, with the losses that compared its outputs."""
 
     network: nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    losses: list[KeptLoss] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -78,6 +104,18 @@ class BackwardPass:
     roots: list[Tensor]
     leaves: dict[int, Tensor]
     place: Place
+
+
+@dataclass(eq=False)
+class SchedulerUse:
+    """How the script uses one scheduler of learning rates.
+
+    steps: the number of updates before each of its steps. The step of its constructor does not count.
+    """
+
+    scheduler: Any
+    place: Place
+    steps: list[int] = field(default_factory=list)
 
 
 @dataclass(eq=False)

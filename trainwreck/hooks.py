@@ -37,6 +37,7 @@ DROPOUTS = {
     for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
 }
 _DIFFERENCES = {"sub", "__sub__", "rsub", "__rsub__", "subtract"}
+_MAXIMA = {"argmax", "max", "topk"}
 _COMPARISONS = {"eq", "__eq__", "ne", "__ne__"}
 # Layers that behave differently in training and in eval mode.
 MODAL_LAYERS = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
@@ -50,8 +51,11 @@ class Hooks:
         self.watch = watch
         self._on_update = on_update
         self._undo: list[Callable[[], object]] = []
+        self._inside_scheduler = 0
         self._rates: list[Any] = []  # the learning rates that a trial has changed for one update
         self._thread = threading.get_ident()
+        self.last_call: ModelCall | None = None
+        self._targets: dict[Any, tuple[list[float], float]] = {}  # in a trial: sums of the inputs, and of the targets
         self._mode = _Operations(self)
         # Loaders that gave a batch since the last call of a network, since the last backward pass, and to a call
         # without gradients that no backward pass has followed yet.
@@ -82,8 +86,15 @@ class Hooks:
         for module in (nn.utils, nn.utils.clip_grad):
             for name in ("clip_grad_norm_", "clip_grad_value_"):
                 self._wrap(module, name, self._clip)
+        self._wrap(torch.utils.data.DataLoader, "__len__", self._loader_length)
+        for module in (torch, torch.random):
+            self._wrap(module, "manual_seed", self._seed)
+        self._wrap(nn.Module, "load_state_dict", self._load)
+        self._wrap(torch.optim.swa_utils.AveragedModel, "update_parameters", self._average)
         for name in ("scale", "unscale_", "step", "update"):
             self._wrap(torch.amp.GradScaler, name, self._scaler_method(name))
+        for scheduler in _schedulers():
+            self._wrap(scheduler, "step", self._scheduler_step)
         self._undo += [
             register_optimizer_step_pre_hook(self._before_step).remove,
             register_optimizer_step_post_hook(self._after_step).remove,
@@ -129,18 +140,77 @@ class Hooks:
         self._since_backward |= set(loaders)
         if not call.with_gradients:
             self._unanswered |= set(loaders)
+        if self._replaces_inputs and call.with_gradients:
+            args, kwargs = call.args, call.kwargs = self._kept_inputs(call)
         self.watch.inside = call
         try:
             output = old(network, *args, **kwargs)
         finally:
             self.watch.inside = None
+        call.output_shapes = tuple(tuple(one.shape) for one in tensors(output))
+        self.last_call = call
         self.watch.model_called(call)
         return output
+
+    @property
+    def _replaces_inputs(self) -> bool:
+        """Whether a trial wants the same batch, and no loader can give it."""
+        trial = self.watch.trial
+        return trial is not None and trial.same_batch and not any(use.training for use in self.watch.loaders.values())
+
+    def _kept_inputs(self, call: ModelCall) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the kept inputs of a network, or the inputs of this call if the kept ones have other shapes."""
+        kept = self.watch.kept.get(id(call.network))
+        given = (call.args, call.kwargs)
+        if kept is None or not _have_equal_shapes(given, (kept.args, kept.kwargs)):
+            return given
+        return clone(kept.args), clone(kept.kwargs)
+
+    def kept_targets(self, targets: Any) -> Any:
+        """Return the kept targets of a loss, or its own ones if they have other shapes."""
+        if not self._replaces_inputs or not isinstance(targets, Tensor):
+            return targets
+        call = self.watch.inside or self.last_call
+        kept = self.watch.kept.get(id(call.network)) if call is not None else None
+        equal = [one.targets for one in kept.losses if one.targets.shape == targets.shape] if kept is not None else []
+        return equal[0].clone() if equal else targets
+
+    def compare_targets(self, loss: LossCall) -> None:
+        """In a trial with the same batch, note a loss whose targets change while the inputs of the network stay."""
+        watch = self.watch
+        if watch.trial is None or not watch.trial.same_batch or not loss.with_gradients or loss.call is None:
+            return
+        inputs = [one for one in tensors((loss.call.args, loss.call.kwargs)) if one.shape != loss.targets.shape]
+        targets = loss.targets
+        if not inputs or (targets.is_floating_point() and not bool(((targets == 0) | (targets == 1)).all())):
+            return  # targets may be computed, as by a teacher
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            key = (len(watch.loss_calls), tuple(loss.targets.shape))
+            now = ([_sum_of(one) for one in inputs], _sum_of(loss.targets))
+        before = self._targets.setdefault(key, now)
+        if before[0] == now[0] and before[1] != now[1]:
+            watch.targets_vary = loss.place
 
     @staticmethod
     def _note_layer(call: ModelCall, module: nn.Module) -> None:
         if isinstance(module, MODAL_LAYERS) and len(call.layers) < _MOST_LAYERS:
             call.layers.append((module, module.training))
+
+    def _load(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def load(module: nn.Module, state: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.sees:
+                self.watch.emit("on_load", module, state, here())
+            return old(module, state, *args, **kwargs)
+
+        return load
+
+    def _average(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def update(model: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if self.sees:
+                self.watch.emit("on_average", model)
+            return old(model, *args, **kwargs)
+
+        return update
 
     # --- gradients and updates
 
@@ -193,7 +263,7 @@ class Hooks:
         self.watch.step_ended(optimizer)
         trial = self.watch.trial
         if trial is not None and trial.is_over(self.watch.step):
-            send_answer({"losses": trial.losses})
+            send_answer(self.watch.answer())
         if trial is None and self._on_update is not None:
             self._on_update()
 
@@ -223,7 +293,35 @@ class Hooks:
 
         return make
 
+    def _scheduler_step(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+            place = here() if self.sees and not self._inside_scheduler else None
+            self._inside_scheduler += 1  # a scheduler may call the same method of its parts or of its base class
+            try:
+                return old(scheduler, *args, **kwargs)
+            finally:
+                self._inside_scheduler -= 1
+                if place is not None:
+                    self.watch.scheduler_stepped(scheduler, place)
+
+        return step
+
     # --- data
+
+    def _seed(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def seed(*args: Any, **kwargs: Any) -> Any:
+            self.watch.seeded |= self.sees
+            return old(*args, **kwargs)
+
+        return seed
+
+    def _loader_length(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def length(loader: Any) -> int:
+            batches = self.watch.batches if self.sees or self.watch.busy else 0
+            whole: int = old(loader)
+            return min(whole, batches or whole)
+
+        return length
 
     def _loader_iter(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def make_iterator(loader: Any) -> Any:
@@ -235,13 +333,15 @@ class Hooks:
     def loader_asked(self, use: LoaderUse) -> None:
         """Note that the script asks a loader for a batch: a batch without a backward pass was only evaluated."""
         if use in self._unanswered:
+            use.evaluating += 1
             self._unanswered.discard(use)
             self._since_backward.discard(use)
 
-    def batch_given(self, use: LoaderUse, batch: Any) -> None:
-        """Note a batch."""
+    def batch_given(self, use: LoaderUse, batch: Any, number: int) -> None:
+        """Note a batch and its number in the epoch."""
         use.last = batch
         self._since_call.append(use)
+        self.watch.emit("on_batch", use, batch, number)
 
 
 class _Batches:
@@ -250,6 +350,8 @@ class _Batches:
     def __init__(self, hooks: Hooks, loader: Any, inner: Any) -> None:
         self._hooks, self._inner = hooks, inner
         self._use = hooks.watch.loaders.setdefault(id(loader), LoaderUse(loader))
+        self._use.epochs += 1
+        self._number = 0
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -263,12 +365,16 @@ class _Batches:
             self._hooks.loader_asked(self._use)
             trial = self._hooks.watch.trial
             if trial is not None and trial.same_batch and self._use.kept is not None and self._use.training:
-                return self._give(clone(self._use.kept))
+                batch = clone(self._use.kept)
+                return self._give(trial.edit(batch) if trial.edit is not None else batch)
+            if 0 < self._hooks.watch.batches <= self._number:
+                raise StopIteration
         batch = next(self._inner)
         return self._give(batch) if sees else batch
 
     def _give(self, batch: Any) -> Any:
-        self._hooks.batch_given(self._use, batch)
+        self._hooks.batch_given(self._use, batch, self._number)
+        self._number += 1
         return batch
 
     def __getattr__(self, name: str) -> Any:
@@ -299,6 +405,12 @@ class _Operations(TorchFunctionMode):
             if hooks.watch.inside is not None and torch.is_grad_enabled() and args[0].requires_grad:
                 hooks.watch.emit("on_operation", "detach", args, None)
         elif (
+            hooks.watch.inside is None and getattr(function, "__name__", "") in _MAXIMA and not torch.is_grad_enabled()
+        ):
+            dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+            if args and isinstance(args[0], Tensor) and isinstance(dim, int):
+                hooks.watch.emit("on_operation", "maximum", (args[0], dim), None)
+        elif (
             hooks.watch.inside is None
             and len(args) == 2
             and isinstance(args[0], Tensor)
@@ -313,11 +425,34 @@ class _Operations(TorchFunctionMode):
         return function(*args, **kwargs)
 
     def _loss(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        watch = self._hooks.watch
+        hooks, watch = self._hooks, self._hooks.watch
+        if len(args) > 1 and torch.is_grad_enabled():
+            args = (args[0], hooks.kept_targets(args[1]), *args[2:])
         value = function(*args, **kwargs)
         given = {**dict(zip(("input", "target"), args, strict=False)), **kwargs}
         outputs = given.pop("input", None)
         targets = given.pop("target", None)
         if isinstance(outputs, Tensor) and isinstance(targets, Tensor) and isinstance(value, Tensor):
-            watch.emit("on_loss", LossCall(LOSSES[function], outputs, targets, given, value, here()))
+            call = watch.inside or hooks.last_call
+            loss = LossCall(LOSSES[function], outputs, targets, given, value, here(), call)
+            hooks.compare_targets(loss)
+            watch.loss_called(loss)
         return value
+
+
+def _have_equal_shapes(one: Any, other: Any) -> bool:
+    """Return whether two trees have tensors of the same shapes."""
+    return [tensor.shape for tensor in tensors(one)] == [tensor.shape for tensor in tensors(other)]
+
+
+def _sum_of(tensor: Tensor) -> float:
+    """Return a sum that changes if entries change their places."""
+    flat = tensor.detach().double().flatten()
+    return float((flat * torch.arange(1, flat.numel() + 1, device=flat.device)).sum())
+
+
+def _schedulers() -> set[type]:
+    """Return torch's classes of schedulers that have a `step` of their own."""
+    return {
+        value for value in vars(torch.optim.lr_scheduler).values() if isinstance(value, type) and "step" in vars(value)
+    }

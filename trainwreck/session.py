@@ -42,9 +42,9 @@ def watch(steps: int = DEFAULT_STEPS, *, strict: bool = False, quiet: bool = Fal
 def _end(state: Watch, hooks: Hooks) -> None:
     """Make the trials, and take the hooks out. In a child that makes a trial, the script goes on, or the child ends."""
     if state.trial is not None:
-        send_answer({"losses": state.trial.losses})
+        send_answer(state.answer())
     if state.active:
         state.end()
-        if state.is_over and not state.run_trials():
+        if not state.run_trials():
             return
         hooks.remove()

@@ -14,16 +14,21 @@ from trainwreck.events import (
     BackwardPass,
     HandMadeOptimizer,
     KeptCall,
+    KeptLoss,
     LoaderUse,
+    LossCall,
     ModelCall,
     ParameterState,
+    SchedulerUse,
     first_entries,
 )
 from trainwreck.finding import DEFAULT_STEPS, LEVELS, Finding
+from trainwreck.places import Place
 from trainwreck.trees import clone
 from trainwreck.trial import Probe, Trial, begin_trial, can_fork, run_probe
 
-_KEPT = 200  # calls of one update that are kept
+_KEPT = 200  # calls of one update that are kept, and losses
+_EVALUATIONS = 4  # the latest ones are kept
 
 
 class Listener(Protocol):
@@ -45,11 +50,16 @@ class Watch:
     A check that raises is left out from then on, and `errors` contains its traceback: watching breaks no training.
 
     Attributes: `step`, the number of updates so far; `networks` that were trained; `optimizers` that made a step;
-    `parameters`, by `id`; `loaders`, by `id`; `calls` and `backwards` since the last update.
+    `parameters`, `loaders` and `schedulers`, by `id`; `calls`, `loss_calls` and `backwards` since the last update;
+    `evaluations`, the latest calls without gradients; `losses`, the loss of each update.
     """
 
-    def __init__(self, checks: Iterable[Callable[[Watch], Listener]], steps: int = DEFAULT_STEPS) -> None:
+    def __init__(
+        self, checks: Iterable[Callable[[Watch], Listener]], steps: int = DEFAULT_STEPS, batches: int = 0
+    ) -> None:
         self.steps = steps
+        self.batches = batches  # the most batches of an epoch, or 0 for all
+        self.seeded = False  # the script has called `torch.manual_seed`
         self.step = 0
         self.active = False
         self.busy = False  # a check is running: its own operations are no events
@@ -57,14 +67,19 @@ class Watch:
         self.optimizers: dict[int, AnyOptimizer] = {}
         self.parameters: dict[int, ParameterState] = {}
         self.loaders: dict[int, LoaderUse] = {}
+        self.schedulers: dict[int, SchedulerUse] = {}
         self.scale = 1.0  # the factor of an enabled GradScaler
         self.calls: list[ModelCall] = []
+        self.loss_calls: list[LossCall] = []
         self.backwards: list[BackwardPass] = []
+        self.evaluations: list[ModelCall] = []
+        self.losses: list[float] = []
         self.calls_without_gradients = 0  # in a row
         self.inside: ModelCall | None = None  # the call of a network that is running
         self.trial: Trial | None = None  # in a child that makes a trial
         self.kept: dict[int, KeptCall] = {}  # by network, the last call before the trials
         self.errors: dict[str, str] = {}
+        self.targets_vary: Place | None = None  # in a trial, a loss whose targets change while its inputs stay
         self._numbers = 0
         self._hand_made: dict[int, Tensor] = {}
         self.checks = [check(self) for check in checks]
@@ -125,9 +140,23 @@ class Watch:
             self.calls_without_gradients = 0
         else:
             self.calls_without_gradients += 1
+            self.evaluations = [*self.evaluations[1 - _EVALUATIONS :], call]
         self.emit("on_call", call)
 
-    def backward_begins(self, roots: list[Tensor], place: Any) -> BackwardPass:
+    def loss_called(self, loss: LossCall) -> None:
+        """Note a loss."""
+        if loss.with_gradients:
+            self.loss_calls = [*self.loss_calls[-_KEPT:], loss]
+        self.emit("on_loss", loss)
+
+    def scheduler_stepped(self, scheduler: Any, place: Place) -> None:
+        """Note a step of a scheduler."""
+        use = self.schedulers.setdefault(id(scheduler), SchedulerUse(scheduler, place))
+        if getattr(scheduler, "_step_count", 2) > 1:  # its constructor makes the first step
+            use.steps.append(self.step)
+            self.emit("on_schedule", use)
+
+    def backward_begins(self, roots: list[Tensor], place: Place) -> BackwardPass:
         """Note a backward pass, which gives gradients to all leaves of its graph."""
         self._hand_made_update()
         self._numbers += 1
@@ -174,18 +203,28 @@ class Watch:
             self.state_of(parameter).in_step = True
         self.emit("after_step", optimizer)
         self.step += 1
-        if self.trial is not None:
-            self.trial.losses += [float(root.sum()) / self.scale for one in self.backwards for root in one.roots]
-        elif self.step == self.steps - 1:
+        roots = [float(root.float().sum()) / self.scale for one in self.backwards for root in one.roots]
+        self.losses.append(sum(roots) / max(1, len(roots)))
+        if self.trial is None and self.step == self.steps - 1:
             self._keep_calls()
-        self.calls, self.backwards = [], []
+        self.calls, self.loss_calls, self.backwards = [], [], []
 
     def _keep_calls(self) -> None:
         """Keep a copy of the latest inputs of each trained network, and of the latest batch of each loader."""
         for call in self.calls:
-            self.kept[id(call.network)] = KeptCall(call.network, clone(call.args), clone(call.kwargs))
+            losses = [
+                KeptLoss(loss.name, loss.targets.detach().clone(), loss.options, loss.place)
+                for loss in self.loss_calls
+                if loss.call is call
+            ]
+            self.kept[id(call.network)] = KeptCall(call.network, clone(call.args), clone(call.kwargs), losses)
         for use in self.loaders.values():
             use.kept = clone(use.last)
+
+    def answer(self) -> dict[str, Any]:
+        """Return what a child that makes a trial sends to its parent."""
+        first = self.trial.first_step if self.trial is not None else 0
+        return {"losses": self.losses[first:], "targets_vary": str(self.targets_vary or "")}
 
     def end(self) -> None:
         """Let the checks say what only the whole watched part shows."""
@@ -193,7 +232,9 @@ class Watch:
         self.emit("at_end")
 
     def run_trials(self) -> bool:
-        """Make the trials and probes of all checks. Return False in a child, where the script's loop must go on.
+        """Make the trials and probes of all checks. Without a loop that can go on, there are only probes.
+
+        Return False in a child, where the script's loop must go on.
 
         In a child, the hooks report the losses to `trial`, and end the process when the trial is over.
         """
@@ -208,6 +249,9 @@ class Watch:
                 while True:
                     job = wanted.send(answer)
                     if isinstance(job, Trial):
+                        if not self.is_over:  # the script has ended, so its loop cannot go on
+                            answer = None
+                            continue
                         answer = begin_trial(job, self.step)
                         if answer is None:
                             self.trial = job

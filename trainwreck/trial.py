@@ -18,7 +18,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,16 +33,17 @@ _GRACE = 5.0  # seconds that a child may take beyond its limit
 class Trial:
     """One change of the training, and how long the child goes on.
 
-    steps, seconds: the most updates, and the time limit. same_batch: each loader gives its latest batch for ever.
-    rate: the factor of all learning rates. dropout: whether dropout acts.
+    steps, seconds: the most updates, and the time limit. same_batch: each loader gives its latest batch for ever; a
+    training without a loader gives its networks and losses their latest inputs and targets. edit: what changes this
+    batch first. rate: the factor of all learning rates. dropout: whether dropout acts.
     """
 
     steps: int = 40
     seconds: float = 15.0
     same_batch: bool = False
+    edit: Callable[[Any], Any] | None = None
     rate: float = 1.0
     dropout: bool = True
-    losses: list[float] = field(default_factory=list)
     first_step: int = 0
     began: float = 0.0
 

@@ -53,7 +53,7 @@ def _share_of_others(kept: KeptCall) -> float | None:
     inputs = [tensor for tensor in tensors((kept.args, kept.kwargs)) if tensor.dim()]
     if not inputs or any(tensor.layout != torch.strided for tensor in inputs):
         return None
-    first = _outputs(network, kept.args, kept.kwargs)
+    first = outputs_of(network, kept.args, kept.kwargs)
     found = []
     for dim in range(min(2, inputs[0].dim())):
         size = inputs[0].size(dim)
@@ -69,14 +69,15 @@ def _share_of_others(kept: KeptCall) -> float | None:
             tensor.select(dim, 0).copy_(tensor.select(dim, other).clone())
             return tensor
 
-        second = _outputs(network, map_tensors(kept.args, swap), map_tensors(kept.kwargs, swap))
+        second = outputs_of(network, map_tensors(kept.args, swap), map_tensors(kept.kwargs, swap))
         share = _compare(first, second, dim, size)
         if share is not None:
             found.append(share)
     return min(found, default=None)
 
 
-def _outputs(network: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
+def outputs_of(network: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
+    """Return the outputs of a network that are floating-point numbers, as float32, with the same random numbers."""
     torch.manual_seed(0)
     with torch.no_grad():
         found = network(*clone(args), **clone(kwargs))

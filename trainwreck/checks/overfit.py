@@ -1,6 +1,7 @@
 """The script's own loop learns one batch by heart."""
 
 from collections.abc import Generator
+from math import isfinite
 from statistics import mean
 from typing import Any, ClassVar
 
@@ -70,8 +71,11 @@ class Overfit(Check):
 
 
 def _ends(answer: Any) -> tuple[float, float] | None:
-    """Return the mean of the first two losses, and the lower one of the last loss and the mean of the last four."""
+    """Return the mean of the first two losses, and the lower one of the last loss and the mean of the last four.
+
+    Return None for too few losses, or if one is not finite.
+    """
     losses = (answer or {}).get("losses", [])
-    if len(losses) < _LEAST:
+    if len(losses) < _LEAST or not isfinite(sum(losses)):
         return None
     return mean(losses[:2]), min(mean(losses[-4:]), losses[-1])

@@ -1,0 +1,284 @@
+"""Each check finds its fault in an ordinary script, at its place, and says nothing about the sound script."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwreck.checks import ALL
+
+REPOSITORY = Path(__file__).parents[1]
+Edits = tuple[tuple[str, str], ...]
+
+# Three sound scripts. A fault is an edit of one of them.
+CLASSES = """
+import copy
+import random
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(512, 20)
+y = x[:, :5].argmax(1)
+train_data = TensorDataset(x[:384], y[:384])
+val_data = TensorDataset(x[384:], y[384:])
+train = DataLoader(train_data, 32, shuffle=True)
+val = DataLoader(val_data, 32)
+model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 5))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+average = torch.optim.swa_utils.AveragedModel(model)
+best = None
+for epoch in range(4):
+    model.train()
+    for inputs, labels in train:
+        optimizer.zero_grad()
+        outputs = model(inputs)
+        loss = F.cross_entropy(outputs, labels)
+        loss.backward()
+        optimizer.step()
+        average.update_parameters(model)
+    scheduler.step()
+    average.eval()
+    right = 0
+    with torch.no_grad():
+        for inputs, labels in val:
+            right += int((average(inputs).argmax(1) == labels).sum())
+    best = copy.deepcopy(model.state_dict())
+model.load_state_dict(best)
+"""
+NUMBERS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(512, 6)
+y = torch.stack([x[:, 0] + x[:, 1], x[:, 2] - x[:, 3], x[:, 4]], 1)
+train = DataLoader(TensorDataset(x, y), 32, shuffle=True)
+model = nn.Sequential(nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+for epoch in range(4):
+    for inputs, targets in train:
+        loss = F.mse_loss(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+TEXT = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 32, padding_idx=0)
+        self.layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
+        self.head = nn.Linear(32, 20)
+
+    def forward(self, tokens):
+        mask = nn.Transformer.generate_square_subsequent_mask(tokens.size(1))
+        padding = torch.zeros(tokens.shape).masked_fill(tokens == 0, float("-inf"))
+        return self.head(self.layer(self.embedding(tokens), src_mask=mask, src_key_padding_mask=padding))
+
+net = Net()
+optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3)
+
+def batch():
+    tokens = torch.randint(1, 20, (16, 1)) + torch.arange(12)
+    tokens = tokens % 19 + 1
+    lengths = torch.randint(6, 13, (16, 1))
+    return torch.where(torch.arange(12) < lengths, tokens, 0)
+
+for step in range(40):
+    tokens = batch()
+    logits = net(tokens[:, :-1])
+    loss = F.cross_entropy(logits.reshape(-1, 20), tokens[:, 1:].reshape(-1), ignore_index=0)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+STEP = "        loss.backward()\n        optimizer.step()\n"
+# By outcome: the script, the edits that break it, and options of the command.
+FAULTS: dict[str, tuple[str, Edits]] = {
+    "accumulation/not-divided": (
+        CLASSES,
+        (
+            ("        optimizer.zero_grad()\n", ""),
+            ("    for inputs, labels in train:", "    for number, (inputs, labels) in enumerate(train):"),
+            ("        optimizer.step()\n", "        if number % 2: optimizer.step(); optimizer.zero_grad()\n"),
+        ),
+    ),
+    "accumulation/divided-once": (
+        CLASSES,
+        (("F.cross_entropy(outputs, labels)", "F.cross_entropy(outputs, labels) / 4"),),
+    ),
+    "activations/dead": (CLASSES, (("optimizer = ", "nn.init.constant_(model[0].bias, -9.0)\noptimizer = "),)),
+    "activations/saturated": (
+        CLASSES,
+        (
+            ("nn.ReLU(), nn.Dropout(0.1)", "nn.Sigmoid(), nn.Linear(64, 64), nn.Sigmoid()"),
+            ("x = torch", "x = 900 * torch"),
+        ),
+    ),
+    "evaluation/best-example": (CLASSES, ((".argmax(1) == labels).sum()", ".argmax(0)[:1] == labels).sum()"),)),
+    "evaluation/training-loader": (CLASSES, (("labels in val:", "labels in train:"),)),
+    "finite/inputs": (CLASSES, (("train_data =", "x[:, 3] /= 0\ntrain_data ="),)),
+    "finite/weights": (NUMBERS, (("lr=0.05", "lr=1e20"), ("F.mse_loss", "1e20 * F.mse_loss"))),
+    "finite/operation": (
+        NUMBERS,
+        (
+            ("model = nn", "class Log(nn.Module):\n    def forward(self, x):\n        return x.log()\n\nmodel = nn"),
+            ("nn.Tanh()", "Log()"),
+        ),
+    ),
+    "finite/loss": (
+        NUMBERS,
+        (("F.mse_loss(model(inputs), targets)", "F.mse_loss(model(inputs), targets).neg().sqrt()"),),
+    ),
+    "first-loss/one-class": (
+        CLASSES,
+        (("nn.Linear(64, 5)", "nn.Linear(64, 1)"), ("y = x[:, :5].argmax(1)", "y = (x[:, 0] > 0).long() * 0")),
+    ),
+    "first-loss/high": (CLASSES, (("F.cross_entropy(outputs,", "F.cross_entropy(50 * outputs,"),)),
+    "first-loss/low": (CLASSES, (("F.cross_entropy(outputs,", "F.cross_entropy(outputs + 9 * F.one_hot(labels, 5),"),)),
+    "inputs/large": (CLASSES, (("x = torch", "x = 255 * torch"),)),
+    "inputs/equal": (CLASSES, (("outputs = model(inputs)", "outputs = model(inputs[:1].expand(32, 20))"),)),
+    "repeat/differs": (
+        CLASSES,
+        (("        outputs = model(inputs)\n", "        outputs = model(inputs) * random.uniform(0.9, 1.1)\n"),),
+    ),
+    "order/sorted": (
+        CLASSES,
+        (("train_data =", "order = y.argsort()\nx, y = x[order], y[order]\ntrain_data ="), (", shuffle=True", "")),
+    ),
+    "order/same-each-epoch": (CLASSES, (("    model.train()\n", "    model.train()\n    torch.manual_seed(0)\n"),)),
+    "precision/no-scaler": (
+        CLASSES,
+        (
+            (
+                "        outputs = model(inputs)\n",
+                "        with torch.autocast('cpu', torch.float16):\n            outputs = model(inputs)\n",
+            ),
+        ),
+    ),
+    "precision/half-weights": (
+        CLASSES,
+        (
+            ("model = nn.S", "x = 0\nmodel = nn.S"),
+            ("optimizer = ", "model.half()\noptimizer = "),
+            ("outputs = model(inputs)", "outputs = model(inputs.half()).float()"),
+            ("average(inputs)", "average(inputs.half())"),
+        ),
+    ),
+    "schedule/ends-in-first-epoch": (
+        CLASSES,
+        (
+            ("    scheduler.step()\n", ""),
+            ("        optimizer.step()\n", "        optimizer.step()\n        scheduler.step()\n"),
+        ),
+    ),
+    "schedule/steps-first": (
+        CLASSES,
+        (("    scheduler.step()\n", ""), ("    model.train()\n", "    model.train()\n    scheduler.step()\n")),
+    ),
+    "schedule/never-steps": (CLASSES, (("    scheduler.step()\n", ""),)),
+    "schedule/factor-is-a-rate": (
+        CLASSES,
+        (("CosineAnnealingLR(optimizer, T_max=4)", "LambdaLR(optimizer, lambda epoch: 1e-2 * 0.9**epoch)"),),
+    ),
+    "snapshots/own-weights": (
+        CLASSES,
+        (("copy.deepcopy(model.state_dict())", "model.state_dict()\n    model.load_state_dict(best)"),),
+    ),
+    "snapshots/average-unused": (
+        CLASSES,
+        (("    average.eval()\n", "    model.eval()\n"), ("(average(inputs)", "(model(inputs)")),
+    ),
+    "symmetry/equal-units": (
+        CLASSES,
+        (
+            ("optimizer = torch", "for p in model.parameters(): nn.init.constant_(p, 0.02)\noptimizer = torch"),
+            ("nn.ReLU(), nn.Dropout(0.1)", "nn.ReLU()"),
+        ),
+    ),
+    "targets/vary": (
+        CLASSES,
+        (("F.cross_entropy(outputs, labels)", "F.cross_entropy(outputs, labels[torch.randperm(len(labels))])"),),
+    ),
+    "targets/column-unused": (NUMBERS, (("(model(inputs), targets)", "(model(inputs)[:, :2], targets[:, :2])"),)),
+    "targets/example-unused": (NUMBERS, (("(model(inputs), targets)", "(model(inputs)[1:], targets[1:])"),)),
+    "tokens/sees-later": (TEXT, (("src_mask=mask, ", ""),)),
+    "tokens/copies": (TEXT, (("tokens[:, 1:]", "tokens[:, :-1]"),)),
+    "tokens/shifted": (TEXT, (("tokens[:, :-1])", "tokens[:, :-2])"), ("tokens[:, 1:]", "tokens[:, 2:]"))),
+    "tokens/sees-padding": (TEXT, (("src_mask=mask, src_key_padding_mask=padding", ""),)),
+    "tokens/counts-padding": (TEXT, ((", ignore_index=0", ""),)),
+    "update-size/long": (CLASSES, (("lr=1e-2", "lr=1.0"),)),
+    "update-size/short": (CLASSES, (("lr=1e-2", "lr=1e-9"),)),
+    "validation/same-examples": (CLASSES, (("TensorDataset(x[384:], y[384:])", "TensorDataset(x[:384], y[:384])"),)),
+    "validation/shared-examples": (CLASSES, (("TensorDataset(x[384:], y[384:])", "TensorDataset(x[350:], y[350:])"),)),
+    "validation/random-examples": (
+        CLASSES,
+        (
+            (
+                "val_data = TensorDataset(",
+                "class Noisy(TensorDataset):\n    def __getitem__(self, i):\n"
+                "        a, b = super().__getitem__(i)\n        return a + torch.randn(20), b\n\nval_data = Noisy(",
+            ),
+        ),
+    ),
+    "validation/random-outputs": (
+        CLASSES,
+        (
+            (
+                "model = nn.S",
+                "class Noise(nn.Module):\n    def forward(self, x): return x + torch.randn(x.shape)\n\nmodel = nn.S",
+            ),
+            ("nn.Dropout(0.1)", "Noise()"),
+        ),
+    ),
+}
+
+
+def broken(source: str, edits: Edits) -> str:
+    for find, replace in edits:
+        assert source.count(find) == 1, find
+        source = source.replace(find, replace)
+    return source
+
+
+def findings(folder: Path, source: str) -> dict[str, dict[str, Any]]:
+    (folder / "train.py").write_text(source, encoding="utf-8")
+    command = [sys.executable, "-m", "trainwreck", "--steps", "30", "--json", "train.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    found = json.loads(done.stdout)
+    assert found["errors"] == {}
+    return {f"{one['check']}/{one['outcome']}": one for one in found["findings"]}
+
+
+@pytest.mark.parametrize("source", [CLASSES, NUMBERS, TEXT], ids=["classes", "numbers", "text"])
+def test_a_sound_script_has_no_finding(source: str, tmp_path: Path) -> None:
+    assert findings(tmp_path, source) == {}
+
+
+@pytest.mark.parametrize("outcome", FAULTS)
+def test_a_fault_is_found(outcome: str, tmp_path: Path) -> None:
+    found = findings(tmp_path, broken(*FAULTS[outcome]))
+    assert outcome in found
+    place = found[outcome]["place"]
+    assert not place["line"] or Path(place["file"]).name == "train.py"
+
+
+def test_each_exercise_that_a_finding_names_exists() -> None:
+    named = {outcome.exercise for check in ALL for outcome in check.outcomes.values()} - {""}
+    assert {name for name in named if not (REPOSITORY / "exercises" / name).is_dir()} == set()

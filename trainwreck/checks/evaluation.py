@@ -1,0 +1,44 @@
+"""Predictions compare the classes of an example, and the evaluation has a loader of its own."""
+
+from typing import Any, ClassVar
+
+from trainwreck.check import Check
+from trainwreck.finding import Outcome
+
+_LEAST = 2
+
+
+class Evaluation(Check):
+    """An evaluation picks the best class of each example, from examples that training has not seen."""
+
+    name = "evaluation"
+    question = "Does the evaluation look at each example, and at other examples than training?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "best-example": Outcome(
+            "advice",
+            "The largest output is taken over the examples of the batch in place of the classes.",
+            "Use argmax(dim=1) on outputs of shape (batch, classes).",
+        ),
+        "training-loader": Outcome(
+            "advice",
+            "Each evaluation reads the data loader that training reads.",
+            "Evaluate on examples that training does not see.",
+        ),
+    }
+
+    def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """Look at the dimension of a maximum outside of networks."""
+        if name != "maximum" or not self.watch.evaluations:
+            return
+        values, dim = args
+        shapes = self.watch.evaluations[-1].output_shapes
+        if dim == 0 and values.dim() == 2 and tuple(values.shape) in shapes and values.size(0) > 1 < values.size(1):
+            self.tell("best-example", f"a maximum over dimension 0 of outputs of shape {tuple(values.shape)}")
+
+    def at_end(self) -> None:
+        """Compare the loaders of training and of evaluation."""
+        evaluated = [use for use in self.watch.loaders.values() if use.evaluating >= _LEAST]
+        if evaluated and all(use.training for use in evaluated):
+            calls = [call for call in self.watch.evaluations if not call.training]
+            if calls:
+                self.tell("training-loader", f"{evaluated[0].evaluating} batches", calls[-1].place)

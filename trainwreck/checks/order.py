@@ -1,0 +1,106 @@
+"""Each epoch has its own order, and each worker its own examples."""
+
+import hashlib
+from typing import Any, ClassVar
+
+from torch import Tensor
+from torch.utils.data import IterableDataset, RandomSampler, SequentialSampler
+
+from trainwreck.check import Check
+from trainwreck.events import LoaderUse, LossCall
+from trainwreck.finding import Outcome
+from trainwreck.places import Place
+from trainwreck.trees import tensors
+
+# figure                                              | healthy        | broken | bound
+# share of labels that equal the next one, C classes  | near 1 / C     | > 0.9  | SORTED 0.8
+SORTED = 0.8
+_LEAST, _CLASSES = 64, 3
+
+
+class Order(Check):
+    """A loader that shuffles gives another order in each epoch, labels are not sorted, and workers share the data."""
+
+    name = "order"
+    question = "Are the examples in another order in each epoch, and does each worker give its own?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "same-each-epoch": Outcome(
+            "alarm",
+            "The data loader shuffles, but two epochs have the same order.",
+            "Call sampler.set_epoch(epoch) in each epoch, and set the seed only once.",
+        ),
+        "workers-repeat": Outcome(
+            "alarm",
+            "The workers of an iterable data set give the same batches.",
+            "Give each worker its own part, with torch.utils.data.get_worker_info().",
+            "duplicate_worker_rng",
+        ),
+        "sorted": Outcome(
+            "advice",
+            "The labels come in blocks of equal ones, because the examples are sorted and not shuffled.",
+            "Use DataLoader(..., shuffle=True).",
+        ),
+    }
+
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._firsts: dict[int, bytes] = {}  # by loader, a digest of the first batch of the latest epoch
+        self._previous: dict[int, bytes] = {}
+        self._equal: dict[int, int] = {}
+        self._pairs = [0, 0]  # labels that equal the next one, and all
+        self._kinds: set[float] = set()
+        self._place: Place | None = None
+
+    def on_batch(self, use: LoaderUse, batch: Any, number: int) -> None:
+        """Compare the first batches of epochs, and the batches of the workers of an iterable data set."""
+        is_iterable = isinstance(use.loader.dataset, IterableDataset)
+        if number and not (is_iterable and use.loader.num_workers > 1):
+            return
+        digest, key = _digest(batch), id(use)
+        if digest is None:
+            return
+        if is_iterable:
+            repeated = self._previous.get(key) == digest
+            self._equal[key] = self._equal.get(key, 0) + repeated
+            self._previous[key] = digest
+            if repeated and self._equal[key] == 2:
+                self.tell("workers-repeat", f"{use.loader.num_workers} workers", "the iterable data set")
+            return
+        if self._firsts.get(key) == digest and self._shuffles(use) and use.length > 1:
+            self.tell("same-each-epoch", f"epochs {use.epochs - 1} and {use.epochs} begin with the same batch")
+        self._firsts[key] = digest
+
+    def on_loss(self, loss: LossCall) -> None:
+        """Count neighbours with equal labels."""
+        labels = loss.targets
+        if not loss.with_gradients or loss.name not in ("cross_entropy", "nll_loss") or labels.dim() != 1:
+            return
+        if labels.is_floating_point() or labels.numel() < 2:
+            return
+        self._pairs[0] += int((labels[1:] == labels[:-1]).sum())
+        self._pairs[1] += labels.numel() - 1
+        self._kinds.update(labels.unique().tolist()[:_CLASSES])
+        self._place = loss.place
+
+    def at_end(self) -> None:
+        """Say whether the labels are sorted."""
+        equal, pairs = self._pairs
+        trained = [use for use in self.watch.loaders.values() if use.training]
+        in_order = [use for use in trained if isinstance(getattr(use.loader, "sampler", None), SequentialSampler)]
+        if pairs >= _LEAST and in_order and len(self._kinds) >= _CLASSES and equal > SORTED * pairs:
+            self.tell("sorted", f"{equal} of {pairs} labels equal the next one", self._place)
+
+    @staticmethod
+    def _shuffles(use: LoaderUse) -> bool:
+        sampler = getattr(use.loader, "sampler", None)
+        return isinstance(sampler, RandomSampler) or bool(getattr(sampler, "shuffle", False))
+
+
+def _digest(batch: Any) -> bytes | None:
+    found = hashlib.sha256()
+    sizes = 0
+    for tensor in tensors(batch):
+        if isinstance(tensor, Tensor) and tensor.dim():
+            sizes += tensor.numel()
+            found.update(tensor.detach().cpu().contiguous().reshape(-1).view(-1).numpy().tobytes())
+    return found.digest() if sizes > 1 else None

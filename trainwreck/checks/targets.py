@@ -1,0 +1,111 @@
+"""The loss depends on every column of the targets and on every example of the batch."""
+
+import time
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from trainwreck.check import Check
+from trainwreck.finding import Outcome
+from trainwreck.trial import Trial
+
+_COLUMNS = 8  # the most columns that are tried
+_UPDATES = 6
+_SECONDS = 10.0  # for the first two trials
+_PLACE = "from the batch to the loss"
+
+
+class Targets(Check):
+    """The loss of the script changes with its targets.
+
+    In children, the loop goes on for one update with the same batch and changed targets: all of them, one column, or
+    those of one example.
+    """
+
+    name = "targets"
+    question = "Does the loss depend on all targets?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "column-unused": Outcome(
+            "advice",
+            "The loss does not depend on a column of the targets.",
+            "Look at the indices and shapes before the loss.",
+        ),
+        "example-unused": Outcome(
+            "advice",
+            "The loss does not depend on the targets of one example.",
+            "Look for an index, a mask or a filter that drops examples.",
+        ),
+        "vary": Outcome(
+            "alarm",
+            "The same inputs get other targets each time.",
+            "Look for a permutation or a random choice between the batch and the loss.",
+            "label_permute",
+        ),
+    }
+
+    def trials(self) -> Generator[Trial, Any, None]:
+        """Change the targets of the batch, and compare the next loss with the loss for the unchanged batch."""
+        trained = [use for use in self.watch.loaders.values() if use.training]
+        if len(self.watch.optimizers) != 1 or len(trained) > 1:
+            return
+        began = time.monotonic()
+        steady = yield Trial(steps=_UPDATES, same_batch=True, dropout=False)
+        if not steady:
+            return
+        if steady["targets_vary"]:
+            self.tell("vary", f"{_UPDATES} updates with the same batch", steady["targets_vary"])
+            return
+        targets = _targets_of(trained[0].kept) if trained else None
+        own = steady["losses"][:1]
+        if targets is None or not own or not (yield from self._is_equal(own, lambda one: one)):
+            return  # no targets, or the loss is random, so that a difference says nothing
+        if time.monotonic() - began > _SECONDS or (yield from self._is_equal(own, _changed)):
+            return  # too slow; or the targets are not used, as in an autoencoder
+        columns = targets.size(1) if targets.dim() == 2 and targets.is_floating_point() else 0
+        for column in range(columns if 1 < columns <= _COLUMNS else 0):
+            if (yield from self._is_equal(own, partial(_changed_at, dim=1, index=column))):
+                self.tell("column-unused", f"column {column} of {columns}", _PLACE)
+        for row in (0, targets.size(0) - 1) if targets.size(0) > 1 else ():
+            if (yield from self._is_equal(own, partial(_changed_at, dim=0, index=row))):
+                self.tell("example-unused", f"example {row} of {targets.size(0)}", _PLACE)
+
+    def _is_equal(self, own: list[float], change: Callable[[Tensor], Tensor]) -> Generator[Trial, Any, bool]:
+        answer = (yield self._trial(change)) or {}
+        return bool(answer.get("losses", [])[:1] == own)
+
+    @staticmethod
+    def _trial(change: Callable[[Tensor], Tensor]) -> Trial:
+        def edit(batch: Any) -> Any:
+            return type(batch)([batch[0], change(batch[1])])
+
+        return Trial(steps=1, same_batch=True, dropout=False, edit=edit)
+
+
+def _targets_of(batch: Any) -> Tensor | None:
+    """Return the second part of a batch of two parts, if it is a tensor with a value for each example."""
+    if not isinstance(batch, tuple | list) or len(batch) != 2 or not isinstance(batch[1], Tensor):
+        return None
+    return batch[1] if batch[1].dim() and batch[1].numel() else None
+
+
+def _changed(targets: Tensor) -> Tensor:
+    """Return other targets: for classes other ones that occur, for numbers 1 minus the number, or a larger one."""
+    if targets.is_floating_point():
+        shares = bool(((targets >= 0) & (targets <= 1)).all())
+        return 1 - targets if shares and bool((targets != 0.5).all()) else targets * 0.5 + 0.25
+    if targets.dtype == torch.bool:
+        return ~targets
+    kinds = targets.unique()
+    following = torch.searchsorted(kinds, targets) + 1
+    changed: Tensor = kinds[following % kinds.numel()]
+    return changed
+
+
+def _changed_at(targets: Tensor, dim: int, index: int) -> Tensor:
+    """Return targets that are changed at one index of one dimension."""
+    new = targets.clone()
+    new.select(dim, index).copy_(_changed(targets).select(dim, index))
+    return new

@@ -1,0 +1,130 @@
+"""Validation has other examples than training, and the same ones each time."""
+
+import hashlib
+import time
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from trainwreck.check import Check
+from trainwreck.events import LoaderUse, ModelCall
+from trainwreck.finding import Outcome
+from trainwreck.places import Place
+from trainwreck.trees import tensors
+from trainwreck.trial import Probe
+
+# figure                                                     | healthy    | broken | bound
+# share of validation examples that are training examples    | below 0.01 | > 0.02 | SOME 0.02
+# the same, from which it is no chance and no duplicate      | below 0.2  | > 0.9  | MOST 0.5
+SOME, MOST = 0.02, 0.5
+_EXAMPLES, _AGAIN, _TRAINING = 300, 20, 4000
+_SECONDS = 4.0
+
+
+class Validation(Check):
+    """The examples of validation are not among those of training, and an evaluation gives the same outputs twice.
+
+    A child reads examples of the data sets, and calls each evaluated network twice.
+    """
+
+    name = "validation"
+    question = "Does validation have other examples than training, and the same ones each time?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "same-examples": Outcome(
+            "alarm",
+            "Most examples of validation are also examples of training.",
+            "Split the data once, and make each data set from its own part.",
+            "split_contamination",
+        ),
+        "shared-examples": Outcome(
+            "advice",
+            "Some examples of validation are also examples of training.",
+            "Look for duplicates before the split.",
+            "oversampled_before_split",
+        ),
+        "random-examples": Outcome(
+            "advice",
+            "An example of validation changes from one reading to the next.",
+            "Remove random transforms from the validation data.",
+            "augmented_validation",
+        ),
+        "random-outputs": Outcome(
+            "advice",
+            "A network in eval mode gives other outputs for the same inputs.",
+            "Look for dropout, noise or sampling that ignores eval mode.",
+            "dropout_never_off",
+        ),
+    }
+
+    def trials(self) -> Generator[Probe, Any, None]:
+        """Probe the evaluations and the data sets."""
+        if self.watch.evaluations:
+            found = yield lambda: [(outcome, text, vars(place)) for outcome, text, place in self._look()]
+            for outcome, text, place in found or ():
+                self.tell(outcome, text, Place(**place))
+
+    def _look(self) -> Iterator[tuple[str, str, Place]]:
+        for call in {id(call.network): call for call in self.watch.evaluations}.values():
+            if not call.training and _differs(call):
+                yield "random-outputs", f"{type(call.network).__name__}, twice the same inputs", call.place
+        uses = self.watch.loaders.values()
+        training = [use for use in uses if use.training]
+        shares = []
+        for use in uses:
+            if use.training or not (use.evaluating or use.last is not None):
+                continue
+            data = use.loader.dataset
+            keys = _keys_of(data, _EXAMPLES)
+            if not keys or None in keys:
+                continue
+            again = _keys_of(data, _AGAIN)
+            if any(one != other for one, other in zip(keys, again, strict=False)):
+                yield "random-examples", f"of {len(again)} examples", Place("the transform of the validation data")
+                continue
+            shares += [_share(keys, other) for other in training]
+        if shares and min(shares) > SOME:
+            outcome = "same-examples" if min(shares) > MOST else "shared-examples"
+            yield outcome, f"{min(shares):.0%} of {_EXAMPLES} or fewer examples", Place("where the data is split")
+
+
+def _differs(call: ModelCall) -> bool:
+    """Return whether a network gives other outputs for the same inputs in eval mode."""
+    network = call.network.eval()
+    with torch.no_grad():
+        one, other = (list(tensors(network(*call.args, **call.kwargs))) for _ in range(2))
+    pairs = ((a, b) for a, b in zip(one, other, strict=False) if a.shape == b.shape and a.is_floating_point())
+    return any(not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
+
+
+def _keys_of(data: Any, most: int) -> list[bytes | None]:
+    """Return a digest of each of the first examples of a data set, or [] if it cannot be read by index."""
+    if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
+        return []
+    end, found = time.monotonic() + _SECONDS, []
+    for index in range(min(most, len(data))):
+        found.append(_key(data[index]))
+        if time.monotonic() > end:
+            break
+    return found
+
+
+def _key(example: Any) -> bytes | None:
+    """Return a digest of the first tensor or array of an example that has several entries, or None without one."""
+    import numpy as np
+
+    parts: Iterable[Any] = example.values() if isinstance(example, dict) else example
+    parts = [example] if isinstance(example, Tensor | np.ndarray) else parts
+    for part in parts if hasattr(parts, "__iter__") else ():
+        if isinstance(part, Tensor) and part.numel() > 1:
+            return hashlib.sha256(part.detach().cpu().contiguous().numpy().tobytes()).digest()
+        if isinstance(part, np.ndarray) and part.size > 1:
+            return hashlib.sha256(part.tobytes()).digest()
+    return None
+
+
+def _share(keys: list[bytes | None], training: LoaderUse) -> float:
+    """Return the share of examples that the training data has, too."""
+    seen = set(_keys_of(training.loader.dataset, _TRAINING))
+    return sum(key in seen for key in keys) / len(keys)
