@@ -21,7 +21,6 @@ from trainwreck.events import LoaderUse, LossCall, ModelCall
 from trainwreck.places import here
 from trainwreck.state import Watch
 from trainwreck.trees import clone, tensors
-from trainwreck.trial import send_answer
 
 LOSSES = {
     getattr(F, name): name
@@ -261,10 +260,7 @@ class Hooks:
             group["lr"] = rate
         self._rates = []
         self.watch.step_ended(optimizer)
-        trial = self.watch.trial
-        if trial is not None and trial.is_over(self.watch.step):
-            send_answer(self.watch.answer())
-        if trial is None and self._on_update is not None:
+        if self._on_update is not None:
             self._on_update()
 
     def _clip(self, old: Callable[..., Any]) -> Callable[..., Any]:

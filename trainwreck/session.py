@@ -26,7 +26,7 @@ def watch(steps: int = DEFAULT_STEPS, *, strict: bool = False, quiet: bool = Fal
     Raises `Unsound` at the end of the block if `strict` is true and a check found an alarm.
     """
     state = Watch(ALL, steps)
-    hooks = Hooks(state, on_update=lambda: _end(state, hooks) if state.is_over else None)
+    hooks = Hooks(state, on_update=lambda: _look(state, hooks))
     hooks.install()
     try:
         yield state
@@ -37,6 +37,15 @@ def watch(steps: int = DEFAULT_STEPS, *, strict: bool = False, quiet: bool = Fal
     alarms = [finding for finding in state.findings if finding.level == "alarm"]
     if strict and alarms:
         raise Unsound("\n".join(text_lines(alarms)).rstrip())
+
+
+def _look(state: Watch, hooks: Hooks) -> None:
+    """After an update, end the watch or the trial if it is over."""
+    if state.trial is not None:
+        if state.trial.is_over(state.step):
+            send_answer(state.answer())
+    elif state.is_over:
+        _end(state, hooks)
 
 
 def _end(state: Watch, hooks: Hooks) -> None:
