@@ -180,6 +180,35 @@ FAULTS: dict[str, tuple[str, Edits]] = {
             ("average(inputs)", "average(inputs.half())"),
         ),
     ),
+    "saving/optimizer-missing": (
+        CLASSES,
+        (
+            (
+                "    best = copy",
+                "    torch.save({'epoch': epoch, 'model': model.state_dict()}, 'last.pt')\n    best = copy",
+            ),
+        ),
+    ),
+    "saving/schedule-missing": (
+        CLASSES,
+        (
+            (
+                "    best = copy",
+                "    state = {'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict()}\n"
+                "    torch.save(state, 'last.pt')\n    best = copy",
+            ),
+        ),
+    ),
+    "saving/other-names": (
+        CLASSES,
+        (
+            (
+                "    best = copy",
+                "    state = {f'module.{key}': value for key, value in model.state_dict().items()}\n"
+                "    model.load_state_dict(state, strict=False)\n    best = copy",
+            ),
+        ),
+    ),
     "schedule/ends-in-first-epoch": (
         CLASSES,
         (
@@ -283,7 +312,8 @@ def test_trials_and_probes_are_made_where_no_process_can_be_forked(tmp_path: Pat
     for outcome in ("tokens/sees-later", "targets/vary", "targets/column-unused", "finite/operation"):
         (tmp_path / "train.py").write_text(broken(*FAULTS[outcome]), encoding="utf-8")
         program = (
-            "import json, trainwreck.state as state\nfrom trainwreck.child import main\nstate.can_fork = lambda: False\n"
+            "import json, trainwreck.state as state\n"
+            "from trainwreck.child import main\nstate.can_fork = lambda: False\n"
             "main(['result.json', json.dumps({'steps': 12}), 'train.py'])"
         )
         subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=True)

@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> None:
             "errors": watch.errors,
             "steps": watch.step,
             "losses": watch.losses,
-            "seeded": watch.seeded,
+            "seeds": watch.seeds,
             "evaluated": bool(watch.evaluations),
             "failure": failure,
         }

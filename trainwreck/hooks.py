@@ -86,6 +86,7 @@ class Hooks:
             for name in ("clip_grad_norm_", "clip_grad_value_"):
                 self._wrap(module, name, self._clip)
         self._wrap(torch.utils.data.DataLoader, "__len__", self._loader_length)
+        self._wrap(torch, "save", self._save)
         for module in (torch, torch.random):
             self._wrap(module, "manual_seed", self._seed)
         self._wrap(nn.Module, "load_state_dict", self._load)
@@ -203,6 +204,14 @@ class Hooks:
 
         return load
 
+    def _save(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def save(thing: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.sees:
+                self.watch.emit("on_save", thing, here())
+            return old(thing, *args, **kwargs)
+
+        return save
+
     def _average(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def update(model: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if self.sees:
@@ -305,11 +314,12 @@ class Hooks:
     # --- data
 
     def _seed(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def seed(*args: Any, **kwargs: Any) -> Any:
-            self.watch.seeded |= self.sees
-            return old(*args, **kwargs)
+        def manual_seed(seed: Any) -> Any:
+            if self.sees:
+                self.watch.seeds.append(int(seed))
+            return old(seed)
 
-        return seed
+        return manual_seed
 
     def _loader_length(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def length(loader: Any) -> int:

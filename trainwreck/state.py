@@ -59,7 +59,7 @@ class Watch:
     ) -> None:
         self.steps = steps
         self.batches = batches  # the most batches of an epoch, or 0 for all
-        self.seeded = False  # the script has called `torch.manual_seed`
+        self.seeds: list[int] = []  # the arguments of `torch.manual_seed`
         self.step = 0
         self.active = False
         self.busy = False  # a check is running: its own operations are no events
