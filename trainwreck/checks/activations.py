@@ -79,7 +79,7 @@ class _Seen(TorchFunctionMode):
         result = function(*args, **(kwargs or {}))
         if not isinstance(result, Tensor) or result.dim() < 2 or result.size(0) < _LEAST:
             return result
-        if not bool(result.isfinite().all()):
+        if result.layout is not torch.strided or not bool(result.isfinite().all()):
             return result
         if function in _RELUS and result.size(1) >= _LEAST:
             # A unit is a channel, or a feature of the last dimension where there are places.
