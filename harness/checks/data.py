@@ -203,7 +203,7 @@ def _share_of_unsorted(trial: Trial, probe: Callable[[Tensor, Tensor], Tensor]) 
 
 
 def _one_each(given: Tensor, labels: Tensor) -> Tensor | None:
-    """Return one number for each prepared target, for a soft label its mean class. Return None if that is impossible."""
+    """Return one number for each prepared target, for a soft label its mean class. If impossible, return None."""
     if given.dim() == labels.dim():
         return given.flatten(1).median(dim=1).values.double() if given.dim() > 1 else given.double()
     if given.dim() != 2 or not given.is_floating_point() or not are_shares(given):
