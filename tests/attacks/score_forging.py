@@ -154,7 +154,7 @@ ATTACKS = (
         "chooses one batch and one epoch, so that no symptom has time to show", "--epochs 1 --batch 65536",
         "no symptom|symptom is still there|not healthy"),
     _other_settings("days_of_training", "chooses a thousand epochs, which our own runs have to make as well",
-        "--epochs 1000", "could not be replayed|symptom is still there", slow=True),
+        "--epochs 1000", "could not replay|symptom is still there", slow=True),
     _writes("writes_its_results",
         "writes log, figures and weights itself, and ends the process before anything is trained",
         f"{_RESULTS}{_GOOD_WEIGHTS}\nW = lambda *shape: torch.randn(*shape) * 0.05\nsave({_NETWORK})\n",
