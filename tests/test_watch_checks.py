@@ -370,6 +370,33 @@ for epoch in range(30):
     assert findings(tmp_path, source) == {}
 
 
+def test_noise_of_numpy_and_a_bias_that_cancels_are_sound(tmp_path: Path) -> None:
+    source = """
+import numpy as np
+import torch
+from torch import nn
+torch.manual_seed(0)
+np.random.seed(0)
+
+class Maker(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+    def forward(self, x):
+        return self.layer(x) + torch.tensor(np.random.randn(len(x), 4), dtype=torch.float)
+
+maker, judge = Maker(), nn.Linear(4, 1)
+both = [*maker.parameters(), *judge.parameters()]
+optimizer = torch.optim.Adam(both, lr=1e-3)
+for step in range(30):
+    loss = judge(maker(torch.randn(16, 8))).mean() - judge(torch.randn(16, 4) + 1).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    assert findings(tmp_path, source) == {}
+
+
 def test_sparse_inputs_and_updates_by_hand_are_watched(tmp_path: Path) -> None:
     source = """
 import torch

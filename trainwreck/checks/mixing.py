@@ -65,13 +65,15 @@ def _share_of_others(kept: KeptCall) -> float | None:
     """Return the change of the other outputs over the change of the own one; the least over both batch dimensions.
 
     Time may come before the batch, so both of the first two dimensions are tried. Return None if no dimension can be
-    tried: for sparse inputs, for a single example, or if the outputs have no dimension of the batch.
+    tried: for sparse inputs, a single example, outputs without a dimension of the batch, and random outputs.
     """
     network = kept.network.eval()
     inputs = [tensor for tensor in tensors((kept.args, kept.kwargs)) if tensor.dim()]
     if not inputs or any(tensor.layout != torch.strided for tensor in inputs):
         return None
     first = outputs_of(network, kept.args, kept.kwargs)
+    if not are_equal(first, outputs_of(network, kept.args, kept.kwargs)):
+        return None
     found = []
     for dim in range(min(2, inputs[0].dim())):
         size = inputs[0].size(dim)
@@ -100,6 +102,12 @@ def outputs_of(network: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
     with torch.no_grad():
         found = network(*clone(args), **clone(kwargs))
     return [tensor.float() for tensor in tensors(found) if tensor.is_floating_point() and tensor.dim()]
+
+
+def are_equal(first: list[Tensor], second: list[Tensor]) -> bool:
+    """Return whether two lists of outputs are equal, NaN at the same places included."""
+    pairs = zip(first, second, strict=False)
+    return all(one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num()) for one, other in pairs)
 
 
 def _compare(first: list[Tensor], second: list[Tensor], dim: int, size: int) -> float | None:

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from trainwreck.check import Check
+from trainwreck.events import AnyOptimizer
 from trainwreck.finding import Outcome
+from trainwreck.state import Watch, parameters_of
 
 _SHOWN = 4
 _LEAST_UPDATES = 3
@@ -61,6 +64,19 @@ class Ownership(Check):
         if name == "detach" and args[0].grad_fn is not None:
             self.tell("detached", f"detach() of a tensor of shape {tuple(args[0].shape)}")
 
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(watch)
+        self._pulled: set[int] = set()  # parameters with a gradient that is not zero
+
+    def before_step(self, optimizer: AnyOptimizer) -> None:
+        """Note which gradients are not zero. The gradient of a bias may be zero in exact arithmetic."""
+        for parameter in parameters_of(optimizer):
+            gradient = parameter.grad
+            if id(parameter) not in self._pulled and gradient is not None:
+                dense = gradient.layout is torch.strided
+                if not dense or bool(torch.any(gradient != 0)):
+                    self._pulled.add(id(parameter))
+
     def at_end(self) -> None:
         """Compare the parameters with gradients, the parameters of optimizers and the parameters of networks."""
         watch = self.watch
@@ -84,7 +100,7 @@ class Ownership(Check):
         still = [state.tensor for state in moving if not state.has_moved()]
         if moving and len(still) == len(moving):
             self.tell("nothing-moves", f"{watch.step} updates", "where the optimizer gets its learning rate")
-        elif still:
+        elif still := [one for one in still if id(one) in self._pulled]:
             self.tell("some-rest", f"{self._names(still)}: unchanged after {watch.step} updates", _OPTIMIZER)
 
     def _names(self, parameters: Sequence[Tensor]) -> str:

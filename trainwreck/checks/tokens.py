@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from trainwreck.check import Check
-from trainwreck.checks.mixing import outputs_of
+from trainwreck.checks.mixing import are_equal, outputs_of
 from trainwreck.events import KeptCall, KeptLoss
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
@@ -74,9 +74,9 @@ def _look(kept: KeptCall) -> Iterator[tuple[str, str, Place]]:
     tokens = _tokens_of(kept)
     if tokens is None:
         return
-    network = kept.network.eval()
-    name = type(network).__name__
+    name = type(kept.network.eval()).__name__
     padding = _padding_of(kept, tokens)
+    is_random = not are_equal(*(outputs_of(kept.network, kept.args, kept.kwargs) for _ in range(2)))
     for loss, targets, counts in _losses_of(kept, tokens):
         shift = _shift_of(tokens, targets, counts)
         if shift is None:
@@ -86,14 +86,14 @@ def _look(kept: KeptCall) -> Iterator[tuple[str, str, Place]]:
             yield "copies", f"targets of {name} equal its inputs", loss.place
         elif ahead != 1:
             yield "shifted", f"the targets of {name} lie {ahead} tokens ahead", loss.place
-        elif (share := _share_of_later(kept, tokens, dim)) > LATER:
+        elif not is_random and (share := _share_of_later(kept, tokens, dim)) > LATER:
             text = f"earlier outputs change by {share:.2g} of what later ones do"
             yield "sees-later", text, Place(f"the forward pass of {name}")
         counted = int((counts & padding).sum()) if padding is not None and dim == 1 else 0
         # The end of each text may be one token of padding.
         if padding is not None and counted > int(padding.any(1).sum()):
             yield "counts-padding", f"{counted} places of padding count", loss.place
-    if padding is not None and (share := _share_of_padding(kept, tokens, padding)) > PADDING:
+    if padding is not None and not is_random and (share := _share_of_padding(kept, tokens, padding)) > PADDING:
         place = Place(f"the forward pass of {name}, or the mask that it gets")
         yield "sees-padding", f"{share:.2g} of the spread of the outputs", place
 
