@@ -107,11 +107,11 @@ shell: $(RUN)
 #:   make test-portable               compare bytes on emulated processors
 #:   make lint | test | test-slow     the checks that a change must pass
 #:   make docs                        build the site of docs/ into site/
-#:   make bench | bench-class | bench-reports | bench-checks
+#:   make bench | bench-class | bench-reports | bench-checks | bench-watch
 #:   make gallery                     draw the pictures of docs/curves.md again
 #:   make dist                        build wheel and source archive in dist/
 .PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable docs
-.PHONY: bench bench-class bench-reports bench-checks gallery dist
+.PHONY: bench bench-class bench-reports bench-checks bench-watch gallery dist
 DEV := $(VENV)/.installed-dev
 SITE := $(VENV)/.installed-docs
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -194,6 +194,10 @@ bench-reports: $(DEV)
 # Runs our checks on every recipe and every correct variant. Takes a quarter of an hour or more, and resumes if stopped.
 bench-checks: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_checks $(if $(ONLY),--only "$(ONLY)") $(jobs) $(if $(WRITE),--write)
+
+# Watches public training programs. The folder PROGRAMS has them, as benchmarks/bench_watch.py says.
+bench-watch: $(DEV)
+	@$(BIN)/python -m benchmarks.bench_watch --programs "$(or $(PROGRAMS),programs)" $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
 # Makes ten runs of one to four seconds each.
 gallery: $(RUN)

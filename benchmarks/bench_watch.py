@@ -1,0 +1,94 @@
+"""`make bench-watch PROGRAMS=folder`: watch public training programs, and list what the checks say about them.
+
+`programs.json` names the programs: the address and commit, the kind of task and the command. The folder has each
+program in a folder of its name, with a file `run.json` that gives the command, the working folder `cwd`, variables
+`env` and the interpreter `python`. Their data are replaced from outside, so that each program runs unchanged on small
+data. Neither programs nor data are part of this repository.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import click
+
+from benchmarks.measure import ROOT, BenchmarkError, publish, this_machine
+
+PAGE = ROOT / "docs" / "watched.md"
+HEADINGS = ("program", "kind of task", "updates", "alarms", "advice", "seconds")
+_SECONDS = 600
+
+
+def watch_program(folder: Path) -> dict[str, Any]:
+    """Watch a copy of a program, and return the JSON result of the command with its `seconds` and its exit `status`."""
+    run = json.loads((folder / "run.json").read_bytes())
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(shutil.copytree(folder, Path(scratch, folder.name)))
+        environment = {**os.environ, **run["env"]}
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
+        begun = perf_counter()
+        with subprocess.Popen(
+            [run["python"], "-m", "trainwreck", "--json", *run["command"]],
+            cwd=copy / run["cwd"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=_SECONDS)
+            except subprocess.TimeoutExpired:
+                output = b""
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+        found: dict[str, Any] = json.loads(output.splitlines()[-1]) if output.strip() else {"steps": 0, "findings": []}
+        return {**found, "seconds": perf_counter() - begun, "status": process.returncode}
+
+
+def row_of(program: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """Return the cells of a program."""
+    names = {
+        level: ", ".join(f"{one['check']}/{one['outcome']}" for one in found["findings"] if one["level"] == level)
+        for level in ("alarm", "advice")
+    }
+    kind, updates = program["kind"], str(found["steps"])
+    return [program["name"], kind, updates, names["alarm"], names["advice"], f"{found['seconds']:.0f}"]
+
+
+@click.command()
+@click.option("--programs", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--only", default="", help="names of programs, separated by spaces")
+@click.option("--write", is_flag=True, help=f"write the table to {PAGE.relative_to(ROOT)}")
+def main(programs: Path, only: str, *, write: bool) -> None:
+    """Watch all programs, and print a table. The exit status is 1 if a check raised an alarm."""
+    listed = json.loads((Path(__file__).parent / "programs.json").read_bytes())
+    chosen = [one for one in listed if not only or one["name"] in only.split()]
+    results = []
+    for program in chosen:
+        if not (programs / program["name"] / "run.json").is_file():
+            raise BenchmarkError(f"{programs} has no program {program['name']}.")
+        results.append(watch_program(programs / program["name"]))
+        click.echo("  ".join(row_of(program, results[-1])), err=True)
+    rows = [row_of(program, found) for program, found in zip(chosen, results, strict=True)]
+    alarms, advised = (sum(bool(row[at]) for row in rows) for at in (3, 4))
+    seconds = median(found["seconds"] for found in results)
+    note = (
+        f"{len(rows)} programs: {alarms} with an alarm, {advised} with advice."
+        f" The median time of the command is {seconds:.0f} s."
+    )
+    publish("programs", HEADINGS, rows, this_machine(), write=write, note=note, page=PAGE)
+    sys.exit(1 if alarms else 0)
+
+
+if __name__ == "__main__":
+    main()
