@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = {
     "trainwreck": (
         "usage terminal places finding settings source trees events guard trial state check hooks checks catalogue"
-        " selection baseline show session runs child command __main__"
+        " selection baseline show formats page explain session runs child command __main__"
     ),
     "harness": (
         "errors files canonical_setup formats data recipes doctor run checks behaviour workspace console page"
