@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 # Packages and single modules in order. Each imports only from entries before it, and from itself.
 FLOORS = {
     "trainwreck": (
-        "places finding trees events guard trial state check hooks checks show session runs child command __main__"
+        "usage terminal places finding settings source trees events guard trial state check hooks checks catalogue"
+        " selection baseline show formats page explain session runs child command __main__"
     ),
     "harness": (
         "errors files canonical_setup formats data recipes doctor run checks behaviour workspace console page"

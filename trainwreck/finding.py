@@ -1,5 +1,6 @@
-"""The records of a result: a finding, its level, and the outcomes that a check can have."""
+"""The records of a result: a finding, its level, the outcomes that a check can have, and the report of a run."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -40,6 +41,50 @@ class Finding:
     place: Place
     step: int
 
+    @property
+    def name(self) -> str:
+        """The check and its outcome: `gradients/stale`."""
+        return f"{self.check}/{self.outcome}"
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data: one entry for each field, and the place as an object with file, line and function."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of watching one script. Text, pages and files for other programs are views of it.
+
+    script: the path as the user gave it. errors: the traceback of each check that failed, by name. steps: the number of
+    watched updates. failure: why the script did not end well, or "". suppressed: the number of findings that comments
+    suppress. known: the number of findings that the baseline contains. losses: the loss of each watched update.
+    """
+
+    script: str
+    findings: Sequence[Finding]
+    errors: Mapping[str, str]
+    steps: int
+    failure: str = ""
+    suppressed: int = 0
+    known: int = 0
+    losses: Sequence[float] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the script made an update and did not fail."""
+        return self.steps > 0 and not self.failure
+
+    def counts(self) -> str:
+        """Return the last line of a report, which counts the findings of each level."""
+        words = []
+        for level in LEVELS:
+            count = sum(one.level == level for one in self.findings)
+            plural = "s" if count > 1 and level != "advice" else ""
+            words += [f"{count} {level}{plural}"] if count else []
+        words += [
+            f"{count} {name}" for count, name in ((self.known, "known"), (self.suppressed, "suppressed")) if count
+        ]
+        if not self.findings and self.is_complete:
+            words.append("nothing else was found" if words else "nothing wrong was found")
+        first = f"Watched {self.steps} update{'s' * (self.steps != 1)}{', then the script failed' * bool(self.failure)}"
+        return f"{first}: {', '.join(words)}." if words else f"{first}."

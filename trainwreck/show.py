@@ -1,45 +1,34 @@
-"""Show findings: as text for a terminal, and as JSON."""
+"""Show a report as text."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from trainwreck.checks import ALL
-from trainwreck.finding import LEVELS, Finding
-
-_OUTCOMES = {check.name: check.outcomes for check in ALL}
+from trainwreck.catalogue import outcome_of
+from trainwreck.finding import Finding, Outcome, Report
+from trainwreck.terminal import wrap
 
 
-def text_lines(findings: Iterable[Finding]) -> Iterator[str]:
+def text_lines(findings: Iterable[Finding], width: int | None = None) -> Iterator[str]:
     """Yield the lines of a paragraph for each finding: what, the values, the line, what to do, and an exercise."""
     for finding in findings:
-        outcome = _OUTCOMES[finding.check][finding.outcome]
-        yield f"{finding.level}: {finding.check}/{finding.outcome}"
-        yield f"  {outcome.meaning}"
-        yield f"  Found: {finding.text}."
-        yield f"  Where: {finding.place} (update {finding.step})"
-        yield f"  Fix: {outcome.cure}"
-        if outcome.exercise:
-            yield f"  Practise: make exercise BREAK={outcome.exercise}"
-        yield ""
+        outcome = outcome_of(finding)
+        middle = [f"Found: {finding.text}.", f"Where: {finding.place} (update {finding.step})"]
+        yield from outcome_lines(finding.name, outcome, width, middle)
 
 
-def report_lines(findings: Sequence[Finding], errors: Mapping[str, str], steps: int) -> Iterator[str]:
-    """Yield the findings, the checks that failed, and a line that counts the findings of each level."""
-    yield from text_lines(findings)
-    for name, error in errors.items():
-        yield f"The check {name} failed and was left out; this is a bug in trainwreck:\n{error}"
-    counts = {level: sum(finding.level == level for finding in findings) for level in LEVELS}
-    words = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
-    yield f"Watched {steps} updates: {words or 'nothing wrong was found'}."
+def outcome_lines(name: str, outcome: Outcome, width: int | None, middle: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the lines of a paragraph for an outcome, with other lines between its meaning and its cure."""
+    yield f"{outcome.level}: {name}"
+    yield from wrap(outcome.meaning, width, "  ", "  ")
+    last = [f"Practise: make exercise BREAK={outcome.exercise}"] if outcome.exercise else []
+    for line in (*middle, f"Fix: {outcome.cure}", *last):
+        yield from wrap(line, width, "  ", "    ")
+    yield ""
 
 
-def to_json(findings: Iterable[Finding], errors: Mapping[str, str], steps: int, version: str) -> str:
-    """Return strict JSON: the version, the watched updates, the findings, and checks that failed."""
-    found: dict[str, Any] = {
-        "version": version,
-        "steps": steps,
-        "findings": [finding.to_json() for finding in findings],
-        "errors": dict(errors),
-    }
-    return json.dumps(found, allow_nan=False)
+def report_lines(report: Report, width: int | None = None) -> Iterator[str]:
+    """Yield the findings, the checks that failed, and a line that counts the findings. Wrap them to a width."""
+    yield from text_lines(report.findings, width)
+    for name, error in report.errors.items():
+        yield from wrap(f"The check {name} failed and was left out; this is a bug in trainwreck:", width)
+        yield from error.splitlines()
+    yield from wrap(report.counts(), width)
