@@ -180,6 +180,35 @@ FAULTS: dict[str, tuple[str, Edits]] = {
             ("average(inputs)", "average(inputs.half())"),
         ),
     ),
+    "saving/optimizer-missing": (
+        CLASSES,
+        (
+            (
+                "    best = copy",
+                "    torch.save({'epoch': epoch, 'model': model.state_dict()}, 'last.pt')\n    best = copy",
+            ),
+        ),
+    ),
+    "saving/schedule-missing": (
+        CLASSES,
+        (
+            (
+                "    best = copy",
+                "    state = {'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict()}\n"
+                "    torch.save(state, 'last.pt')\n    best = copy",
+            ),
+        ),
+    ),
+    "saving/other-names": (
+        CLASSES,
+        (
+            (
+                "    best = copy",
+                "    state = {f'module.{key}': value for key, value in model.state_dict().items()}\n"
+                "    model.load_state_dict(state, strict=False)\n    best = copy",
+            ),
+        ),
+    ),
     "schedule/ends-in-first-epoch": (
         CLASSES,
         (
@@ -277,6 +306,68 @@ def test_a_fault_is_found(outcome: str, tmp_path: Path) -> None:
     assert outcome in found
     place = found[outcome]["place"]
     assert not place["line"] or Path(place["file"]).name == "train.py"
+
+
+def test_trials_and_probes_are_made_where_no_process_can_be_forked(tmp_path: Path) -> None:
+    for outcome in ("tokens/sees-later", "targets/vary", "targets/column-unused", "finite/operation"):
+        (tmp_path / "train.py").write_text(broken(*FAULTS[outcome]), encoding="utf-8")
+        program = (
+            "import json, trainwreck.state as state\n"
+            "from trainwreck.child import main\nstate.can_fork = lambda: False\n"
+            "main(['result.json', json.dumps({'steps': 12}), 'train.py'])"
+        )
+        subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=True)
+        found = json.loads((tmp_path / "result.json").read_bytes())
+        assert outcome in {f"{one['check']}/{one['outcome']}" for one in found["findings"]}
+
+
+def test_a_loss_that_stops_at_another_network_is_a_dead_end(tmp_path: Path) -> None:
+    source = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+maker, judge = nn.Linear(8, 2), nn.Linear(2, 1)
+of_maker, of_judge = (torch.optim.Adam(net.parameters(), lr=1e-3) for net in (maker, judge))
+loss = nn.BCEWithLogitsLoss()
+for step in range(30):
+    real, fake = torch.randn(16, 2) + 1, maker(torch.randn(16, 8))
+    of_judge.zero_grad()
+    (loss(judge(real), torch.ones(16, 1)) + loss(judge(fake.detach()), torch.zeros(16, 1))).backward()
+    of_judge.step()
+    of_maker.zero_grad()
+    (loss(judge(fake), torch.ones(16, 1)) + 0.01 * fake.square().mean()).backward()
+    of_maker.step()
+"""
+    assert findings(tmp_path, source) == {}
+    assert list(findings(tmp_path, source.replace("loss(judge(fake), ", "loss(judge(fake.detach()), "))) == [
+        "gradients/dead-end"
+    ]
+
+
+def test_the_nodes_of_one_graph_are_no_batch(tmp_path: Path) -> None:
+    source = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x, links = torch.randn(40, 8), torch.eye(40) + (torch.rand(40, 40) < 0.1).float()
+y = (links @ x)[:, :3].argmax(1)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(8, 32), nn.Linear(32, 3)
+    def forward(self, x):
+        return self.two(F.relu(links @ self.one(x)))
+
+net = Net()
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+for epoch in range(30):
+    optimizer.zero_grad()
+    F.cross_entropy(net(x)[:30], y[:30]).backward()
+    optimizer.step()
+"""
+    assert findings(tmp_path, source) == {}
 
 
 def test_each_exercise_that_a_finding_names_exists() -> None:

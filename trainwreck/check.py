@@ -59,6 +59,9 @@ class Check:
     def on_load(self, module: nn.Module, state: Any, place: Place) -> None:
         """A module loads a state."""
 
+    def on_save(self, saved: Any, place: Place) -> None:
+        """`torch.save` stores an object."""
+
     def on_average(self, model: nn.Module) -> None:
         """An `AveragedModel` is updated."""
 

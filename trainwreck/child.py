@@ -4,8 +4,10 @@ The process ends after the watched updates, without the end of the script, and w
 PLAN is a JSON object with the fields of `Plan`. Files that the script writes go to the folder of RESULT.
 """
 
+import base64
 import json
 import os
+import pickle
 import runpy
 import sys
 import time
@@ -16,7 +18,7 @@ from typing import Any
 from trainwreck.checks import ALL
 from trainwreck.guard import redirect_writes
 from trainwreck.hooks import Hooks
-from trainwreck.runs import Plan
+from trainwreck.runs import Plan, run_trial
 from trainwreck.state import Watch
 from trainwreck.trial import send_answer
 
@@ -32,13 +34,20 @@ def main(arguments: list[str]) -> None:
     )
     end = time.monotonic() + plan.seconds if plan.seconds else float("inf")
 
+    def end_trial(answer: dict[str, Any]) -> None:
+        """End a trial in the process that makes it: a forked one, or this one."""
+        if not plan.trial:
+            send_answer(answer)
+        os.write(file, json.dumps(answer).encode())
+        os._exit(0)
+
     def finish(failure: str = "") -> None:
         """Make the trials, write the findings, and end without running the script's exit handlers.
 
         Return only in a child that makes a trial.
         """
         if watch.trial is not None:  # a child whose script has ended
-            send_answer(watch.answer())
+            end_trial(watch.answer())
         watch.end()
         if not failure and not watch.run_trials():
             return
@@ -48,7 +57,7 @@ def main(arguments: list[str]) -> None:
             "errors": watch.errors,
             "steps": watch.step,
             "losses": watch.losses,
-            "seeded": watch.seeded,
+            "seeds": watch.seeds,
             "evaluated": bool(watch.evaluations),
             "failure": failure,
         }
@@ -58,10 +67,18 @@ def main(arguments: list[str]) -> None:
         os._exit(0)
 
     def look() -> None:
-        """End after the planned updates, or in time."""
-        if watch.trial is None and (watch.is_over or time.monotonic() > end):
+        """After an update, end the watch or the trial if it is over."""
+        if watch.trial is not None:
+            if watch.trial.is_over(watch.step):
+                end_trial(watch.answer())
+        elif plan.trial and watch.is_over:
+            watch.trial = pickle.loads(base64.b64decode(plan.trial))  # noqa: S301 - the parent wrote it
+            watch.trial.begin(watch.step)
+        elif watch.is_over or time.monotonic() > end:
             finish()
 
+    watch.ends_here = True
+    watch.run_fresh = lambda trial: run_trial(trial, watch.steps, Path(script), rest)
     hooks = Hooks(watch, on_update=look)
     sys.argv = [script, *rest]
     sys.path[0] = str(Path(script).resolve().parent)

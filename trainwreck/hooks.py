@@ -21,7 +21,6 @@ from trainwreck.events import LoaderUse, LossCall, ModelCall
 from trainwreck.places import here
 from trainwreck.state import Watch
 from trainwreck.trees import clone, tensors
-from trainwreck.trial import send_answer
 
 LOSSES = {
     getattr(F, name): name
@@ -87,6 +86,7 @@ class Hooks:
             for name in ("clip_grad_norm_", "clip_grad_value_"):
                 self._wrap(module, name, self._clip)
         self._wrap(torch.utils.data.DataLoader, "__len__", self._loader_length)
+        self._wrap(torch, "save", self._save)
         for module in (torch, torch.random):
             self._wrap(module, "manual_seed", self._seed)
         self._wrap(nn.Module, "load_state_dict", self._load)
@@ -212,6 +212,14 @@ class Hooks:
 
         return load
 
+    def _save(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def save(thing: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.sees:
+                self.watch.emit("on_save", thing, here())
+            return old(thing, *args, **kwargs)
+
+        return save
+
     def _average(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def update(model: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if self.sees:
@@ -269,10 +277,7 @@ class Hooks:
             group["lr"] = rate
         self._rates = []
         self.watch.step_ended(optimizer)
-        trial = self.watch.trial
-        if trial is not None and trial.is_over(self.watch.step):
-            send_answer(self.watch.answer())
-        if trial is None and self._on_update is not None:
+        if self._on_update is not None:
             self._on_update()
 
     def _clip(self, old: Callable[..., Any]) -> Callable[..., Any]:
@@ -317,11 +322,12 @@ class Hooks:
     # --- data
 
     def _seed(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def seed(*args: Any, **kwargs: Any) -> Any:
-            self.watch.seeded |= self.sees
-            return old(*args, **kwargs)
+        def manual_seed(seed: Any) -> Any:
+            if self.sees:
+                self.watch.seeds.append(int(seed))
+            return old(seed)
 
-        return seed
+        return manual_seed
 
     def _loader_length(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def length(loader: Any) -> int:

@@ -1,7 +1,9 @@
 """Run a script under watch: once as it is, once again, and once with short epochs."""
 
+import base64
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 # The checks that may speak of a run with short epochs, where data sets seem small.
-_SHORT = frozenset(("modes", "validation", "order", "snapshots", "evaluation", "schedule", "finite"))
+_SHORT = frozenset(("modes", "validation", "order", "snapshots", "evaluation", "schedule", "finite", "saving"))
 _BATCHES = 3  # of a short epoch
 _SHORT_STEPS, _AGAIN = 24, 6
 _SECONDS, _GRACE = 20.0, 40.0
@@ -22,13 +24,15 @@ class Plan:
     """How a child watches a script.
 
     steps: the number of updates. checks: the names of the checks, or None for all. batches: the most batches of an
-    epoch, or 0 for all. seconds: the time limit, which is looked at after each update, or 0 for none.
+    epoch, or 0 for all. seconds: the time limit, which is looked at after each update, or 0 for none. trial: a pickled
+    `Trial` to make after these updates, in base64, or "".
     """
 
     steps: int
     checks: list[str] | None = None
     batches: int = 0
     seconds: float = 0.0
+    trial: str = ""
 
 
 def watch_script(
@@ -45,9 +49,9 @@ def watch_script(
     found = _run(Plan(steps, None if checks is None else sorted(checks)), script, arguments, quiet=False)
     if found is None or found["failure"] or not found["steps"] or "RANK" in os.environ:
         return found
-    if (checks is None or "repeat" in checks) and found["seeded"]:
+    if (checks is None or "repeat" in checks) and found["seeds"]:
         again = _run(Plan(min(_AGAIN, found["steps"]), [], seconds=_SECONDS), script, arguments, quiet=True)
-        if again is not None:
+        if again is not None and again["seeds"][:1] == found["seeds"][:1]:  # no seed that is drawn at random
             found["findings"] += _compare(found["losses"], again["losses"])
     wanted = sorted(_SHORT if checks is None else _SHORT & set(checks))
     if wanted:
@@ -67,6 +71,13 @@ def _compare(first: list[float], second: list[float]) -> list[dict[str, Any]]:
     check = Repeat(Watch(()))
     check.compare(first, second)
     return [finding.to_json() for finding in check.findings.values()]
+
+
+def run_trial(trial: Any, steps: int, script: Path, arguments: list[str]) -> dict[str, Any]:
+    """Run the script in a new process, make a trial after the watched updates, and return its answer, or `{}`."""
+    text = base64.b64encode(pickle.dumps(trial)).decode()
+    plan = Plan(steps, [], seconds=trial.seconds + _SECONDS, trial=text)
+    return _run(plan, script, arguments, quiet=True) or {}
 
 
 def _run(plan: Plan, script: Path, arguments: list[str], *, quiet: bool) -> dict[str, Any] | None:

@@ -29,7 +29,7 @@ def watch(steps: int = DEFAULT_STEPS, *, strict: bool = False, quiet: bool = Fal
     if steps < 1:
         raise ValueError(f"steps is {steps}: watch at least 1 update")
     state = Watch(ALL, steps)
-    hooks = Hooks(state, on_update=lambda: _end(state, hooks) if state.is_over else None)
+    hooks = Hooks(state, on_update=lambda: _look(state, hooks))
     hooks.install()
     try:
         yield state
@@ -88,6 +88,15 @@ class Session:
         self._stack.close()
         self.is_open = False
         return report(self.watch)
+
+
+def _look(state: Watch, hooks: Hooks) -> None:
+    """After an update, end the watch or the trial if it is over."""
+    if state.trial is not None:
+        if state.trial.is_over(state.step):
+            send_answer(state.answer())
+    elif state.is_over:
+        _end(state, hooks)
 
 
 def _end(state: Watch, hooks: Hooks) -> None:

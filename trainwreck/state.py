@@ -59,7 +59,7 @@ class Watch:
     ) -> None:
         self.steps = steps
         self.batches = batches  # the most batches of an epoch, or 0 for all
-        self.seeded = False  # the script has called `torch.manual_seed`
+        self.seeds: list[int] = []  # the arguments of `torch.manual_seed`
         self.step = 0
         self.active = False
         self.busy = False  # a check is running: its own operations are no events
@@ -77,6 +77,8 @@ class Watch:
         self.calls_without_gradients = 0  # in a row
         self.inside: ModelCall | None = None  # the call of a network that is running
         self.trial: Trial | None = None  # in a child that makes a trial
+        self.ends_here = False  # the script does not go on after the watched updates, so probes may change its state
+        self.run_fresh: Callable[[Trial], Any] | None = None  # makes a trial in a new process, where none can be forked
         self.kept: dict[int, KeptCall] = {}  # by network, the last call before the trials
         self.errors: dict[str, str] = {}
         self.targets_vary: Place | None = None  # in a trial, a loss whose targets change while its inputs stay
@@ -221,6 +223,14 @@ class Watch:
         for use in self.loaders.values():
             use.kept = clone(use.last)
 
+    def _trial(self, trial: Trial) -> Any:
+        """Return the answer of a trial, `{}` if none can be made, or None in a child that makes it."""
+        if not self.is_over:  # the script has ended, so its loop cannot go on
+            return {}
+        if can_fork():
+            return begin_trial(trial, self.step)
+        return self.run_fresh(trial) if self.run_fresh is not None else {}
+
     def answer(self) -> dict[str, Any]:
         """Return what a child that makes a trial sends to its parent."""
         first = self.trial.first_step if self.trial is not None else 0
@@ -232,14 +242,10 @@ class Watch:
         self.emit("at_end")
 
     def run_trials(self) -> bool:
-        """Make the trials and probes of all checks. Without a loop that can go on, there are only probes.
+        """Make the trials and probes of all checks.
 
-        Return False in a child, where the script's loop must go on.
-
-        In a child, the hooks report the losses to `trial`, and end the process when the trial is over.
+        Return False in a child, where the script's loop must go on: the hooks end the process when the trial is over.
         """
-        if not can_fork():
-            return True
         for check in self.checks:
             if check.name in self.errors:
                 continue
@@ -249,27 +255,27 @@ class Watch:
                 while True:
                     job = wanted.send(answer)
                     if isinstance(job, Trial):
-                        if not self.is_over:  # the script has ended, so its loop cannot go on
-                            answer = None
-                            continue
-                        answer = begin_trial(job, self.step)
+                        answer = self._trial(job)
                         if answer is None:
                             self.trial = job
                             return False
                     else:
-                        answer = self._probe(job)
+                        answer = self.probe(job)
             except StopIteration:
                 continue
             except Exception:
                 self.errors[check.name] = traceback.format_exc(limit=-4)
         return True
 
-    def _probe(self, probe: Probe) -> Any:
-        self.busy = True  # in the child, too: what a probe does is no event
+    def probe(self, probe: Probe) -> Any:
+        """Return the answer of a probe, or None where it cannot be made without harm."""
+        was_busy, self.busy = self.busy, True  # in the child, too: what a probe does is no event
         try:
-            return run_probe(probe)
+            if can_fork():
+                return run_probe(probe)
+            return probe() if self.ends_here else None
         finally:
-            self.busy = False
+            self.busy = was_busy
 
 
 def parameters_of(optimizer: AnyOptimizer) -> list[Tensor]:

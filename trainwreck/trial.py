@@ -4,8 +4,8 @@ In a trial the script's own loop goes on in the child, with one thing changed. I
 the networks and inputs that the watch has kept. The parent waits for the answer. Its own state, files and random
 numbers stay as they are.
 
-Children are forked, so they need a system with `fork` and a training on the CPU. Elsewhere `can_fork` is false, and no
-trial is made.
+Children are forked where that is safe: on Linux, with a training on the CPU. Elsewhere `can_fork` is false. The command
+runs the script once more for each trial then, and makes probes in the watched process, which ends after them.
 """
 
 import json
@@ -48,6 +48,10 @@ class Trial:
     dropout: bool = True
     first_step: int = 0
     began: float = 0.0
+
+    def begin(self, step: int) -> None:
+        """Begin at this update, in the process that makes the trial."""
+        self.first_step, self.began = step, time.monotonic()
 
     def is_over(self, step: int) -> bool:
         """Return whether the child has seen enough at this update."""
@@ -95,7 +99,7 @@ def begin_trial(trial: Trial, step: int) -> Any | None:
     child = _fork()
     if child is None:
         torch.set_num_threads(1)
-        trial.first_step, trial.began = step, time.monotonic()
+        trial.begin(step)
         return None
     return _receive(child, trial.seconds) or {}
 

@@ -111,6 +111,6 @@ ATTACKS = (
     Attack("meta_large", "reader", "provenance that takes 600 MB of memory", Expected(("rejected",), "larger than"),
         _with_meta(_LARGE_META)),
     Attack("meta_hidden", "reader", "a platform that clears the screen",
-        Expected(("graded",), "another type than ours", gains_over="reference"), _with_meta(_MARKED.encode()),
+        Expected(("graded",), "another type of machine", gains_over="reference"), _with_meta(_MARKED.encode()),
         in_suite=False),
 )  # fmt: skip

@@ -18,6 +18,7 @@ from trainwreck.checks.ownership import Ownership
 from trainwreck.checks.precision import Precision
 from trainwreck.checks.repeat import Repeat
 from trainwreck.checks.replicas import Replicas
+from trainwreck.checks.saving import Saving
 from trainwreck.checks.scaling import Scaling
 from trainwreck.checks.schedule import Schedule
 from trainwreck.checks.shapes import Shapes
@@ -39,6 +40,7 @@ ALL: tuple[type[Check], ...] = (
     UpdateSize,
     Modes,
     Snapshots,
+    Saving,
     LossForm,
     Shapes,
     FirstLoss,

@@ -13,7 +13,6 @@ from trainwreck.events import BackwardPass, ModelCall
 from trainwreck.finding import Outcome
 from trainwreck.places import Place, here
 from trainwreck.trees import clone, tensors
-from trainwreck.trial import can_fork, run_probe
 
 # These give infinities on purpose, as in masks, or have no defined values yet.
 _FILLS = ("full", "empty", "fill", "masked_fill", "new_", "triu", "tril", "where", "scalar_tensor", "zeros", "ones")
@@ -59,8 +58,8 @@ class Finite(Check):
         if not _are_finite(state.tensor for state in watch.parameters.values()):
             self.tell("weights", f"after update {watch.step}", "learning rate, or the gradients of that update")
             return
-        for call in watch.calls if can_fork() else ():
-            found = run_probe(lambda call=call: _first_operation(call))  # type: ignore[misc]
+        for call in watch.calls:
+            found = watch.probe(lambda call=call: _first_operation(call))  # type: ignore[misc]
             if found:
                 self.tell("operation", found["text"], Place(**found["place"]))
                 return

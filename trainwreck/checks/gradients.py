@@ -1,18 +1,36 @@
 """Gradients are fresh and used once."""
 
 from collections import Counter
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from trainwreck.check import Check
-from trainwreck.events import AnyOptimizer, BackwardPass, HandMadeOptimizer
+from trainwreck.events import AnyOptimizer, BackwardPass, HandMadeOptimizer, ModelCall
 from trainwreck.finding import Outcome
-from trainwreck.places import Place
 from trainwreck.state import Watch, parameters_of
+from trainwreck.trees import tensors
 
 _TWICE, _THREE_TIMES = 2, 3  # the first update may differ: some scripts warm up
+
+
+class _Pass:
+    """The history of a backward pass: where it is, which gradients it gave, and what became of them.
+
+    calls: the calls of networks whose inputs need no gradient, each with the parameters that it gives gradients to.
+    """
+
+    def __init__(self, backward: BackwardPass, calls: list[ModelCall]) -> None:
+        self.place = backward.place
+        self.used: set[int] = set()
+        self.dropped: set[int] = set()
+        self.calls = [
+            (call, keys)
+            for call in calls
+            if not any(one.requires_grad for one in tensors((call.args, call.kwargs)))
+            and (keys := {id(one) for one in call.network.parameters()} & backward.leaves.keys())
+        ]
 
 
 class _Gradient:
@@ -56,13 +74,18 @@ class Gradients(Check):
             "The gradients of a backward pass are cleared before an update uses them.",
             "Call zero_grad() only after the update that uses the gradients.",
         ),
+        "dead-end": Outcome(
+            "advice",
+            "A loss calls a network whose inputs need no gradient, and no update uses this network's gradients.",
+            "Remove the detach() before this call, or leave its output out of the loss.",
+        ),
     }
 
     def __init__(self, watch: Watch) -> None:
         super().__init__(watch)
         self._gradients: dict[int, _Gradient] = {}
-        self._passes: dict[int, tuple[Place, Counter[str]]] = {}
-        self._times: Counter[tuple[str, int]] = Counter()
+        self._passes: dict[int, _Pass] = {}
+        self._times: Counter[tuple[str, Any]] = Counter()
 
     def _of(self, tensor: Tensor) -> _Gradient:
         return self._gradients.setdefault(id(tensor), _Gradient(tensor))
@@ -80,7 +103,7 @@ class Gradients(Check):
 
     def after_backward(self, backward: BackwardPass) -> None:
         """The gradients of all leaves contain this pass now."""
-        self._passes[backward.number] = (backward.place, Counter())
+        self._passes[backward.number] = _Pass(backward, self.watch.calls)
         for leaf in backward.leaves.values():
             self._of(leaf).passes.add(backward.number)
 
@@ -100,7 +123,7 @@ class Gradients(Check):
             if not by_hand and gradient.passes and gradient.is_clear:
                 self._drop(gradient)
             for number in gradient.passes:
-                self._passes[number][1]["used"] += 1
+                self._passes[number].used.add(id(gradient.tensor))
             gradient.passes, gradient.used, gradient.stale = set(), True, False
         self._judge_dropped()
 
@@ -113,21 +136,24 @@ class Gradients(Check):
         """An optimizer that calls its closure again has used the gradients."""
         for gradient in map(self._of, parameters_of(optimizer)):
             for number in gradient.passes:
-                self._passes[number][1]["used"] += 1
+                self._passes[number].used.add(id(gradient.tensor))
             gradient.passes = set()
 
     def _drop(self, gradient: _Gradient) -> None:
         for number in gradient.passes:
-            self._passes[number][1]["dropped"] += 1
+            self._passes[number].dropped.add(id(gradient.tensor))
         gradient.passes = set()
 
     def _judge_dropped(self) -> None:
         waiting = set[int]().union(*(gradient.passes for gradient in self._gradients.values()))
         for number in [number for number in self._passes if number not in waiting]:
-            place, count = self._passes.pop(number)
-            if count["dropped"] and not count["used"] and self._count("dropped", 0) == _TWICE:
-                self.tell("dropped", "two backward passes gave gradients that no update used", place)
+            judged = self._passes.pop(number)
+            if judged.dropped and not judged.used and self._count("dropped", 0) == _TWICE:
+                self.tell("dropped", "two backward passes gave gradients that no update used", judged.place)
+            for call, keys in judged.calls if judged.used else ():
+                if keys <= judged.dropped and self._count("dead-end", call.place) == _TWICE:
+                    self.tell("dead-end", f"{type(call.network).__name__}, in two backward passes", call.place)
 
-    def _count(self, what: str, key: int) -> int:
+    def _count(self, what: str, key: Any) -> int:
         self._times[what, key] += 1
         return self._times[what, key]

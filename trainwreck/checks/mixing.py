@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from trainwreck.check import Check
-from trainwreck.events import KeptCall
+from trainwreck.events import KeptCall, ModelCall
 from trainwreck.finding import Outcome
 from trainwreck.trees import clone, map_tensors, tensors
 from trainwreck.trial import Probe
@@ -19,7 +19,8 @@ MIXES = 1e-4
 class Mixing(Check):
     """In eval mode, the outputs of an example do not change if another example of the batch changes.
 
-    A child puts one example of the last batch in the place of another one, and compares the outputs.
+    A child puts one example of the last batch in the place of another one, and compares the outputs. A network that
+    gets the same inputs in each update, such as the nodes of one graph, has no batch.
     """
 
     name = "mixing"
@@ -33,9 +34,26 @@ class Mixing(Check):
         )
     }
 
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._inputs: dict[int, Tensor] = {}  # by network, the first input of the latest call
+        self._whole: set[int] = set()  # networks that got the same tensor twice
+
+    def on_call(self, call: ModelCall) -> None:
+        """Note whether a network gets the same inputs as before."""
+        given = next(tensors((call.args, call.kwargs)), None)
+        if given is None or not call.with_gradients:
+            return
+        key = id(call.network)
+        if self._inputs.get(key) is given and self.watch.step:
+            self._whole.add(key)
+        self._inputs[key] = given
+
     def trials(self) -> Generator[Probe, Any, None]:
         """Probe each network that was trained."""
         for kept in self.watch.kept.values():
+            if id(kept.network) in self._whole:
+                continue
             share = yield lambda kept=kept: _share_of_others(kept)  # type: ignore[misc]
             if share is not None and share > MIXES:
                 network = type(kept.network).__name__

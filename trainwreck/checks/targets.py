@@ -60,7 +60,7 @@ class Targets(Check):
             return
         targets = _targets_of(trained[0].kept) if trained else None
         own = steady["losses"][:1]
-        if targets is None or not own or not (yield from self._is_equal(own, lambda one: one)):
+        if targets is None or not own or not (yield from self._is_equal(own, torch.clone)):
             return  # no targets, or the loss is random, so that a difference says nothing
         if time.monotonic() - began > _SECONDS or (yield from self._is_equal(own, _changed)):
             return  # too slow; or the targets are not used, as in an autoencoder
@@ -78,10 +78,12 @@ class Targets(Check):
 
     @staticmethod
     def _trial(change: Callable[[Tensor], Tensor]) -> Trial:
-        def edit(batch: Any) -> Any:
-            return type(batch)([batch[0], change(batch[1])])
+        return Trial(steps=1, same_batch=True, dropout=False, edit=partial(_edited, change=change))
 
-        return Trial(steps=1, same_batch=True, dropout=False, edit=edit)
+
+def _edited(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """Return a batch of two parts with changed targets."""
+    return type(batch)([batch[0], change(batch[1])])
 
 
 def _targets_of(batch: Any) -> Tensor | None:
