@@ -64,6 +64,15 @@ def output(*words: str | Path, cwd: Path, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
+def test_both_pages_show_the_same_example() -> None:
+    root = Path(__file__).parents[1]
+    pages = [(root / name).read_text(encoding="utf-8") for name in ("docs/watch.md", "trainwreck/README.md")]
+    ours, readme = (
+        re.findall(r"```(?:python|console)\n((?:import torch|\$ python)\n?.*?)```", one, re.S) for one in pages
+    )
+    assert readme == ours
+
+
 @pytest.mark.parametrize("name", trainwreck.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     code = f"import trainwreck; assert trainwreck.{name}.__module__.startswith('trainwreck.')"
