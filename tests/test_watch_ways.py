@@ -16,8 +16,7 @@ import trainwreck
 from trainwreck.pytest_plugin import Watcher
 from trainwreck.session import Session
 
-TRAINING = """
-import sys
+TRAINING = """import sys
 import torch
 import torch.nn.functional as F
 from torch.utils.data import DataLoader, TensorDataset
@@ -233,7 +232,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         "%%trainwreck\ntrain(zero=False)\n1 / 0",
         "%%trainwreck\n\n\nfor inputs, labels in loader:\n"
         "    loss = F.cross_entropy(model(inputs), labels)\n    loss.backward()\n    optimizer.step()",
-        "import os, trainwreck\ndel os.fork\nwith trainwreck.watch(): train(); train()",
+        "import os, trainwreck\nos.fork = lambda: 1 / 0\nwith trainwreck.watch(): train(); train()",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     folder = tmp_path_factory.mktemp("notebook")
@@ -252,8 +251,8 @@ def shown(part: dict[str, str]) -> str:
 
 def test_a_cell_is_watched_and_places_name_cell_and_line(cells: list[str]) -> None:
     assert cells[:2] == ["", ""]
-    assert STALE in cells[2] and "Where: In [2]:19 in train() (update 2)" in cells[2]
-    assert "Watched 5 updates: 1 alarm." in cells[2]
+    assert STALE in cells[2] and "Where: In [2]:18 in train() (update 2)" in cells[2]
+    assert "Watched 5 updates: 1 alarm" in cells[2]
     assert "the last value" in cells[2]
     assert "Where: In [10]:7 (update 2)" in cells[9]  # the line in the cell, counted from the magic command
 
@@ -261,18 +260,19 @@ def test_a_cell_is_watched_and_places_name_cell_and_line(cells: list[str]) -> No
 def test_several_cells_are_watched_together(cells: list[str]) -> None:
     assert cells[3].startswith("Watching the next 12 updates.")
     assert cells[4] == ""
-    assert "Watched 12 updates: 1 alarm." in cells[5]
+    assert "Watched 12 updates: 1 alarm" in cells[5]
     assert cells[6] == cells[5]
     assert cells[7].startswith("Usage: ")
 
 
 def test_a_cell_that_fails_is_reported_and_fails(cells: list[str]) -> None:
     assert cells[8].count("ZeroDivisionError") == 2  # with the traceback, and as the end of the cell
-    assert "Watched 8 updates: 1 alarm." in cells[8]
+    assert "Watched 8 updates: 1 alarm" in cells[8]
 
 
 def test_a_kernel_is_not_forked(cells: list[str]) -> None:
-    assert "Watched 12 updates: nothing wrong was found." in cells[10]
+    assert "Watched 12 updates: " in cells[10]
+    assert "failed" not in cells[10] and "alarm" not in cells[10]
 
 
 def test_cells_of_ipython_in_a_terminal_are_named(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ for cell in ({TRAINING!r}, "%load_ext trainwreck", "%%trainwreck\\ntrain(zero=Fa
     shell.run_cell(cell, store_history=True)
 assert "trainwreck" not in shell.magics_manager.magics["cell"]
 """
-    assert "Where: In [1]:19 in train() (update 2)" in output("-c", code, cwd=tmp_path, IPYTHONDIR=str(tmp_path))
+    assert "Where: In [1]:18 in train() (update 2)" in output("-c", code, cwd=tmp_path, IPYTHONDIR=str(tmp_path))
 
 
 # --- libraries
@@ -377,7 +377,7 @@ except trainwreck.Unsound:
 END = """
 print("Weights", sum(p.double().sum().item() for p in net.parameters()), torch.rand(1).item())
 import pathlib
-print("Files", sorted((p.as_posix(), p.stat().st_size) for p in pathlib.Path("saved").rglob("*") if p.is_file()))
+print("Files", sorted(map(str, pathlib.Path("saved").rglob("*"))))
 """
 PROGRAMS = {"lightning": LIGHTNING, "pytorch_lightning": LIGHTNING, "transformers": TRANSFORMERS}
 

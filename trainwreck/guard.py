@@ -36,8 +36,8 @@ def redirect_writes(box: Path) -> None:
     if sys.version_info < (3, 11):  # there, paths have kept the functions of `os` in a class
         for name, function in {**own, "open": guard.open}.items():
             setattr(pathlib._NormalAccessor, name, staticmethod(function))
-    os.open, shutil.rmtree = guard.os_open, guard.rmtree
-    torch.save = guard.writer(torch.save)  # type: ignore[assignment]
+    os.open, torch.save = guard.os_open, guard.writer(torch.save)
+    shutil.rmtree = guard.rmtree  # type: ignore[assignment]
     if find_spec("safetensors") is not None:
         import safetensors.torch
 
