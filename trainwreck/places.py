@@ -46,7 +46,7 @@ def here() -> Place:
 
 
 def interactive_shell() -> Any:
-    """Return the IPython shell of this process, also that of a notebook, or None without one."""
+    """Return the IPython shell of this process, in a terminal or a notebook, or None without one."""
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
