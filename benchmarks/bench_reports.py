@@ -60,7 +60,7 @@ class Report(StrictModel):
 
 
 class Result(NamedTuple):
-    """The outcomes that find a fault in the broken and in the corrected program of a report."""
+    """The outcomes that report a fault: one set for the broken program of a report, one for the corrected program."""
 
     report: Report
     broken: Collection[str]

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 # Packages and single modules in order. Each imports only from entries before it, and from itself.
 FLOORS = {
     "trainwreck": (
-        "places finding trees events guard trial state check hooks checks runs show session notebook pytest_plugin"
+        "places finding trees events guard trial state check hooks checks show session runs notebook pytest_plugin"
         " lightning transformers child command __main__"
     ),
     "harness": (

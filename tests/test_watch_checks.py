@@ -370,6 +370,33 @@ for epoch in range(30):
     assert findings(tmp_path, source) == {}
 
 
+def test_sparse_inputs_and_updates_by_hand_are_watched(tmp_path: Path) -> None:
+    source = """
+import torch
+torch.manual_seed(0)
+x = torch.eye(64).to_sparse()
+y = torch.randn(64, 2)
+weight = torch.nn.Parameter(torch.randn(64, 2))
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = weight
+    def forward(self, x):
+        return torch.sparse.mm(x, self.weight).relu() - 1
+
+net = Net()
+for step in range(1000):
+    loss = (net(x) - y).square().mean()
+    net.zero_grad()
+    loss.backward()
+    with torch.no_grad():
+        weight -= weight.grad
+raise SystemExit(5)  # the watch ends before
+"""
+    assert findings(tmp_path, source) == {}
+
+
 def test_each_exercise_that_a_finding_names_exists() -> None:
     named = {outcome.exercise for check in ALL for outcome in check.outcomes.values()} - {""}
     assert {name for name in named if not (REPOSITORY / "exercises" / name).is_dir()} == set()

@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 from trainwreck.events import LoaderUse, LossCall, ModelCall
 from trainwreck.places import here
 from trainwreck.state import Watch
-from trainwreck.trees import clone, tensors
+from trainwreck.trees import checksum, clone, tensors
 
 LOSSES = {
     getattr(F, name): name
@@ -51,6 +51,7 @@ class Hooks:
         self._on_update = on_update
         self._undo: list[Callable[[], object]] = []
         self._inside_scheduler = 0
+        self._made_by_hand = False  # a script without an optimizer has made an update
         self._rates: list[Any] = []  # the learning rates that a trial has changed for one update
         self._thread = threading.get_ident()
         self.last_call: ModelCall | None = None
@@ -133,6 +134,11 @@ class Hooks:
             if self.watch.inside is not None:
                 self._note_layer(self.watch.inside, module)
                 return old(module, *args, **kwargs)
+            if self._made_by_hand and self._on_update is not None:
+                self._made_by_hand = False
+                self._on_update()  # not inside the backward pass, where the mode is switched off and cannot be removed
+                if not self.sees:
+                    return old(module, *args, **kwargs)
             if next(module.parameters(), None) is None:  # a loss or an activation, not a network
                 return old(module, *args, **kwargs)
             return self._call_network(old, module, args, kwargs)
@@ -194,7 +200,7 @@ class Hooks:
             return  # targets may be computed, as by a teacher
         with torch.no_grad(), torch._C.DisableTorchFunction():
             key = (len(watch.loss_calls), tuple(loss.targets.shape))
-            now = ([_sum_of(one) for one in inputs], _sum_of(loss.targets))
+            now = ([float(checksum(one)) for one in inputs], float(checksum(loss.targets)))
         before = self._targets.setdefault(key, now)
         if before[0] == now[0] and before[1] != now[1]:
             watch.targets_vary = loss.place
@@ -238,7 +244,9 @@ class Hooks:
             for use in self._since_backward | set(self._since_call):
                 use.training += 1
             self._since_call, self._since_backward, self._unanswered = [], set(), set()
+            before = self.watch.step
             begun = self.watch.backward_begins(roots, here())
+            self._made_by_hand |= self.watch.step > before
             result = old(*args, **kwargs)
             self.watch.backward_ended(begun)
             return result
@@ -457,12 +465,6 @@ class _Operations(TorchFunctionMode):
 def _have_equal_shapes(one: Any, other: Any) -> bool:
     """Return whether two trees have tensors of the same shapes."""
     return [tensor.shape for tensor in tensors(one)] == [tensor.shape for tensor in tensors(other)]
-
-
-def _sum_of(tensor: Tensor) -> float:
-    """Return a sum that changes if entries change their places."""
-    flat = tensor.detach().double().flatten()
-    return float((flat * torch.arange(1, flat.numel() + 1, device=flat.device)).sum())
 
 
 def _schedulers() -> set[type]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 
@@ -42,6 +43,14 @@ def map_tensors(tree: Any, function: Callable[[Tensor], Tensor]) -> Any:
 def clone(tree: Any) -> Any:
     """Return the tree with a detached copy of each tensor."""
     return map_tensors(tree, lambda tensor: tensor.detach().clone())
+
+
+def checksum(tensor: Tensor) -> Tensor:
+    """Return a sum that changes if entries change their places. For a tensor that is not dense it is 0."""
+    if tensor.layout is not torch.strided:
+        return torch.zeros((), dtype=torch.double, device=tensor.device)
+    flat = tensor.detach().double().flatten()
+    return (flat * torch.arange(1, flat.numel() + 1, device=flat.device)).sum()
 
 
 def _is_mapping(tree: Any) -> bool:

@@ -155,11 +155,11 @@ def with_missing(
     """Return the rows of a class, with an additional row `missing` for each exercise that a student did not hand in.
 
     exercises: the ids of the cases and the written exercises. excused: the exercises from which students are excused,
-    by login; `EVERY` means all exercises. cases: the cases of the assignment.
-    If several cases form a pool, only the student's own case can be missing; the rows of the other cases get the status
-    `not drawn`. A submission by an excused student gets the status `excused`. Logins are changed to the spelling of the
-    roster. Rows for missing work in `rows` are replaced. If a student hands in a file with another student's name, the
-    file counts for neither of them.
+    by login; `EVERY` means all exercises. cases: the cases of the assignment. If several cases form a pool, only the
+    student's own case can be missing; the rows of the other cases get the status `not drawn`. A submission by an
+    excused student gets the status `excused`. Logins are changed to the spelling of the roster. If `rows` already has
+    rows for missing work, they are replaced. If a student hands in a file with another student's name, the file counts
+    for neither of them.
     """
     from_ = {login(name): given for name, given in (excused or {}).items()}
     pools = {case.id: case for case in cases if case.pool}

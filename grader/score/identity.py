@@ -121,7 +121,7 @@ def _doubt_sender(row: SubmissionScore) -> SubmissionScore:
 
 
 def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
-    """Return the row, assigned to its senders. `own` has the logins of the senders."""
+    """Return the row with the students who handed it in. `own` has the logins of the senders."""
     senders = _senders(row)
     if login(row.student) in own:
         return row

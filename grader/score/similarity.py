@@ -293,7 +293,7 @@ def _our_prose() -> frozenset[int]:
     """Return the shingles of all texts that students get from us: documentation, tasks, hints, output of commands."""
     paths = [path for name in ("*.py", "*.md") for path in suite_path("harness").rglob(name)]
     paths += [*(ROOT / "docs").glob("*.md"), *EXERCISES.glob("*/*.toml"), *EXERCISES.glob("*/*.md"), *ROOT.glob("*.md")]
-    paths += SOLUTIONS.glob("*/notes.md")  # make reveal shows them
+    paths += SOLUTIONS.glob("*/notes.md")  # `make reveal` shows them
     texts = [documentation(), *(path.read_text(encoding="utf-8") for path in paths)]
     return frozenset(run for text in texts for run in _Shingles(_REPORT, _SEAM.sub(" ", text), None).runs)
 

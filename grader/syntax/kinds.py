@@ -480,7 +480,7 @@ class Kinds:
                 self._put(self._names, (function, argument.arg), named[argument.arg])
 
     def _arguments_of(self, node: ast.Call) -> tuple[list[ObjectKind], dict[str | None, ObjectKind], ObjectKind | None]:
-        """Return the kinds of positional arguments, of keyword arguments, and of `*` or `**` arguments (or None)."""
+        """Return the kinds of the positional arguments, the keyword arguments, and a `*` or `**` argument or None."""
         positional = [self.of(item) for item in node.args]
         named = {item.arg: self.of(item.value) for item in node.keywords}
         if None not in named and not any(isinstance(item, ast.Starred) for item in node.args):

@@ -412,7 +412,7 @@ def _is_made_up_for(one: Break, apart: Mapping[str, Difference]) -> bool:
 
 
 def _is_as_before(aspect: str, one: Break, own: Behaviour, broken: Behaviour, programs: SoundPrograms) -> bool:
-    """Return whether an aspect still agrees with the broken program, in at least one figure or parameter."""
+    """Return whether an aspect of the fixed program equals the broken program in at least one value or parameter."""
     if difference(aspect, own, broken) is None:
         return True
     if aspect not in _BY_PARAMETER:

@@ -172,7 +172,8 @@ def _share_of_unsorted(trial: Trial, probe: Callable[[Tensor, Tensor], Tensor]) 
     function to these targets, because they stay in order.
     """
     numbers = trial.labels.is_floating_point()
-    if numbers and trial.labels[0].numel() > 1:  # augmentation may change several targets, such as a point
+    # Augmentation may change all targets of an example, such as the coordinates of a point.
+    if numbers and trial.labels[0].numel() > 1:
         return None
     values = trial.labels.flatten().sort().values if numbers else trial.labels.flatten().unique()
     count = min(10, len(values) if numbers else int(values.max()) + 1)
@@ -202,7 +203,7 @@ def _share_of_unsorted(trial: Trial, probe: Callable[[Tensor, Tensor], Tensor]) 
 
 
 def _one_each(given: Tensor, labels: Tensor) -> Tensor | None:
-    """Return one number for each prepared target (a soft label: its mean class), or None if that is not possible."""
+    """Return one number for each prepared target, for a soft label its mean class. If impossible, return None."""
     if given.dim() == labels.dim():
         return given.flatten(1).median(dim=1).values.double() if given.dim() > 1 else given.double()
     if given.dim() != 2 or not given.is_floating_point() or not are_shares(given):

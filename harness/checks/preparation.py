@@ -72,8 +72,8 @@ def _anywhere(training: InputsAndLabels, validation: InputsAndLabels) -> Finding
     if not pairs:
         return _make_finding(1.0, 0.0)
     mine, theirs = (torch.tensor(side) for side in zip(*pairs, strict=True))
-    # An experiment may select its own rows, so only some rows are in both splits. If these are more than a fifth, they
-    # are not equal by accident, and the values count as equal.
+    # An experiment may select its own rows, so only some rows are in both splits. If more than a fifth of the rows are
+    # in both splits, this is no accident, and their values count as equal.
     return _make_finding(
         0.0 if len(pairs) > len(small[0]) / 5 else 1.0, _share_of_relabelled(small[1][mine], large[1][theirs])
     )

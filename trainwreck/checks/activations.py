@@ -79,10 +79,10 @@ class _Seen(TorchFunctionMode):
         result = function(*args, **(kwargs or {}))
         if not isinstance(result, Tensor) or result.dim() < 2 or result.size(0) < _LEAST:
             return result
-        if not bool(result.isfinite().all()):
+        if result.layout is not torch.strided or not bool(result.isfinite().all()):
             return result
         if function in _RELUS and result.size(1) >= _LEAST:
-            # A unit is a channel, or a feature of the last dimension where there are places.
+            # A unit is a channel of an image, or a feature in the last dimension of a sequence.
             axis = 1 if result.dim() in (2, 4, 5) else result.dim() - 1
             alive = (result > 0).transpose(0, axis).reshape(result.size(axis), -1).any(1)
             self.dead.append(1 - float(alive.float().mean()))

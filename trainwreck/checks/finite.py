@@ -75,7 +75,8 @@ class Finite(Check):
 
 
 def _are_finite(given: Iterable[Tensor]) -> bool:
-    return all(bool(one.isfinite().all()) for one in given if one.is_floating_point())
+    dense = (one for one in given if one.is_floating_point() and one.layout is torch.strided)
+    return all(bool(one.isfinite().all()) for one in dense)
 
 
 def _first_operation(call: ModelCall) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from trainwreck.check import Check
@@ -44,7 +45,9 @@ class Inputs(Check):
             return
         name = type(call.network).__name__
         for tensor in tensors((call.args, call.kwargs)):
-            if not tensor.is_floating_point() or tensor.dim() < 2 or tensor.requires_grad or not tensor.numel():
+            if tensor.layout is not torch.strided or tensor.requires_grad or not tensor.numel():
+                continue
+            if not tensor.is_floating_point() or tensor.dim() < 2:
                 continue
             size = float(tensor.abs().max())
             if LARGE < size < float("inf"):

@@ -4,13 +4,12 @@ from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
 
 from trainwreck.check import Check
 from trainwreck.events import AnyOptimizer
 from trainwreck.finding import Outcome
 from trainwreck.state import parameters_of
-from trainwreck.trees import tensors
+from trainwreck.trees import checksum, tensors
 
 _UPDATES = 5  # the first ones are enough
 
@@ -45,7 +44,7 @@ class Replicas(Check):
         if self.watch.step >= _UPDATES or not self.watch.calls:
             return
         call = self.watch.calls[-1]
-        inputs = [_sum_of(one) for one in tensors((call.args, call.kwargs))]
+        inputs = [checksum(one) for one in tensors((call.args, call.kwargs))]
         weights = [one.detach().double() for one in parameters_of(optimizer)]
         device = weights[0].device
         zero = torch.zeros((), dtype=torch.double, device=device)
@@ -60,9 +59,3 @@ class Replicas(Check):
             self._same += 1
             if self._same == 2:
                 self.tell("same-examples", f"equal inputs on {len(everyone)} processes, twice", call.place)
-
-
-def _sum_of(tensor: Tensor) -> Tensor:
-    """Return a sum that changes if entries change their places."""
-    flat = tensor.detach().double().flatten()
-    return (flat * torch.arange(1, flat.numel() + 1, device=flat.device)).sum()

@@ -21,8 +21,8 @@ _PLACE = "from the batch to the loss"
 class Targets(Check):
     """The loss of the script changes with its targets.
 
-    In children, the loop goes on for one update with the same batch and changed targets: all of them, one column, or
-    those of one example.
+    In children, the loop goes on for one update with the same batch. All targets are changed, or one column, or the
+    targets of one example.
     """
 
     name = "targets"

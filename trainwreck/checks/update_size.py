@@ -11,15 +11,16 @@ from trainwreck.finding import Outcome
 from trainwreck.state import parameters_of
 
 # figure                                          | healthy      | broken | bound
-# length of an update over its weights' (median)  | 1e-5 to 0.06 | > 0.1  | LONG 0.1
+# length of an update over its weights' (median)  | 1e-5 to 0.15 | > 0.4  | LONG 0.3
 # the same, the largest of all updates            | > 1e-5       | < 1e-6 | SHORT 1e-6
-LONG, SHORT = 0.1, 1e-6
-_MATRICES, _LEAST, _UPDATES = 6, 6, 12  # the first updates are judged
+LONG, SHORT = 0.3, 1e-6
+_MATRICES, _LEAST, _UPDATES = 6, 6, 6  # the first updates are judged
+_ENTRIES = 64  # the weights of smaller layers may begin near 0
 _PLACE = "where the optimizer gets its learning rate"
 
 
 class UpdateSize(Check):
-    """An update changes a weight matrix by 1e-5 to 0.1 of its length.
+    """An update changes a weight matrix by 1e-5 to 0.15 of its length.
 
     Source: A. Karpathy, "A Recipe for Training Neural Networks" (2019), and CS231n: "ratio of updates and weights".
     """
@@ -49,7 +50,11 @@ class UpdateSize(Check):
         """Copy the largest weight matrices."""
         if isinstance(optimizer, HandMadeOptimizer) or self.watch.step >= _UPDATES:
             return
-        matrices = [one for one in parameters_of(optimizer) if one.dim() > 1 and one.grad is not None]
+        matrices = [
+            one
+            for one in parameters_of(optimizer)
+            if one.dim() > 1 and one.grad is not None and one.numel() >= _ENTRIES
+        ]
         matrices.sort(key=lambda one: -one.numel())
         self._before = [(one, one.detach().clone()) for one in matrices[:_MATRICES]]
 
