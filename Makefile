@@ -105,12 +105,14 @@ shell: $(RUN)
 #:   make redteam [FAMILY=archive]    run every attack on the grader
 #:   make faults | fuzz               test kills, full disks | test mutated files
 #:   make test-portable               compare bytes on emulated processors
+#:   make test-matrix                 test watching with other torch and Python
 #:   make lint | test | test-slow     the checks that a change must pass
 #:   make docs                        build the site of docs/ into site/
 #:   make bench | bench-class | bench-reports | bench-checks | bench-watch
 #:   make gallery                     draw the pictures of docs/curves.md again
-#:   make dist                        build wheel and source archive in dist/
-.PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable docs
+#:   make dist                        build both wheels and source archives in dist/
+.PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable
+.PHONY: test-matrix docs
 .PHONY: bench bench-class bench-reports bench-checks bench-watch gallery dist
 DEV := $(VENV)/.installed-dev
 SITE := $(VENV)/.installed-docs
@@ -180,6 +182,10 @@ docs: $(SITE)
 test-portable: $(RUN)
 	@PYTHONPATH=tests $(BIN)/python -m portable_check
 
+# Needs the package index. ONLY=3.11/2.4.0 tries one pair. An emulated pair takes half an hour or more.
+test-matrix: $(DEV)
+	@PYTHONPATH=tests $(BIN)/python -m watch_matrix $(foreach pair,$(ONLY),--only $(pair))
+
 bench: $(DEV)
 	@$(BIN)/python -m benchmarks.bench $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
@@ -203,6 +209,7 @@ bench-watch: $(DEV)
 gallery: $(RUN)
 	@$(BIN)/python -m benchmarks.gallery
 
-# CONTRIBUTING.md says what the wheel holds.
+# CONTRIBUTING.md says what the two wheels hold.
 dist: $(DEV)
 	@$(BIN)/python -m build --no-isolation
+	@$(BIN)/python -m build --no-isolation --outdir dist trainwreck

@@ -1,10 +1,15 @@
-"""Builds the wheel: it holds what lies beside the packages, too (`harness/recipes/suite.py` finds it)."""
+"""Builds the wheel: it holds what lies beside the packages, too (`harness/recipes/suite.py` finds it).
+
+The package `trainwreck` has a distribution of its own, so no wheel or archive of this one holds it. Only an editable
+installation of a clone finds it, too.
+"""
 
 import shutil
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
+from setuptools.command.editable_wheel import editable_wheel
 
 HERE = Path(__file__).parent
 SUITE = "trainwreck_suite"
@@ -30,4 +35,13 @@ class BuildWithSuite(build_py):
             shutil.copy2(path, suite / path.name)
 
 
-setup(cmdclass={"build_py": BuildWithSuite})
+class EditableWithWatch(editable_wheel):
+    """Lets an editable installation find the package `trainwreck` in the clone."""
+
+    def run(self) -> None:
+        """Add the package, then install as usual."""
+        self.distribution.packages += find_packages(str(HERE), include=["trainwreck", "trainwreck.*"])
+        super().run()
+
+
+setup(cmdclass={"build_py": BuildWithSuite, "editable_wheel": EditableWithWatch})

@@ -1,19 +1,22 @@
-"""The wheel: it contains the suite, and its commands work without the rest of this repository."""
+"""The two wheels: the suite works without the rest of this repository, and the watch works without the suite."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.commands import mistake, run_command, succeed
 
+import trainwreck
 from grader.course.kit import build_kit
 from grader.replay.request import code_hash
 from grader.score.self_test import reference_report
@@ -47,9 +50,34 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words: list[str | Path] = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [path.name for path in folder.glob("*.tar.gz")] == [f"trainwreck-{__version__}.tar.gz"]
+    assert [path.name for path in folder.glob("*.tar.gz")] == [f"trainwreck_course-{__version__}.tar.gz"]
     (found,) = folder.glob("*.whl")
     return found
+
+
+@pytest.fixture(scope="module")
+def watch_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel of the package `trainwreck` from a copy of its folder, without the rest of this repository."""
+    source, folder = tmp_path_factory.mktemp("source") / "trainwreck", tmp_path_factory.mktemp("dist")
+    shutil.copytree(ROOT / "trainwreck", source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+    words: list[str | Path] = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [path.name for path in folder.glob("*.tar.gz")] == [f"trainwreck-{trainwreck.__version__}.tar.gz"]
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def environment_with(folder: Path, *words: str | Path) -> Path:
+    """Make an environment that finds our packages, install something with pip, and return its interpreter."""
+    venv.create(folder, symlinks=True)
+    python = folder / "bin" / "python"
+    packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    # Python ignores the .pth files in this folder, so it does not find this repository.
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    options = ("--quiet", "--no-deps", "--no-index", "--disable-pip-version-check", "--no-build-isolation")
+    subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", *options, *words], check=True)
+    return python
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +130,46 @@ def test_it_holds_every_file_of_the_suite(wheel: Path) -> None:
     assert sorted(expected - names) == []
     of_tests = [name for name in names if name.startswith(("tests/", "benchmarks/", ".")) or "__pycache__" in name]
     assert of_tests == []
+
+
+@pytest.mark.slow
+def test_the_wheels_share_no_file_and_the_watch_has_one_package(wheel: Path, watch_wheel: Path) -> None:
+    names = set(zipfile.ZipFile(watch_wheel).namelist())
+    assert names & set(zipfile.ZipFile(wheel).namelist()) == set()
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "trainwreck"], capture_output=True, text=True, check=True)
+    expected = {name for name in listed.stdout.split() if name.endswith((".py", ".typed"))}
+    assert {name for name in names if ".dist-info/" not in name} == expected
+    (folder,) = {name.partition("/")[0] for name in names} - {"trainwreck"}
+    assert zipfile.ZipFile(watch_wheel).read(f"{folder}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+    metadata = message_from_bytes(zipfile.ZipFile(watch_wheel).read(f"{folder}/METADATA"))
+    assert metadata.get_all("Requires-Dist") == ["rich>=13.7", "torch>=2.4"]
+    assert metadata["Requires-Python"] == ">=3.10"
+    assert str(metadata.get_payload()).startswith("# trainwreck\n")
+
+
+@pytest.mark.slow
+def test_the_watch_works_without_the_suite(watch_wheel: Path, tmp_path: Path) -> None:
+    python = environment_with(tmp_path / ".venv", watch_wheel)
+    page = (ROOT / "trainwreck" / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "train.py").write_text(re.findall(r"```python\n(import torch\n.*?)```", page, re.DOTALL)[0])
+    (tmp_path / "test_train.py").write_text("def test_it(watched): watched('train.py', allow=['gradients/stale'])\n")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    options: dict[str, Any] = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run([python, "-m", "trainwreck", "train.py"], check=False, **options)
+    assert done.returncode == 1 and "gradients/stale" in done.stdout, done.stderr
+    done = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider"], check=False, **options)
+    assert "1 passed" in done.stdout, done.stdout  # the plugin needs no option
+    found = "import trainwreck, importlib.util as u; print(trainwreck.__file__, u.find_spec('harness'))"
+    done = subprocess.run([python, "-c", found], check=True, **options)
+    assert done.stdout.startswith(str(tmp_path / ".venv")) and done.stdout.endswith(" None\n")
+
+
+@pytest.mark.slow
+def test_an_editable_installation_finds_both(tmp_path: Path) -> None:
+    python = environment_with(tmp_path / ".venv", "-e", ROOT)
+    code = "import trainwreck, harness; print(trainwreck.__file__, harness.__file__, sep='\\n')"
+    done = subprocess.run([python, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(ROOT / name / "__init__.py") for name in ("trainwreck", "harness")]
 
 
 @pytest.mark.slow

@@ -19,13 +19,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "Unsound", "Watch", "watch"]
 # Imported on first use: torch takes seconds.
-_PLACES = {"Finding": "finding", "Unsound": "session", "Watch": "state", "watch": "session"}
+_PLACES = {
+    "Finding": "finding",
+    "Unsound": "session",
+    "Watch": "state",
+    "watch": "session",
+    "load_ipython_extension": "notebook",
+    "unload_ipython_extension": "notebook",
+}
+_MODULES = ("lightning", "transformers")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, and return it."""
+    """Import a public name, or the module for one of the libraries, when it is first used, and return it."""
     import importlib
 
+    if name in _MODULES:
+        return importlib.import_module(f"trainwreck.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"trainwreck.{_PLACES[name]}"), name)

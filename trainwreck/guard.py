@@ -1,9 +1,13 @@
-"""Keep a child process from writing the user's files: what it opens for writing goes to a temporary folder."""
+"""Keep a child process from changing the user's files: what it opens for writing goes to a temporary folder."""
 
 import builtins
 import io
 import os
+import pathlib
+import shutil
+import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,62 +18,126 @@ _SILENT = {"WANDB_MODE": "disabled", "MLFLOW_TRACKING_URI": "", "COMET_MODE": "d
 def redirect_writes(box: Path) -> None:
     """Redirect the writes of this process to the folder `box` from now on. Who made the folder removes it.
 
-    `open`, `os.open`, `torch.save` and new folders are redirected: a file keeps its name, and gets a folder of its own
-    for each original folder. Reading a file that was written here reads the new one. Trackers that send data are
-    switched off by their environment variables. Writes of C++ code, other than torch's, are not seen.
+    `open`, `os.open`, `torch.save`, safetensors and new folders are redirected: a file keeps its name, and gets a
+    folder of its own for each original folder. Reading a file that was written here reads the new one. Renaming gives a
+    copy the new name. Only what was written here is removed. Trackers that send data are switched off by their
+    environment variables. Writes of other C++ code are not seen.
     """
     import torch
 
-    temporary = tempfile.gettempdir()  # it tries to write, so ask before writes are redirected
-    real_open, real_os_open, real_mkdir, real_save = builtins.open, os.open, os.mkdir, torch.save
-    moved: dict[str, str] = {}
+    guard = _Guard(box)
+    own = {
+        name: getattr(guard, name)
+        for name in ("mkdir", "remove", "unlink", "rename", "replace", "rmdir", "link", "symlink")
+    }
+    builtins.open = io.open = guard.open
+    for name, function in own.items():
+        setattr(os, name, function)
+    if sys.version_info < (3, 11):  # there, paths have kept the functions of `os` in a class
+        for name, function in {**own, "open": guard.open}.items():
+            setattr(pathlib._NormalAccessor, name, staticmethod(function))
+    os.open, torch.save = guard.os_open, guard.writer(torch.save)
+    shutil.rmtree = guard.rmtree  # type: ignore[assignment]
+    if find_spec("safetensors") is not None:
+        import safetensors.torch
 
-    def place_of(path: Any) -> str:
-        """Return the redirected path of a file."""
-        whole: str = os.path.abspath(os.fsdecode(path))
-        if whole.startswith((str(box), os.devnull, "/dev/", "/proc/")):
-            return whole
-        if whole not in moved:
-            folder = box / format(len(moved), "04")
-            real_mkdir(folder)
-            moved[whole] = str(folder / (Path(whole).name or "file"))
-        return moved[whole]
-
-    def is_path(file: Any) -> bool:
-        return isinstance(file, str | bytes | os.PathLike)
-
-    def own_open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        if is_path(file):
-            whole = os.path.abspath(os.fsdecode(file))
-            if _WRITES & set(mode):
-                if "a" in mode or "+" in mode:
-                    _copy_once(whole, place_of(file), real_open)
-                file = place_of(file)
-            else:
-                file = moved.get(whole, file)
-        return real_open(file, mode, *args, **kwargs)
-
-    def own_os_open(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
-        if is_path(path) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-            path = place_of(path)
-        return real_os_open(path, flags, *args, **kwargs)
-
-    def own_mkdir(path: Any, *args: Any, **kwargs: Any) -> None:
-        if str(os.path.abspath(os.fsdecode(path))).startswith((str(box), temporary)):
-            real_mkdir(path, *args, **kwargs)
-
-    def own_save(thing: Any, file: Any, *args: Any, **kwargs: Any) -> None:
-        real_save(thing, place_of(file) if is_path(file) else file, *args, **kwargs)
-
-    builtins.open = io.open = own_open
-    os.open, os.mkdir = own_os_open, own_mkdir
-    torch.save = own_save  # type: ignore[assignment]
+        safetensors.torch.serialize_file = guard.writer(safetensors.torch.serialize_file)
     os.environ.update(_SILENT)
 
 
-def _copy_once(source: str, target: str, real_open: Any) -> None:
-    """Copy a file that is opened for appending, so that the child sees its content."""
-    if Path(target).exists() or not Path(source).is_file():
-        return
-    with real_open(source, "rb") as old, real_open(target, "wb") as new:
-        new.write(old.read())
+class _Guard:
+    """What replaces the functions of the same names in `os`, and the paths that are redirected."""
+
+    def __init__(self, box: Path) -> None:
+        self._box = str(box)
+        self._temporary = tempfile.gettempdir()  # it tries to write, so ask before writes are redirected
+        self._moved: dict[str, str] = {}
+        self._made: set[str] = set()  # folders
+        self._open, self._os_open = builtins.open, os.open
+        self._mkdir, self._rmdir, self._rmtree = os.mkdir, os.rmdir, shutil.rmtree
+        self._remove, self._replace = os.remove, os.replace
+
+    def _place(self, path: Any) -> str:
+        """Return the redirected path of a file."""
+        whole = _whole(path)
+        if whole.startswith((self._box, os.devnull, "/dev/", "/proc/")):
+            return whole
+        if whole not in self._moved:
+            folder = Path(self._box, format(len(self._moved), "04"))
+            self._mkdir(folder)
+            self._moved[whole] = str(folder / (Path(whole).name or "file"))
+        return self._moved[whole]
+
+    def _copy(self, source: str, target: str) -> None:
+        with self._open(source, "rb") as old, self._open(target, "wb") as new:
+            shutil.copyfileobj(old, new)
+
+    def writer(self, save: Any) -> Any:
+        """Return a function like `save`, whose second argument is a path, that writes to the redirected path."""
+
+        def own_save(thing: Any, file: Any, *args: Any, **kwargs: Any) -> Any:
+            return save(thing, self._place(file) if _is_path(file) else file, *args, **kwargs)
+
+        return own_save
+
+    def open(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if _is_path(file):
+            whole = _whole(file)
+            if not _WRITES & set(mode):
+                file = self._moved.get(whole, file)
+            else:
+                file = self._place(file)
+                # Who appends sees the content so far.
+                if ("a" in mode or "+" in mode) and not Path(file).exists() and Path(whole).is_file():
+                    self._copy(whole, file)
+        return self._open(file, mode, *args, **kwargs)
+
+    def os_open(self, path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        if _is_path(path) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            path = self._place(path)
+        return self._os_open(path, flags, *args, **kwargs)
+
+    def mkdir(self, path: Any, *args: Any, **kwargs: Any) -> None:
+        whole = _whole(path)
+        if whole.startswith((self._box, self._temporary)):
+            self._mkdir(path, *args, **kwargs)
+            self._made.add(whole)
+
+    def rmdir(self, path: Any, *, dir_fd: Any = None) -> None:
+        if dir_fd is not None or _whole(path) in self._made:
+            self._rmdir(path, dir_fd=dir_fd)
+
+    def rmtree(self, path: Any, *args: Any, **kwargs: Any) -> None:
+        if _whole(path) in self._made:
+            self._rmtree(path, *args, **kwargs)
+
+    def remove(self, path: Any, *, dir_fd: Any = None) -> None:
+        whole = _whole(path)
+        if whole in self._moved:
+            self._remove(self._moved[whole])
+        elif dir_fd is not None or whole.startswith(self._box) or not os.path.lexists(whole):
+            self._remove(path, dir_fd=dir_fd)  # in a folder that `rmtree` removes; or raise the usual error
+
+    unlink = remove
+
+    def replace(self, source: Any, target: Any, **kwargs: Any) -> None:
+        file = self._moved.get(_whole(source), _whole(source))
+        if Path(file).is_file():
+            self._copy(file, self._place(target))
+        elif not os.path.lexists(file):
+            self._replace(source, target, **kwargs)  # raise the usual error
+
+    rename = replace
+
+    def link(self, *_: Any, **__: Any) -> None:
+        """Make no link."""
+
+    symlink = link
+
+
+def _is_path(file: Any) -> bool:
+    return isinstance(file, str | bytes | os.PathLike)
+
+
+def _whole(path: Any) -> str:
+    return os.path.abspath(os.fsdecode(path))

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from trainwreck.events import LoaderUse, LossCall, ModelCall
 from trainwreck.places import here
@@ -101,8 +101,16 @@ class Hooks:
             register_optimizer_step_post_hook(self._after_step).remove,
         ]
         self._mode.__enter__()  # type: ignore[no-untyped-call]
-        self._undo.append(lambda: self._mode.__exit__(None, None, None))  # type: ignore[no-untyped-call]
+        self._undo.append(self._leave_mode)
         self.watch.active = True
+
+    def _leave_mode(self) -> None:
+        """Leave the function mode, and keep those that the script has entered since, such as `torch.device`."""
+        later = []
+        while (mode := _pop_mode()) is not self._mode:
+            later.append(mode)
+        for mode in reversed(later):
+            _push_mode(mode)
 
     def remove(self) -> None:
         """Take all hooks out. A second call does nothing."""

@@ -1,11 +1,13 @@
 """Name the line of the user's program that is running."""
 
 import os
+import re
 import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 _HERE = str(Path(__file__).parent) + os.sep
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -13,7 +15,10 @@ _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a program, or a part of it in words if no single line is to blame (`line` is then 0)."""
+    """A line of a program, or a part of it in words if no single line is to blame (`line` is then 0).
+
+    file: the path of a file, or the label of a notebook cell, such as `In [3]`.
+    """
 
     file: str
     line: int = 0
@@ -23,8 +28,8 @@ class Place:
         """Return the place as text: `train.py:31 in main()`."""
         if not self.line:
             return self.file
-        inside = f" in {self.function}()" if self.function and self.function != "<module>" else ""
-        return f"{Path(self.file).name}:{self.line}{inside}"
+        named = self.function and not self.function.startswith(("<module>", "<cell line"))
+        return f"{Path(self.file).name}:{self.line}{f' in {self.function}()' if named else ''}"
 
 
 def here() -> Place:
@@ -32,10 +37,28 @@ def here() -> Place:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not (file.startswith(_HERE) or file.startswith("<") or _is_library(file)):
+        if cell := _cell(file):
+            return Place(cell, frame.f_lineno, frame.f_code.co_name)
+        if not (file.startswith((_HERE, "<")) or _is_library(file)):
             return Place(file, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back
     return Place("inside a library")
+
+
+def interactive_shell() -> Any:
+    """Return the IPython shell of this process, in a terminal or a notebook, or None without one."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
+def _cell(file: str) -> str:
+    """Return the label of the notebook cell whose code has this file name, or "" if it is not a cell."""
+    shell = interactive_shell()
+    if shell is None:
+        return ""
+    # A kernel names its cells like temporary files, and only its compiler knows their numbers.
+    _, label = getattr(shell.compile, "format_code_name", lambda name: None)(file) or ("", "")
+    number = re.fullmatch(r"In ?\[(\d+)\]", label) or re.match(r"<ipython-input-(\d+)-", file)
+    return f"In [{number[1]}]" if number else ""
 
 
 def _is_library(file: str) -> bool:

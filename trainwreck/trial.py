@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import Any, NoReturn
 import torch
 
 from trainwreck.guard import redirect_writes
+from trainwreck.places import interactive_shell
 
 _GRACE = 5.0  # seconds that a child may take beyond its limit
 
@@ -60,8 +62,17 @@ Probe = Callable[[], Any]
 
 
 def can_fork() -> bool:
-    """Return whether a child can be forked here: not on Windows, not on macOS, and not once CUDA is in use."""
-    return hasattr(os, "fork") and sys.platform != "darwin" and not torch.cuda.is_initialized()
+    """Return whether a child can be forked here, and can do no harm.
+
+    It cannot on Windows, on macOS, and once CUDA is in use. In a group of processes, a child would take part in the
+    exchange of gradients. In the kernel of a notebook, a child would print into the notebook, share the kernel's
+    sockets without the threads that serve them, and go on as a second kernel once its cell ends.
+    """
+    if not hasattr(os, "fork") or sys.platform == "darwin" or torch.cuda.is_initialized():
+        return False
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return False
+    return interactive_shell() is None
 
 
 def run_probe(probe: Probe, seconds: float = 20.0) -> Any:
@@ -105,7 +116,9 @@ def _fork() -> tuple[int, int, Path] | None:
     sys.stdout.flush()
     sys.stderr.flush()
     end, start = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():  # Python 3.12 warns of other threads: the child uses none of them
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child:
         os.close(start)
         return child, end, box

@@ -60,5 +60,5 @@ def require_clone(command: str) -> None:
 
 def install_command(extra: str) -> str:
     """Return the command that installs an optional part of this project, such as tensorboard."""
-    words = [f"trainwreck[{extra}]"] if IS_WHEEL else ["-e", f"{ROOT}[{extra}]"]
+    words = [f"trainwreck-course[{extra}]"] if IS_WHEEL else ["-e", f"{ROOT}[{extra}]"]
     return shlex.join([sys.executable, "-m", "pip", "install", *words])
