@@ -69,7 +69,7 @@ def test_both_pages_show_the_same_example() -> None:
     ours, readme = (
         re.findall(r"```(?:python|console)\n((?:import torch|\$ python)\n?.*?)```", one, re.S) for one in pages
     )
-    assert readme == ours
+    assert readme == ours[: len(readme)]
 
 
 @pytest.mark.parametrize("name", trainwreck.__all__)
