@@ -397,6 +397,19 @@ for step in range(30):
     assert findings(tmp_path, source) == {}
 
 
+def test_the_index_of_a_positive_pair_is_no_constant_label(tmp_path: Path) -> None:
+    loss = "        loss = F.cross_entropy(outputs, labels)\n"
+    pairs = (
+        "        pairs = F.normalize(model(inputs), dim=1) @ F.normalize(outputs, dim=1).T\n"
+        "        first = torch.cat([pairs.diagonal()[:, None], pairs], 1)\n"
+        "        loss = F.cross_entropy(first / 0.1, torch.zeros(len(first), dtype=torch.long))\n"
+    )
+    found = findings(tmp_path, broken(CLASSES, ((loss, pairs),)))
+    assert [name for name, one in found.items() if one["level"] == "alarm"] == []
+    constant = (("y = x[:, :5].argmax(1)", "y = torch.ones(512, dtype=torch.long)"),)
+    assert "labels/constant" in findings(tmp_path, broken(CLASSES, constant))
+
+
 def test_sparse_inputs_and_updates_by_hand_are_watched(tmp_path: Path) -> None:
     source = """
 import torch

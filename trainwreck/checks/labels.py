@@ -2,10 +2,14 @@
 
 from typing import Any, ClassVar
 
+import torch
+from torch import Tensor
+
 from trainwreck.check import Check
 from trainwreck.events import LossCall
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
+from trainwreck.trees import tensors
 
 _CLASSES = ("cross_entropy", "nll_loss")
 _LEAST = 64  # equal labels, before it is said that they do not vary
@@ -44,10 +48,18 @@ class Labels(Check):
                 return
         elif not loss.name.startswith("binary"):
             return
+        if not self._are_of_data(loss.targets):
+            return  # such as the index of the positive pair in a contrastive loss
         kinds, count, _ = self._seen.setdefault((loss.name, tuple(loss.outputs.shape[1:])), (set(), [0], loss.place))
         count[0] += labels.numel()
         if len(kinds) < _KEPT:
             kinds.update(labels.flatten().unique()[:_KEPT].tolist())
+
+    def _are_of_data(self, labels: Tensor) -> bool:
+        """Return whether the labels are in a batch of a loader."""
+        batches = [use.last for use in self.watch.loaders.values()]
+        given = [tensor for tensor in tensors(batches) if tensor.numel() == labels.numel()]
+        return any(torch.equal(one.flatten().to(labels), labels.flatten()) for one in given)
 
     def at_end(self) -> None:
         """Say whether all labels were equal."""
