@@ -245,7 +245,7 @@ def own_files_in_the_way(lab: Lab, place: Place) -> str:
     sentence = ""
     for name in ("index.html", f"bob_{RECIPE}.html", "scores.json", "notes.txt", ".hidden", "ada/photo.png"):
         write_files(place.out, {name: b"<p>mine</p>"})
-        sentence = must_refuse(place.score(), name.partition("/")[0], place.out, "move it away")
+        sentence = must_refuse(place.score(), name.partition("/")[0], place.out, "away")
         must_be_equal(content(place.out), {name: b"<p>mine</p>"})
         shutil.rmtree(place.out)
     place.must_be_right(place.score())
