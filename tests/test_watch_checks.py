@@ -96,7 +96,7 @@ class Net(nn.Module):
         return self.head(self.layer(self.embedding(tokens), src_mask=mask, src_key_padding_mask=padding))
 
 net = Net()
-optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3)
+optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
 
 def batch():
     tokens = torch.randint(1, 20, (16, 1)) + torch.arange(12)

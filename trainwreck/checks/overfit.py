@@ -9,10 +9,12 @@ from trainwreck.check import Check
 from trainwreck.finding import Outcome
 from trainwreck.trial import Trial
 
-# figure                               | healthy     | broken | bound
-# loss after the trial over its start  | below 0.5   | > 0.8  | LEARNS 0.5, STALLS 0.8
-# loss at another rate over this loss  | 0.6 to 1.7  | < 0.6  | BETTER 0.6
-LEARNS, STALLS, BETTER = 0.5, 0.8, 0.6
+# figure                                | healthy     | broken | bound
+# loss after the trial over its start   | below 0.5   |        | LEARNS 0.5
+# the same, the best of three rates     | below 0.9   | > 0.97 | STALLS 0.95
+# loss at another rate over this loss   | 0.6 to 1.7  | < 0.6  | BETTER 0.6
+LEARNS, STALLS, BETTER = 0.5, 0.95, 0.6
+LEARNT = 0.1  # of the first loss: the training has learned all before the trial
 _STEPS, _LEAST = 50, 8
 _RATE = "where the optimizer gets its learning rate"
 
@@ -47,10 +49,10 @@ class Overfit(Check):
 
     def trials(self) -> Generator[Trial, Any, None]:
         """Make one to three trials with the same batch."""
-        if len(self.watch.optimizers) != 1 or not any(use.training for use in self.watch.loaders.values()):
+        if len(self.watch.optimizers) != 1 or not self._has_batch():
             return  # with an adversary, there is no batch to learn
         own = _ends((yield self._trial(1.0)))
-        if own is None or own[1] < LEARNS * own[0]:
+        if own is None or own[1] < LEARNS * own[0] or own[0] < LEARNT * self.watch.losses[0]:
             return
         low, high = _ends((yield self._trial(0.1))), _ends((yield self._trial(10.0)))
         if low is None or high is None:
@@ -62,8 +64,14 @@ class Overfit(Check):
             self.tell("rate-too-high", text, _RATE)
         elif high[1] < BETTER * own[1]:
             self.tell("rate-too-low", text, _RATE)
-        elif own[1] > STALLS * own[0]:
+        elif min(own[1], low[1], high[1]) > STALLS * own[0]:
             self.tell("stalls", text, "labels, loss or network")
+
+    def _has_batch(self) -> bool:
+        """Return whether a loader gives batches, or a loss compares the outputs of a network with classes."""
+        losses = (loss for kept in self.watch.kept.values() for loss in kept.losses)
+        classes = any(not loss.targets.is_floating_point() for loss in losses)
+        return classes or any(use.training for use in self.watch.loaders.values())
 
     @staticmethod
     def _trial(rate: float) -> Trial:
