@@ -108,6 +108,30 @@ def test_a_session_that_ends_early_takes_the_hooks_out() -> None:
     assert session.end() is None
 
 
+@pytest.mark.parametrize("data", ["float", "bfloat16"])
+def test_no_check_needs_numpy(data: str, tmp_path: Path) -> None:
+    code = f"""import sys
+sys.modules["numpy"] = None
+{TRAINING}
+import trainwreck
+x, y = x.{data}(), x[:, :5].argmax(1)
+model = model.{data}()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+loader = DataLoader(TensorDataset(x[32:], y[32:]), 32, shuffle=True)
+others = DataLoader(TensorDataset(x[:32], y[:32]), 8)
+with trainwreck.watch(steps=20, quiet=True) as watch:
+    for epoch in range(3):
+        model.train()
+        train()
+        model.eval()
+        with torch.no_grad():
+            for inputs, labels in others:
+                model(inputs)
+print(watch.step, watch.errors)
+"""
+    assert output("-c", code, cwd=tmp_path) == "20 {}\n"
+
+
 # --- files
 
 

@@ -1,5 +1,6 @@
 """Nested containers of tensors: find the tensors, and make a changed copy."""
 
+import ctypes
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -38,6 +39,12 @@ def map_tensors(tree: Any, function: Callable[[Tensor], Tensor]) -> Any:
     if is_dataclass(tree) and not isinstance(tree, type):
         return replace(tree, **{field.name: map_tensors(getattr(tree, field.name), function) for field in fields(tree)})
     return tree
+
+
+def tensor_bytes(tensor: Tensor) -> bytes:
+    """Return the entries of a dense tensor as bytes. It needs no NumPy, which torch does not install."""
+    whole = tensor.detach().cpu().contiguous()
+    return ctypes.string_at(whole.data_ptr(), whole.numel() * whole.element_size())
 
 
 def clone(tree: Any) -> Any:

@@ -10,7 +10,7 @@ from trainwreck.check import Check
 from trainwreck.events import LoaderUse, LossCall
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
-from trainwreck.trees import tensors
+from trainwreck.trees import tensor_bytes, tensors
 
 # figure                                              | healthy        | broken | bound
 # share of labels that equal the next one, C classes  | near 1 / C     | > 0.9  | SORTED 0.8
@@ -102,5 +102,5 @@ def _digest(batch: Any) -> bytes | None:
     for tensor in tensors(batch):
         if isinstance(tensor, Tensor) and tensor.dim():
             sizes += tensor.numel()
-            found.update(tensor.detach().cpu().contiguous().reshape(-1).view(-1).numpy().tobytes())
+            found.update(tensor_bytes(tensor))
     return found.digest() if sizes > 1 else None

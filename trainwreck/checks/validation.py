@@ -1,6 +1,7 @@
 """Validation has other examples than training, and the same ones each time."""
 
 import hashlib
+import sys
 import time
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from trainwreck.check import Check
 from trainwreck.events import LoaderUse, ModelCall
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
-from trainwreck.trees import tensors
+from trainwreck.trees import tensor_bytes, tensors
 from trainwreck.trial import Probe
 
 # figure                                                     | healthy    | broken | bound
@@ -112,14 +113,14 @@ def _keys_of(data: Any, most: int) -> list[bytes | None]:
 
 def _key(example: Any) -> bytes | None:
     """Return a digest of the first tensor or array of an example that has several entries, or None without one."""
-    import numpy as np
-
+    numpy = sys.modules.get("numpy")  # without it, there are no arrays
+    arrays: tuple[type, ...] = (Tensor,) if numpy is None else (Tensor, numpy.ndarray)
     parts: Iterable[Any] = example.values() if isinstance(example, dict) else example
-    parts = [example] if isinstance(example, Tensor | np.ndarray) else parts
+    parts = [example] if isinstance(example, arrays) else parts
     for part in parts if hasattr(parts, "__iter__") else ():
         if isinstance(part, Tensor) and part.numel() > 1:
-            return hashlib.sha256(part.detach().cpu().contiguous().numpy().tobytes()).digest()
-        if isinstance(part, np.ndarray) and part.size > 1:
+            return hashlib.sha256(tensor_bytes(part)).digest()
+        if isinstance(part, arrays) and not isinstance(part, Tensor) and part.size > 1:
             return hashlib.sha256(part.tobytes()).digest()
     return None
 
