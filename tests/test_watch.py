@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -240,6 +242,33 @@ def test_children_leave_no_folder(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="trials are forked on Linux alone")
+def test_ctrl_c_ends_a_trial_and_leaves_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    slow = LOOP.replace("            optimizer.step()\n", "            optimizer.step(); time.sleep(0.5)\n")
+    (tmp_path / "train.py").write_text(f"import time\n{slow}\nmain()\n", encoding="utf-8")
+    command = [sys.executable, "-m", "trainwreck", "--steps", "2", "--select", "overfit", "train.py"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True) as process:
+        while len(list((tmp_path / "tmp").glob("trainwreck-*"))) < 2:  # the folder of the run, and the folder of its trial
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 130
+    time.sleep(0.2)
+    mark = str(tmp_path).encode()
+    left = [path for path in Path("/proc").glob("[0-9]*/environ") if mark in read_or_nothing(path)]
+    assert left == []
+    assert list((tmp_path / "tmp").glob("trainwreck-*")) == []
+
+
+def read_or_nothing(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # the process has ended, or belongs to somebody else
+        return b""
 
 
 def test_a_missing_script_is_the_users_mistake(tmp_path: Path) -> None:

@@ -87,9 +87,17 @@ def main(arguments: list[str]) -> None:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as stop:
         finish(f"the script exited with status {stop.code}" if stop.code else "")
-    except BaseException:  # also KeyboardInterrupt: the parent decides
-        finish(traceback.format_exc())
+    except BaseException as error:  # also KeyboardInterrupt: the parent decides
+        finish(traceback_of_script(error))
     finish()
+
+
+def traceback_of_script(error: BaseException) -> str:
+    """Return the traceback of an exception, without the frames that run the script."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -144,19 +145,19 @@ def _receive(forked: tuple[int, int, Path], seconds: float) -> Any:
     """Return the answer of a child, or None without one in time. The child and its own children are ended."""
     child, end, box = forked
     data, limit = b"", time.monotonic() + seconds + _GRACE
-    while select.select([end], [], [], max(0.0, limit - time.monotonic()))[0]:
-        piece = os.read(end, 1 << 16)
-        if not piece:
-            break
-        data += piece
-    os.close(end)
-    for stop in (os.killpg, os.kill):
-        try:
-            stop(child, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            continue
-    os.waitpid(child, 0)
-    shutil.rmtree(box, ignore_errors=True)
+    try:
+        while select.select([end], [], [], max(0.0, limit - time.monotonic()))[0]:
+            piece = os.read(end, 1 << 16)
+            if not piece:
+                break
+            data += piece
+    finally:  # also after Ctrl-C
+        os.close(end)
+        for stop in (os.killpg, os.kill):
+            with suppress(ProcessLookupError, PermissionError):
+                stop(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        shutil.rmtree(box, ignore_errors=True)
     if not data:
         return None
     answer = json.loads(data)

@@ -114,7 +114,7 @@ def _keys_of(data: Any, most: int) -> list[bytes | None]:
 def _key(example: Any) -> bytes | None:
     """Return a digest of the first tensor or array of an example that has several entries, or None without one."""
     numpy = sys.modules.get("numpy")  # without it, there are no arrays
-    arrays: tuple[type, ...] = (Tensor,) if numpy is None else (Tensor, numpy.ndarray)
+    arrays: tuple[Any, ...] = (Tensor,) if numpy is None else (Tensor, numpy.ndarray)
     parts: Iterable[Any] = example.values() if isinstance(example, dict) else example
     parts = [example] if isinstance(example, arrays) else parts
     for part in parts if hasattr(parts, "__iter__") else ():
