@@ -252,7 +252,7 @@ def test_ctrl_c_ends_a_trial_and_leaves_no_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trainwreck", "--steps", "2", "--select", "overfit", "train.py"]
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True) as process:
-        while len(list((tmp_path / "tmp").glob("trainwreck-*"))) < 2:  # the folder of the run, and the folder of its trial
+        while len(list((tmp_path / "tmp").glob("trainwreck-*"))) < 2:  # one of the run, and one of its trial
             assert process.poll() is None
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
