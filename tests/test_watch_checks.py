@@ -368,6 +368,7 @@ for step in range(30):
     of_maker.step()
 """
     assert findings(tmp_path, source) == {}
+    assert findings(tmp_path, source.replace("judge(fake.detach())", "judge(maker(torch.randn(16, 8)))")) == {}
     assert list(findings(tmp_path, source.replace("loss(judge(fake), ", "loss(judge(fake.detach()), "))) == [
         "gradients/dead-end"
     ]

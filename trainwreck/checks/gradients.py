@@ -18,18 +18,19 @@ _TWICE, _THREE_TIMES = 2, 3  # the first update may differ: some scripts warm up
 class _Pass:
     """The history of a backward pass: where it is, which gradients it gave, and what became of them.
 
-    calls: the calls of networks whose inputs need no gradient, each with the parameters that it gives gradients to.
+    calls: the calls of networks whose inputs need no gradient, each with the parameters that it gives gradients to. It
+    leaves out calls before a call whose inputs need a gradient, because that call may use their outputs.
     """
 
     def __init__(self, backward: BackwardPass, calls: list[ModelCall]) -> None:
         self.place = backward.place
         self.used: set[int] = set()
         self.dropped: set[int] = set()
+        needs = [any(one.requires_grad for one in tensors((call.args, call.kwargs))) for call in calls]
         self.calls = [
             (call, keys)
-            for call in calls
-            if not any(one.requires_grad for one in tensors((call.args, call.kwargs)))
-            and (keys := {id(one) for one in call.network.parameters()} & backward.leaves.keys())
+            for at, call in enumerate(calls)
+            if not any(needs[at:]) and (keys := {id(one) for one in call.network.parameters()} & backward.leaves.keys())
         ]
 
 
