@@ -374,6 +374,25 @@ for step in range(30):
     ]
 
 
+def test_one_sequence_is_no_batch(tmp_path: Path) -> None:
+    source = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+words, cell, head = nn.Embedding(20, 8), nn.LSTM(8, 8, bidirectional=True), nn.Linear(16, 5)
+parts = nn.ModuleList([words, cell, head])
+optimizer = torch.optim.Adam(parts.parameters(), lr=0.01)
+for step in range(40):
+    sentence = torch.randint(20, (12,))
+    optimizer.zero_grad()
+    outputs, _ = cell(words(sentence)[:, None])
+    F.cross_entropy(head(outputs[:, 0]), sentence % 5).backward()
+    optimizer.step()
+"""
+    assert [name for name, one in findings(tmp_path, source).items() if one["level"] == "alarm"] == []
+
+
 def test_the_nodes_of_one_graph_are_no_batch(tmp_path: Path) -> None:
     source = """
 import torch

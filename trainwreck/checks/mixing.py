@@ -69,7 +69,7 @@ def _share_of_others(kept: KeptCall) -> float | None:
     """
     network = kept.network.eval()
     inputs = [tensor for tensor in tensors((kept.args, kept.kwargs)) if tensor.dim()]
-    if not inputs or any(tensor.layout != torch.strided for tensor in inputs):
+    if not inputs or any(tensor.layout != torch.strided for tensor in inputs) or _may_be_one_sequence(inputs[0]):
         return None
     first = outputs_of(network, kept.args, kept.kwargs)
     if not are_equal(first, outputs_of(network, kept.args, kept.kwargs)):
@@ -94,6 +94,13 @@ def _share_of_others(kept: KeptCall) -> float | None:
         if share is not None:
             found.append(share)
     return min(found, default=None)
+
+
+def _may_be_one_sequence(tensor: Tensor) -> bool:
+    """Return whether an input may be a single sequence without a batch, or with a batch of one behind the time."""
+    if tensor.is_floating_point():
+        return tensor.dim() == 3 and tensor.size(1) == 1
+    return tensor.dim() == 1 or (tensor.dim() == 2 and tensor.size(1) == 1)
 
 
 def outputs_of(network: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
