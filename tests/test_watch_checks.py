@@ -393,6 +393,17 @@ for step in range(40):
     assert [name for name, one in findings(tmp_path, source).items() if one["level"] == "alarm"] == []
 
 
+def test_a_last_batch_of_validation_is_not_trained_on(tmp_path: Path) -> None:
+    """Some libraries know the length of a loader, and never ask for the batch behind its last one."""
+    whole, counted = (
+        "        for inputs, labels in val:\n",
+        (
+            "        batches = iter(val)\n        for _ in range(len(val)):\n            inputs, labels = next(batches)\n"
+        ),
+    )
+    assert findings(tmp_path, broken(CLASSES, ((whole, counted),))) == {}
+
+
 def test_the_nodes_of_one_graph_are_no_batch(tmp_path: Path) -> None:
     source = """
 import torch

@@ -151,6 +151,9 @@ class Hooks:
         loaders, self._since_call = tuple(self._since_call), []
         call = ModelCall(network, args, kwargs, torch.is_grad_enabled(), network.training, here(), loaders)
         self._note_layer(call, network)
+        if call.with_gradients and loaders:
+            for use in self._unanswered - set(loaders):  # a batch of another loader came: theirs were evaluated
+                self.loader_asked(use)
         self._since_backward |= set(loaders)
         if not call.with_gradients:
             self._unanswered |= set(loaders)
