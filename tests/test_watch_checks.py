@@ -395,12 +395,8 @@ for step in range(40):
 
 def test_a_last_batch_of_validation_is_not_trained_on(tmp_path: Path) -> None:
     """Some libraries know the length of a loader, and never ask for the batch behind its last one."""
-    whole, counted = (
-        "        for inputs, labels in val:\n",
-        (
-            "        batches = iter(val)\n        for _ in range(len(val)):\n            inputs, labels = next(batches)\n"
-        ),
-    )
+    whole = "        for inputs, labels in val:\n"
+    counted = "        batches = iter(val)\n        for inputs, labels in (next(batches) for _ in range(len(val))):\n"
     assert findings(tmp_path, broken(CLASSES, ((whole, counted),))) == {}
 
 

@@ -5,12 +5,17 @@ import re
 import sys
 import sysconfig
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 _HERE = str(Path(__file__).parent) + os.sep
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_TORCH = find_spec("torch")  # may lie anywhere: who builds it, installs a link
+_LIBRARIES = (
+    *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")},
+    *(str(Path(place)) + os.sep for place in (_TORCH.submodule_search_locations if _TORCH else None) or ()),
+)
 
 
 @dataclass(frozen=True)

@@ -113,14 +113,14 @@ def _keys_of(data: Any, most: int) -> list[bytes | None]:
 
 def _key(example: Any) -> bytes | None:
     """Return a digest of the first tensor or array of an example that has several entries, or None without one."""
-    numpy = sys.modules.get("numpy")  # without it, there are no arrays
+    numpy: Any = sys.modules.get("numpy")  # without it, there are no arrays
     arrays: tuple[Any, ...] = (Tensor,) if numpy is None else (Tensor, numpy.ndarray)
     parts: Iterable[Any] = example.values() if isinstance(example, dict) else example
     parts = [example] if isinstance(example, arrays) else parts
     for part in parts if hasattr(parts, "__iter__") else ():
         if isinstance(part, Tensor) and part.numel() > 1:
             return hashlib.sha256(tensor_bytes(part)).digest()
-        if isinstance(part, arrays) and not isinstance(part, Tensor) and part.size > 1:
+        if numpy is not None and isinstance(part, numpy.ndarray) and part.size > 1:
             return hashlib.sha256(part.tobytes()).digest()
     return None
 
