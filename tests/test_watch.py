@@ -241,7 +241,7 @@ def test_children_leave_no_folder(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    assert list((tmp_path / "tmp").iterdir()) == []
+    assert list((tmp_path / "tmp").glob("trainwreck-*")) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="trials are forked on Linux alone")
@@ -252,12 +252,12 @@ def test_ctrl_c_ends_a_trial_and_leaves_no_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trainwreck", "--steps", "2", "--select", "overfit", "train.py"]
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True) as process:
-        while len(list((tmp_path / "tmp").glob("trainwreck-*"))) < 2:  # one of the run, and one of its trial
+        while len(list((tmp_path / "tmp").rglob("trainwreck-*"))) < 2:  # one of the run, and one of its trial
             assert process.poll() is None
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(60) == 130
-    time.sleep(0.2)
+    time.sleep(1)
     mark = str(tmp_path).encode()
     left = [path for path in Path("/proc").glob("[0-9]*/environ") if mark in read_or_nothing(path)]
     assert left == []
@@ -269,6 +269,17 @@ def read_or_nothing(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:  # the process has ended, or belongs to somebody else
         return b""
+
+
+def test_a_library_may_fill_its_cache(tmp_path: Path) -> None:
+    fill = "import os, pathlib\ncache = pathlib.Path(os.environ['TORCH_HOME'], 'model')\ncache.mkdir(parents=True)\n"
+    fill += "(cache / 'part').write_text('weights')\nos.rename(cache / 'part', cache / 'whole')\n"
+    fill += "assert (cache / 'whole').read_text() == 'weights'\n"
+    (tmp_path / "train.py").write_text(f"{fill}{LOOP}\nmain()\n", encoding="utf-8")
+    command = [sys.executable, "-m", "trainwreck", "--select", "modes", "train.py"]
+    environment = {**os.environ, "TORCH_HOME": str(tmp_path / "cache")}
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert [path.name for path in (tmp_path / "cache" / "model").iterdir()] == ["whole"]
 
 
 def test_a_missing_script_is_the_users_mistake(tmp_path: Path) -> None:

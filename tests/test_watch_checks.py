@@ -400,6 +400,18 @@ def test_a_last_batch_of_validation_is_not_trained_on(tmp_path: Path) -> None:
     assert findings(tmp_path, broken(CLASSES, ((whole, counted),))) == {}
 
 
+def test_folds_of_one_data_set_are_no_same_examples(tmp_path: Path) -> None:
+    folds = (
+        ("train_data, 32, shuffle=True", "whole, 32, sampler=SubsetRandomSampler(range(384))"),
+        ("val_data, 32", "whole, 32, sampler=SubsetRandomSampler(range(384, 512))"),
+        ("val_data = TensorDataset(x[384:], y[384:])", "whole = TensorDataset(x, y)"),
+        ("DataLoader, TensorDataset", "DataLoader, SubsetRandomSampler, TensorDataset"),
+    )
+    assert findings(tmp_path, broken(CLASSES, folds)) == {}
+    shared = broken(broken(CLASSES, folds), (("range(384, 512)", "range(384)"),))
+    assert "validation/same-examples" in findings(tmp_path, shared)
+
+
 def test_the_nodes_of_one_graph_are_no_batch(tmp_path: Path) -> None:
     source = """
 import torch

@@ -10,6 +10,7 @@ import os
 import pickle
 import runpy
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -28,6 +29,7 @@ def main(arguments: list[str]) -> None:
     result, text, script, *rest = arguments
     plan = Plan(**json.loads(text))
     file = os.open(result, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    tempfile.tempdir = str(Path(result).parent)  # which the parent removes
     redirect_writes(Path(result).parent)
     watch = Watch(
         [check for check in ALL if plan.checks is None or check.name in plan.checks], plan.steps, plan.batches

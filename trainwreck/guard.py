@@ -15,13 +15,17 @@ _WRITES = frozenset("wax+")
 _SILENT = {"WANDB_MODE": "disabled", "MLFLOW_TRACKING_URI": "", "COMET_MODE": "disabled", "HF_HUB_OFFLINE": "1"}
 
 
+# Libraries build their caches with C++ code, too, so a half redirected cache would break the script.
+_CACHES = ("HF_HOME", "HF_DATASETS_CACHE", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR")
+
+
 def redirect_writes(box: Path) -> None:
     """Redirect the writes of this process to the folder `box` from now on. Who made the folder removes it.
 
     `open`, `os.open`, `torch.save`, safetensors and new folders are redirected: a file keeps its name, and gets a
     folder of its own for each original folder. Reading a file that was written here reads the new one. Renaming gives a
-    copy the new name. Only what was written here is removed. Trackers that send data are switched off by their
-    environment variables. Writes of other C++ code are not seen.
+    copy the new name. Only what was written here is removed. The caches of libraries are not redirected. Trackers that
+    send data are switched off by their environment variables. Writes of other C++ code are not seen.
     """
     import torch
 
@@ -56,11 +60,18 @@ class _Guard:
         self._open, self._os_open = builtins.open, os.open
         self._mkdir, self._rmdir, self._rmtree = os.mkdir, os.rmdir, shutil.rmtree
         self._remove, self._replace = os.remove, os.replace
+        self._link, self._symlink = os.link, os.symlink
+        caches = [Path("~/.cache").expanduser(), *(os.environ[name] for name in _CACHES if os.environ.get(name))]
+        self._free = tuple(f"{_whole(one)}{os.sep}" for one in caches)
+
+    def _is_free(self, whole: str) -> bool:
+        """Return whether this process may write to a path as usual: in its box and in the caches of libraries."""
+        return f"{whole}{os.sep}".startswith((self._box, *self._free))
 
     def _place(self, path: Any) -> str:
         """Return the redirected path of a file."""
         whole = _whole(path)
-        if whole.startswith((self._box, os.devnull, "/dev/", "/proc/")):
+        if self._is_free(whole) or whole.startswith((os.devnull, "/dev/", "/proc/")):
             return whole
         if whole not in self._moved:
             folder = Path(self._box, format(len(self._moved), "04"))
@@ -99,40 +110,47 @@ class _Guard:
 
     def mkdir(self, path: Any, *args: Any, **kwargs: Any) -> None:
         whole = _whole(path)
-        if whole.startswith((self._box, self._temporary)):
+        if self._is_free(whole) or whole.startswith(self._temporary):
             self._mkdir(path, *args, **kwargs)
             self._made.add(whole)
 
     def rmdir(self, path: Any, *, dir_fd: Any = None) -> None:
-        if dir_fd is not None or _whole(path) in self._made:
+        if dir_fd is not None or _whole(path) in self._made or self._is_free(_whole(path)):
             self._rmdir(path, dir_fd=dir_fd)
 
     def rmtree(self, path: Any, *args: Any, **kwargs: Any) -> None:
-        if _whole(path) in self._made:
+        if _whole(path) in self._made or self._is_free(_whole(path)):
             self._rmtree(path, *args, **kwargs)
 
     def remove(self, path: Any, *, dir_fd: Any = None) -> None:
         whole = _whole(path)
         if whole in self._moved:
             self._remove(self._moved[whole])
-        elif dir_fd is not None or whole.startswith(self._box) or not os.path.lexists(whole):
+        elif dir_fd is not None or self._is_free(whole) or not os.path.lexists(whole):
             self._remove(path, dir_fd=dir_fd)  # in a folder that `rmtree` removes; or raise the usual error
 
     unlink = remove
 
     def replace(self, source: Any, target: Any, **kwargs: Any) -> None:
         file = self._moved.get(_whole(source), _whole(source))
-        if Path(file).is_file():
+        if self._is_free(file) and self._is_free(_whole(target)):
+            self._replace(source, target, **kwargs)
+        elif Path(file).is_file():
             self._copy(file, self._place(target))
         elif not os.path.lexists(file):
             self._replace(source, target, **kwargs)  # raise the usual error
 
     rename = replace
 
-    def link(self, *_: Any, **__: Any) -> None:
-        """Make no link."""
+    def link(self, source: Any, target: Any, **kwargs: Any) -> None:
+        """Make a link only in a cache."""
+        if self._is_free(_whole(target)):
+            self._link(source, target, **kwargs)
 
-    symlink = link
+    def symlink(self, source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
+        """Make a link only in a cache."""
+        if self._is_free(_whole(target)):
+            self._symlink(source, target, *args, **kwargs)
 
 
 def _is_path(file: Any) -> bool:

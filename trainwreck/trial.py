@@ -8,6 +8,7 @@ Children are forked where that is safe: on Linux, with a training on the CPU. El
 runs the script once more for each trial then, and makes probes in the watched process, which ends after them.
 """
 
+import ctypes
 import json
 import os
 import select
@@ -29,6 +30,7 @@ import torch
 from trainwreck.guard import redirect_writes
 from trainwreck.places import interactive_shell
 
+_PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>; children are forked on Linux alone
 _GRACE = 5.0  # seconds that a child may take beyond its limit
 
 
@@ -125,6 +127,7 @@ def _fork() -> tuple[int, int, Path] | None:
         return child, end, box
     os.close(end)
     os.setpgid(0, 0)  # so that the parent can end it with its own children
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # so that it ends with its parent, however that ends
     _answers[:] = [start]
     redirect_writes(box)
     nothing = os.open(os.devnull, os.O_RDWR)

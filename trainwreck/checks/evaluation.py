@@ -37,8 +37,9 @@ class Evaluation(Check):
 
     def at_end(self) -> None:
         """Compare the loaders of training and of evaluation."""
-        evaluated = [use for use in self.watch.loaders.values() if use.evaluating >= _LEAST]
-        if evaluated and all(use.training for use in evaluated):
+        uses = self.watch.loaders.values()
+        evaluated = [use for use in uses if use.training and use.evaluating >= _LEAST]
+        if evaluated and all(use.training or not use.epochs for use in uses):
             calls = [call for call in self.watch.evaluations if not call.training]
             if calls:
                 self.tell("training-loader", f"{evaluated[0].evaluating} batches", calls[-1].place)

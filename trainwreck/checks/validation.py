@@ -4,10 +4,12 @@ import hashlib
 import sys
 import time
 from collections.abc import Generator, Iterable, Iterator
+from itertools import islice
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.utils.data import Sampler
 
 from trainwreck.check import Check
 from trainwreck.events import LoaderUse, ModelCall
@@ -76,11 +78,11 @@ class Validation(Check):
         for use in uses:
             if use.training or not (use.evaluating or use.last is not None):
                 continue
-            data = use.loader.dataset
-            keys = _keys_of(data, _EXAMPLES)
+            indices = _indices_of(use.loader, _EXAMPLES)
+            keys = _keys_of(use.loader.dataset, indices)
             if not keys or None in keys:
                 continue
-            again = _keys_of(data, _AGAIN)
+            again = _keys_of(use.loader.dataset, indices[:_AGAIN])
             if any(one != other for one, other in zip(keys, again, strict=False)):
                 yield "random-examples", f"of {len(again)} examples", Place("the transform of the validation data")
                 continue
@@ -99,12 +101,19 @@ def _differs(call: ModelCall) -> bool:
     return any(not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
 
 
-def _keys_of(data: Any, most: int) -> list[bytes | None]:
-    """Return a digest of each of the first examples of a data set, or [] if it cannot be read by index."""
+def _indices_of(loader: Any, most: int) -> list[int]:
+    """Return the indices of the first examples that a loader reads, or [] if it does not read by index."""
+    data, sampler = loader.dataset, getattr(loader, "sampler", None)
     if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
         return []
+    found = list(islice(sampler, most)) if isinstance(sampler, Sampler) else []
+    return found if found and all(isinstance(index, int) for index in found) else list(range(min(most, len(data))))
+
+
+def _keys_of(data: Any, indices: list[int]) -> list[bytes | None]:
+    """Return a digest of each example with these indices; after some seconds, only of the first ones."""
     end, found = time.monotonic() + _SECONDS, []
-    for index in range(min(most, len(data))):
+    for index in indices:
         found.append(_key(data[index]))
         if time.monotonic() > end:
             break
@@ -127,5 +136,5 @@ def _key(example: Any) -> bytes | None:
 
 def _share(keys: list[bytes | None], training: LoaderUse) -> float:
     """Return the share of examples that the training data has, too."""
-    seen = set(_keys_of(training.loader.dataset, _TRAINING))
+    seen = set(_keys_of(training.loader.dataset, _indices_of(training.loader, _TRAINING)))
     return sum(key in seen for key in keys) / len(keys)
