@@ -29,8 +29,9 @@ def main(arguments: list[str]) -> None:
     result, text, script, *rest = arguments
     plan = Plan(**json.loads(text))
     file = os.open(result, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    tempfile.tempdir = str(Path(result).parent)  # which the parent removes
-    redirect_writes(Path(result).parent)
+    folder = Path(result).resolve().parent  # the parent removes it
+    tempfile.tempdir = str(folder)
+    redirect_writes(folder)
     watch = Watch(
         [check for check in ALL if plan.checks is None or check.name in plan.checks], plan.steps, plan.batches
     )

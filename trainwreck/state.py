@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol
@@ -233,8 +234,12 @@ class Watch:
 
     def answer(self) -> dict[str, Any]:
         """Return what a child that makes a trial sends to its parent."""
-        first = self.trial.first_step if self.trial is not None else 0
-        return {"losses": self.losses[first:], "targets_vary": str(self.targets_vary or "")}
+        trial = self.trial
+        return {
+            "losses": self.losses[trial.first_step if trial is not None else 0 :],
+            "targets_vary": str(self.targets_vary or ""),
+            "seconds": time.monotonic() - trial.began if trial is not None else 0.0,
+        }
 
     def end(self) -> None:
         """Let the checks say what only the whole watched part shows."""

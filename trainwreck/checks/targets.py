@@ -1,6 +1,5 @@
 """The loss depends on every column of the targets and on every example of the batch."""
 
-import time
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from trainwreck.trial import Trial
 
 _COLUMNS = 8  # the most columns that are tried
 _UPDATES = 6
-_SECONDS = 10.0  # for the first two trials
+_SECONDS = 5.0  # of training in the first trial
 _PLACE = "from the batch to the loss"
 
 
@@ -51,7 +50,6 @@ class Targets(Check):
         trained = [use for use in self.watch.loaders.values() if use.training]
         if len(self.watch.optimizers) != 1 or len(trained) > 1:
             return
-        began = time.monotonic()
         steady = yield Trial(steps=_UPDATES, same_batch=True, dropout=False)
         if not steady:
             return
@@ -62,7 +60,7 @@ class Targets(Check):
         own = steady["losses"][:1]
         if targets is None or not own or not (yield from self._is_equal(own, torch.clone)):
             return  # no targets, or the loss is random, so that a difference says nothing
-        if time.monotonic() - began > _SECONDS or (yield from self._is_equal(own, _changed)):
+        if steady["seconds"] > _SECONDS or (yield from self._is_equal(own, _changed)):
             return  # too slow; or the targets are not used, as in an autoencoder
         columns = targets.size(1) if targets.dim() == 2 and targets.is_floating_point() else 0
         for column in range(columns if 1 < columns <= _COLUMNS else 0):
