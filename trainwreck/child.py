@@ -29,9 +29,8 @@ def main(arguments: list[str]) -> None:
     result, text, script, *rest = arguments
     plan = Plan(**json.loads(text))
     file = os.open(result, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    folder = Path(result).resolve().parent  # the parent removes it
-    tempfile.tempdir = str(folder)
-    redirect_writes(folder)
+    tempfile.tempdir = str(Path(result).resolve().parent)  # which the parent removes
+    redirect_writes(Path(tempfile.tempdir))
     watch = Watch(
         [check for check in ALL if plan.checks is None or check.name in plan.checks], plan.steps, plan.batches
     )
