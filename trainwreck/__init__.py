@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from trainwreck.finding import Finding
     from trainwreck.session import Unsound, watch
     from trainwreck.state import Watch
+    from trainwreck.training import Training, assert_sound
 
-__all__ = ["Finding", "Unsound", "Watch", "watch"]
+__all__ = ["Finding", "Training", "Unsound", "Watch", "assert_sound", "watch"]
 # Imported on first use: torch takes seconds.
 _PLACES = {
     "Finding": "finding",
+    "Training": "training",
     "Unsound": "session",
     "Watch": "state",
+    "assert_sound": "training",
     "watch": "session",
     "load_ipython_extension": "notebook",
     "unload_ipython_extension": "notebook",

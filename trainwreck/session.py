@@ -54,6 +54,7 @@ def watch(
 
 def raise_alarms(findings: Iterable[Finding]) -> None:
     """Raise `Unsound`, with the alarms as text, if there is an alarm."""
+    __tracebackhide__ = True
     alarms = [finding for finding in findings if finding.level == "alarm"]
     if alarms:
         raise Unsound("\n".join(text_lines(alarms)).rstrip())

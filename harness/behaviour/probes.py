@@ -47,8 +47,7 @@ from harness.behaviour.stand_ins import (
     output_shape,
     outputs_for,
 )
-from harness.checks.core.subject import Subject, Trial
-from harness.checks.core.training import no_autocast
+from harness.checks.core.subject import Subject, Trial, no_autocast
 from harness.data import DATASETS
 from harness.run.evaluation import IGNORED
 from harness.run.experiment import Experiment

@@ -16,8 +16,7 @@ from statistics import median
 from torch import nn
 
 from harness.checks.core.finding import Cell, Finding, Table, percent, short
-from harness.checks.core.subject import Gradients, Subject, disable_unheld_gradients, used_gradients, worst
-from harness.checks.core.training import no_autocast
+from harness.checks.core.subject import Gradients, Subject, disable_unheld_gradients, no_autocast, used_gradients, worst
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, MappingProxyType, ModuleType
+from types import FrameType, ModuleType
 from typing import Any, TypeVar
 
 import torch
@@ -103,11 +103,8 @@ def tensor_data(data: Dataset) -> TensorData:
 class Experiment:
     """A loaded experiment. Most methods call the experiment's function of the same name, and check what it returns.
 
-    These methods raise `UserError` if the student's function raises an exception or returns the wrong type. `called`
-    maps the names of functions to the names that the student uses, if these differ.
+    These methods raise `UserError` if the student's function raises an exception or returns the wrong type.
     """
-
-    called: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, path: Path, module: ModuleType, source: str = "") -> None:
         self.path = path
@@ -199,7 +196,7 @@ class Experiment:
             raise
         except (Exception, SystemExit) as error:
             raise UserError(
-                f"{self.path}: {self.called.get(name, name)} raised {_headline(error)}\n"
+                f"{self.path}: {name} raised {_headline(error)}\n"
                 f"{_student_lines(error, self.path)}"
                 f"Fix that line{' or its arguments' if _is_in_torch(error) else ''}, then run the same command again."
             ) from error
@@ -304,8 +301,7 @@ class Experiment:
         code = getattr(inspect.unwrap(self._functions[function]), "__code__", None)
         line = code.co_firstlineno if code is not None else "?"
         return UserError(
-            f"{self.path}, line {line}: {self.called.get(function, function)} must return {expected},"
-            f" but returned {_describe(found)}."
+            f"{self.path}, line {line}: {function} must return {expected}, but returned {_describe(found)}."
         )
 
 

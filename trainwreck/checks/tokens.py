@@ -129,14 +129,18 @@ def _padding_of(kept: KeptCall, tokens: Tensor) -> Tensor | None:
 
 
 def _shift_of(tokens: Tensor, targets: Tensor, counts: Tensor) -> tuple[int, int] | None:
-    """Return by how many places, and in which dimension, the targets lie ahead of the tokens; None if they do not."""
+    """Return by how many places, and in which dimension, the targets lie ahead of the tokens; None if they do not.
+
+    The last target of each text does not count: where texts are padded, the inputs lack its token.
+    """
     for dim in (1, 0):
         size = tokens.size(dim)
+        inner = counts & (counts.flip(dim).cumsum(dim).flip(dim) > 1)
         for ahead in _SHIFTS:
             if size <= abs(ahead) + 1:
                 continue
             first, length = max(0, -ahead), size - abs(ahead)
-            here, there = (one.narrow(dim, first, length) for one in (targets, counts))
+            here, there = (one.narrow(dim, first, length) for one in (targets, inner))
             later = tokens.narrow(dim, max(0, ahead), length)
             if int(there.sum()) >= _LEAST_PLACES and bool((later == here)[there].all()):
                 return ahead, dim

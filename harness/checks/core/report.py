@@ -1,4 +1,4 @@
-"""Describe findings in lines of text: for a terminal, for the message of an assertion, and as JSON."""
+"""Describe findings in lines of text for a terminal, and as JSON."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -153,18 +153,3 @@ def choice_lines(check: Check) -> Iterator[Line]:
     yield Line("Its possible outcomes: which one do the measurements show?", tone="heading")
     for outcome in check.outcomes:
         yield Line(f"{outcome.id}: {outcome.reading}", 2, 2)
-
-
-def failure_lines(reports: Sequence[CheckReport], most_rows: int) -> Iterator[Line]:
-    """Yield the message of an assertion: each finding with a fault; only the first one shows its tables."""
-    wrong = unsound(reports)
-    yield Line(verdict(reports))
-    for place, one in enumerate(wrong):
-        yield Line("")
-        yield Line(one.title)
-        yield from one.lines(2, most_rows if place == 0 else 0)
-        if one.outcome.look:
-            yield Line(f"{READ}{one.outcome.look}", 2)
-        titles = (name.replace("_", "-") for name in one.outcome.next)
-        if further := [title for title in titles if title not in {other.title for other in wrong}]:
-            yield Line(f"then: {', '.join(further)}", 2)

@@ -127,6 +127,19 @@ def of_replica(name: str) -> str:
 
 
 @contextmanager
+def no_autocast() -> Iterator[None]:
+    """Disable every `torch.autocast` within the block."""
+    enter = torch.autocast.__enter__
+
+    def enter_disabled(self: torch.autocast) -> Any:
+        self._enabled = False
+        return enter(self)  # type: ignore[no-untyped-call]
+
+    with patch.object(torch.autocast, "__enter__", enter_disabled):
+        yield
+
+
+@contextmanager
 def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
     """Collect the gradients that backward passes add to each parameter, before any clearing, scaling or clipping.
 
