@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from helpers.check_subjects import measure_here, say
-from helpers.commands import edit, mistake, succeed
+from helpers.commands import edit, mistake, run_command, succeed
 
 from harness.checks import check_names, load_check
 from harness.checks.core.finding import Cell, Finding, Table
@@ -69,6 +69,30 @@ def test_any_training_script_can_be_triaged_and_is_told_that_it_is_sound(tmp_pat
     assert said.startswith("mine.py, seed 42, data digits\n")
     assert "Everything is sound: " in said
     assert "Next:" not in said
+
+
+@pytest.mark.slow
+def test_an_ordinary_script_is_watched_with_the_modules_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("from torch import nn\nnet = nn.Linear(4, 2)\n", encoding="utf-8")
+    loop = "loss = F.cross_entropy(net(torch.randn(8, 4)), torch.arange(8) % 2); loss.backward(); optimizer.step()"
+    script = (
+        "import torch\nimport torch.nn.functional as F\nfrom model import net\n"
+        f"optimizer = torch.optim.SGD(net.parameters(), 0.1)\nfor _ in range(20):\n    {loop}\n"
+    )
+    (tmp_path / "train.py").write_text(script, encoding="utf-8")
+    done = run_command("triage", "train.py", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert [one["outcome"] for one in json.loads(done.stdout)["findings"] if one["level"] == "alarm"] == ["stale"]
+    said = mistake("triage", "train.py", "--seed", "3", cwd=tmp_path)
+    assert "train.py has no functions of an experiment, so --seed does not apply to it." in said
+
+
+@pytest.mark.slow
+def test_an_experiment_outside_of_a_workspace_may_import_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "neighbour.py").write_text("WIDTH = 3\n", encoding="utf-8")
+    source = load_recipe("huge_lr").healthy_source().replace("import torch\n", "import torch\nimport neighbour\n", 1)
+    (tmp_path / "own.py").write_text(source, encoding="utf-8")
+    assert "all-move" in succeed("audit", "own.py", cwd=tmp_path)
 
 
 def test_a_script_may_have_data_of_its_own(

@@ -286,4 +286,27 @@ def test_a_missing_script_is_the_users_mistake(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "trainwreck", "none.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (2, "There is no file none.py: name a training script.\n")
+    assert (done.returncode, done.stderr) == (2, "There is no file none.py: name a training script or a notebook.\n")
+
+
+def notebook(*cells: str) -> str:
+    code = [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]
+    return json.dumps({"nbformat": 4, "cells": [{"cell_type": "markdown", "source": ["# Title"]}, *code]})
+
+
+def test_a_notebook_is_watched_like_a_script(tmp_path: Path) -> None:
+    source = broken(FAULTS["gradients/stale"])
+    cells = ("%load_ext autoreload\n!pip install nothing\nimport torch", "%%bash\nls", f"%%time\n{source}", "main()")
+    (tmp_path / "train.ipynb").write_text(notebook(*cells), encoding="utf-8")
+
+    def report(*options: str) -> str:
+        command = [sys.executable, "-m", "trainwreck", *options, "train.ipynb"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+
+    line = 2 + next(at for at, text in enumerate(source.splitlines()) if "optimizer.step()" in text)
+    assert f"Where: train.ipynb cell 3:{line} in main()" in report()
+    commented = source.replace("optimizer.step()", "optimizer.step()  # trainwreck: ignore[stale]")
+    (tmp_path / "train.ipynb").write_text(notebook(*cells[:2], f"%%time\n{commented}", "main()"), encoding="utf-8")
+    assert report() == "Watched 12 updates: 1 suppressed, nothing else was found.\n"
+    (tmp_path / "train.ipynb").write_text("{}", encoding="utf-8")
+    assert report() == "Watched 0 updates, then the script failed.\n"

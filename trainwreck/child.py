@@ -16,6 +16,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from trainwreck import program
 from trainwreck.checks import ALL
 from trainwreck.guard import redirect_writes
 from trainwreck.hooks import Hooks
@@ -86,7 +87,7 @@ def main(arguments: list[str]) -> None:
     sys.path[0] = str(Path(script).resolve().parent)
     hooks.install()
     try:
-        runpy.run_path(script, run_name="__main__")
+        program.run_program(script)
     except SystemExit as stop:
         finish(f"the script exited with status {stop.code}" if stop.code else "")
     except BaseException as error:  # also KeyboardInterrupt: the parent decides
@@ -97,7 +98,8 @@ def main(arguments: list[str]) -> None:
 def traceback_of_script(error: BaseException) -> str:
     """Return the traceback of an exception, without the frames that run the script."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+    own = (__file__, program.__file__, runpy.__file__, "<frozen runpy>")
+    while trace is not None and trace.tb_frame.f_code.co_filename in own:
         trace = trace.tb_next
     return "".join(traceback.format_exception(type(error), error, trace))
 

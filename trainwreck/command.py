@@ -154,7 +154,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     known.add_argument("--no-baseline", action="store_true", help="do not use the baseline of pyproject.toml")
     known.add_argument("--write-baseline", type=Path, metavar="FILE", help="write the findings as a baseline")
     add("--version", action="version", version=f"trainwreck {__version__}")
-    add("script", help="the training script; its own arguments follow")
+    add("script", help="the training script or notebook; its own arguments follow")
     add("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS).required = False
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
@@ -174,7 +174,7 @@ def _require_files(options: argparse.Namespace) -> None:
     """Raise `UsageError` if the script does not exist, or if a result cannot have the name that the user gave."""
     if not Path(options.script).is_file():
         hint = f"\n`{_PROGRAM} explain` takes no options before it." if options.script == "explain" else ""
-        raise UsageError(f"There is no file {options.script}: name a training script.{hint}")
+        raise UsageError(f"There is no file {options.script}: name a training script or a notebook.{hint}")
     for name in ("output", "html", "write_baseline"):
         path: Path | None = getattr(options, name)
         option = f"--{name.replace('_', '-')}"

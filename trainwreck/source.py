@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainwreck.program import cells
+
 # An opening bracket without its closing one must not count as "ignore everything".
 _COMMENT = re.compile(r"#\s*trainwreck:\s*ignore(-file)?(?![\w-])(?:\s*\[([^\[\]]*)\]|(?!\s*\[))")
+_CELL = re.compile(r"(.*\.ipynb) cell (\d+)")
 _NOT_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.STRING)  # a string alone is a docstring
 
 
@@ -30,9 +33,11 @@ class IgnoreComment:
 def source_lines(file: str) -> list[str]:
     """Return the lines of a source file, or of a cell of a notebook. An unreadable file has no lines."""
     try:
+        if cell := _CELL.fullmatch(file):
+            return cells(Path(cell[1]))[int(cell[2]) - 1][1].splitlines(keepends=True)
         linecache.checkcache(file)
         return linecache.getlines(file)
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, IndexError):
         return []
 
 
@@ -51,8 +56,12 @@ def ignore_comments(file: str) -> Iterator[IgnoreComment]:
 
 
 def relative_path(file: str, folder: Path) -> str:
-    """Return the path of a file relative to a folder, with forward slashes; the whole path if another drive has it."""
-    whole = Path(file).resolve()
+    """Return the path of a file relative to a folder, with forward slashes; the whole path if another drive has it.
+
+    For a cell it is the path of its notebook.
+    """
+    cell = _CELL.fullmatch(file)
+    whole = Path(cell[1] if cell else file).resolve()
     try:
         return Path(os.path.relpath(whole, folder.resolve())).as_posix()
     except ValueError:

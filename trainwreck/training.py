@@ -98,9 +98,7 @@ class Training:
                 is_empty = False
                 yield batch
             if is_empty:
-                raise UsageError(
-                    "Training: batches gives no batch; pass a loader or a list, not a used iterator"
-                )
+                raise UsageError("Training: batches gives no batch; pass a loader or a list, not a used iterator")
 
     def _step(self, batch: Any) -> None:
         if self.train_step is not None:

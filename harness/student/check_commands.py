@@ -1,6 +1,8 @@
 """Define the commands that run checks: one command for each check, plus `triage` and `checks`."""
 
+import ast
 import shlex
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from harness.console.terminal import fold, terminal_width
 
 # Each command imports its other modules inside its function, so that `harness --help` is fast.
 
+_FEW_FUNCTIONS = 3  # of eight; a file with fewer is no experiment with a mistake, but another script
 _target = click.argument("target", metavar="EXERCISE|SCRIPT.py")
 _json = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 
@@ -52,7 +55,9 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
 
     found = find_target(target, work, RunOptions(**options))
     try:
-        findings = run_checks(found.source, found.settings, names, source_path=found.path, bar=True)
+        findings = run_checks(
+            found.source, found.settings, names, source_path=found.path, modules=found.modules, bar=True
+        )
     except UserError as error:
         if not target.endswith(".py") or options["dataset"] or "load_data" not in str(error):
             raise
@@ -75,10 +80,43 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
 def triage(**given: Any) -> None:
     """Run nearly all checks on an experiment, and say where to look for the fault.
 
-    SCRIPT.py is any file with the functions of an experiment (load_data, build_model, build_optimizer,
-    build_scheduler, prepare_batch, compute_loss, train_step, evaluate) and the constants EPOCHS and BATCH_SIZE.
+    SCRIPT.py may be a file with the functions of an experiment (load_data, build_model, build_optimizer,
+    build_scheduler, prepare_batch, compute_loss, train_step, evaluate) and the constants EPOCHS and BATCH_SIZE. Any
+    other script, or a notebook, is run as it is and watched; python -m trainwreck has more options for it.
     """
+    if (script := Path(given["target"])).is_file() and _is_ordinary(script):
+        _watch(script, **given)
+        return
     _measure(tuple(name for name in check_names() if load_check(name).in_triage), **given)
+
+
+def _is_ordinary(script: Path) -> bool:
+    """Return whether a file is a notebook, or a script without the functions of an experiment."""
+    from harness.run.experiment import FUNCTIONS
+
+    if script.suffix == ".ipynb":
+        return True
+    if script.suffix != ".py":
+        return False
+    try:
+        tree = ast.parse(script.read_bytes())
+    except (SyntaxError, ValueError):
+        return False  # whoever loads it says what is wrong
+    defined = {part.name for part in tree.body if isinstance(part, ast.FunctionDef)}
+    return len(defined & set(FUNCTIONS)) < _FEW_FUNCTIONS
+
+
+def _watch(script: Path, *, target: str, work: Path, as_json: bool, **options: Any) -> None:
+    """Watch an ordinary script, and end with the exit status of its report. Raises `UserError` for other options."""
+    from harness.errors import UserError
+    from trainwreck.command import main
+
+    if given := [name for name, value in options.items() if value is not None]:
+        raise UserError(
+            f"{target} has no functions of an experiment, so --{given[0].removesuffix('_size')} does not apply to it."
+            f" To pass it arguments of its own: python -m trainwreck {shlex.quote(str(script))} ARGUMENTS"
+        )
+    sys.exit(main([*(["--json"] if as_json else []), target]))
 
 
 @click.command()

@@ -37,6 +37,7 @@ class Target:
 
     name: the name of the exercise or script in commands. path: the file that error messages name, or None for the
     unedited experiment. triage: whether the course shows the outcomes of checks, only measurements, or nothing ("off").
+    modules: the folder with modules that a script may import. A file of a workspace has none: the grader gets one file.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Target:
     settings: RunSettings
     path: Path | None
     triage: Triage = "outcomes"
+    modules: Path | None = None
 
     @property
     def words(self) -> str:
@@ -182,10 +184,11 @@ def _script(path: Path, options: RunOptions) -> Target:
         raise UserError(f"There is no file {path}: give the path of a training script, or the name of an exercise.")
     # If the script is a file of a workspace, do not show more than the checks of its exercise may show.
     case = path.absolute().parent.name
-    triage = load_recipe(case).triage if case in listed_ids() and (path.parent / SETTINGS).is_file() else "outcomes"
+    in_workspace = (path.parent / SETTINGS).is_file()
+    triage = load_recipe(case).triage if case in listed_ids() and in_workspace else "outcomes"
     _require_checks(case, triage)
     dataset = options.dataset or DEFAULT_DATASET
     check_dataset(dataset, dataset)
     seed = DEFAULT_SEED if options.seed is None else options.seed
     settings = RunSettings(seed=seed, dataset=dataset, epochs=options.epochs, batch_size=options.batch_size)
-    return Target(str(path), read_source(path), settings, path, triage)
+    return Target(str(path), read_source(path), settings, path, triage, None if in_workspace else path.parent)

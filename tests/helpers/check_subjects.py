@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -49,7 +50,7 @@ def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """
 
     def start(
-        subjects: Sequence[tuple[str, RunSettings]], names: Sequence[str], source_path: Path | None, *, bar: bool
+        subjects: Sequence[tuple[str, RunSettings]], names: Sequence[str], source_path: Path | None, **_: Any
     ) -> list[dict[str, Finding]]:
         ((source, settings),) = subjects
         path = Path("experiment.py") if source_path is None else source_path.resolve()

@@ -18,18 +18,20 @@ def start(
     names: Sequence[str],
     source_path: Path | None = None,
     *,
+    modules: Path | None = None,
     bar: bool = False,
 ) -> list[dict[str, Finding]]:
     """Run checks on several experiments (source and settings) in one process, and return the findings of each one.
 
-    All settings must have the same value of `numerics`. Checks measure on the CPU, even if the run uses another device.
+    All settings must have the same value of `numerics`. `modules` is as in `run_checks`. Checks measure on the CPU,
+    even if the run uses another device.
     Raises the errors of `launch_child`.
     """
     path = str(source_path.resolve()) if source_path else None
     jobs = [[source, asdict(replace(settings, device="cpu"))] for source, settings in subjects]
     child = ChildJob(
         module="harness.checks.core.child",
-        line=json.dumps([jobs, names, path]),
+        line=json.dumps([jobs, names, path, str(modules.resolve()) if modules else None]),
         numerics=subjects[0][1].numerics,
         label="measuring",
         what="measurement",
@@ -47,19 +49,20 @@ def run_checks(
     names: Sequence[str] | None = None,
     *,
     source_path: Path | None = None,
+    modules: Path | None = None,
     bar: bool = False,
 ) -> dict[str, Finding]:
     """Run checks (by default all) in a separate process with the numerics of a run, and return their findings.
 
     Outcomes are the same on all machines of the same platform class. Each check starts again from the seed, so checks
-    do not affect each other. Error messages name the file `source_path`. If `bar` is true, a terminal shows the
-    progress.
+    do not affect each other. Error messages name the file `source_path`. The experiment may import modules from the
+    folder `modules`. If `bar` is true, a terminal shows the progress.
 
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
     `ChildFault` for a bug of the harness.
     """
     wanted = [load_check(name).name for name in (check_names() if names is None else names)]
-    (found,) = start([(source, settings)], wanted, source_path, bar=bar)
+    (found,) = start([(source, settings)], wanted, source_path, modules=modules, bar=bar)
     return found
 
 
@@ -68,7 +71,9 @@ def _execute(line: str, reporter: Reporter) -> None:
     from harness.checks.core.subject import Subject
     from harness.data.loading import load_dataset
 
-    jobs, names, path = json.loads(line)
+    jobs, names, path, modules = json.loads(line)
+    if modules:
+        sys.path.append(modules)  # behind all others, so that a random.py there does not replace Python's own
     found: list[dict[str, Any]] = []
     for source, fields in jobs:
         settings = RunSettings(**fields)
