@@ -350,6 +350,21 @@ def test_trials_and_probes_are_made_where_no_process_can_be_forked(tmp_path: Pat
         assert outcome in {f"{one['check']}/{one['outcome']}" for one in found["findings"]}
 
 
+def test_a_gradient_that_the_script_itself_has_used_is_not_dropped(tmp_path: Path) -> None:
+    twice = """        loss.backward()
+        with torch.no_grad():
+            moves = [0.05 * p.grad / p.grad.norm() for p in model.parameters()]
+            for p, move in zip(model.parameters(), moves):
+                p.add_(move)
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), labels).backward()
+        with torch.no_grad():
+            for p, move in zip(model.parameters(), moves):
+                p.sub_(move)
+"""
+    assert findings(tmp_path, broken(CLASSES, (("        loss.backward()\n", twice),))) == {}
+
+
 def test_a_loss_that_stops_at_another_network_is_a_dead_end(tmp_path: Path) -> None:
     source = """
 import torch

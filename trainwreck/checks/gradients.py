@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trainwreck.check import Check
-from trainwreck.events import AnyOptimizer, BackwardPass, HandMadeOptimizer, ModelCall
+from trainwreck.events import AnyOptimizer, BackwardPass, HandMadeOptimizer, ModelCall, first_entries
 from trainwreck.finding import Outcome
 from trainwreck.state import Watch, parameters_of
 from trainwreck.trees import tensors
@@ -26,12 +26,22 @@ class _Pass:
         self.place = backward.place
         self.used: set[int] = set()
         self.dropped: set[int] = set()
+        self._leaf = next(iter(backward.leaves.values()), None)
+        self._entries = torch.empty(0) if self._leaf is None else first_entries(self._leaf).clone()
         needs = [any(one.requires_grad for one in tensors((call.args, call.kwargs))) for call in calls]
         self.calls = [
             (call, keys)
             for at, call in enumerate(calls)
             if not any(needs[at:]) and (keys := {id(one) for one in call.network.parameters()} & backward.leaves.keys())
         ]
+
+    def drop(self, key: int) -> None:
+        """Note a cleared gradient. If the script has changed weights since the pass, it has used the gradient itself.
+
+        Sharpness-aware minimization moves the weights along a first gradient, clears it, and computes a second one.
+        """
+        moved = self._leaf is not None and not torch.equal(self._entries, first_entries(self._leaf))
+        (self.used if moved else self.dropped).add(key)
 
 
 class _Gradient:
@@ -142,7 +152,7 @@ class Gradients(Check):
 
     def _drop(self, gradient: _Gradient) -> None:
         for number in gradient.passes:
-            self._passes[number].dropped.add(id(gradient.tensor))
+            self._passes[number].drop(id(gradient.tensor))
         gradient.passes = set()
 
     def _judge_dropped(self) -> None:
