@@ -112,6 +112,66 @@ for step in range(40):
     loss.backward()
     optimizer.step()
 """
+IMAGES = """
+import random
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+random.seed(0)
+torch.manual_seed(0)
+
+class Cells(Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        generator = torch.Generator().manual_seed(index)
+        mask = torch.zeros(1, 16, 16)
+        left, top = torch.randint(0, 10, (2,), generator=generator).tolist()
+        mask[0, top : top + 5, left : left + 5] = 1
+        image = mask + 0.2 * torch.randn(1, 16, 16, generator=generator)
+        shift = random.randrange(8)
+        return image.roll(shift, 2), mask.roll(shift, 2)
+
+train = DataLoader(Cells(), 8, shuffle=True)
+model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 1, 3, padding=1))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+for epoch in range(8):
+    for inputs, targets in train:
+        loss = F.binary_cross_entropy_with_logits(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+SERIES = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+series = torch.randn(500).cumsum(0)
+series = (series - series.mean()) / series.std()
+
+def windows(part):
+    cut = part.unfold(0, 17, 1)
+    return TensorDataset(cut[:, :16], cut[:, 16:])
+
+train_data, val_data = windows(series[:300]), windows(series[300:])
+train, val = DataLoader(train_data, 32, shuffle=True), DataLoader(val_data, 32)
+model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+for epoch in range(5):
+    for inputs, targets in train:
+        loss = F.mse_loss(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        print(sum(float(F.mse_loss(model(inputs), targets)) for inputs, targets in val))
+"""
 STEP = "        loss.backward()\n        optimizer.step()\n"
 # By outcome: the script, the edits that break it, and options of the command.
 FAULTS: dict[str, tuple[str, Edits]] = {
@@ -133,6 +193,47 @@ FAULTS: dict[str, tuple[str, Edits]] = {
         (
             ("nn.ReLU(), nn.Dropout(0.1)", "nn.Sigmoid(), nn.Linear(64, 64), nn.Sigmoid()"),
             ("x = torch", "x = 900 * torch"),
+        ),
+    ),
+    "batch-norm/few-examples": (
+        CLASSES,
+        (("nn.Dropout(0.1)", "nn.BatchNorm1d(64)"), ("DataLoader(train_data, 32", "DataLoader(train_data, 2")),
+    ),
+    "batch-norm/fast-averages": (CLASSES, (("nn.Dropout(0.1)", "nn.BatchNorm1d(64, momentum=0.99)"),)),
+    "decay/strong": (
+        CLASSES,
+        (("torch.optim.Adam(", "torch.optim.AdamW("), ("lr=1e-2)", "lr=1e-2, weight_decay=5.0)")),
+    ),
+    "decay/inside-adam": (CLASSES, (("lr=1e-2)", "lr=1e-2, weight_decay=1e-4)"),)),
+    "dropout/drops-most": (CLASSES, (("nn.Dropout(0.1)", "nn.Dropout(0.9)"),)),
+    "flow/vanishing": (
+        CLASSES,
+        (("nn.ReLU(), nn.Dropout(0.1)", "*[layer for _ in range(9) for layer in (nn.Sigmoid(), nn.Linear(64, 64))]"),),
+    ),
+    "flow/exploding": (NUMBERS, (("y = torch.stack(", "y = 1e5 * torch.stack("), ("lr=0.05", "lr=1e-9"))),
+    "graphs/kept": (
+        CLASSES,
+        (
+            ("    for inputs, labels in train:\n", "    total = 0\n    for inputs, labels in train:\n"),
+            ("        optimizer.step()\n", "        optimizer.step()\n        total += loss\n"),
+        ),
+    ),
+    "labels/large": (NUMBERS, (("y = torch.stack(", "y = 1e4 * torch.stack("), ("lr=0.05", "lr=1e-6"))),
+    "layers/no-activation": (CLASSES, (("nn.ReLU(), nn.Dropout(0.1)", "nn.Identity()"),)),
+    "metric/misses-right": (CLASSES, (("(average(inputs).argmax(1) ==", "(average(inputs).argmin(1) =="),)),
+    "metric/counts-wrong": (
+        CLASSES,
+        (("(average(inputs).argmax(1) ==", "(0 * average(inputs).argmax(1) + labels =="),),
+    ),
+    "outputs/constant": (
+        CLASSES,
+        (("outputs = model(inputs)", "outputs = model(inputs * 1e-12)"), ("nn.Dropout(0.1)", "nn.ReLU()")),
+    ),
+    "outputs/softmax-of-one": (
+        CLASSES,
+        (
+            ("nn.Linear(64, 5)", "nn.Linear(64, 1), nn.Softmax(1)"),
+            ("F.cross_entropy(outputs, labels)", "F.binary_cross_entropy(outputs[:, 0], (labels > 2).float())"),
         ),
     ),
     "evaluation/best-example": (CLASSES, ((".argmax(1) == labels).sum()", ".argmax(0)[:1] == labels).sum()"),)),
@@ -157,6 +258,7 @@ FAULTS: dict[str, tuple[str, Edits]] = {
     "first-loss/high": (CLASSES, (("F.cross_entropy(outputs,", "F.cross_entropy(50 * outputs,"),)),
     "first-loss/low": (CLASSES, (("F.cross_entropy(outputs,", "F.cross_entropy(outputs + 9 * F.one_hot(labels, 5),"),)),
     "inputs/large": (CLASSES, (("x = torch", "x = 255 * torch"),)),
+    "inputs/other-in-evaluation": (CLASSES, (("average(inputs)", "average(5 * inputs)"),)),
     "inputs/equal": (CLASSES, (("outputs = model(inputs)", "outputs = model(inputs[:1].expand(32, 20))"),)),
     "repeat/differs": (
         CLASSES,
@@ -260,6 +362,27 @@ FAULTS: dict[str, tuple[str, Edits]] = {
     "update-size/short": (CLASSES, (("lr=1e-2", "lr=1e-9"),)),
     "validation/same-examples": (CLASSES, (("TensorDataset(x[384:], y[384:])", "TensorDataset(x[:384], y[:384])"),)),
     "validation/shared-examples": (CLASSES, (("TensorDataset(x[384:], y[384:])", "TensorDataset(x[350:], y[350:])"),)),
+    "workers/same-seed": (
+        CLASSES,
+        (
+            ("train_data = ", "def seed(worker): random.seed(1)\n\ntrain_data = "),
+            ("DataLoader(train_data, 32", "DataLoader(train_data, 32, num_workers=2, worker_init_fn=seed"),
+        ),
+    ),
+    "pairs/apart": (
+        IMAGES,
+        (("        return image", "        image = image.roll(3 + random.randrange(8), 2)\n        return image"),),
+    ),
+    "validation/shared-windows": (
+        SERIES,
+        (
+            ("train_data, val_data = windows(series[:300]), windows(series[300:])", "whole = windows(series)"),
+            (
+                "train, val =",
+                "train_data, val_data = torch.utils.data.random_split(whole, [400, len(whole) - 400])\ntrain, val =",
+            ),
+        ),
+    ),
     "validation/random-examples": (
         CLASSES,
         (
@@ -322,7 +445,9 @@ def by_outcome(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {f"{one['check']}/{one['outcome']}": one for one in found["findings"]}
 
 
-@pytest.mark.parametrize("source", [CLASSES, NUMBERS, TEXT], ids=["classes", "numbers", "text"])
+@pytest.mark.parametrize(
+    "source", [CLASSES, NUMBERS, TEXT, IMAGES, SERIES], ids=["classes", "numbers", "text", "images", "series"]
+)
 def test_a_sound_script_has_no_finding(source: str, tmp_path: Path) -> None:
     assert findings(tmp_path, source) == {}
     assert findings_of_command(tmp_path, source) == {}

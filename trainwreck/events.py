@@ -1,8 +1,10 @@
 """The records of what a training does: calls of networks, losses, backward passes, loaders, parameters."""
 
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -40,7 +42,7 @@ class ModelCall:
 
     with_gradients: whether autograd records it. training: the mode of the network. layers: the dropout and batch norm
     layers that ran, each with its mode. loaders: the loaders that gave a batch since the previous call. output_shapes:
-    the shapes of the outputs.
+    the shapes of the outputs. outputs: weak references to the outputs.
     """
 
     network: nn.Module
@@ -52,6 +54,12 @@ class ModelCall:
     loaders: tuple[LoaderUse, ...] = ()
     layers: list[tuple[nn.Module, bool]] = field(default_factory=list)
     output_shapes: tuple[tuple[int, ...], ...] = ()
+    outputs: tuple[weakref.ref[Tensor], ...] = ()
+
+    def has_made(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is an output of this call, or a view of one."""
+        alive = [output for ref in self.outputs if (output := ref()) is not None]
+        return any(_storage(tensor) == _storage(output) != 0 for output in alive)
 
 
 @dataclass(eq=False)
@@ -150,3 +158,7 @@ _ENTRIES = 4096
 def first_entries(tensor: Tensor) -> Tensor:
     """Return a view of at most 4096 entries of a tensor, so that a copy needs little memory."""
     return tensor.detach().reshape(-1)[:_ENTRIES]
+
+
+def _storage(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0

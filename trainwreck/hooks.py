@@ -7,6 +7,7 @@ scaler and data loader of the thread that installed them. They change no value a
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
+from trainwreck.answers import answers_for
 from trainwreck.events import LoaderUse, LossCall, ModelCall
 from trainwreck.places import here
 from trainwreck.state import Watch
@@ -55,6 +57,7 @@ class Hooks:
         self._rates: list[Any] = []  # the learning rates that a trial has changed for one update
         self._thread = threading.get_ident()
         self.last_call: ModelCall | None = None
+        self._labels: Tensor | None = None  # in a trial with answers, the labels of the latest evaluated batch
         self._targets: dict[Any, tuple[list[float], float]] = {}  # in a trial: sums of the inputs, and of the targets
         self._mode = _Operations(self)
         # Loaders that gave a batch since the last call of a network, since the last backward pass, and to a call
@@ -164,10 +167,41 @@ class Hooks:
             output = old(network, *args, **kwargs)
         finally:
             self.watch.inside = None
-        call.output_shapes = tuple(tuple(one.shape) for one in tensors(output))
+        made = list(tensors(output))
+        call.output_shapes = tuple(tuple(one.shape) for one in made)
+        call.outputs = tuple(map(weakref.ref, made))
+        if self.watch.trial is not None and self.watch.trial.answers and not call.with_gradients:
+            output = self._answer(call, output)
         self.last_call = call
         self.watch.model_called(call)
         return output
+
+    def _answer(self, call: ModelCall, output: Any) -> Any:
+        """In a trial, return right or wrong answers in place of the outputs for a batch of an evaluation."""
+        batch = call.loaders[-1].last if call.loaders else None
+        assert self.watch.trial is not None
+        if not isinstance(batch, tuple | list) or len(batch) != 2 or call.loaders[-1].training:
+            return output
+        kinds = self.watch.answered
+        if len(kinds) != 1:
+            return output
+        is_right, shares = self.watch.trial.answers == "right", "shares" in kinds
+        answer = answers_for(output, batch[1], are_right=is_right, are_shares=shares)
+        if answer is None:
+            return output
+        self._labels = batch[1].flatten()
+        return answer
+
+    def compare(self, args: tuple[Any, ...], result: Any) -> None:
+        """In a trial with answers, count the predictions that equal the labels of the latest batch."""
+        labels = self._labels
+        if labels is None or not isinstance(result, Tensor) or result.numel() != labels.numel():
+            return
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            if any(one.numel() == labels.numel() and bool((one.flatten() == labels).all()) for one in args):
+                self.watch.compared[0] += int(result.sum())
+                self.watch.compared[1] += result.numel()
+                self._labels = None  # a second metric of the same batch may mean something else
 
     @property
     def _replaces_inputs(self) -> bool:
@@ -443,6 +477,11 @@ class _Operations(TorchFunctionMode):
         ):
             name = getattr(function, "__name__", "")
             kind = "difference" if name in _DIFFERENCES else "comparison" if name in _COMPARISONS else ""
+            trial = hooks.watch.trial
+            if kind == "comparison" and trial is not None and trial.answers and not torch.is_grad_enabled():
+                result = function(*args, **kwargs)
+                hooks.compare(args, result if name in ("eq", "__eq__") else ~result)
+                return result
             if kind and args[0].shape != args[1].shape:
                 result = function(*args, **kwargs)
                 hooks.watch.emit("on_operation", kind, args, result)

@@ -30,6 +30,13 @@ from trainwreck.trial import Probe, Trial, begin_trial, can_fork, run_probe
 
 _KEPT = 200  # calls of one update that are kept, and losses
 _EVALUATIONS = 4  # the latest ones are kept
+# The kind of outputs that a loss for classes gets.
+_ANSWERS = {
+    "cross_entropy": "logits",
+    "nll_loss": "logits",
+    "binary_cross_entropy_with_logits": "logits",
+    "binary_cross_entropy": "shares",
+}
 
 
 class Listener(Protocol):
@@ -82,6 +89,9 @@ class Watch:
         self.run_fresh: Callable[[Trial], Any] | None = None  # makes a trial in a new process, where none can be forked
         self.kept: dict[int, KeptCall] = {}  # by network, the last call before the trials
         self.errors: dict[str, str] = {}
+        # What the outputs of networks are that losses get as they are: "logits" or "shares".
+        self.answered: set[str] = set()
+        self.compared = [0, 0]  # in a trial with answers: predictions that equal the labels, and all
         self.targets_vary: Place | None = None  # in a trial, a loss whose targets change while its inputs stay
         self._numbers = 0
         self._hand_made: dict[int, Tensor] = {}
@@ -149,6 +159,8 @@ class Watch:
     def loss_called(self, loss: LossCall) -> None:
         """Note a loss."""
         if loss.with_gradients:
+            if loss.call is not None and (kind := _ANSWERS.get(loss.name)) and loss.call.has_made(loss.outputs):
+                self.answered.add(kind)
             self.loss_calls = [*self.loss_calls[-_KEPT:], loss]
         self.emit("on_loss", loss)
 
@@ -238,6 +250,7 @@ class Watch:
         return {
             "losses": self.losses[trial.first_step if trial is not None else 0 :],
             "targets_vary": str(self.targets_vary or ""),
+            "compared": self.compared,
             "seconds": time.monotonic() - trial.began if trial is not None else 0.0,
         }
 

@@ -40,7 +40,8 @@ class Trial:
 
     steps, seconds: the most updates, and the time limit. same_batch: each loader gives its latest batch for ever; a
     training without a loader gives its networks and losses their latest inputs and targets. edit: what changes this
-    batch first. rate: the factor of all learning rates. dropout: whether dropout acts.
+    batch first. rate: the factor of all learning rates. dropout: whether dropout acts. answers: "right" or "wrong" if
+    networks give these answers in evaluations; the trial ends after the first evaluation with enough of them.
     """
 
     steps: int = 40
@@ -49,6 +50,7 @@ class Trial:
     edit: Callable[[Any], Any] | None = None
     rate: float = 1.0
     dropout: bool = True
+    answers: str = ""
     first_step: int = 0
     began: float = 0.0
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trainwreck.check import Check
-from trainwreck.events import AnyOptimizer, BackwardPass, HandMadeOptimizer, ModelCall, first_entries
+from trainwreck.events import AnyOptimizer, BackwardPass, HandMadeOptimizer, first_entries
 from trainwreck.finding import Outcome
 from trainwreck.state import Watch, parameters_of
 from trainwreck.trees import tensors
@@ -22,12 +22,14 @@ class _Pass:
     leaves out calls before a call whose inputs need a gradient, because that call may use their outputs.
     """
 
-    def __init__(self, backward: BackwardPass, calls: list[ModelCall]) -> None:
+    def __init__(self, backward: BackwardPass, watch: Watch) -> None:
+        calls = watch.calls
+        self._watch, self._step = watch, watch.step
         self.place = backward.place
         self.used: set[int] = set()
         self.dropped: set[int] = set()
-        self._leaf = next(iter(backward.leaves.values()), None)
-        self._entries = torch.empty(0) if self._leaf is None else first_entries(self._leaf).clone()
+        self._leaf = next(iter(backward.leaves.values()), torch.empty(0))
+        self._entries = first_entries(self._leaf).clone()
         needs = [any(one.requires_grad for one in tensors((call.args, call.kwargs))) for call in calls]
         self.calls = [
             (call, keys)
@@ -40,7 +42,8 @@ class _Pass:
 
         Sharpness-aware minimization moves the weights along a first gradient, clears it, and computes a second one.
         """
-        moved = self._leaf is not None and not torch.equal(self._entries, first_entries(self._leaf))
+        is_own = self._watch.step == self._step  # no optimizer has made a step since
+        moved = is_own and not torch.equal(self._entries, first_entries(self._leaf))
         (self.used if moved else self.dropped).add(key)
 
 
@@ -114,7 +117,7 @@ class Gradients(Check):
 
     def after_backward(self, backward: BackwardPass) -> None:
         """The gradients of all leaves contain this pass now."""
-        self._passes[backward.number] = _Pass(backward, self.watch.calls)
+        self._passes[backward.number] = _Pass(backward, self.watch)
         for leaf in backward.leaves.values():
             self._of(leaf).passes.add(backward.number)
 

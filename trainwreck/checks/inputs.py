@@ -1,6 +1,6 @@
 """The inputs of a network have a common scale, and the examples of a batch differ."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -8,16 +8,21 @@ from torch import Tensor
 from trainwreck.check import Check
 from trainwreck.events import ModelCall
 from trainwreck.finding import Outcome
+from trainwreck.places import Place
 from trainwreck.trees import tensors
 
 # figure                            | healthy  | broken         | bound
 # largest size of an input value    | below 30 | 255 for images | LARGE 100
-LARGE = 100.0
+# spread in evaluations over training, or its inverse | below 2 | 4 for unscaled images | OTHER 3
+# difference of the means over the larger spread       | below 1 | 2                     | APART 1.5
+# largest difference of the standardized quantiles     | any     | below 0.1             | ALIKE 0.25
+LARGE, OTHER, APART, ALIKE = 100.0, 3.0, 1.5, 0.25
 _UPDATES, _LEAST = 3, 4
+_BATCHES, _PER_MODE = 8, 2
 
 
 class Inputs(Check):
-    """Input values have a size near 1, and the examples of a batch are not all equal.
+    """Input values have a size near 1, in evaluations as in training, and the examples of a batch are not all equal.
 
     Source: Y. LeCun et al., "Efficient BackProp" (1998), section 4.3.
     """
@@ -37,10 +42,23 @@ class Inputs(Check):
             "Look at how examples are read, and at the index of the data set.",
             "blank_pixels",
         ),
+        "other-in-evaluation": Outcome(
+            "advice",
+            "The network gets inputs of another scale in evaluations than in training.",
+            "Prepare training and validation examples with the same code and the same statistics.",
+            "split_norm_mismatch",
+        ),
     }
+
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        # By the shape of an example and whether it is training: mean, spread and standardized quantiles of each batch.
+        self._scales: dict[tuple[tuple[int, ...], bool], list[Tensor]] = {}
+        self._places: dict[tuple[int, ...], Place] = {}
 
     def on_call(self, call: ModelCall) -> None:
         """Look at the first inputs."""
+        self._note_scale(call)
         if not call.with_gradients or self.watch.step >= _UPDATES:
             return
         name = type(call.network).__name__
@@ -54,6 +72,46 @@ class Inputs(Check):
                 self.tell("large", f"{name} gets values up to {size:.3g}", call.place)
             if _are_equal(tensor):
                 self.tell("equal", f"{name} gets {tensor.size(0)} equal examples", call.place)
+
+    def _note_scale(self, call: ModelCall) -> None:
+        """Note mean and spread of a batch of a loader."""
+        given = next((one for one in tensors((call.args, call.kwargs)) if one.dim() > 1), None)
+        if given is None or not given.is_floating_point() or not call.loaders:
+            return
+        shape = tuple(given.shape[1:])  # not the network: an average of it may be evaluated
+        scales = self._scales.setdefault((shape, call.with_gradients), [])
+        if len(scales) >= _BATCHES or given.layout is not torch.strided or given.numel() <= _LEAST:
+            return
+        scales.append(_scale_of(given))
+        if not call.with_gradients:
+            self._places[shape] = call.place
+
+    def at_end(self) -> None:
+        """Compare training and evaluation."""
+        for key, place in self._places.items():
+            training, evaluation = self._scales.get((key, True), []), self._scales[key, False]
+            if len(training) < _PER_MODE or len(evaluation) < _PER_MODE:
+                continue
+            own, other = (torch.stack(found).median(0).values for found in (training, evaluation))
+            (mean, spread), (other_mean, other_spread) = own[:2].tolist(), other[:2].tolist()
+            if not 0 < spread < float("inf") or not 0 < other_spread < float("inf"):
+                continue
+            factor = max(spread / other_spread, other_spread / spread)
+            apart = abs(mean - other_mean) / max(spread, other_spread)
+            # Other preparation moves and stretches values. The values of a later time may have another distribution.
+            alike = float((own[2:] - other[2:]).abs().max()) < ALIKE
+            if alike and (factor > OTHER or apart > APART):
+                text = f"mean {mean:.3g}, spread {spread:.3g} in training; {other_mean:.3g} and {other_spread:.3g} here"
+                self.tell("other-in-evaluation", text, place)
+
+
+def _scale_of(tensor: Tensor) -> Tensor:
+    """Return mean, spread and nine standardized quantiles of at most 10,000 values."""
+    values = tensor.detach().float().flatten()
+    values = values[:: max(1, values.numel() // 10_000)]
+    mean, spread = values.mean(), values.std()
+    quantiles = (values.quantile(torch.linspace(0.1, 0.9, 9, device=values.device)) - mean) / spread
+    return torch.cat([torch.stack([mean, spread]), quantiles]).cpu()
 
 
 def _are_equal(tensor: Tensor) -> bool:

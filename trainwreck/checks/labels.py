@@ -12,6 +12,10 @@ from trainwreck.places import Place
 from trainwreck.trees import tensors
 
 _CLASSES = ("cross_entropy", "nll_loss")
+_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+# figure                                   | healthy  | broken            | bound
+# largest size of a target of a regression | below 30 | 1e5, such as euro | LARGE 100
+LARGE = 100.0
 _LEAST = 64  # equal labels, before it is said that they do not vary
 _KEPT = 3
 
@@ -30,6 +34,11 @@ class Labels(Check):
             "No label of a batch counts: all are ignored, and the mean over no label is not a number.",
             "Look at ignore_index and at the padding of the labels.",
         ),
+        "large": Outcome(
+            "advice",
+            "The targets of a regression are large, so gradients are long and the network begins far away.",
+            "Scale the targets to mean 0 and deviation 1, and scale predictions back.",
+        ),
     }
 
     def __init__(self, watch: Any) -> None:
@@ -41,6 +50,10 @@ class Labels(Check):
         labels = loss.targets.detach()
         if not loss.with_gradients or not labels.numel():
             return
+        if loss.name in _NUMBERS and labels.is_floating_point():
+            size = float(labels.abs().max())
+            if LARGE < size < float("inf") and self._are_of_data(loss.targets):
+                self.tell("large", f"targets up to {size:.3g}", loss.place)
         if loss.name in _CLASSES and not labels.is_floating_point():
             labels = labels[labels != loss.options.get("ignore_index", -100)]
             if not labels.numel():

@@ -62,7 +62,7 @@ class LossForm(Check):
             return
         if not bool(values.isfinite().all()):
             return
-        source, dim = _source(loss.outputs), 1 if values.dim() > 1 else 0
+        source, dim = source_of(loss.outputs), 1 if values.dim() > 1 else 0
         if loss.name == "cross_entropy":
             self._judge_logits(loss, values, source, dim)
         elif loss.name == "nll_loss" and values.dim() > 1:
@@ -89,7 +89,7 @@ class LossForm(Check):
             self.tell("relu-before-loss", "cross_entropy gets the outputs of a ReLU", loss.place)
 
 
-def _source(values: Tensor) -> str:
+def source_of(values: Tensor) -> str:
     """Return the operation that made the values, such as "Softmax", or "" if they are no result."""
     node = values.grad_fn
     while node is not None and node.name().lstrip("_").startswith(_MOVES) and node.next_functions:

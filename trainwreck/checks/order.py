@@ -1,16 +1,14 @@
-"""Each epoch has its own order, and each worker its own examples."""
+"""Each epoch has its own order."""
 
-import hashlib
 from typing import Any, ClassVar
 
-from torch import Tensor
 from torch.utils.data import IterableDataset, RandomSampler, SequentialSampler
 
 from trainwreck.check import Check
+from trainwreck.checks.workers import digest_of
 from trainwreck.events import LoaderUse, LossCall
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
-from trainwreck.trees import tensor_bytes, tensors
 
 # figure                                              | healthy        | broken | bound
 # share of labels that equal the next one, C classes  | near 1 / C     | > 0.9  | SORTED 0.8
@@ -19,21 +17,15 @@ _LEAST, _CLASSES = 64, 3
 
 
 class Order(Check):
-    """A loader that shuffles gives another order in each epoch, labels are not sorted, and workers share the data."""
+    """A loader that shuffles gives another order in each epoch, and labels are not sorted."""
 
     name = "order"
-    question = "Are the examples in another order in each epoch, and does each worker give its own?"
+    question = "Are the examples in another order in each epoch?"
     outcomes: ClassVar[dict[str, Outcome]] = {
         "same-each-epoch": Outcome(
             "alarm",
             "The data loader shuffles, but two epochs have the same order.",
             "Call sampler.set_epoch(epoch) in each epoch, and set the seed only once.",
-        ),
-        "workers-repeat": Outcome(
-            "alarm",
-            "The workers of an iterable data set give the same batches.",
-            "Give each worker its own part, with torch.utils.data.get_worker_info().",
-            "duplicate_worker_rng",
         ),
         "sorted": Outcome(
             "advice",
@@ -45,26 +37,16 @@ class Order(Check):
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
         self._firsts: dict[int, bytes] = {}  # by loader, a digest of the first batch of the latest epoch
-        self._previous: dict[int, bytes] = {}
-        self._equal: dict[int, int] = {}
         self._pairs = [0, 0]  # labels that equal the next one, and all
         self._kinds: set[float] = set()
         self._place: Place | None = None
 
     def on_batch(self, use: LoaderUse, batch: Any, number: int) -> None:
-        """Compare the first batches of epochs, and the batches of the workers of an iterable data set."""
-        is_iterable = isinstance(use.loader.dataset, IterableDataset)
-        if number and not (is_iterable and use.loader.num_workers > 1):
+        """Compare the first batches of epochs."""
+        if number or isinstance(use.loader.dataset, IterableDataset):
             return
-        digest, key = _digest(batch), id(use)
+        digest, key = digest_of(batch), id(use)
         if digest is None:
-            return
-        if is_iterable:
-            repeated = self._previous.get(key) == digest
-            self._equal[key] = self._equal.get(key, 0) + repeated
-            self._previous[key] = digest
-            if repeated and self._equal[key] == 2:
-                self.tell("workers-repeat", f"{use.loader.num_workers} workers", "the iterable data set")
             return
         if self._firsts.get(key) == digest and self._shuffles(use) and use.length > 1:
             self.tell("same-each-epoch", f"epochs {use.epochs - 1} and {use.epochs} begin with the same batch")
@@ -94,13 +76,3 @@ class Order(Check):
     def _shuffles(use: LoaderUse) -> bool:
         sampler = getattr(use.loader, "sampler", None)
         return isinstance(sampler, RandomSampler) or bool(getattr(sampler, "shuffle", False))
-
-
-def _digest(batch: Any) -> bytes | None:
-    found = hashlib.sha256()
-    sizes = 0
-    for tensor in tensors(batch):
-        if isinstance(tensor, Tensor) and tensor.dim():
-            sizes += tensor.numel()
-            found.update(tensor_bytes(tensor))
-    return found.digest() if sizes > 1 else None

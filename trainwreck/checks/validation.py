@@ -21,8 +21,11 @@ from trainwreck.trial import Probe
 # figure                                                     | healthy    | broken | bound
 # share of validation examples that are training examples    | below 0.01 | > 0.02 | SOME 0.02
 # the same, from which it is no chance and no duplicate      | below 0.2  | > 0.9  | MOST 0.5
+# share of validation windows that share half of their values with a training window | below 0.2 | > 0.9 | WINDOWS 0.5
 SOME, MOST = 0.02, 0.5
+WINDOWS = 0.5
 _EXAMPLES, _AGAIN, _TRAINING = 300, 20, 4000
+_WINDOWS, _LEAST = 60, 4
 _SECONDS = 4.0
 
 
@@ -46,6 +49,12 @@ class Validation(Check):
             "Some examples of validation are also examples of training.",
             "Look for duplicates before the split.",
             "oversampled_before_split",
+        ),
+        "shared-windows": Outcome(
+            "advice",
+            "Most windows of the validation series overlap windows of training.",
+            "Split the series by time first, and cut each part into windows.",
+            "temporal_leakage",
         ),
         "random-examples": Outcome(
             "advice",
@@ -87,6 +96,8 @@ class Validation(Check):
                 yield "random-examples", f"of {len(again)} examples", Place("the transform of the validation data")
                 continue
             shares += [_share(keys, other) for other in training]
+            if training and min(_share_of_windows(use, other) for other in training) > WINDOWS:
+                yield "shared-windows", f"most of {_WINDOWS} or fewer windows", Place("where the series is split")
         if shares and min(shares) > SOME:
             outcome = "same-examples" if min(shares) > MOST else "shared-examples"
             yield outcome, f"{min(shares):.0%} of {_EXAMPLES} or fewer examples", Place("where the data is split")
@@ -138,3 +149,34 @@ def _share(keys: list[bytes | None], training: LoaderUse) -> float:
     """Return the share of examples that the training data has, too."""
     seen = set(_keys_of(training.loader.dataset, _indices_of(training.loader, _TRAINING)))
     return sum(key in seen for key in keys) / len(keys)
+
+
+def _share_of_windows(use: LoaderUse, training: LoaderUse) -> float:
+    """Return the share of windows whose first or second half lies at another place of a training window."""
+    windows = _windows_of(use, _WINDOWS)
+    seen: set[bytes] = set()
+    for window in _windows_of(training, _TRAINING):
+        half = window.size(0) // 2
+        seen.update(tensor_bytes(window[at : at + half]) for at in range(window.size(0) - half + 1))
+    if not seen or not windows:
+        return 0.0
+    halves = [(window[: window.size(0) // 2], window[-(window.size(0) // 2) :]) for window in windows]
+    return sum(any(_varies(one) and tensor_bytes(one) in seen for one in pair) for pair in halves) / len(windows)
+
+
+def _windows_of(use: LoaderUse, most: int) -> list[Tensor]:
+    """Return examples that may be windows of a series: tensors (T,) or (T, features) of numbers."""
+    end, found = time.monotonic() + _SECONDS, list[Tensor]()
+    for index in _indices_of(use.loader, most):
+        example = use.loader.dataset[index]
+        first = example[0] if isinstance(example, tuple | list) and example else example
+        if not isinstance(first, Tensor) or first.dim() not in (1, 2) or not first.is_floating_point():
+            return []
+        if first.size(0) < 2 * _LEAST or time.monotonic() > end:
+            return found
+        found.append(first)
+    return found
+
+
+def _varies(half: Tensor) -> bool:
+    return int(half.unique().numel()) > min(_LEAST, half.numel() - 1)

@@ -1,0 +1,56 @@
+"""Batch norm has enough values for its statistics, and averages them over many batches."""
+
+from typing import ClassVar
+
+from torch import nn
+
+from trainwreck.check import Check
+from trainwreck.events import ModelCall
+from trainwreck.finding import Outcome
+from trainwreck.trees import tensors
+
+# figure                                    | healthy     | broken | bound
+# examples of a batch                       | 8 and more  | 1 or 2 | FEW 4
+# share of the latest batch in the averages | 0.01 to 0.3 | 0.9    | LARGE 0.5
+FEW, LARGE = 4, 0.5
+_CALLS = 3  # the last batch of an epoch may be small
+
+
+class BatchNorm(Check):
+    """Batch norm sees at least four examples, and the latest batch has a small share in its running averages.
+
+    Source: Y. Wu and K. He, "Group Normalization" (2018), figure 1: the error grows below 8 examples.
+    """
+
+    name = "batch-norm"
+    question = "Does batch norm have enough examples, and slow averages?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "few-examples": Outcome(
+            "advice",
+            "Batch norm computes its statistics from very few examples.",
+            "Use larger batches, group norm, or frozen statistics.",
+        ),
+        "fast-averages": Outcome(
+            "advice",
+            "The running averages of batch norm follow the latest batch, so eval mode depends on it.",
+            "The momentum of torch is the share of the new batch. Its default is 0.1.",
+        ),
+    }
+    _small = 0
+
+    def on_call(self, call: ModelCall) -> None:
+        """Look at the batch norm layers that ran in training mode."""
+        if not call.with_gradients:
+            return
+        layers = [
+            layer for layer, training in call.layers if isinstance(layer, nn.modules.batchnorm._BatchNorm) and training
+        ]
+        given = next((tensor for tensor in tensors((call.args, call.kwargs)) if tensor.dim() > 1), None)
+        network = type(call.network).__name__
+        for layer in layers:
+            if layer.track_running_stats and layer.momentum is not None and layer.momentum > LARGE:
+                self.tell("fast-averages", f"momentum {layer.momentum:g} in {network}", call.place)
+        if layers and given is not None and given.size(0) < FEW:
+            self._small += 1
+            if self._small == _CALLS:
+                self.tell("few-examples", f"{given.size(0)} examples in a batch of {network}", call.place)

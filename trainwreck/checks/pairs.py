@@ -1,0 +1,94 @@
+"""Transforms treat an image and its mask alike."""
+
+from collections.abc import Generator
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from trainwreck.check import Check
+from trainwreck.finding import Outcome
+from trainwreck.trial import Probe
+
+# figure                                                             | healthy   | broken    | bound
+# correlation of image and mask at the best shift or flip            | any       | > 0.4     | CLEAR 0.3
+# the same without a shift, over the best one                        | near 1    | below 0.6 | APART 0.8
+# share of clear examples whose best place is elsewhere              | below 0.2 | > 0.7     | MOST 0.6
+CLEAR, APART, MOST = 0.3, 0.8, 0.6
+_EXAMPLES, _LEAST, _SIDE = 24, 8, 8
+_SECONDS = 6.0
+
+
+class Pairs(Check):
+    """An image and its target of the same size lie upon each other: no shift or flip makes them fit much better.
+
+    A child reads examples of the training data, and correlates each image with its target at all shifts and flips.
+    Where images and targets have little in common, the check says nothing.
+    """
+
+    name = "pairs"
+    question = "Do transforms treat an image and its mask alike?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "apart": Outcome(
+            "advice",
+            "Images and their targets fit better after a shift or a flip that differs from example to example.",
+            "Draw the random numbers of a transform once, and use them for the image and for its target.",
+        )
+    }
+
+    def trials(self) -> Generator[Probe, Any, None]:
+        """Probe the data sets that were trained on."""
+        for use in self.watch.loaders.values():
+            if use.training and _are_images(use.last):
+                found = yield lambda use=use: _count_apart(use.loader.dataset)  # type: ignore[misc]
+                if found and found[1] >= _LEAST and found[0] > MOST * found[1]:
+                    text = f"{found[0]} of {found[1]} examples"
+                    self.tell("apart", text, "the transforms of the training data")
+
+
+def _are_images(batch: Any) -> bool:
+    if not isinstance(batch, tuple | list) or len(batch) != 2 or not all(isinstance(one, Tensor) for one in batch):
+        return False
+    images, masks = batch
+    return (
+        images.dim() == 4
+        and masks.dim() in (3, 4)
+        and images.shape[-2:] == masks.shape[-2:]
+        and images.size(-1) >= _SIDE
+    )
+
+
+def _count_apart(data: Any) -> tuple[int, int]:
+    """Return the number of examples that fit elsewhere, and of all whose image and target have much in common."""
+    apart = clear = 0
+    for index in range(min(_EXAMPLES, len(data))):
+        image, mask = data[index][:2]
+        one, other = _normal(image), _normal(mask)
+        if one is None or other is None or one.shape != other.shape:
+            continue
+        own, best = _fits(one, other)
+        if best > CLEAR:
+            clear += 1
+            apart += own < APART * best
+    return apart, clear
+
+
+def _normal(values: Any) -> Tensor | None:
+    """Return an image (H, W) with mean 0 and length 1: the mean over its channels. Return None for a constant one."""
+    if not isinstance(values, Tensor) or values.dim() not in (2, 3):
+        return None
+    flat = values.float().mean(0) if values.dim() == 3 else values.float()
+    flat = flat - flat.mean()
+    length = flat.norm()
+    return flat / length if float(length) > 0 else None
+
+
+def _fits(one: Tensor, other: Tensor) -> tuple[float, float]:
+    """Return the largest correlation within a pixel of the same place, and that at any shift or flip, as sizes."""
+    spectrum = torch.fft.rfft2(one)
+    found = []
+    for dims in ([], [0], [1], [0, 1]):
+        turned = other.flip(dims) if dims else other
+        found.append(torch.fft.irfft2(spectrum * torch.fft.rfft2(turned).conj(), s=one.shape).abs())
+    own = found[0].roll((1, 1), (0, 1))[:3, :3].max()
+    return float(own), max(float(values.max()) for values in found)
