@@ -13,9 +13,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -27,11 +29,16 @@ HEADINGS = ("program", "kind of task", "updates", "alarms", "advice", "seconds")
 _SECONDS = 600
 
 
-def watch_program(folder: Path) -> dict[str, Any]:
-    """Watch a copy of a program, and return the JSON result of the command with its `seconds` and its exit `status`."""
+def watch_program(folder: Path, edited: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """Watch a copy of a program, and return the JSON result of the command with its `seconds` and its exit `status`.
+
+    `edited` gives other texts for some of its files.
+    """
     run = json.loads((folder / "run.json").read_bytes())
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(shutil.copytree(folder, Path(scratch, folder.name)))
+        for name, text in edited.items():
+            (copy / name).write_text(text, encoding="utf-8")
         environment = {**os.environ, **run["env"]}
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
         begun = perf_counter()

@@ -1,0 +1,237 @@
+"""`make bench-faults`: find faults of public reports, and injected faults, by watching ordinary scripts.
+
+Each folder in `tests/data/scripts` rebuilds one public report as a script with its own loop; the README there describes
+the files. The benchmark watches the broken and the corrected script. With `PROGRAMS=folder` it also watches public
+programs with the faults of `injected.json`. The results are in docs/watched.md.
+
+A finding counts if the sound program does not have it. It names the fault if its line is at most two lines from an
+edited line, or if its check belongs to the area of the cause.
+"""
+
+import difflib
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import click
+from pydantic import Field
+
+from benchmarks.bench_watch import PAGE, watch_program
+from benchmarks.measure import ROOT, publish, this_machine
+from harness.formats.toml_file import StrictModel, read_record
+from harness.recipes.recipe import Area, Edit, apply_edits
+
+SCRIPTS = ROOT / "tests" / "data" / "scripts"
+_NEAR, _SECONDS = 2, 300
+# The areas that the outcomes of a check point at. A check that is missing here points at none.
+AREAS: Mapping[str, tuple[Area, ...]] = {
+    "gradients": ("loop", "optimizer"),
+    "ownership": ("optimizer", "model"),
+    "scaling": ("loop",),
+    "accumulation": ("loop",),
+    "precision": ("loop",),
+    "schedule": ("optimizer", "loop"),
+    "update-size": ("optimizer",),
+    "decay": ("optimizer",),
+    "flow": ("model",),
+    "graphs": ("loop",),
+    "modes": ("loop", "evaluation"),
+    "dropout": ("model",),
+    "batch-norm": ("model",),
+    "snapshots": ("loop", "evaluation"),
+    "saving": ("deployment", "loop"),
+    "loss-form": ("loss", "model"),
+    "shapes": ("loss", "evaluation"),
+    "outputs": ("model",),
+    "first-loss": ("loss", "model"),
+    "finite": ("loss", "model", "data"),
+    "labels": ("data", "loss"),
+    "order": ("pipeline", "data"),
+    "workers": ("pipeline",),
+    "inputs": ("pipeline", "data"),
+    "evaluation": ("evaluation",),
+    "symmetry": ("model",),
+    "layers": ("model",),
+    "replicas": ("loop",),
+    "mixing": ("model",),
+    "tokens": ("model", "pipeline", "loss"),
+    "validation": ("data", "pipeline", "evaluation"),
+    "metric": ("evaluation",),
+    "pairs": ("pipeline",),
+    "activations": ("model",),
+    "targets": ("loss", "data"),
+    "repeat": ("loop", "pipeline"),
+}
+
+
+class Fault(StrictModel):
+    """A rebuilt public report. `broken` and `corrected` are the same figure of the two scripts."""
+
+    id: str
+    title: str
+    addresses: list[str] = Field(min_length=1)
+    task: str
+    area: Area
+    cause: str
+    symptom: str
+    broken: float
+    corrected: float
+    edit: list[Edit] = Field(min_length=1)
+
+    def sources(self) -> tuple[str, str]:
+        """Return the source of the broken and of the corrected script."""
+        source = (SCRIPTS / self.id / "train.py").read_text(encoding="utf-8")
+        return source, apply_edits(source, self.edit, where=self.id)
+
+
+class Result(NamedTuple):
+    """What the watch found in a broken program and not in the sound one, and what it found in the sound one.
+
+    lines: the numbers of the edited lines of the broken program.
+    """
+
+    name: str
+    area: Area
+    lines: frozenset[int]
+    found: Sequence[Mapping[str, Any]]
+    alarms: Sequence[str]
+    advice: Sequence[str]
+    failure: str
+
+    @property
+    def verdict(self) -> str:
+        """Return "named", "elsewhere" or "silent"."""
+        if not self.found:
+            return "silent"
+        return "named" if any(map(self._names, self.found)) else "elsewhere"
+
+    def _names(self, finding: Mapping[str, Any]) -> bool:
+        line = finding["place"]["line"]
+        is_near = line and any(abs(line - own) <= _NEAR for own in self.lines)
+        return bool(is_near) or self.area in AREAS.get(finding["check"], ())
+
+    def cells(self, *more: str) -> list[str]:
+        """Return the cells of the row of this result."""
+        listed = ", ".join(sorted(map(_outcome, self.found))) or "-"
+        return [self.name, *more, self.area, self.verdict, listed, ", ".join([*self.alarms, *self.advice]) or "-"]
+
+
+def _outcome(finding: Mapping[str, Any]) -> str:
+    return f"{finding['check']}/{finding['outcome']}"
+
+
+def compare(
+    name: str, area: Area, lines: frozenset[int], broken: Mapping[str, Any], sound: Mapping[str, Any]
+) -> Result:
+    """Return the result of two watched programs. Notes do not count."""
+    known = {_outcome(one) for one in sound["findings"]}
+    found = [one for one in broken["findings"] if one["level"] != "note" and _outcome(one) not in known]
+    alarms, advice = (
+        sorted(_outcome(one) for one in sound["findings"] if one["level"] == level) for level in ("alarm", "advice")
+    )
+    return Result(name, area, lines, found, alarms, advice, broken.get("failure", ""))
+
+
+def changed_lines(broken: str, sound: str) -> frozenset[int]:
+    """Return the numbers of the lines of the broken program that differ, or beside which lines are missing."""
+    found: set[int] = set()
+    matcher = difflib.SequenceMatcher(None, broken.splitlines(), sound.splitlines(), autojunk=False)
+    for tag, first, last, _, _ in matcher.get_opcodes():
+        if tag != "equal":
+            found.update(range(first + 1, last + 1) if last > first else (first, first + 1))
+    return frozenset(found)
+
+
+def watch_source(source: str) -> dict[str, Any]:
+    """Watch a script in a folder of its own, and return the JSON result of the command."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "train.py").write_text(source, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-m", "trainwreck", "--json", "train.py"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        found: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {"steps": 0, "findings": []}
+        return found
+
+
+def summary(results: Sequence[Result]) -> list[list[str]]:
+    """Return the rows of the summary, beginning with the heading."""
+    rows = [["area of the cause", "faults", "named", "elsewhere", "silent", "alarm on the sound one", "advice on it"]]
+    for area in (*get_args(Area), "all"):
+        those = [one for one in results if area in ("all", one.area)]
+        counts = Counter(one.verdict for one in those)
+        told = (sum(bool(one.alarms) for one in those), sum(bool(one.advice) for one in those))
+        rows.append(
+            [area, *map(str, (len(those), *(counts[kind] for kind in ("named", "elsewhere", "silent")), *told))]
+        )
+    return rows
+
+
+def load_faults() -> list[Fault]:
+    """Return all rebuilt reports, sorted by id. Raises `UserError` for an invalid file."""
+    return [read_record(path, Fault, id=path.parent.name) for path in sorted(SCRIPTS.glob("*/fault.toml"))]
+
+
+def measure_reports(faults: Sequence[Fault]) -> list[Result]:
+    """Watch both scripts of each report."""
+    results = []
+    for fault in faults:
+        broken, sound = fault.sources()
+        both = watch_source(broken), watch_source(sound)
+        results.append(compare(fault.id, fault.area, changed_lines(broken, sound), *both))
+        click.echo("  ".join(results[-1].cells()), err=True)
+    return results
+
+
+def measure_injected(folder: Path) -> list[Result]:
+    """Watch each public program as it is, and with each of its faults."""
+    results: list[Result] = []
+    sound: dict[str, Mapping[str, Any]] = {}
+    for fault in json.loads((folder / "injected.json").read_bytes()):
+        program, file = folder / fault["program"], fault["file"]
+        if fault["program"] not in sound:
+            sound[fault["program"]] = watch_program(program)
+        text = (program / file).read_text(encoding="utf-8")
+        edited = text.replace(fault["old"], fault["new"])
+        lines = changed_lines(edited, text)
+        found = watch_program(program, {file: edited})
+        results.append(compare(fault["id"], fault["area"], lines, found, sound[fault["program"]]))
+        click.echo("  ".join(results[-1].cells()), err=True)
+    return results
+
+
+@click.command()
+@click.option("--only", default="", help="ids of reports, separated by spaces")
+@click.option("--programs", type=click.Path(exists=True, file_okay=False, path_type=Path), help="also injected faults")
+@click.option("--write", is_flag=True, help=f"write the tables to {PAGE.relative_to(ROOT)}")
+def main(only: str, programs: Path | None, *, write: bool) -> None:
+    """Watch the scripts of public reports, and print what was found."""
+    faults = [fault for fault in load_faults() if not only or fault.id in only.split()]
+    tasks = {fault.id: (f"[{fault.title}]({fault.addresses[0]})", fault.task) for fault in faults}
+    results = measure_reports(faults)
+    heading = ("id", "report", "task", "area", "found", "only in the broken script", "in the corrected one")
+    rows = [one.cells(*tasks[one.name]) for one in results]
+    publish("faults", heading, rows, this_machine(), write=write, page=PAGE)
+    publish("fault summary", *_split(summary(results)), this_machine(), write=write, page=PAGE)
+    if programs is not None:
+        injected = measure_injected(programs)
+        headings = ("id", "area", "found", "only with the fault", "without it")
+        publish("injected", headings, [one.cells() for one in injected], this_machine(), write=write, page=PAGE)
+        publish("injected summary", *_split(summary(injected)), this_machine(), write=write, page=PAGE)
+
+
+def _split(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    return rows[0], rows[1:]
+
+
+if __name__ == "__main__":
+    main()
