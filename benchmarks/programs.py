@@ -1,0 +1,129 @@
+"""`python -m benchmarks.programs FOLDER`: make the folder of public programs that `make bench-watch` watches.
+
+`programs.json` gives, for each program, the address, the commit and the folder of its `source`, its `command`, and
+where needed the working folder `cwd` and the made-up `files` that replace its data: a path and a kind of
+`stand_ins/files.py`. The folder gets the programs as they are, a copy of `stand_ins` and, in `run.json`, how to run
+each program. It needs an environment `.venv` with the packages of `programs.txt`.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+HERE = Path(__file__).parent
+_LARGEST = 1_000_000
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MPLBACKEND": "Agg",
+    "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1",  # programs older than this rule of torch.load
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HOME": "cache",
+    "WANDB_MODE": "disabled",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+class ProgramsError(click.ClickException):
+    """A program cannot be brought."""
+
+
+def _git(directory: Path, *arguments: str) -> bytes:
+    run = subprocess.run(["git", "--git-dir", str(directory), *arguments], capture_output=True, check=False)
+    if run.returncode:
+        raise ProgramsError(f"git {' '.join(arguments)} failed: {run.stderr.decode().strip()}")
+    return run.stdout
+
+
+def git_directory(address: str, mirrors: Path | None, clones: Path) -> Path:
+    """Return the git directory of a repository: a mirror of `mirrors`, or a new clone in `clones`."""
+    name = address.removeprefix("https://github.com/").replace("/", "+")
+    if mirrors is not None:
+        for directory in (mirrors / name / "repo" / ".git", mirrors / name / "repo", mirrors / name):
+            if (directory / "HEAD").is_file():
+                return directory
+    clone = clones / name
+    if not clone.is_dir():
+        click.echo(f"Cloning {address} ...", err=True)
+        subprocess.run(["git", "clone", "--quiet", "--bare", address, str(clone)], check=True)
+    return clone
+
+
+def extract(directory: Path, commit: str, subfolder: str, target: Path) -> int:
+    """Write the small files of a commit below a subfolder to `target`, and return how many the repository lacks."""
+    lacking = 0
+    listed = _git(directory, "ls-tree", "-r", "-z", "--full-tree", commit, *([subfolder] if subfolder else []))
+    for line in listed.decode().split("\0")[:-1]:
+        head, name = line.split("\t", 1)
+        _, kind, blob = head.split()
+        if kind != "blob":
+            continue
+        size = subprocess.run(
+            ["git", "--git-dir", str(directory), "cat-file", "-s", blob], capture_output=True, check=False
+        )
+        lacking += bool(size.returncode)
+        if size.returncode or int(size.stdout) > _LARGEST:
+            continue
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_bytes(_git(directory, "cat-file", "blob", blob))
+    return lacking
+
+
+def make_program(program: dict[str, Any], target: Path, directory: Path, python: Path, stand_ins: Path) -> None:
+    """Make the folder of one program."""
+    if target.exists():
+        shutil.rmtree(target)
+    target.mkdir(parents=True)
+    _, commit, *subfolder = program["source"].split()
+    extract(directory, commit, "".join(subfolder), target)
+    cwd = program.get("cwd", "".join(subfolder) or ".")
+    environment = {**_ENVIRONMENT, **program.get("env", {}), "PYTHONPATH": str(stand_ins)}
+    if pairs := [one for path, kind in program.get("files", {}).items() for one in (kind, str(target / cwd / path))]:
+        written = subprocess.run(
+            [str(python), "-m", "files", *pairs],
+            env={**environment, "PATH": "/usr/bin:/bin"},
+            cwd=target,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if written.returncode:
+            raise ProgramsError(f"The files of {program['name']} were not written:\n{written.stderr}")
+    run = {"command": program["command"], "cwd": cwd, "env": environment, "python": str(python)}
+    (target / "run.json").write_text(json.dumps(run, indent=1) + "\n")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--mirrors", type=click.Path(exists=True, file_okay=False, path_type=Path), help="has git directories")
+@click.option("--only", default="", help="names of programs, separated by spaces")
+@click.option("--python", type=click.Path(path_type=Path), help="the interpreter  [default: FOLDER/.venv/bin/python]")
+def main(folder: Path, mirrors: Path | None, only: str, python: Path | None) -> None:
+    """Make a FOLDER with the public programs, each with its made-up data."""
+    listed = json.loads((HERE / "programs.json").read_bytes())
+    folder = folder.absolute()
+    python = (python or folder / ".venv" / "bin" / "python").absolute()
+    stand_ins = folder / ".stand_ins"
+    shutil.copytree(HERE / "stand_ins", stand_ins, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    failed = False
+    with tempfile.TemporaryDirectory() as clones:
+        for program in listed:
+            if only and program["name"] not in only.split():
+                continue
+            try:
+                directory = git_directory(program["source"].split()[0], mirrors, Path(clones))
+                make_program(program, folder / program["name"], directory, python, stand_ins)
+            except ProgramsError as error:
+                failed = True
+                click.echo(f"{program['name']}: {error.message}", err=True)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
