@@ -4,8 +4,12 @@
 where needed the working folder `cwd` and the made-up `files` that replace its data: a path and a kind of
 `stand_ins/files.py`. The folder gets the programs as they are, a copy of `stand_ins` and, in `run.json`, how to run
 each program. It needs an environment `.venv` with the packages of `programs.txt`.
+
+`injected.json` describes faults, each by edits of one to three lines and without a line of the programs. The folder
+gets its own `injected.json`, in which each fault has the texts `old` and `new`; `old` occurs once in its file.
 """
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -99,6 +103,49 @@ def make_program(program: dict[str, Any], target: Path, directory: Path, python:
     (target / "run.json").write_text(json.dumps(run, indent=1) + "\n")
 
 
+def edited(lines: list[str], edits: list[dict[str, Any]]) -> tuple[list[str], int, int]:
+    """Return the lines after the edits, and the first and the last line that they change, counted from 0."""
+    pieces = [[line] for line in lines]  # what stands at the place of each line
+    touched = []
+    for edit in edits:
+        at = edit["line"] - 1
+        touched.append(at)
+        indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+        if "find" in edit:
+            pieces[at] = [one.replace(edit["find"], edit["put"], 1) for one in pieces[at]]
+        elif "insert" in edit:
+            pieces[at].append(indent + edit["insert"])
+        elif "move" in edit:
+            target = edit["move"] - 1
+            touched.append(target)
+            pieces[target].append(pieces[at].pop(0))
+        else:
+            pieces[at] = []
+    return [line for piece in pieces for line in piece], min(touched), max(touched)
+
+
+def write_faults(folder: Path) -> None:
+    """Write the faults of `injected.json` with the texts of the programs that the folder has."""
+    faults = []
+    for fault in json.loads((HERE / "injected.json").read_bytes()):
+        file = folder / fault["program"] / fault["file"]
+        if not file.is_file():
+            continue
+        content = file.read_bytes()
+        if not hashlib.sha256(content).hexdigest().startswith(fault["sha256"]):
+            raise ProgramsError(f"{file} is not the file that {fault['id']} was written for.")
+        lines = content.decode().split("\n")
+        changed, first, last = edited(lines, fault["edits"])
+        old = lines[first : last + 1]
+        while first and content.decode().count("\n".join(old)) > 1:
+            first -= 1
+            old.insert(0, lines[first])
+        new = changed[first : len(changed) - (len(lines) - last - 1)]
+        described = {key: fault[key] for key in ("id", "program", "file", "area", "fault")}
+        faults.append({**described, "old": "\n".join(old), "new": "\n".join(new)})
+    (folder / "injected.json").write_text(json.dumps(faults, indent=1, ensure_ascii=False) + "\n")
+
+
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--mirrors", type=click.Path(exists=True, file_okay=False, path_type=Path), help="has git directories")
@@ -122,6 +169,7 @@ def main(folder: Path, mirrors: Path | None, only: str, python: Path | None) -> 
             except ProgramsError as error:
                 failed = True
                 click.echo(f"{program['name']}: {error.message}", err=True)
+    write_faults(folder)
     sys.exit(failed)
 
 

@@ -96,8 +96,8 @@ def waves(path: Path) -> None:
     import numpy as np
     import torch
 
-    begin = made_up.random_numbers("waves").uniform(-80, 80, (24, 1))
-    torch.save(np.sin((np.arange(200) + begin) / 20), path)
+    begin = made_up.random_numbers("waves").uniform(-80, 80, (12, 1))
+    torch.save(np.sin((np.arange(100) + begin) / 20), path)
 
 
 def planetoid(path: Path) -> None:
@@ -238,7 +238,7 @@ def tiny_translator(path: Path) -> None:
 
 
 def _cora() -> bytes:
-    features, labels, links = made_up.citations(1900, 7, 60)
+    features, labels, links = made_up.citations(1650, 7, 60)
     content = "".join(f"{at} {' '.join(map(str, row))} class{labels[at]}\n" for at, row in enumerate(features))
     cites = "".join(f"{one} {other}\n" for one, other in links)
     target = io.BytesIO()
