@@ -201,7 +201,7 @@ bench-reports: $(DEV)
 bench-checks: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_checks $(if $(ONLY),--only "$(ONLY)") $(jobs) $(if $(WRITE),--write)
 
-# Watches public training programs. The folder PROGRAMS has them, as benchmarks/bench_watch.py says.
+# Watches public training programs. python -m benchmarks.programs makes the folder PROGRAMS, which has them.
 bench-watch: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_watch --programs "$(or $(PROGRAMS),programs)" $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 

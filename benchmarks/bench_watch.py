@@ -1,9 +1,9 @@
 """`make bench-watch PROGRAMS=folder`: watch public training programs, and list what the checks say about them.
 
-`programs.json` names the programs: the address and commit, the kind of task and the command. The folder has each
-program in a folder of its name, with a file `run.json` that gives the command, the working folder `cwd`, variables
-`env` and the interpreter `python`. Their data are replaced from outside, so that each program runs unchanged on small
-data. Neither programs nor data are part of this repository.
+`programs.json` names the programs: the address and commit, the kind of task and the command. The folder, made by
+`python -m benchmarks.programs`, has each program in a folder of its name, with a file `run.json` that gives the
+command, the working folder `cwd`, variables `env` and the interpreter `python`. Their data are replaced from outside by
+`stand_ins`, so that each program runs unchanged on small data. The programs are not part of this repository.
 """
 
 import json

@@ -1,0 +1,5 @@
+"""Operators that other packages name."""
+
+from torchvision.ops import misc
+
+__all__ = ["misc"]
