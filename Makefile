@@ -109,11 +109,12 @@ shell: $(RUN)
 #:   make lint | test | test-slow     the checks that a change must pass
 #:   make docs                        build the site of docs/ into site/
 #:   make bench | bench-class | bench-reports | bench-checks | bench-watch
+#:   make bench-faults                find the faults of public reports in scripts
 #:   make gallery                     draw the pictures of docs/curves.md again
 #:   make dist                        build both wheels and source archives in dist/
 .PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable
 .PHONY: test-matrix docs
-.PHONY: bench bench-class bench-reports bench-checks bench-watch gallery dist
+.PHONY: bench bench-class bench-reports bench-checks bench-watch bench-faults gallery dist
 DEV := $(VENV)/.installed-dev
 SITE := $(VENV)/.installed-docs
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -204,6 +205,10 @@ bench-checks: $(DEV)
 # Watches public training programs. python -m benchmarks.programs makes the folder PROGRAMS, which has them.
 bench-watch: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_watch --programs "$(or $(PROGRAMS),programs)" $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
+
+# Watches the scripts of public reports; with PROGRAMS=folder also public programs with injected faults.
+bench-faults: $(DEV)
+	@$(BIN)/python -m benchmarks.bench_faults $(if $(PROGRAMS),--programs "$(PROGRAMS)") $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
 # Makes ten runs of one to four seconds each.
 gallery: $(RUN)

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 # The checks that may speak of a run with short epochs, where data sets seem small.
-_SHORT = frozenset(("modes", "validation", "order", "snapshots", "evaluation", "schedule", "finite", "saving"))
+_SHORT = frozenset(
+    ("modes", "validation", "order", "snapshots", "evaluation", "metric", "inputs", "schedule", "finite", "saving")
+)
 _BATCHES = 3  # of a short epoch
 _SHORT_STEPS, _AGAIN = 24, 6
 _SECONDS, _GRACE = 20.0, 40.0

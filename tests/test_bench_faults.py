@@ -1,0 +1,84 @@
+"""`make bench-faults`: the rebuilt reports are whole, and findings are counted as the page says."""
+
+import ast
+from typing import Any
+
+from benchmarks.bench_faults import AREAS, PAGE, SCRIPTS, changed_lines, compare, load_faults, summary
+from trainwreck.checks import ALL
+
+FAULTS = load_faults()
+
+
+def test_reports_are_many_and_of_many_tasks_and_every_area() -> None:
+    assert len(FAULTS) >= 60
+    assert len({fault.task for fault in FAULTS}) >= 15
+    assert len({fault.area for fault in FAULTS}) == 8
+    assert {path.name for path in SCRIPTS.iterdir() if path.is_dir()} == {fault.id for fault in FAULTS}
+
+
+def test_every_report_has_an_address_and_a_cause_of_its_own() -> None:
+    assert all(address.startswith("https://") for fault in FAULTS for address in fault.addresses)
+    assert len({fault.cause for fault in FAULTS}) == len(FAULTS)
+
+
+def test_both_scripts_of_every_report_are_programs() -> None:
+    for fault in FAULTS:
+        broken, corrected = fault.sources()
+        assert changed_lines(broken, corrected)
+        for source in (broken, corrected):
+            tree = ast.parse(source)
+            imported = {
+                name.partition(".")[0]
+                for node in ast.walk(tree)
+                for name in (
+                    [alias.name for alias in node.names]
+                    if isinstance(node, ast.Import)
+                    else [str(node.module)]
+                    if isinstance(node, ast.ImportFrom)
+                    else []
+                )
+            }
+            assert not imported & {"harness", "grader", "trainwreck"}
+
+
+def finding(check: str, outcome: str, level: str, line: int = 0) -> dict[str, Any]:
+    return {"check": check, "outcome": outcome, "level": level, "place": {"file": "train.py", "line": line}}
+
+
+def test_a_finding_names_the_fault_by_its_line_or_by_its_area() -> None:
+    stale, low = finding("gradients", "stale", "alarm", 7), finding("update-size", "short", "advice")
+    sound: dict[str, Any] = {"findings": []}
+
+    def verdict(*found: dict[str, Any], lines: tuple[int, ...] = (40,), area: Any = "loss") -> str:
+        return compare("x", area, frozenset(lines), {"findings": found}, sound).verdict
+
+    assert verdict() == "silent"
+    assert verdict(stale) == "elsewhere"
+    assert verdict(stale, area="loop") == verdict(stale, lines=(9,)) == "named"
+    assert verdict(low, area="optimizer") == "named"
+    assert verdict(finding("decay", "inside-adam", "note"), area="optimizer") == "silent"
+    both = compare("x", "loop", frozenset({7}), {"findings": [stale]}, {"findings": [stale]})
+    assert both.verdict == "silent" and both.alarms == ["gradients/stale"]
+    heading, *rows = summary([both, compare("y", "loop", frozenset({7}), {"findings": [stale]}, sound)])
+    assert dict(zip(heading, rows[-1], strict=True)) == {
+        "area of the cause": "all", "faults": "2", "named": "1", "elsewhere": "0", "silent": "1",
+        "alarm on the sound one": "1", "advice on it": "0",
+    }  # fmt: skip
+
+
+def test_lines_that_differ_are_those_of_the_broken_script() -> None:
+    assert changed_lines("a\nb\nc\n", "a\nx\nc\n") == {2}
+    assert changed_lines("a\nc\n", "a\nb\nc\n") == {1, 2}
+
+
+def test_areas_are_of_checks_that_exist() -> None:
+    names = {check.name for check in ALL}
+    assert names - AREAS.keys() == {"overfit"}
+    assert AREAS.keys() <= names
+
+
+def test_the_page_has_the_tables_that_the_benchmark_writes() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    head, *_ = summary([])
+    assert f"| {' | '.join(head)} |" in page
+    assert "<!-- faults: measured -->" in page
