@@ -3,7 +3,8 @@
 import ast
 from typing import Any
 
-from benchmarks.bench_faults import AREAS, PAGE, SCRIPTS, changed_lines, compare, load_faults, summary
+from benchmarks.bench_faults import AREAS, SCRIPTS, changed_lines, compare, load_faults, summary
+from benchmarks.bench_watch import PAGE
 from trainwreck.checks import ALL
 
 FAULTS = load_faults()

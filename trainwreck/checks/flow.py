@@ -1,12 +1,16 @@
 """Gradients reach all layers with a similar size."""
 
+from collections.abc import Mapping, Sequence
+from math import hypot, isfinite
 from typing import Any, ClassVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from trainwreck.check import Check
 from trainwreck.events import AnyOptimizer
 from trainwreck.finding import Outcome
+from trainwreck.state import parameters_of
 
 # figure                                                         | healthy     | broken | bound
 # gradient of a layer over the largest of all layers (rms)       | above 1e-4  | 1e-7   | VANISHED 1e-6
@@ -42,41 +46,53 @@ class Flow(Check):
         super().__init__(watch)
         self._small: dict[str, int] = {}
         self._long = 0
+        self._length = 0.0  # of the weights, when they were last looked at
 
     def before_step(self, optimizer: AnyOptimizer) -> None:
         """Compare the gradients of the layers of each network."""
-        owned = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        parameters = [
+            one
+            for one in parameters_of(optimizer)
+            if one.grad is not None and one.grad.layout is torch.strided and one.is_floating_point()
+        ]
+        gradients = [one.grad for one in parameters if one.grad is not None]
+        if not gradients:
+            return
+        norms = torch.stack([norm.float() for norm in torch._foreach_norm(gradients)]).tolist()
+        if not isfinite(sum(norms)):
+            return
+        sizes = {id(one): norm / one.numel() ** 0.5 for one, norm in zip(parameters, norms, strict=True)}
         for network in self.watch.networks.values():
-            sizes = {
-                name: float(layer_weight.grad.float().pow(2).mean().sqrt())
-                for name, layer_weight in _weights(network)
-                if layer_weight.grad is not None and id(layer_weight) in owned and layer_weight.numel() > 1
-            }
-            largest = max(sizes.values(), default=0.0)
-            if not 0 < largest < float("inf"):
-                continue
-            for name, size in sizes.items():
-                if size < VANISHED * largest:
-                    key = f"{type(network).__name__}.{name}"
-                    self._small[key] = self._small.get(key, 0) + 1
-                    if self._small[key] == _LEAST:
-                        text = f"{key}: {size:.1g}, the largest one {largest:.1g} (root mean square)"
-                        self.tell("vanishing", text, f"the forward pass of {type(network).__name__}")
-        self._judge_length(optimizer)
+            self._judge_layers(type(network).__name__, _weights(network, sizes))
+        self._judge_length(parameters, hypot(*norms) / self.watch.scale)
 
-    def _judge_length(self, optimizer: AnyOptimizer) -> None:
-        parameters = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
-        pulls = sum(float(one.grad.float().pow(2).sum()) for one in parameters if not one.grad.is_sparse) ** 0.5
-        weights = sum(float(one.detach().float().pow(2).sum()) for one in parameters) ** 0.5
-        scale = self.watch.scale
-        if weights and EXPLODED < pulls / scale / weights < float("inf"):
+    def _judge_layers(self, network: str, sizes: Mapping[str, float]) -> None:
+        largest = max(sizes.values(), default=0.0)
+        for name, size in sizes.items():
+            if size < VANISHED * largest:
+                key = f"{network}.{name}"
+                self._small[key] = self._small.get(key, 0) + 1
+                if self._small[key] == _LEAST:
+                    text = f"{key}: {size:.1g}, the largest one {largest:.1g} (root mean square)"
+                    self.tell("vanishing", text, f"the forward pass of {network}")
+
+    def _judge_length(self, parameters: Sequence[Tensor], pull: float) -> None:
+        if pull <= EXPLODED * self._length:
+            return  # most often, without a look at the weights
+        self._length = hypot(*torch.stack(torch._foreach_norm([one.detach() for one in parameters])).tolist())
+        if pull > EXPLODED * self._length > 0:
             self._long += 1
             if self._long == _LEAST:
-                text = f"a norm of {pulls / scale:.2g}, the weights {weights:.2g}, in {_LEAST} updates"
+                text = f"a norm of {pull:.2g}, the weights {self._length:.2g}, in {_LEAST} updates"
                 self.tell("exploding", text)
 
 
-def _weights(network: nn.Module) -> Any:
-    for name, layer in network.named_modules():
-        if isinstance(layer, _LAYERS):
-            yield from ((f"{name}.{own}".lstrip("."), one) for own, one in layer.named_parameters() if one.dim() > 1)
+def _weights(network: nn.Module, sizes: Mapping[int, float]) -> dict[str, float]:
+    """Return the size of the gradient of each weight matrix of a layer."""
+    return {
+        f"{name}.{own}".lstrip("."): sizes[id(one)]
+        for name, layer in network.named_modules()
+        if isinstance(layer, _LAYERS)
+        for own, one in layer.named_parameters()
+        if one.dim() > 1 and one.numel() > 1 and id(one) in sizes
+    }
