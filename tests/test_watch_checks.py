@@ -475,6 +475,20 @@ def test_trials_and_probes_are_made_where_no_process_can_be_forked(tmp_path: Pat
         assert outcome in {f"{one['check']}/{one['outcome']}" for one in found["findings"]}
 
 
+def test_an_evaluation_may_keep_gradients_on(tmp_path: Path) -> None:
+    edits = (
+        (
+            "    with torch.no_grad():\n        for inputs, labels in val:",
+            "    if 1:\n        for inputs, labels in val:",
+        ),
+        ("average.eval()\n", "model.eval()\n"),
+        ("right += int((average(", "right += int((model("),
+        ("        average.update_parameters(model)\n", ""),
+        ("average = torch.optim.swa_utils.AveragedModel(model)\n", ""),
+    )
+    assert findings(tmp_path, broken(CLASSES, edits)) == {}
+
+
 def test_a_gradient_that_the_script_itself_has_used_is_not_dropped(tmp_path: Path) -> None:
     twice = """        loss.backward()
         with torch.no_grad():

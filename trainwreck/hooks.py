@@ -278,8 +278,13 @@ class Hooks:
             if not self.sees:
                 return old(*args, **kwargs)
             roots = list(tensors(args[0] if args else kwargs.get("tensors")))
+            evaluated = {use for call in self.watch.set_evaluations_apart() for use in call.loaders}
+            trained = {use for call in self.watch.calls for use in call.loaders}
             for use in self._since_backward | set(self._since_call):
-                use.training += 1
+                if use in evaluated - trained:
+                    use.evaluating += 1
+                else:
+                    use.training += 1
             self._since_call, self._since_backward, self._unanswered = [], set(), set()
             before = self.watch.step
             begun = self.watch.backward_begins(roots, here())

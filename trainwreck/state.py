@@ -164,6 +164,20 @@ class Watch:
             self.loss_calls = [*self.loss_calls[-_KEPT:], loss]
         self.emit("on_loss", loss)
 
+    def set_evaluations_apart(self) -> list[ModelCall]:
+        """Take the calls of an evaluation with gradients out of `calls` and their losses out of `loss_calls`.
+
+        They were made in eval mode, and the same network was called in training mode after them, before any backward
+        pass. Return them.
+        """
+        last = {id(call.network): at for at, call in enumerate(self.calls) if call.training}
+        apart = [call for at, call in enumerate(self.calls) if not call.training and at < last.get(id(call.network), 0)]
+        if apart:
+            self.calls = [call for call in self.calls if call not in apart]
+            self.loss_calls = [loss for loss in self.loss_calls if loss.call not in apart]
+            self.evaluations = [*self.evaluations, *apart][-_EVALUATIONS:]
+        return apart
+
     def scheduler_stepped(self, scheduler: Any, place: Place) -> None:
         """Note a step of a scheduler."""
         use = self.schedulers.setdefault(id(scheduler), SchedulerUse(scheduler, place))
