@@ -118,7 +118,9 @@ def _indices_of(loader: Any, most: int) -> list[int]:
     if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
         return []
     found = list(islice(sampler, most)) if isinstance(sampler, Sampler) else []
-    return found if found and all(isinstance(index, int) for index in found) else list(range(min(most, len(data))))
+    if found and all(hasattr(index, "__index__") for index in found):  # also integers of NumPy
+        return list(map(int, found))
+    return list(range(min(most, len(data))))
 
 
 def _keys_of(data: Any, indices: list[int]) -> list[bytes | None]:
