@@ -37,6 +37,7 @@ DROPOUTS = {
     getattr(F, name)
     for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
 }
+_DROPOUT_AT = 4  # the place of dropout_p among the arguments of scaled_dot_product_attention
 _DIFFERENCES = {"sub", "__sub__", "rsub", "__rsub__", "subtract"}
 _MAXIMA = {"argmax", "max", "topk"}
 _COMPARISONS = {"eq", "__eq__", "ne", "__ne__"}
@@ -461,35 +462,50 @@ class _Operations(TorchFunctionMode):
             return function(*args, **kwargs)
         if function in LOSSES:
             return self._loss(function, args, kwargs)
-        if function in DROPOUTS:
-            if hooks.watch.trial is not None and not hooks.watch.trial.dropout:
-                return args[0] if args else kwargs["input"]
-            hooks.watch.emit("on_operation", "dropout", (args, kwargs), None)
-        elif function is Tensor.detach:
+        if function in DROPOUTS or function is F.scaled_dot_product_attention:
+            return self._dropout(function, args, kwargs)
+        if function is Tensor.detach:
             if hooks.watch.inside is not None and torch.is_grad_enabled() and args[0].requires_grad:
                 hooks.watch.emit("on_operation", "detach", args, None)
-        elif (
-            hooks.watch.inside is None and getattr(function, "__name__", "") in _MAXIMA and not torch.is_grad_enabled()
-        ):
+        elif hooks.watch.inside is None and args and isinstance(args[0], Tensor):
+            return self._outside(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    def _dropout(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """See dropout, also inside an attention, or leave it out in a trial without dropout."""
+        hooks = self._hooks
+        is_off = hooks.watch.trial is not None and not hooks.watch.trial.dropout
+        if function in DROPOUTS:
+            if is_off:
+                return args[0] if args else kwargs["input"]
+            hooks.watch.emit("on_operation", "dropout", (args, kwargs), None)
+        else:
+            by_place = len(args) > _DROPOUT_AT
+            p = args[_DROPOUT_AT] if by_place else kwargs.get("dropout_p", 0.0)
+            if p and is_off:
+                args = (*args[:_DROPOUT_AT], 0.0, *args[_DROPOUT_AT + 1 :]) if by_place else args
+                kwargs = kwargs if by_place else {**kwargs, "dropout_p": 0.0}
+            elif p:
+                hooks.watch.emit("on_operation", "dropout", ((None, p, True), {}), None)
+        return function(*args, **kwargs)
+
+    def _outside(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """See maxima, differences and comparisons outside of networks."""
+        hooks, name = self._hooks, getattr(function, "__name__", "")
+        if name in _MAXIMA:
             dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-            if args and isinstance(args[0], Tensor) and isinstance(dim, int):
+            if isinstance(dim, int):
                 hooks.watch.emit("on_operation", "maximum", (args[0], dim), None)
-        elif (
-            hooks.watch.inside is None
-            and len(args) == 2
-            and isinstance(args[0], Tensor)
-            and isinstance(args[1], Tensor)
-        ):
-            name = getattr(function, "__name__", "")
+        elif len(args) == 2 and isinstance(args[1], Tensor):
             kind = "difference" if name in _DIFFERENCES else "comparison" if name in _COMPARISONS else ""
             trial = hooks.watch.trial
-            if kind == "comparison" and trial is not None and trial.answers and not torch.is_grad_enabled():
+            answers = kind == "comparison" and trial is not None and trial.answers and not torch.is_grad_enabled()
+            if answers or (kind and args[0].shape != args[1].shape):
                 result = function(*args, **kwargs)
-                hooks.compare(args, result if name in ("eq", "__eq__") else ~result)
-                return result
-            if kind and args[0].shape != args[1].shape:
-                result = function(*args, **kwargs)
-                hooks.watch.emit("on_operation", kind, args, result)
+                if answers:
+                    hooks.compare(args, result if name in ("eq", "__eq__") else ~result)
+                else:
+                    hooks.watch.emit("on_operation", kind, args, result)
                 return result
         return function(*args, **kwargs)
 

@@ -19,6 +19,11 @@ class Evaluation(Check):
             "The largest output is taken over the examples of the batch in place of the classes.",
             "Use argmax(dim=1) on outputs of shape (batch, classes).",
         ),
+        "one-output": Outcome(
+            "alarm",
+            "The largest of a single output is taken, so the prediction is always 0.",
+            "Compare a single output with a threshold: 0 for a logit, 0.5 for a probability.",
+        ),
         "training-loader": Outcome(
             "advice",
             "Each evaluation reads the data loader that training reads.",
@@ -28,9 +33,15 @@ class Evaluation(Check):
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         """Look at the dimension of a maximum outside of networks."""
-        if name != "maximum" or not self.watch.evaluations:
+        if name != "maximum":
             return
         values, dim = args
+        calls = [*self.watch.calls[-1:], *self.watch.evaluations[-1:]]
+        is_output = any(tuple(values.shape) in call.output_shapes for call in calls)
+        if is_output and values.dim() == 2 and dim in (1, -1) and values.size(1) == 1 < values.size(0):
+            self.tell("one-output", f"a maximum over dimension {dim} of outputs of shape {tuple(values.shape)}")
+        if not self.watch.evaluations:
+            return
         shapes = self.watch.evaluations[-1].output_shapes
         if dim == 0 and values.dim() == 2 and tuple(values.shape) in shapes and values.size(0) > 1 < values.size(1):
             self.tell("best-example", f"a maximum over dimension 0 of outputs of shape {tuple(values.shape)}")

@@ -93,6 +93,11 @@ class Gradients(Check):
             "The gradients of a backward pass are cleared before an update uses them.",
             "Call zero_grad() only after the update that uses the gradients.",
         ),
+        "zero": Outcome(
+            "advice",
+            "Backward passes give only zeros, so nothing is learned.",
+            "Look for dead units, for a saturated or constant output, and for a loss that ends in a clamp.",
+        ),
         "dead-end": Outcome(
             "advice",
             "A loss calls a network whose inputs need no gradient, and no update uses this network's gradients.",
@@ -105,6 +110,7 @@ class Gradients(Check):
         self._gradients: dict[int, _Gradient] = {}
         self._passes: dict[int, _Pass] = {}
         self._times: Counter[tuple[str, Any]] = Counter()
+        self._zeros: set[int] = set()  # the leaves of the latest backward pass, if it gave only zeros
 
     def _of(self, tensor: Tensor) -> _Gradient:
         return self._gradients.setdefault(id(tensor), _Gradient(tensor))
@@ -123,8 +129,15 @@ class Gradients(Check):
     def after_backward(self, backward: BackwardPass) -> None:
         """The gradients of all leaves contain this pass now."""
         self._passes[backward.number] = _Pass(backward, self.watch)
-        for leaf in backward.leaves.values():
-            self._of(leaf).passes.add(backward.number)
+        gradients = [self._of(leaf) for leaf in backward.leaves.values()]
+        if gradients and all(gradient.is_clear for gradient in gradients):
+            if self._count("zero", 0) == _THREE_TIMES:
+                self.tell("zero", f"{len(gradients)} gradients, {_THREE_TIMES} times", backward.place)
+            self._zeros = {id(gradient.tensor) for gradient in gradients}
+            return
+        self._zeros = set()
+        for gradient in gradients:
+            gradient.passes.add(backward.number)
 
     def before_step(self, optimizer: AnyOptimizer) -> None:
         """Look at each gradient that the update uses."""
@@ -132,6 +145,7 @@ class Gradients(Check):
         by_hand = isinstance(optimizer, HandMadeOptimizer)
         key = 0 if by_hand else id(optimizer)
         empty = not by_hand and all(gradient.is_clear for gradient in gradients)
+        empty = empty and not any(id(gradient.tensor) in self._zeros for gradient in gradients)
         if empty and self._count("empty", key) == _THREE_TIMES:
             self.tell("empty", f"{type(optimizer).__name__} made {_THREE_TIMES} steps without a gradient")
         old = [gradient for gradient in gradients if gradient.stale]

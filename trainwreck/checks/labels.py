@@ -15,9 +15,11 @@ _CLASSES = ("cross_entropy", "nll_loss")
 _NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 # figure                                   | healthy  | broken            | bound
 # largest size of a target of a regression | below 30 | 1e5, such as euro | LARGE 100
-LARGE = 100.0
+# the same, in each batch                  | near 1   | 0.01              | SMALL 0.05
+LARGE, SMALL = 100.0, 0.05
 _LEAST = 64  # equal labels, before it is said that they do not vary
 _KEPT = 3
+_BATCHES = 4
 
 
 class Labels(Check):
@@ -39,10 +41,16 @@ class Labels(Check):
             "The targets of a regression are large, so gradients are long and the network begins far away.",
             "Scale the targets to mean 0 and deviation 1, and scale predictions back.",
         ),
+        "small": Outcome(
+            "advice",
+            "The targets of a regression are so small that a constant near 0 has a low loss.",
+            "Scale the targets to mean 0 and deviation 1, and scale predictions back.",
+        ),
     }
 
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
+        self._small = 0
         self._seen: dict[tuple[str, tuple[int, ...]], tuple[set[float], list[int], Place]] = {}
 
     def on_loss(self, loss: LossCall) -> None:
@@ -54,6 +62,10 @@ class Labels(Check):
             size = float(labels.abs().max())
             if LARGE < size < float("inf") and self._are_of_data(loss.targets):
                 self.tell("large", f"targets up to {size:.3g}", loss.place)
+            if 0 < size < SMALL and labels.numel() > 1 and self._are_of_data(loss.targets):
+                self._small += 1
+                if self._small == _BATCHES:
+                    self.tell("small", f"targets of at most {size:.2g}, in {_BATCHES} batches", loss.place)
         if loss.name in _CLASSES and not labels.is_floating_point():
             labels = labels[labels != loss.options.get("ignore_index", -100)]
             if not labels.numel():

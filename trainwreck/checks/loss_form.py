@@ -15,6 +15,10 @@ _MOVES = (
     "View", "Reshape", "UnsafeView", "Squeeze", "Unsqueeze", "Transpose", "Permute", "TBackward", "Slice", "Select",
     "Index", "Clone", "ToCopy", "Copy", "Expand", "Alias",
 )  # fmt: skip
+# Losses that compare values, and the range of activations. The outputs of a softmax also sum to 1.
+_DISTANCES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy")
+_RANGES = {"Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0), "Relu": (0.0, math.inf), "Softmax": (0.0, 1.0)}
+_MANY = 0.05  # a sound training may have a few targets outside
 _UPDATES = 4  # the first ones are enough
 # Sums of probabilities may differ from 1 by this much in float16 and bfloat16.
 _NEAR_ONE = 2e-2
@@ -48,6 +52,11 @@ class LossForm(Check):
             "Targets of a binary cross-entropy are outside of 0 to 1.",
             "Scale the targets, or use a loss for other numbers.",
         ),
+        "out-of-reach": Outcome(
+            "alarm",
+            "The last activation of the network cannot give the values of the targets.",
+            "Remove the last activation, or scale the targets to its range.",
+        ),
         "relu-before-loss": Outcome(
             "advice",
             "The logits come from a ReLU, so no logit is below zero.",
@@ -71,13 +80,32 @@ class LossForm(Check):
                 text = f"nll_loss: the exponentials of an example sum to {float(total.flatten()[0]):.3g}, not 1"
                 self.tell("not-logarithms", text, loss.place)
         elif loss.name == "binary_cross_entropy_with_logits":
+            if source == "Relu":
+                self.tell("relu-before-loss", f"{loss.name} gets the outputs of a ReLU", loss.place)
             if source in ("Sigmoid", "Softmax"):
                 self.tell("normalized-twice", f"{loss.name} gets the outputs of a {source.lower()}", loss.place)
             if bool(((loss.targets < 0) | (loss.targets > 1)).any()):
                 text = f"targets from {float(loss.targets.min()):g} to {float(loss.targets.max()):g}"
                 self.tell("targets-outside", text, loss.place)
+        elif loss.name in _DISTANCES:
+            self._judge_reach(loss, source, dim)
         elif loss.name == "kl_div" and bool((values > 1e-3).any()):
             self.tell("not-logarithms", f"kl_div: a log-probability of {float(values.max()):.3g}", loss.place)
+
+    def _judge_reach(self, loss: LossCall, source: str, dim: int) -> None:
+        """Compare targets with the range of the activation that made the outputs."""
+        targets = loss.targets.detach().float()
+        low, high = _RANGES.get(source, (-math.inf, math.inf))
+        if not targets.numel() or loss.targets.requires_grad or targets.shape != loss.outputs.shape:
+            return
+        outside = (targets < low - _NEAR_ONE) | (targets > high + _NEAR_ONE)
+        if source == "Softmax" and loss.outputs.dim() > 1:
+            outside = (targets.sum(dim) - 1).abs() > 2 * _NEAR_ONE
+        share = float(outside.float().mean())
+        if share > _MANY:
+            made_by = {"Relu": "a ReLU", "Tanh": "a tanh"}.get(source, f"a {source.lower()}")
+            text = f"{share:.0%} of the targets, from {float(targets.min()):.3g} to {float(targets.max()):.3g}"
+            self.tell("out-of-reach", f"{text}; the outputs come from {made_by}", loss.place)
 
     def _judge_logits(self, loss: LossCall, values: Tensor, source: str, dim: int) -> None:
         if source in ("Softmax", "Sigmoid") or _are_shares(values, dim):

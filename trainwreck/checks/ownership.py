@@ -98,7 +98,7 @@ class Ownership(Check):
             self.tell("frozen", f"{self._names(frozen)}: requires_grad is False", _OPTIMIZER)
         moving = [state for state in reached if id(state.tensor) in owned and state.in_step]
         still = [state.tensor for state in moving if not state.has_moved()]
-        if moving and len(still) == len(moving):
+        if moving and len(still) == len(moving) and self._pulled:
             self.tell("nothing-moves", f"{watch.step} updates", "where the optimizer gets its learning rate")
         elif still := [one for one in still if id(one) in self._pulled]:
             self.tell("some-rest", f"{self._names(still)}: unchanged after {watch.step} updates", _OPTIMIZER)

@@ -33,6 +33,11 @@ class Scaling(Check):
             "Clip between backward() and step().",
             "clip_after_step",
         ),
+        "clips-some": Outcome(
+            "advice",
+            "Clipping leaves out some of the gradients that the update uses.",
+            "Pass all parameters of the optimizer to one call of clip_grad_norm_.",
+        ),
     }
 
     def __init__(self, watch: Any) -> None:
@@ -41,6 +46,8 @@ class Scaling(Check):
         self._unscaled: set[int] = set()  # optimizers
         self._used: set[int] = set()  # gradients that an update has used, and no backward pass has changed since
         self._late = 0
+        self._clipped: set[int] = set()  # gradients that are clipped, since the latest update
+        self._partly = 0
 
     def on_scaler(self, method: str, scaler: Any, optimizer: AnyOptimizer | None) -> None:
         """Note whether gradients contain the factor of the scaler now."""
@@ -66,6 +73,7 @@ class Scaling(Check):
             for key, optimizer in self.watch.optimizers.items()
             if clipped & {id(parameter) for parameter in parameters_of(optimizer)}
         ]
+        self._clipped |= clipped
         if self._scaled and not (self._unscaled & set(owners) if owners else self._unscaled):
             self.tell("clips-scaled", f"{len(clipped)} gradients, factor {self.watch.scale:g}")
         if clipped and clipped <= self._used:
@@ -75,6 +83,12 @@ class Scaling(Check):
 
     def before_step(self, optimizer: AnyOptimizer) -> None:
         """Look at the gradients that an update uses."""
+        used = {id(parameter) for parameter in parameters_of(optimizer) if parameter.grad is not None}
+        if self._clipped & used and used - self._clipped:
+            self._partly += 1
+            if self._partly == 2:
+                self.tell("clips-some", f"{len(used - self._clipped)} of {len(used)} gradients are not clipped")
+        self._clipped -= used
         if self._scaled and not self._stepping and id(optimizer) not in self._unscaled:
             self.tell("steps-scaled", f"{type(optimizer).__name__} uses gradients with the factor {self.watch.scale:g}")
 
