@@ -67,7 +67,7 @@ class LossCall:
     """A call of one of torch's loss functions, `name` in `torch.nn.functional`.
 
     outputs, targets: its first two arguments. options: the others by name. value: the result. call: the latest call of
-    a network.
+    a network. is_direct: whether the outputs are those of this call as they are.
     """
 
     name: str
@@ -77,6 +77,7 @@ class LossCall:
     value: Tensor
     place: Place
     call: ModelCall | None = None
+    is_direct: bool = False
 
     @property
     def with_gradients(self) -> bool:
@@ -92,6 +93,7 @@ class KeptLoss:
     targets: Tensor
     options: dict[str, Any]
     place: Place
+    is_direct: bool = False
 
 
 @dataclass(eq=False)

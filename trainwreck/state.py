@@ -159,8 +159,9 @@ class Watch:
     def loss_called(self, loss: LossCall) -> None:
         """Note a loss."""
         if loss.with_gradients:
-            if loss.call is not None and (kind := _ANSWERS.get(loss.name)) and loss.call.has_made(loss.outputs):
-                self.answered.add(kind)
+            loss.is_direct = loss.call is not None and loss.call.has_made(loss.outputs)
+            if loss.is_direct and loss.name in _ANSWERS:
+                self.answered.add(_ANSWERS[loss.name])
             self.loss_calls = [*self.loss_calls[-_KEPT:], loss]
         self.emit("on_loss", loss)
 
@@ -242,7 +243,7 @@ class Watch:
         """Keep a copy of the latest inputs of each trained network, and of the latest batch of each loader."""
         for call in self.calls:
             losses = [
-                KeptLoss(loss.name, loss.targets.detach().clone(), loss.options, loss.place)
+                KeptLoss(loss.name, loss.targets.detach().clone(), loss.options, loss.place, loss.is_direct)
                 for loss in self.loss_calls
                 if loss.call is call
             ]

@@ -13,7 +13,9 @@ from trainwreck.trial import Trial
 # loss after the trial over its start   | below 0.5   |        | LEARNS 0.5
 # the same, the best of three rates     | below 0.9   | > 0.97 | STALLS 0.95
 # loss at another rate over this loss   | 0.6 to 1.7  | < 0.6  | BETTER 0.6
-LEARNS, STALLS, BETTER = 0.5, 0.95, 0.6
+# the same at a tenth, if it learns     | above 1     | < 0.1  | FAR 0.3
+# loss after the trial over its start   | below 0.8   | > 0.98 | SLOW 0.95, and below it at ten times the rate
+LEARNS, STALLS, BETTER, FAR, SLOW = 0.5, 0.95, 0.6, 0.3, 0.95
 LEARNT = 0.1  # of the first loss: the training has learned all before the trial
 _STEPS, _LEAST = 50, 8
 _RATE = "where the optimizer gets its learning rate"
@@ -35,6 +37,11 @@ class Overfit(Check):
             "Lower the learning rate, or warm it up.",
             "huge_lr",
         ),
+        "hardly-learns": Outcome(
+            "advice",
+            "The loop hardly learns one batch, and learns more at ten times its learning rate.",
+            "Raise the learning rate.",
+        ),
         "rate-too-low": Outcome(
             "note",
             "The loop learns one batch faster at ten times its learning rate.",
@@ -52,26 +59,36 @@ class Overfit(Check):
         if len(self.watch.optimizers) != 1 or not self._has_batch():
             return  # with an adversary, there is no batch to learn
         own = _ends((yield self._trial(1.0)))
-        if own is None or own[1] < LEARNS * own[0] or own[0] < LEARNT * self.watch.losses[0]:
+        if own is None or own[1] < LEARNT * own[0] or own[0] < LEARNT * self.watch.losses[0]:
             return
-        low, high = _ends((yield self._trial(0.1))), _ends((yield self._trial(10.0)))
-        if low is None or high is None:
+        low = _ends((yield self._trial(0.1)))
+        if low is None:
+            return
+        if own[1] < LEARNS * own[0]:
+            if low[1] < FAR * own[1]:
+                text = f"one batch: loss {own[0]:.3g} to {own[1]:.3g}; at a tenth of the rate to {low[1]:.3g}"
+                self.tell("rate-too-high", text, _RATE)
+            return
+        high = _ends((yield self._trial(10.0)))
+        if high is None:
             return
         text = (
             f"one batch: loss {own[0]:.3g} to {own[1]:.3g}; tenth of the rate: {low[1]:.3g}; ten times: {high[1]:.3g}"
         )
         if not own[1] <= low[1] / BETTER:
             self.tell("rate-too-high", text, _RATE)
+        elif own[1] > SLOW * own[0] and high[1] < SLOW * own[1]:
+            self.tell("hardly-learns", text, _RATE)
         elif high[1] < BETTER * own[1]:
             self.tell("rate-too-low", text, _RATE)
         elif min(own[1], low[1], high[1]) > STALLS * own[0]:
             self.tell("stalls", text, "labels, loss or network")
 
     def _has_batch(self) -> bool:
-        """Return whether a loader gives batches, or a loss compares the outputs of a network with classes."""
-        losses = (loss for kept in self.watch.kept.values() for loss in kept.losses)
-        classes = any(not loss.targets.is_floating_point() for loss in losses)
-        return classes or any(use.training for use in self.watch.loaders.values())
+        """Return whether a loader gives batches, or a loss compares a network's outputs with classes or as they are."""
+        losses = [loss for kept in self.watch.kept.values() for loss in kept.losses]
+        given = any(loss.is_direct or not loss.targets.is_floating_point() for loss in losses)
+        return given or any(use.training for use in self.watch.loaders.values())
 
     @staticmethod
     def _trial(rate: float) -> Trial:
