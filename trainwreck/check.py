@@ -48,9 +48,11 @@ class Check:
         """A loss function of torch was called."""
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
-        """An operation was called: "dropout", "detach", "difference", "comparison" or "maximum".
+        """An operation was called.
 
-        args: its arguments; for a maximum, the values and the dimension.
+        name: "dropout", "detach" or "squash" (a sigmoid or softmax); outside of networks also "difference", "product",
+        "comparison", "maximum" or "threshold". args: its arguments; for a maximum, the values and the dimension.
+        result: of a squash, the name of the function.
         """
 
     def on_batch(self, use: LoaderUse, batch: Any, number: int) -> None:

@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> None:
             "steps": watch.step,
             "losses": watch.losses,
             "seeds": watch.seeds,
-            "evaluated": bool(watch.evaluations),
+            "loaders": bool(watch.loaders),
             "failure": failure,
         }
         os.write(file, json.dumps(found).encode())
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> None:
         elif plan.trial and watch.is_over:
             watch.trial = pickle.loads(base64.b64decode(plan.trial))  # noqa: S301 - the parent wrote it
             watch.trial.begin(watch.step)
-        elif watch.is_over or time.monotonic() > end:
+        elif watch.is_over or watch.is_late(end):
             finish()
 
     watch.ends_here = True

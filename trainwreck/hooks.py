@@ -39,8 +39,12 @@ DROPOUTS = {
 }
 _DROPOUT_AT = 4  # the place of dropout_p among the arguments of scaled_dot_product_attention
 _DIFFERENCES = {"sub", "__sub__", "rsub", "__rsub__", "subtract"}
+_PRODUCTS = {"mul", "__mul__", "__rmul__", "multiply", "div", "__truediv__", "true_divide"}
+_SQUASHES = {"sigmoid", "softmax", "log_softmax"}
+_THRESHOLDS = {"gt", "__gt__", "ge", "__ge__", "lt", "__lt__", "le", "__le__"}
 _MAXIMA = {"argmax", "max", "topk"}
 _COMPARISONS = {"eq", "__eq__", "ne", "__ne__"}
+_KINDS = {"difference": _DIFFERENCES, "comparison": _COMPARISONS, "product": _PRODUCTS}
 # Layers that behave differently in training and in eval mode.
 MODAL_LAYERS = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 _MOST_LAYERS = 200  # of one call
@@ -464,7 +468,9 @@ class _Operations(TorchFunctionMode):
             return self._loss(function, args, kwargs)
         if function in DROPOUTS or function is F.scaled_dot_product_attention:
             return self._dropout(function, args, kwargs)
-        if function is Tensor.detach:
+        if getattr(function, "__name__", "") in _SQUASHES and args and isinstance(args[0], Tensor):
+            hooks.watch.emit("on_operation", "squash", args, function.__name__)
+        elif function is Tensor.detach:
             if hooks.watch.inside is not None and torch.is_grad_enabled() and args[0].requires_grad:
                 hooks.watch.emit("on_operation", "detach", args, None)
         elif hooks.watch.inside is None and args and isinstance(args[0], Tensor):
@@ -496,8 +502,10 @@ class _Operations(TorchFunctionMode):
             dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if isinstance(dim, int):
                 hooks.watch.emit("on_operation", "maximum", (args[0], dim), None)
+        elif len(args) == 2 and isinstance(args[1], float) and name in _THRESHOLDS:
+            hooks.watch.emit("on_operation", "threshold", args, None)
         elif len(args) == 2 and isinstance(args[1], Tensor):
-            kind = "difference" if name in _DIFFERENCES else "comparison" if name in _COMPARISONS else ""
+            kind = next((kind for kind, names in _KINDS.items() if name in names), "")
             trial = hooks.watch.trial
             answers = kind == "comparison" and trial is not None and trial.answers and not torch.is_grad_enabled()
             if answers or (kind and args[0].shape != args[1].shape):

@@ -14,10 +14,22 @@ from typing import Any
 
 # The checks that may speak of a run with short epochs, where data sets seem small.
 _SHORT = frozenset(
-    ("modes", "validation", "order", "snapshots", "evaluation", "metric", "inputs", "schedule", "finite", "saving")
+    (
+        "loss-form",
+        "modes",
+        "validation",
+        "order",
+        "snapshots",
+        "evaluation",
+        "metric",
+        "inputs",
+        "schedule",
+        "finite",
+        "saving",
+    )
 )
 _BATCHES = 3  # of a short epoch
-_SHORT_STEPS, _AGAIN = 24, 6
+_SHORT_STEPS, _LONG_STEPS, _AGAIN = 24, 400, 6
 _SECONDS, _GRACE = 20.0, 40.0
 
 
@@ -57,7 +69,9 @@ def watch_script(
             found["findings"] += _compare(found["losses"], again["losses"])
     wanted = sorted(_SHORT if checks is None else _SHORT & set(checks))
     if wanted:
-        plan = Plan(_SHORT_STEPS, wanted, batches=_BATCHES, seconds=_SECONDS)
+        # Without a loader, no epoch can be made short: the run goes on until it has seen evaluations.
+        steps = _SHORT_STEPS if found["loaders"] else _LONG_STEPS
+        plan = Plan(steps, wanted, batches=_BATCHES, seconds=_SECONDS)
         short = _run(plan, script, arguments, quiet=True)
         known = {(one["check"], one["outcome"]) for one in found["findings"]}
         if short is not None:

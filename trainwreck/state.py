@@ -34,7 +34,7 @@ _EVALUATIONS = 4  # the latest ones are kept
 _ANSWERS = {
     "cross_entropy": "logits",
     "nll_loss": "logits",
-    "binary_cross_entropy_with_logits": "logits",
+    "binary_cross_entropy_with_logits": "binary logits",
     "binary_cross_entropy": "shares",
 }
 
@@ -89,7 +89,7 @@ class Watch:
         self.run_fresh: Callable[[Trial], Any] | None = None  # makes a trial in a new process, where none can be forked
         self.kept: dict[int, KeptCall] = {}  # by network, the last call before the trials
         self.errors: dict[str, str] = {}
-        # What the outputs of networks are that losses get as they are: "logits" or "shares".
+        # What the outputs of networks are that losses get as they are: "logits", "binary logits" or "shares".
         self.answered: set[str] = set()
         self.compared = [0, 0]  # in a trial with answers: predictions that equal the labels, and all
         self.targets_vary: Place | None = None  # in a trial, a loss whose targets change while its inputs stay
@@ -107,6 +107,13 @@ class Watch:
     def is_over(self) -> bool:
         """Whether all updates to watch were made."""
         return self.step >= self.steps
+
+    def is_late(self, end: float) -> bool:
+        """Return whether this moment of `time.monotonic` has passed. If it has, the watch is over."""
+        late = time.monotonic() > end
+        if late:
+            self.steps = min(self.steps, self.step)
+        return late
 
     def name_of(self, parameter: Tensor) -> str:
         """Return the name of a parameter with its network, such as `Net.fc1.weight`."""

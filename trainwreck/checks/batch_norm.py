@@ -30,6 +30,12 @@ class BatchNorm(Check):
             "Batch norm computes its statistics from very few examples.",
             "Use larger batches, group norm, or frozen statistics.",
         ),
+        "never-updated": Outcome(
+            "advice",
+            "A network is evaluated with running averages of batch norm that no batch has changed.",
+            "Copy the buffers along with the weights, or update them with torch.optim.swa_utils.update_bn.",
+            "frozen_statistics_move",
+        ),
         "fast-averages": Outcome(
             "advice",
             "The running averages of batch norm follow the latest batch, so eval mode depends on it.",
@@ -41,6 +47,7 @@ class BatchNorm(Check):
     def on_call(self, call: ModelCall) -> None:
         """Look at the batch norm layers that ran in training mode."""
         if not call.with_gradients:
+            self._judge_evaluation(call)
             return
         layers = [
             layer for layer, training in call.layers if isinstance(layer, nn.modules.batchnorm._BatchNorm) and training
@@ -54,3 +61,14 @@ class BatchNorm(Check):
             self._small += 1
             if self._small == _CALLS:
                 self.tell("few-examples", f"{given.size(0)} examples in a batch of {network}", call.place)
+
+    def _judge_evaluation(self, call: ModelCall) -> None:
+        """Look at averages that are as they were made, after some updates of another network."""
+        if call.training or self.watch.step < _CALLS or id(call.network) in self.watch.networks:
+            return
+        for layer, _ in call.layers:
+            if not isinstance(layer, nn.modules.batchnorm._BatchNorm) or layer.running_mean is None:
+                continue
+            is_new = layer.num_batches_tracked is not None and int(layer.num_batches_tracked) == 0
+            if is_new and not bool(layer.running_mean.any()):
+                self.tell("never-updated", f"a {type(layer).__name__} of {type(call.network).__name__}", call.place)

@@ -24,6 +24,16 @@ class Evaluation(Check):
             "The largest of a single output is taken, so the prediction is always 0.",
             "Compare a single output with a threshold: 0 for a logit, 0.5 for a probability.",
         ),
+        "other-activation": Outcome(
+            "advice",
+            "The loss takes each output as a class of its own, with a sigmoid, and the evaluation takes a softmax.",
+            "Use a sigmoid in the evaluation, too.",
+        ),
+        "threshold-on-logits": Outcome(
+            "advice",
+            "Logits are compared with a threshold that is meant for probabilities.",
+            "Take the sigmoid before the comparison, or compare logits with 0.",
+        ),
         "training-loader": Outcome(
             "advice",
             "Each evaluation reads the data loader that training reads.",
@@ -32,7 +42,9 @@ class Evaluation(Check):
     }
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
-        """Look at the dimension of a maximum outside of networks."""
+        """Look outside of networks at the dimension of a maximum, and at what becomes of logits."""
+        if name in ("squash", "threshold"):
+            self._judge_logits(name, args, str(result))
         if name != "maximum":
             return
         values, dim = args
@@ -45,6 +57,18 @@ class Evaluation(Check):
         shapes = self.watch.evaluations[-1].output_shapes
         if dim == 0 and values.dim() == 2 and tuple(values.shape) in shapes and values.size(0) > 1 < values.size(1):
             self.tell("best-example", f"a maximum over dimension 0 of outputs of shape {tuple(values.shape)}")
+
+    def _judge_logits(self, name: str, args: tuple[Any, ...], function: str) -> None:
+        """Look at the outputs that binary cross-entropy takes as logits."""
+        watch = self.watch
+        if watch.inside is not None or watch.answered != {"binary logits"} or not watch.evaluations:
+            return
+        if not watch.evaluations[-1].has_made(args[0]):
+            return
+        if name == "threshold" and 0 < args[1] < 1:
+            self.tell("threshold-on-logits", f"a threshold of {args[1]:g}")
+        elif name == "squash" and "softmax" in function and args[0].dim() > 1 and args[0].size(-1) > _LEAST:
+            self.tell("other-activation", f"a {function} of outputs of shape {tuple(args[0].shape)}")
 
     def at_end(self) -> None:
         """Compare the loaders of training and of evaluation."""

@@ -16,7 +16,6 @@ from trainwreck.state import parameters_of
 # gradient of a layer over the largest of all layers (rms)       | above 1e-4  | 1e-7   | VANISHED 1e-6
 # norm of all gradients over the norm of all weights, each time  | below 10    | 1e5    | EXPLODED 1e3
 VANISHED, EXPLODED = 1e-6, 1e3
-_LAYERS = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase)
 _LEAST = 4  # updates; the first ones may begin from zeros
 
 
@@ -88,11 +87,11 @@ class Flow(Check):
 
 
 def _weights(network: nn.Module, sizes: Mapping[int, float]) -> dict[str, float]:
-    """Return the size of the gradient of each weight matrix of a layer."""
+    """Return the size of the gradient of each weight matrix. Of an embedding, a batch uses few rows."""
     return {
         f"{name}.{own}".lstrip("."): sizes[id(one)]
         for name, layer in network.named_modules()
-        if isinstance(layer, _LAYERS)
-        for own, one in layer.named_parameters()
+        if not isinstance(layer, nn.Embedding | nn.EmbeddingBag)
+        for own, one in layer.named_parameters(recurse=False)
         if one.dim() > 1 and one.numel() > 1 and id(one) in sizes
     }

@@ -74,9 +74,9 @@ class Inputs(Check):
                 self.tell("equal", f"{name} gets {tensor.size(0)} equal examples", call.place)
 
     def _note_scale(self, call: ModelCall) -> None:
-        """Note mean and spread of a batch of a loader."""
+        """Note mean and spread of a batch."""
         given = next((one for one in tensors((call.args, call.kwargs)) if one.dim() > 1), None)
-        if given is None or not given.is_floating_point() or not call.loaders:
+        if given is None or not given.is_floating_point():
             return
         shape = tuple(given.shape[1:])  # not the network: an average of it may be evaluated
         scales = self._scales.setdefault((shape, call.with_gradients), [])

@@ -1,7 +1,8 @@
 """A loss gets what it expects: logits, log-probabilities or probabilities."""
 
 import math
-from typing import ClassVar
+from collections import Counter
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -9,6 +10,7 @@ from torch import Tensor
 from trainwreck.check import Check
 from trainwreck.events import LossCall
 from trainwreck.finding import Outcome
+from trainwreck.places import Place
 
 # Operations that move values without changing them. The name of the graph's node begins with one of these.
 _MOVES = (
@@ -19,7 +21,7 @@ _MOVES = (
 _DISTANCES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy")
 _RANGES = {"Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0), "Relu": (0.0, math.inf), "Softmax": (0.0, 1.0)}
 _MANY = 0.05  # a sound training may have a few targets outside
-_UPDATES = 4  # the first ones are enough
+_UPDATES = 4  # of each loss, the first ones are enough
 # Sums of probabilities may differ from 1 by this much in float16 and bfloat16.
 _NEAR_ONE = 2e-2
 
@@ -57,6 +59,12 @@ class LossForm(Check):
             "The last activation of the network cannot give the values of the targets.",
             "Remove the last activation, or scale the targets to its range.",
         ),
+        "squashed-twice": Outcome(
+            "advice",
+            "A softmax or a sigmoid gets the outputs of another one.",
+            "Remove one of the two.",
+            "sigmoid_twice",
+        ),
         "relu-before-loss": Outcome(
             "advice",
             "The logits come from a ReLU, so no logit is below zero.",
@@ -64,10 +72,22 @@ class LossForm(Check):
         ),
     }
 
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._times: Counter[tuple[str, Place]] = Counter()
+
+    def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """Look at what a softmax or a sigmoid gets."""
+        if name == "squash" and (source := source_of(args[0])) in ("Softmax", "Sigmoid"):
+            self.tell("squashed-twice", f"a {result} of the outputs of a {source.lower()}")
+
     def on_loss(self, loss: LossCall) -> None:
         """Look at the values that a loss gets, and at the operation that made them."""
         values = loss.outputs.detach().float()
-        if not loss.with_gradients or self.watch.step >= _UPDATES or not values.numel():
+        if not loss.with_gradients or not values.numel():
+            return
+        self._times[loss.name, loss.place] += 1
+        if self._times[loss.name, loss.place] > _UPDATES:
             return
         if not bool(values.isfinite().all()):
             return

@@ -37,6 +37,11 @@ class Ownership(Check):
         "nothing-moves": Outcome(
             "alarm", "No parameter has changed.", "Look at the learning rate, and at what multiplies the gradients."
         ),
+        "flag-on-module": Outcome(
+            "alarm",
+            "requires_grad is set on a module, where it has no effect: its parameters are trained.",
+            "Call module.requires_grad_(False), which sets it for all parameters.",
+        ),
         "not-reached": Outcome(
             "advice",
             "Trainable parameters never got a gradient.",
@@ -82,6 +87,10 @@ class Ownership(Check):
         watch = self.watch
         if not watch.optimizers or watch.step < _LEAST_UPDATES:
             return
+        for network in watch.networks.values():
+            for name, module in network.named_modules():
+                if vars(module).get("requires_grad") is False and any(p.requires_grad for p in module.parameters()):
+                    self.tell("flag-on-module", f"{type(network).__name__}.{name}", "where requires_grad is set")
         owned = watch.owned()
         known = {id(parameter) for network in watch.networks.values() for parameter in network.parameters()}
         reached = [

@@ -10,7 +10,7 @@ from trainwreck.finding import Outcome
 
 _LEAST_UPDATES = 8
 _EACH = 0.8  # the share of updates with a step from which a scheduler counts as stepped with each update
-_GONE = 1e-2  # the factor of the learning rate after one epoch from which it is too small
+_GONE, _SMALL = 1e-2, 0.1  # the factors of the learning rate after one epoch from which it is too small, or may be
 _HORIZONS = ("CosineAnnealingLR", "OneCycleLR", "PolynomialLR", "LinearLR")
 _HORIZON_KEYS = ("T_max", "total_steps", "total_iters")
 _PLACE = "where the scheduler is stepped"
@@ -27,6 +27,11 @@ class Schedule(Check):
             "The schedule ends within the first epoch: its horizon counts epochs, and it is stepped with each update.",
             "Step it once in an epoch, or give it the number of updates.",
             "schedule_in_epochs",
+        ),
+        "falls-in-first-epoch": Outcome(
+            "advice",
+            "The scheduler steps with each update, and the learning rate falls below a tenth within an epoch.",
+            "Step the scheduler once in an epoch, or give it a factor nearer to 1.",
         ),
         "steps-first": Outcome(
             "alarm",
@@ -90,9 +95,10 @@ class Schedule(Check):
             text = f"{name} ends after {horizon} steps; an epoch has {updates:.0f} updates"
             self.tell("ends-in-first-epoch", text, _PLACE)
         elif (
-            isinstance(gamma, float) and isinstance(size, int) and (factor := float(gamma ** (updates / size))) < _GONE
+            isinstance(gamma, float) and isinstance(size, int) and (factor := float(gamma ** (updates / size))) < _SMALL
         ):
-            self.tell("ends-in-first-epoch", f"{name}: a factor of {factor:.1g} after an epoch", _PLACE)
+            outcome = "ends-in-first-epoch" if factor < _GONE else "falls-in-first-epoch"
+            self.tell(outcome, f"{name}: a factor of {factor:.1g} after an epoch", _PLACE)
 
     def _judge_factor(self, use: SchedulerUse) -> None:
         if not isinstance(use.scheduler, LambdaLR):

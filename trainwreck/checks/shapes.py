@@ -23,6 +23,11 @@ class Shapes(Check):
             "Give outputs and targets one shape, for example with squeeze(1).",
             "broadcast_loss",
         ),
+        "all-products": Outcome(
+            "advice",
+            "A product broadcasts, so what the network gives for an example is multiplied with values of all examples.",
+            "Give both factors one shape, for example with squeeze(1).",
+        ),
         "all-comparisons": Outcome(
             "advice",
             "A comparison broadcasts, so each prediction is compared with every target.",
@@ -43,13 +48,14 @@ class Shapes(Check):
             self.tell("all-pairs", text, loss.place)
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
-        """Look at a difference or comparison of a column (B, 1) and a row (B)."""
-        if name not in ("difference", "comparison"):
+        """Look at a difference, product or comparison of a column (B, 1) and a row (B)."""
+        if name not in ("difference", "comparison", "product"):
             return
         one, other = sorted(args, key=lambda tensor: -tensor.dim())
         if one.dim() != 2 or other.dim() != 1 or one.size(1) != 1 or not one.size(0) == other.size(0) > 1:
             return
-        if name == "difference" and one.requires_grad == other.requires_grad:
-            return  # distances of all pairs are wanted
+        if name != "comparison" and one.requires_grad == other.requires_grad:
+            return  # distances or products of all pairs are wanted
         text = f"{tuple(one.shape)} and {tuple(other.shape)} give {tuple(result.shape)}"
-        self.tell("all-pairs" if name == "difference" else "all-comparisons", text)
+        names = {"difference": "all-pairs", "comparison": "all-comparisons", "product": "all-products"}
+        self.tell(names[name], text)
