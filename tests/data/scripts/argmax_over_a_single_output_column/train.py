@@ -56,5 +56,7 @@ for epoch in range(num_epochs):
         val_predictions = model(val_features)
         val_loss = criterion(val_predictions, val_targets)
     if epoch % 20 == 0 or epoch == num_epochs - 1:
-        print("Train set: Loss: {:.4f}, Accuracy: {:.4f}".format(loss.item(), accuracy(train_predictions, train_targets)))
-        print("Validation set: Loss: {:.4f}, Accuracy: {:.4f}".format(val_loss.item(), accuracy(val_predictions, val_targets)))
+        train_acc = accuracy(train_predictions, train_targets)
+        val_acc = accuracy(val_predictions, val_targets)
+        print("Train set: Loss: {:.4f}, Accuracy: {:.4f}".format(loss.item(), train_acc))
+        print("Validation set: Loss: {:.4f}, Accuracy: {:.4f}".format(val_loss.item(), val_acc))

@@ -51,7 +51,9 @@ def collate_fn(examples):
 class VLM(nn.Module):
     def __init__(self, dim=32):
         super().__init__()
-        self.vision = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, dim))
+        self.vision = nn.Sequential(
+            nn.Conv2d(3, 16, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, dim)
+        )
         self.embed = nn.EmbeddingBag(len(WORDS), dim)
         self.head = nn.Sequential(nn.Linear(dim, 64), nn.ReLU(), nn.Linear(64, 1))
 
