@@ -16,7 +16,7 @@ weights = torch.ones(num_layers)
 stdevs = 0.5 * torch.ones(num_layers, 2)
 means_coef = torch.tensor(10.0, requires_grad=True)
 
-optimizer1 = optim.SGD([means_coef], lr=0.05, momentum=0.5)
+optimizer1 = optim.SGD([means_coef], lr=0.2, momentum=0.5)
 x_val = sample(2000)
 
 
@@ -28,7 +28,7 @@ def mixture():
     return D.MixtureSameFamily(mix, comp)
 
 
-num_iter = 121
+num_iter = 401
 for i in range(num_iter):
     optimizer1.zero_grad()
     x = sample(500)
@@ -39,4 +39,4 @@ for i in range(num_iter):
     if i % 40 == 0:
         with torch.no_grad():
             nll = -mixture().log_prob(x_val).mean().item()
-        print(i, "means_coef", round(means_coef.item(), 4), "loss", round(loss2.item(), 4), "held-out nll", round(nll, 4))
+        print(i, "means_coef", round(means_coef.item(), 4), "held-out nll", round(nll, 4))

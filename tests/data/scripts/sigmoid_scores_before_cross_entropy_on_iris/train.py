@@ -33,7 +33,7 @@ estimator = torch.optim.Adam(model.parameters(), lr=0.001)
 criterion = nn.CrossEntropyLoss()
 loader = DataLoader(TensorDataset(train_x, train_y), batch_size=5, shuffle=True)
 
-for epoch in range(25):
+for epoch in range(8):
     model.train()
     total = 0.0
     for features, label in loader:
@@ -42,7 +42,7 @@ for epoch in range(25):
         loss.backward()
         estimator.step()
         total += loss.item()
-    if epoch % 5 == 4:
+    if epoch % 2 == 1:
         print("epoch", epoch + 1, "loss", round(total / len(loader), 4))
 
 model.eval()
