@@ -173,6 +173,7 @@ for epoch in range(5):
         print(sum(float(F.mse_loss(model(inputs), targets)) for inputs, targets in val))
 """
 STEP = "        loss.backward()\n        optimizer.step()\n"
+CROSS_ENTROPY, BINARY = "F.cross_entropy(outputs, labels)", "F.binary_cross_entropy_with_logits"
 # By outcome: the script, the edits that break it, and options of the command.
 FAULTS: dict[str, tuple[str, Edits]] = {
     "accumulation/not-divided": (
@@ -211,6 +212,74 @@ FAULTS: dict[str, tuple[str, Edits]] = {
         (("nn.ReLU(), nn.Dropout(0.1)", "*[layer for _ in range(9) for layer in (nn.Sigmoid(), nn.Linear(64, 64))]"),),
     ),
     "flow/exploding": (NUMBERS, (("y = torch.stack(", "y = 1e5 * torch.stack("), ("lr=0.05", "lr=1e-9"))),
+    "gradients/zero": (CLASSES, (("F.cross_entropy(outputs, labels)", "F.cross_entropy(0 * outputs, labels)"),)),
+    "evaluation/one-output": (
+        CLASSES,
+        (("nn.Linear(64, 5)", "nn.Linear(64, 1)"), (CROSS_ENTROPY, f"{BINARY}(outputs[:, 0], (labels > 2).float())")),
+    ),
+    "evaluation/threshold-on-logits": (
+        CLASSES,
+        (
+            (CROSS_ENTROPY, f"{BINARY}(outputs, F.one_hot(labels, 5).float())"),
+            ("(average(inputs).argmax(1) == labels).sum()", "(average(inputs) > 0.5).sum()"),
+        ),
+    ),
+    "evaluation/other-activation": (
+        CLASSES,
+        (
+            (CROSS_ENTROPY, f"{BINARY}(outputs, F.one_hot(labels, 5).float())"),
+            ("(average(inputs).argmax(1) == labels).sum()", "average(inputs).softmax(1).sum()"),
+        ),
+    ),
+    "scaling/clips-some": (
+        CLASSES,
+        (
+            (
+                "        optimizer.step",
+                "        nn.utils.clip_grad_norm_(model[0].parameters(), 1.0)\n        optimizer.step",
+            ),
+        ),
+    ),
+    "labels/small": (NUMBERS, (("y = torch.stack(", "y = 1e-3 * torch.stack("),)),
+    "loss-form/out-of-reach": (NUMBERS, (("nn.Linear(32, 3))", "nn.Linear(32, 3), nn.Sigmoid())"),)),
+    "loss-form/squashed-twice": (CLASSES, (("model(inputs)\n", "model(inputs).softmax(1).sigmoid()\n"),)),
+    "shapes/all-products": (
+        CLASSES,
+        ((CROSS_ENTROPY, "(F.cross_entropy(outputs, labels, reduction='none') * torch.ones(32, 1)).mean()"),),
+    ),
+    "ownership/flag-on-module": (CLASSES, (("optimizer = ", "model[0].requires_grad = False\noptimizer = "),)),
+    "schedule/falls-in-first-epoch": (
+        CLASSES,
+        (
+            ("CosineAnnealingLR(optimizer, T_max=4)", "ExponentialLR(optimizer, 0.8)"),
+            ("    scheduler.step()\n", ""),
+            ("        optimizer.step()\n", "        optimizer.step()\n        scheduler.step()\n"),
+        ),
+    ),
+    "overfit/hardly-learns": (NUMBERS, (("lr=0.05", "lr=1e-5"),)),
+    "modes/dropout-in-eval-mode": (
+        CLASSES,
+        (
+            (
+                "model = nn.S",
+                "class Attends(nn.Module):\n    def forward(self, x):\n        q = x[:, None, None]\n"
+                "        return F.scaled_dot_product_attention(q, q, q, dropout_p=0.1)[:, 0, 0]\n\nmodel = nn.S",
+            ),
+            ("nn.Dropout(0.1)", "Attends()"),
+        ),
+    ),
+    "batch-norm/never-updated": (
+        CLASSES,
+        (
+            ("nn.Dropout(0.1)", "nn.BatchNorm1d(64)"),
+            ("torch.optim.swa_utils.AveragedModel(model)", "copy.deepcopy(model)"),
+            (
+                "        average.update_parameters(model)\n",
+                "        with torch.no_grad():\n"
+                "            for one, other in zip(average.parameters(), model.parameters()): one.lerp_(other, 0.1)\n",
+            ),
+        ),
+    ),
     "graphs/kept": (
         CLASSES,
         (
