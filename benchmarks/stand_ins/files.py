@@ -71,6 +71,16 @@ def text(path: Path, count: str) -> None:
         (path / f"{part}.txt").write_text(_text(part, number))
 
 
+def prose(path: Path, count: str) -> None:
+    """Write a text file with capital letters and punctuation."""
+    rng = made_up.random_numbers("prose")
+    lines = []
+    for words in made_up.sentences("prose", int(count)):
+        begin, end = " ".join(words[:3]).capitalize(), " ".join(words[3:])
+        lines.append(f"{begin}, {end}{rng.choice(['.', '!'])}\n")
+    path.write_text("".join(lines))
+
+
 def names(path: Path, count: str) -> None:
     """Write one short word in each line."""
     words = {"".join(part[:3] for part in sentence[:3]) for sentence in made_up.sentences("names", int(count))}
@@ -271,7 +281,7 @@ def download(url: str) -> bytes:
 
 KINDS: dict[str, Callable[..., None]] = {
     one.__name__: one
-    for one in (folders, insects, photos, masks, text, names, characters, waves, planetoid, molecules, labelled)
+    for one in (folders, insects, photos, masks, text, prose, names, characters, waves, planetoid, molecules, labelled)
 } | {one.__name__: one for one in (tagged, choices, translations, tiny_bert, tiny_vit, tiny_translator)}
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 WORDS = [
-    "river", "stone", "garden", "window", "yellow", "silent", "copper", "basket", "market", "engine", "winter",
+    "river", "stone", "garden", "window", "orange", "silent", "copper", "basket", "market", "engine", "winter",
     "pepper", "ladder", "harbour", "mirror", "candle", "forest", "pocket", "button", "thunder", "meadow", "saddle",
     "anchor", "barrel", "velvet", "pillow", "lantern", "ribbon", "marble", "timber",
 ]  # fmt: skip
