@@ -1,9 +1,10 @@
 """`python -m benchmarks.programs FOLDER`: make the folder of public programs that `make bench-watch` watches.
 
 `programs.json` gives, for each program, the address, the commit and the folder of its `source`, its `command`, and
-where needed the working folder `cwd`, a folder `path` of modules in it, and the made-up `files` that replace its data:
-a path and a kind of `stand_ins/files.py`. The folder gets the programs as they are, a copy of `stand_ins` and, in
-`run.json`, how to run each program. It needs an environment `.venv` with the packages of `programs.txt`.
+where needed the working folder `cwd`, a folder `path` of modules in it, variables `env`, and the made-up `files` that
+replace its data: a path and a kind of `stand_ins/files.py`. The folder gets the programs as they are, a copy of
+`stand_ins` and, in `run.json`, how to run each program. It needs an environment `.venv` with the packages of
+`programs.txt`.
 
 `injected.json` describes faults, each by edits of one to three lines and without a line of the programs. The folder
 gets its own `injected.json`, in which each fault has the texts `old` and `new`; `old` occurs once in its file.
@@ -89,7 +90,7 @@ def make_program(program: dict[str, Any], target: Path, directory: Path, python:
     extract(directory, commit, "".join(subfolder), target)
     cwd = program.get("cwd", "".join(subfolder) or ".")
     path = os.pathsep.join([str(stand_ins), *([program["path"]] if "path" in program else [])])
-    environment = {**_ENVIRONMENT, "PYTHONPATH": path}
+    environment = {**_ENVIRONMENT, **program.get("env", {}), "PYTHONPATH": path}
     if pairs := [one for path, kind in program.get("files", {}).items() for one in (kind, str(target / cwd / path))]:
         written = subprocess.run(
             [str(python), "-m", "files", *pairs],
