@@ -240,7 +240,11 @@ def tiny_translator(path: Path) -> None:
         single="<s> $A </s>", pair="<s> $A </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
     special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
-    PreTrainedTokenizerFast(tokenizer_object=words, model_max_length=64, **special).save_pretrained(path)
+    fields = ["input_ids", "attention_mask"]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=words, model_max_length=64, model_input_names=fields, **special
+    )
+    tokenizer.save_pretrained(path)
     sizes = {f"{part}_{name}": size for part in ("encoder", "decoder") for name, size in
              (("layers", 2), ("attention_heads", 2), ("ffn_dim", 64))}  # fmt: skip
     config = BartConfig(vocab_size=len(words.get_vocab()), d_model=32, max_position_embeddings=64, **sizes)
