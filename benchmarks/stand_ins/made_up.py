@@ -3,6 +3,7 @@
 Everything is drawn from a fixed seed, and the parts of a data set, such as `train` and `test`, have other examples.
 """
 
+import functools
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -42,6 +43,7 @@ def _smooth(rng: np.random.Generator, size: int, channels: int, cells: int = 7) 
     return pixels
 
 
+@functools.lru_cache(maxsize=4)
 def images(name: str, part: str, count: int, size: int, channels: int, classes: int) -> tuple[Array, Array]:
     """Return bytes [count, size, size, channels] and labels: each class has a picture, which is moved and noisy."""
     rng = random_numbers(name, part)
