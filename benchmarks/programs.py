@@ -1,9 +1,10 @@
 """`python -m benchmarks.programs FOLDER`: make the folder of public programs that `make bench-watch` watches.
 
 `programs.json` gives, for each program, the address, the commit and the folder of its `source`, its `command`, and
-where needed the working folder `cwd`, a folder `path` of modules in it, and the made-up `files` that replace its data:
-a path and a kind of `stand_ins/files.py`. The folder gets the programs as they are, a copy of `stand_ins` and, in
-`run.json`, how to run each program. It needs an environment `.venv` with the packages of `programs.txt`.
+where needed the working folder `cwd`, a folder `path` of modules in it, variables `env`, and the made-up `files` that
+replace its data: a path and a kind of `stand_ins/files.py`. The folder gets the programs as they are, a copy of
+`stand_ins` and, in `run.json`, how to run each program. It needs an environment `.venv` with the packages of
+`programs.txt`.
 
 `injected.json` describes faults, each by edits of one to three lines and without a line of the programs. The folder
 gets its own `injected.json`, in which each fault has the texts `old` and `new`; `old` occurs once in its file.
@@ -39,8 +40,9 @@ class ProgramsError(click.ClickException):
     """A program cannot be brought."""
 
 
-def _git(directory: Path, *arguments: str) -> bytes:
-    run = subprocess.run(["git", "--git-dir", str(directory), *arguments], capture_output=True, check=False)
+def _git(directory: Path, *arguments: str, given: str = "") -> bytes:
+    command = ["git", "--git-dir", str(directory), *arguments]
+    run = subprocess.run(command, input=given.encode(), capture_output=True, check=False)
     if run.returncode:
         raise ProgramsError(f"git {' '.join(arguments)} failed: {run.stderr.decode().strip()}")
     return run.stdout
@@ -60,24 +62,26 @@ def git_directory(address: str, mirrors: Path | None, clones: Path) -> Path:
     return clone
 
 
-def extract(directory: Path, commit: str, subfolder: str, target: Path) -> int:
-    """Write the small files of a commit below a subfolder to `target`, and return how many the repository lacks."""
-    lacking = 0
+def extract(directory: Path, commit: str, subfolder: str, target: Path) -> None:
+    """Write the small files of a commit below a subfolder to `target`, except those that the repository lacks."""
     listed = _git(directory, "ls-tree", "-r", "-z", "--full-tree", commit, *([subfolder] if subfolder else []))
-    for line in listed.decode().split("\0")[:-1]:
-        head, name = line.split("\t", 1)
-        _, kind, blob = head.split()
-        if kind != "blob":
-            continue
-        size = subprocess.run(
-            ["git", "--git-dir", str(directory), "cat-file", "-s", blob], capture_output=True, check=False
-        )
-        lacking += bool(size.returncode)
-        if size.returncode or int(size.stdout) > _LARGEST:
-            continue
+    entries = [line.split("\t", 1) for line in listed.decode().split("\0")[:-1]]
+    blobs = [(head.split()[2], name) for head, name in entries if head.split()[1] == "blob"]
+    sizes = _git(directory, "cat-file", "--batch-check", given="".join(f"{blob}\n" for blob, _ in blobs))
+    answers = [line.split() for line in sizes.decode().splitlines()]
+    small = [
+        (blob, name)
+        for (blob, name), answer in zip(blobs, answers, strict=True)
+        if answer[-1] != "missing" and int(answer[2]) <= _LARGEST
+    ]
+    contents = _git(directory, "cat-file", "--batch", given="".join(f"{blob}\n" for blob, _ in small))
+    at = 0
+    for _, name in small:
+        begin = contents.index(b"\n", at) + 1
+        end = begin + int(contents[at:begin].split()[2])
         (target / name).parent.mkdir(parents=True, exist_ok=True)
-        (target / name).write_bytes(_git(directory, "cat-file", "blob", blob))
-    return lacking
+        (target / name).write_bytes(contents[begin:end])
+        at = end + 1
 
 
 def make_program(program: dict[str, Any], target: Path, directory: Path, python: Path, stand_ins: Path) -> None:
@@ -89,7 +93,7 @@ def make_program(program: dict[str, Any], target: Path, directory: Path, python:
     extract(directory, commit, "".join(subfolder), target)
     cwd = program.get("cwd", "".join(subfolder) or ".")
     path = os.pathsep.join([str(stand_ins), *([program["path"]] if "path" in program else [])])
-    environment = {**_ENVIRONMENT, "PYTHONPATH": path}
+    environment = {**_ENVIRONMENT, **program.get("env", {}), "PYTHONPATH": path}
     if pairs := [one for path, kind in program.get("files", {}).items() for one in (kind, str(target / cwd / path))]:
         written = subprocess.run(
             [str(python), "-m", "files", *pairs],

@@ -71,6 +71,16 @@ def text(path: Path, count: str) -> None:
         (path / f"{part}.txt").write_text(_text(part, number))
 
 
+def prose(path: Path, count: str) -> None:
+    """Write a text file with capital letters and punctuation."""
+    rng = made_up.random_numbers("prose")
+    lines = []
+    for words in made_up.sentences("prose", int(count)):
+        begin, end = " ".join(words[:3]).capitalize(), " ".join(words[3:])
+        lines.append(f"{begin}, {end}{rng.choice(['.', '!'])}\n")
+    path.write_text("".join(lines))
+
+
 def names(path: Path, count: str) -> None:
     """Write one short word in each line."""
     words = {"".join(part[:3] for part in sentence[:3]) for sentence in made_up.sentences("names", int(count))}
@@ -230,7 +240,11 @@ def tiny_translator(path: Path) -> None:
         single="<s> $A </s>", pair="<s> $A </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
     special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
-    PreTrainedTokenizerFast(tokenizer_object=words, model_max_length=64, **special).save_pretrained(path)
+    fields = ["input_ids", "attention_mask"]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=words, model_max_length=64, model_input_names=fields, **special
+    )
+    tokenizer.save_pretrained(path)
     sizes = {f"{part}_{name}": size for part in ("encoder", "decoder") for name, size in
              (("layers", 2), ("attention_heads", 2), ("ffn_dim", 64))}  # fmt: skip
     config = BartConfig(vocab_size=len(words.get_vocab()), d_model=32, max_position_embeddings=64, **sizes)
@@ -271,7 +285,7 @@ def download(url: str) -> bytes:
 
 KINDS: dict[str, Callable[..., None]] = {
     one.__name__: one
-    for one in (folders, insects, photos, masks, text, names, characters, waves, planetoid, molecules, labelled)
+    for one in (folders, insects, photos, masks, text, prose, names, characters, waves, planetoid, molecules, labelled)
 } | {one.__name__: one for one in (tagged, choices, translations, tiny_bert, tiny_vit, tiny_translator)}
 
 
