@@ -52,6 +52,7 @@ LEGAL = ("LICENSE", "NOTICE")  # every copy of the suite must include these file
 LISTING = "kit.sha256"
 # Pages that are not files of the repository, because functions generate them.
 _MADE: Mapping[str, Callable[[], str]] = {"docs/checks.md": documentation}
+_LIBRARY = "trainwreck"  # which watches scripts
 _LONG_LINE = 40  # if a kit contains a line of a solution with more characters than this, it is no coincidence
 _FOLDER = "trainwreck"  # the top folder in each tarball, wherever the tarball is built
 # What the README of a kit says about `make triage`, for each setting of the assignment.
@@ -209,13 +210,21 @@ def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
 
 
 def _files_of_every_kit(readme: str) -> dict[str, bytes]:
-    """Return the files of every kit: harness, project files, container files, this README, and its linked pages."""
+    """Return the files of every kit: harness, library, project and container files, this README, and its linked pages.
+
+    A suite that was installed from a wheel does not have the library.
+    """
     harness = suite_path("harness")
     files = {
         path.relative_to(PACKAGES).as_posix(): path.read_bytes()
         for path in sorted(harness.rglob("[!.]*"))
         if path.is_file() and path.parent.name != "__pycache__"
         if not path.relative_to(harness).as_posix().startswith(HIDDEN_FROM_STUDENTS)
+    }
+    files |= {
+        path.relative_to(ROOT).as_posix(): path.read_bytes()
+        for path in sorted((ROOT / _LIBRARY).rglob("*.py"))
+        if path.relative_to(ROOT).parts[1] != "build"
     }
     files |= {name: (STATIC / source).read_bytes() for name, source in _STATIC.items()}
     files["README.md"] = readme.encode()
@@ -226,6 +235,7 @@ def _files_of_every_kit(readme: str) -> dict[str, bytes]:
     files |= {name: (ROOT / name).read_bytes() for name in LEGAL}
     for name in ("Makefile", "pyproject.toml"):
         files[name] = _NOT_FOR_STUDENTS.sub("", (ROOT / name).read_text(encoding="utf-8")).encode()
+    files["pyproject.toml"] = files["pyproject.toml"].replace(b'"harness*",', b'"harness*",\n    "trainwreck*",')
     files[CAUSES.relative_to(PACKAGES).as_posix()] = causes_file()
     return files
 

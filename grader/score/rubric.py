@@ -60,7 +60,7 @@ def load_weights(path: Path = DEFAULT_RUBRIC) -> Weights:
         {f"{criterion}.{name}": None for criterion, checks in table.items() for name in checks}
         for table in (read_weights(DEFAULT_RUBRIC), weights)
     )
-    for name in theirs.keys() - ours.keys():
+    for name in [one for one in theirs if one not in ours]:  # in the order of the file
         raise UserError(
             f"{path}: {name} is not an item of the rubric: remove that line. The items are {', '.join(ours)}."
         )

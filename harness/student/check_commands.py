@@ -109,8 +109,14 @@ def _is_ordinary(script: Path) -> bool:
 def _watch(script: Path, *, target: str, work: Path, as_json: bool, **options: Any) -> None:
     """Watch an ordinary script, and end with the exit status of its report. Raises `UserError` for other options."""
     from harness.errors import UserError
-    from trainwreck.command import main
 
+    try:
+        from trainwreck.command import main
+    except ImportError:
+        raise UserError(
+            f"{target} has no functions of an experiment. To watch any script, install the library trainwreck, too: pip"
+            " install ./trainwreck in a clone of the repository."
+        ) from None
     if given := [name for name, value in options.items() if value is not None]:
         raise UserError(
             f"{target} has no functions of an experiment, so --{given[0].removesuffix('_size')} does not apply to it."
