@@ -38,7 +38,7 @@ class Overfit(Check):
             "huge_lr",
         ),
         "hardly-learns": Outcome(
-            "advice",
+            "note",
             "The loop hardly learns one batch, and learns more at ten times its learning rate.",
             "Raise the learning rate.",
         ),
