@@ -325,6 +325,22 @@ def test_a_frozen_parameter_that_changes_is_named() -> None:
         assert_sound(Training(model, adam(model), F.cross_entropy, BATCHES, frozen=["trunk"]))
 
 
+def test_frozen_parameters_of_two_models_may_have_equal_names() -> None:
+    first, second = network(), network()
+
+    def step(inputs: Tensor, labels: Tensor) -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(first(inputs) + second(inputs), labels).backward()
+        optimizer.step()
+
+    optimizer = adam(first)
+    for parameter in second.parameters():
+        parameter.requires_grad_(False)
+    training = Training([first, second], optimizer, None, BATCHES, train_step=step, frozen="0.")
+    with pytest.raises(Unsound, match=r"have changed: 0\.weight, 0\.bias$"):
+        assert_sound(training)
+
+
 def nothing(*_: object) -> None:
     """Make no update."""
 

@@ -115,7 +115,7 @@ class Training:
         return self.loss_fn(self.models(inputs), targets)
 
     def _evaluate(self) -> None:
-        """Evaluate, and put the modes back: whoever calls `train_step` next may set the mode once an epoch."""
+        """Evaluate, and put the modes back: code that calls `train_step` may set the mode only once in an epoch."""
         modes = self._modes()
         batches = list(islice(self.validation or (), _MOST_EVALUATED))
         if self.evaluate is not None:
@@ -169,25 +169,17 @@ class Training:
 
     def moved(self) -> Callable[[], list[str]]:
         """Return a function that names the frozen parameters that have changed since this call."""
-        before = {
-            name: parameter.detach().clone()
+        before = [
+            (name, parameter, parameter.detach().clone())
             for model in _listed(self.models)
             for name, parameter in model.named_parameters()
             if name.startswith(self.frozen)
-        }
-        unknown = [start for start in self.frozen if not any(name.startswith(start) for name in before)]
+        ]
+        unknown = [start for start in self.frozen if not any(name.startswith(start) for name, _, _ in before)]
         if unknown:
             raise UsageError(f"Training: frozen names no parameter of the models: {', '.join(unknown)}")
 
-        def changed() -> list[str]:
-            return [
-                name
-                for model in _listed(self.models)
-                for name, parameter in model.named_parameters()
-                if name in before and not torch.equal(before[name], parameter)
-            ]
-
-        return changed
+        return lambda: [name for name, parameter, values in before if not torch.equal(values, parameter)]
 
 
 def assert_sound(

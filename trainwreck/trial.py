@@ -41,7 +41,7 @@ class Trial:
     steps, seconds: the most updates, and the time limit. same_batch: each loader gives its latest batch for ever; a
     training without a loader gives its networks and losses their latest inputs and targets. edit: what changes this
     batch first. rate: the factor of all learning rates. dropout: whether dropout acts. answers: "right" or "wrong" if
-    networks give these answers in evaluations; the trial ends after the first evaluation with enough of them.
+    networks give these answers in evaluations.
     """
 
     steps: int = 40

@@ -101,7 +101,7 @@ def _is_ordinary(script: Path) -> bool:
     try:
         tree = ast.parse(script.read_bytes())
     except (SyntaxError, ValueError):
-        return False  # whoever loads it says what is wrong
+        return False  # the error message appears when the file is loaded
     defined = {part.name for part in tree.body if isinstance(part, ast.FunctionDef)}
     return len(defined & set(FUNCTIONS)) < _FEW_FUNCTIONS
 

@@ -34,7 +34,6 @@ class BatchNorm(Check):
             "advice",
             "A network is evaluated with running averages of batch norm that no batch has changed.",
             "Copy the buffers along with the weights, or update them with torch.optim.swa_utils.update_bn.",
-            "frozen_statistics_move",
         ),
         "fast-averages": Outcome(
             "advice",
