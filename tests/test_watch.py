@@ -310,3 +310,30 @@ def test_a_notebook_is_watched_like_a_script(tmp_path: Path) -> None:
     assert report() == "Watched 12 updates: 1 suppressed, nothing else was found.\n"
     (tmp_path / "train.ipynb").write_text("{}", encoding="utf-8")
     assert report() == "Watched 0 updates, then the script failed.\n"
+
+
+def test_losses_inside_function_transforms_do_not_break_the_training(tmp_path: Path) -> None:
+    source = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+model = nn.Linear(6, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(32, 6), torch.randint(0, 3, (32,))
+
+def loss_of(weights, inputs, label):
+    return F.cross_entropy(torch.func.functional_call(model, weights, inputs[None]), label[None])
+
+def main():
+    for _ in range(20):
+        weights = {name: one.detach() for name, one in model.named_parameters()}
+        gradients = torch.func.vmap(torch.func.grad(loss_of), in_dims=(None, 0, 0))(weights, x, y)
+        for name, parameter in model.named_parameters():
+            parameter.grad = gradients[name].mean(0)
+        optimizer.step()
+"""
+    done = run(tmp_path, source, "--json")
+    found = json.loads(done.stdout)
+    assert found["failure"] == "" and found["steps"] == 12, done.stderr
+    assert found["errors"] == {} and [one for one in found["findings"] if one["level"] == "alarm"] == []

@@ -163,4 +163,5 @@ def first_entries(tensor: Tensor) -> Tensor:
 
 
 def _storage(tensor: Tensor) -> int:
+    """Return the address of the values, or 0 for a sparse tensor."""
     return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0

@@ -80,9 +80,14 @@ class Hooks:
 
     @property
     def sees(self) -> bool:
-        """Whether what runs now is an event: not a check, another thread, or a compilation."""
+        """Whether what runs now is an event: not a check, another thread, a compilation, or a transform of torch.func.
+
+        Values inside of a transform such as `vmap` are wrappers, which cannot be copied or compared.
+        """
         watch = self.watch
         if not watch.active or watch.busy or torch.compiler.is_compiling():
+            return False
+        if torch._C._functorch.peek_interpreter_stack() is not None:
             return False
         return threading.get_ident() == self._thread
 

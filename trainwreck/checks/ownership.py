@@ -98,7 +98,9 @@ class Ownership(Check):
         ]
         if lost := [state.tensor for state in reached if id(state.tensor) not in owned and not state.has_moved()]:
             self.tell("not-owned", f"{self._names(lost)}: gradients, but no optimizer", _OPTIMIZER)
-        idle = [p for key, p in owned.items() if p.requires_grad and not watch.parameters[key].backwards]
+        # A script may also assign gradients that it has computed in another way.
+        reached_ids = self._pulled | {key for key, state in watch.parameters.items() if state.backwards}
+        idle = [p for key, p in owned.items() if p.requires_grad and key not in reached_ids]
         if foreign := [p for p in idle if id(p) not in known]:
             self.tell("foreign", f"{len(foreign)} of {len(owned)} tensors of the optimizers", _OPTIMIZER)
         if apart := [p for p in idle if id(p) in known]:
