@@ -208,7 +208,8 @@ class Hooks:
         if labels is None or not isinstance(result, Tensor) or result.numel() != labels.numel():
             return
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            if any(one.numel() == labels.numel() and bool((one.flatten() == labels).all()) for one in args):
+            flat = [one.flatten().to(labels.device) for one in args if one.numel() == labels.numel()]
+            if any(bool((one == labels).all()) for one in flat):
                 self.watch.compared[0] += int(result.sum())
                 self.watch.compared[1] += result.numel()
                 self._labels = None  # a second metric of the same batch may mean something else

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from trainwreck.check import Check
-from trainwreck.events import ModelCall
+from trainwreck.events import LossCall
 from trainwreck.finding import Outcome
 
 # Operations that change the shape alone. The name of the graph's node begins with one of these.
@@ -31,14 +31,14 @@ class Layers(Check):
 
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
-        self._nodes: dict[Any, str] = {}
+        self._judged: set[int] = set()  # networks, by `id`
 
-    def on_loss(self, loss: Any) -> None:
+    def on_loss(self, loss: LossCall) -> None:
         """Follow the graph from the outputs, once for each network."""
-        call: ModelCall | None = loss.call
-        if not loss.with_gradients or call is None or id(call.network) in self._nodes:
+        call = loss.call
+        if not loss.with_gradients or call is None or id(call.network) in self._judged:
             return
-        self._nodes[id(call.network)] = ""
+        self._judged.add(id(call.network))
         owners = {
             id(layer.weight): (name, layer)
             for name, layer in call.network.named_modules()
@@ -53,7 +53,7 @@ class Layers(Check):
 
 
 def _pairs(outputs: Tensor, owners: dict[int, Any]) -> list[tuple[int, int]]:
-    """Return pairs of weights, by `id`, of which the second multiplies what the first has made, and nothing else."""
+    """Return pairs of weights, by `id`: the second one multiplies the output of the first one, perhaps reshaped."""
     found: list[tuple[int, int]] = []
     seen: set[Any] = set()
     ahead: list[tuple[Any, int | None]] = [(outputs.grad_fn, None)]
@@ -70,10 +70,7 @@ def _pairs(outputs: Tensor, owners: dict[int, Any]) -> list[tuple[int, int]]:
                 found.append((weight, after))
             ahead += [(inner, weight) for inner in inputs if _weight(inner) is None]
         else:
-            keeps = (
-                name.startswith(("View", "UnsafeView", "Reshape", "Alias", "Expand", "Squeeze", "Unsqueeze"))
-                and len(inputs) == 1
-            )
+            keeps = name.startswith(_SHAPES) and len(inputs) == 1
             ahead += [(inner, after if keeps else None) for inner in inputs]
     return found
 
