@@ -9,9 +9,9 @@ from trainwreck.events import ModelCall
 from trainwreck.finding import Outcome
 from trainwreck.trees import tensors
 
-# figure                                    | healthy     | broken | bound
-# examples of a batch                       | 8 and more  | 1 or 2 | FEW 4
-# share of the latest batch in the averages | 0.01 to 0.3 | 0.9    | LARGE 0.5
+# figure                                    | usual                    | broken                        | bound
+# examples of a batch                       | 8 and more (source below) | 1 or 2                       | FEW 4
+# share of the latest batch in the averages | 0.1 (default of torch)    | 0.99 (a momentum of Keras)   | LARGE 0.5
 FEW, LARGE = 4, 0.5
 _CALLS = 3  # the last batch of an epoch may be small
 

@@ -8,8 +8,8 @@ from trainwreck.check import Check
 from trainwreck.events import ModelCall
 from trainwreck.finding import Outcome
 
-# figure                       | healthy      | broken              | bound
-# probability of dropout       | at most 0.7  | 0.9: a share to keep | MOST 0.85
+# figure                 | usual (source below) | broken               | bound
+# probability of dropout | 0.2 to 0.5           | 0.9: a share to keep | MOST 0.85
 MOST = 0.85
 
 

@@ -10,8 +10,8 @@ from trainwreck.events import LossCall
 from trainwreck.finding import Outcome
 from trainwreck.trees import tensors
 
-# figure                                               | healthy    | broken | bound
-# spread of an output over the batch, over its size    | above 1e-3 | 0      | EQUAL 1e-6
+# figure (medians of tests/data/scripts: 110 corrected scripts) | healthy     | broken      | bound
+# spread of an output over the batch, over its size             | above 0.028 | up to 2e-7  | EQUAL 1e-6
 EQUAL = 1e-6
 _LEAST, _UPDATES = 4, 3
 

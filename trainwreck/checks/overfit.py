@@ -24,8 +24,8 @@ _RATE = "where the optimizer gets its learning rate"
 class Overfit(Check):
     """The loop learns one batch by heart, and not better at a tenth of the learning rate.
 
-    In children, the loop goes on with the same batch in each step and without dropout: at its own learning rate and, if
-    the loss does not halve, at a tenth and at ten times the rate.
+    In children, the loop goes on with the same batch in each step and without dropout: at its own learning rate; at a
+    tenth of it, if the loss does not fall below a tenth; and at ten times the rate, if the loss does not halve.
     """
 
     name = "overfit"

@@ -21,7 +21,7 @@ from trainwreck.trial import Probe
 # figure                                                     | healthy    | broken | bound
 # share of validation examples that are training examples    | below 0.01 | > 0.02 | SOME 0.02
 # the same, from which it is no chance and no duplicate      | below 0.2  | > 0.9  | MOST 0.5
-# share of validation windows that share half of their values with a training window | below 0.2 | > 0.9 | WINDOWS 0.5
+# share of windows that share half of their values with training (ten seeds) | 0 | 1 | WINDOWS 0.5
 SOME, MOST = 0.02, 0.5
 WINDOWS = 0.5
 _EXAMPLES, _AGAIN, _TRAINING = 300, 20, 4000
