@@ -1,7 +1,7 @@
 """Builds the wheel: it holds what lies beside the packages, too (`harness/recipes/suite.py` finds it).
 
-The package `trainwreck` has a distribution of its own, so no wheel or archive of this one holds it. Only an editable
-installation of a clone finds it, too.
+The package `trainwreck` has a distribution of its own, so no wheel of this one installs it as a package. Only an
+editable installation of a clone finds it, too.
 """
 
 import shutil
@@ -13,7 +13,7 @@ from setuptools.command.editable_wheel import editable_wheel
 
 HERE = Path(__file__).parent
 SUITE = "trainwreck_suite"
-FOLDERS = ("docs", "exercises", "solutions")
+FOLDERS = ("docs", "exercises", "solutions", "trainwreck")  # kits hold the sources of the package trainwreck
 # What kits and bundles of Gradescope are made of, and texts that every student may quote.
 FILES = ("LICENSE", "Makefile", "NOTICE", "pyproject.toml")
 
@@ -29,7 +29,7 @@ class BuildWithSuite(build_py):
         suite = Path(self.build_lib, SUITE)
         shutil.rmtree(suite, ignore_errors=True)
         for name in FOLDERS:
-            unwanted = shutil.ignore_patterns("__pycache__", ".*", "work")
+            unwanted = shutil.ignore_patterns("__pycache__", ".*", "work", "build", "*.egg-info")
             shutil.copytree(HERE / name, suite / name, ignore=unwanted)
         for path in (*map(HERE.joinpath, FILES), *HERE.glob("*.md")):
             shutil.copy2(path, suite / path.name)
