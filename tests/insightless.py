@@ -21,7 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 
-from helpers.grading import checks, comparison, replay
+from helpers.grading import behaviour, checks, replay
 
 from grader.replay.replay import Replay
 from grader.score.gates import limits_of
@@ -30,13 +30,13 @@ from grader.score.rubric import load_weights
 from grader.score.scoring import score_evidence, scored_row
 from grader.score.self_test import own_evidence, reference_report
 from grader.syntax.edit_size import functions_changed
-from harness.behaviour.sound import Comparison
+from harness.behaviour.sound import Comparison, compare, read_sound_programs
 from harness.canonical_setup import usable_cores
 from harness.checks.core.outcomes import outcomes_of
 from harness.errors import UserError
 from harness.recipes.cases import Case, CaseTable, load_cases, sound_experiments
 from harness.recipes.catalogue import load_recipe
-from harness.recipes.recipe import HEALTHY, Recipe, load_recipes, recipe_ids
+from harness.recipes.recipe import BEHAVIOUR, EXERCISES, HEALTHY, Recipe, load_recipes, recipe_ids
 from harness.run.metrics_log import parse_log
 from harness.run.signals import place_of
 from harness.run.symptoms import judge_symptom, signal_values
@@ -196,12 +196,20 @@ def earned(recipe_id: str, only: Sequence[str] = ()) -> list[Earned]:
                 sources = {"checks": source, "reference checks": recipe.healthy_source()}
                 made |= {role: checks(recipe_id, text) for role, text in sources.items()}
         report = script_report(recipe, source, broken, made["fixed"], guess)
-        compared = None if what == "untouched" or made["fixed"].status != "OK" else comparison(recipe_id, source)
+        ends = what != "untouched" and made["fixed"].status == "OK"
+        # The behaviour of a program that changes no byte of a run is the one of the broken program.
+        compared = _compared(recipe, recipe.broken_source() if same else source) if ends else None
         found.append(Earned(recipe_id, what, total(recipe, source, made, report, compared)))
         if what == "untouched":
             report = script_report(recipe, source, broken, broken, recipe_id)
             found.append(Earned(recipe_id, "untouched, lucky", total(recipe, source, made, report)))
     return found
+
+
+def _compared(recipe: Recipe, source: str) -> Comparison | None:
+    """Compare a program with the sound ones, whose behaviours the recipe stores."""
+    found, sound = behaviour(recipe.id, source).behaviour, read_sound_programs(EXERCISES / recipe.id / BEHAVIOUR)
+    return None if found is None or sound is None else compare(found, sound)
 
 
 def _run(recipe_id: str, source: str) -> Replay:
