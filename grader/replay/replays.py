@@ -41,7 +41,9 @@ _A_DAY = 86_400.0  # seconds
 KEPT_DAYS = 60.0
 _QUEUED = 4  # queued replays for each local worker, so that no worker waits while the grader reads and scores
 _WAITING = 2  # how many items may wait for each queued replay; a waiting submission takes 0.4 MB
-_IN_MEMORY = 64  # keep the last used replays in memory, which takes 5 MB
+# Keep the last used replays in memory, which takes 20 MB. A fix of one of our exercises is compared with about ten
+# programs, and the submissions of several exercises alternate.
+_IN_MEMORY = 256
 CacheRecord = TypeVar("CacheRecord", bound=StrictModel)
 Queued = TypeVar("Queued")
 Result = TypeVar("Result")

@@ -9,6 +9,7 @@ correct fixes in `variants.toml` and the sound edits, which change the healthy e
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, check_request
@@ -83,12 +84,41 @@ def comparison_of(replays: Mapping[Role, Replay]) -> Comparison | None:
     """Compare a fix with the other programs in these replays. Return None if its behaviour was not measured."""
     own = replays[OWN_BEHAVIOUR].behaviour if OWN_BEHAVIOUR in replays else None
     programs = sound_programs(replays)
-    return None if own is None or programs is None else compare(own, programs)
+    return None if own is None or programs is None else _compare(_Same(own), _Same(programs))
+
+
+class _Same:
+    """Equals only a wrapper of the same object, so that an object without a hash can be an argument of a cache."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
+@lru_cache(maxsize=8)  # the search for further replays and the score both compare
+def _compare(own: _Same, programs: _Same) -> Comparison:
+    return compare(own.value, programs.value)
 
 
 def sound_programs(replays: Mapping[Role, Replay]) -> SoundPrograms | None:
-    """Return the programs to compare a fix with, from their replays; None if the reference fix is missing."""
-    found: dict[Role, Behaviour] = {role: one.behaviour for role, one in replays.items() if one.behaviour is not None}
+    """Return the programs to compare a fix with, from their replays; None if the reference fix is missing.
+
+    All submissions of an exercise share these replays, so the result for the same objects is kept.
+    """
+    found: dict[Role, Behaviour] = {
+        role: one.behaviour for role, one in replays.items() if one.behaviour is not None and role != OWN_BEHAVIOUR
+    }
+    return _programs_of(tuple((role, _Same(one)) for role, one in found.items()))
+
+
+@lru_cache(maxsize=64)
+def _programs_of(behaviours: tuple[tuple[Role, _Same], ...]) -> SoundPrograms | None:
+    found: dict[Role, Behaviour] = {role: one.value for role, one in behaviours}
     if (reference := found.get(REFERENCE_BEHAVIOUR)) is None:
         return None
     breaks = [

@@ -289,9 +289,9 @@ def read_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
     Raises `UserError` for an unknown name and for an invalid recipe, which has an unknown key, a wrong value, no
     `PROMPT.md`, or a break that cannot be applied to its experiment.
     """
-    if recipe_id not in listed_ids(exercises):
-        raise _unknown(recipe_id, exercises)
     path = exercises / recipe_id / "recipe.toml"
+    if Path(recipe_id).name != recipe_id or not path.is_file():
+        raise _unknown(recipe_id, exercises)
     goal = read_record(path.with_name(GOAL), Goal) if path.with_name(GOAL).is_file() else None
     broken = path.with_name("experiment.py")  # this file exists only in a course kit
     if broken.is_file():

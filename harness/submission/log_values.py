@@ -147,9 +147,9 @@ class LogValues:
         """Yield, in order, the steps or epochs at which a signal differs from the healthy run by more than a share."""
         return (place for place in self.of(signal) if self.departs(signal, place, healthy, share))
 
-    def differences(self, signal: str, healthy: "LogValues") -> Iterator[int]:
-        """Yield the steps or epochs at which a signal differs from the healthy run by more than rounding."""
-        return self.departures(signal, healthy, _FIRST_SHARES[0])
+    def differs(self, signal: str, place: int, healthy: "LogValues") -> bool:
+        """Return whether a signal differs from the healthy run at a step or epoch by more than rounding."""
+        return self.departs(signal, place, healthy, _FIRST_SHARES[0])
 
     def beginnings(self, signal: str, healthy: "LogValues") -> Iterator[range]:
         """Yield the ranges of steps or epochs at which a signal begins to differ from the healthy run.

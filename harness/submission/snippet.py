@@ -30,15 +30,17 @@ class _Value(NamedTuple):
 
 def shows_departures(lines: Sequence[str], run: LogValues, healthy: Sequence[LogValues]) -> bool:
     """Return whether the lines show a value of a run that differs from a healthy run at the same step or epoch."""
-    known, left = _values(run, tuple(healthy)), _MOST
+    known, left = _values(run), _MOST
     for line in lines:
         named = [(kind.lower(), int(place)) for kind, place in _PLACE.findall(line)]
-        nested = _known_values(dict.fromkeys(name.rstrip(".") for name in _NESTED.findall(line)), run, healthy)
+        nested = _known_values(dict.fromkeys(name.rstrip(".") for name in _NESTED.findall(line)), run)
         for match in _NUMBER.finditer(_PLACE.sub(" ", line)):
             text = match[0].rstrip(".,")
             near = [*_near(text, known), *_near(text, nested)]
             if any(
-                agrees(text, one.value, fraction=is_fraction(one.signal)) for one in _meant(near, text, line, named)
+                agrees(text, one.value, fraction=is_fraction(one.signal))
+                and any(run.differs(one.signal, one.place, other) for other in healthy)
+                for one in _meant(near, text, line, named)
             ):
                 return True
             if not (left := left - 1):
@@ -79,12 +81,6 @@ def _near(text: str, known: "_Known") -> Sequence[_Value]:
     return found
 
 
-def _of(signal: str, run: LogValues, healthy: Sequence[LogValues]) -> Iterator[_Value]:
-    """Yield those values of a signal that differ from a healthy run."""
-    places = dict.fromkeys(place for other in healthy for place in run.differences(signal, other))
-    return (_Value(run.of(signal)[place], signal, place) for place in places)
-
-
 class _Known(NamedTuple):
     """Values of a run: the finite values in increasing order, their numbers alone, and the non-finite values."""
 
@@ -93,13 +89,13 @@ class _Known(NamedTuple):
     others: Sequence[_Value]
 
 
-def _known_values(signals: Iterable[str], run: LogValues, healthy: Sequence[LogValues]) -> _Known:
-    found = [one for name in signals for one in _of(name, run, healthy)]
+def _known_values(signals: Iterable[str], run: LogValues) -> _Known:
+    found = [_Value(value, name, place) for name in signals for place, value in run.of(name).items()]
     finite = sorted(one for one in found if math.isfinite(one.value))
     return _Known(finite, [one.value for one in finite], [one for one in found if not math.isfinite(one.value)])
 
 
 @lru_cache(maxsize=4)  # the many reports of a class cite only a few runs
-def _values(run: LogValues, healthy: tuple[LogValues, ...]) -> _Known:
+def _values(run: LogValues) -> _Known:
     """Return the values of all signals that have one value for the whole network."""
-    return _known_values(run.names(), run, healthy)
+    return _known_values(run.names(), run)
