@@ -61,6 +61,12 @@ class Check:
     def on_load(self, module: nn.Module, state: Any, place: Place) -> None:
         """A module loads a state."""
 
+    def on_state(self, module: nn.Module, state: Any, place: Place) -> None:
+        """The script takes the state of a module during the training."""
+
+    def on_draw(self, tensor: Tensor, place: Place) -> None:
+        """A tensor is filled with random numbers during the training."""
+
     def on_save(self, saved: Any, place: Place) -> None:
         """`torch.save` stores an object."""
 

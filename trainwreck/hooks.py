@@ -44,6 +44,8 @@ _SQUASHES = {"sigmoid", "softmax", "log_softmax"}
 _THRESHOLDS = {"gt", "__gt__", "ge", "__ge__", "lt", "__lt__", "le", "__le__"}
 _MAXIMA = {"argmax", "max", "topk"}
 _COMPARISONS = {"eq", "__eq__", "ne", "__ne__"}
+_DRAWS = {"normal_", "uniform_"}
+_PARTS = {"__getitem__", "index_select", "split", "chunk"}
 _KINDS = {"difference": _DIFFERENCES, "comparison": _COMPARISONS, "product": _PRODUCTS}
 # Layers that behave differently in training and in eval mode.
 MODAL_LAYERS = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
@@ -104,6 +106,7 @@ class Hooks:
         for module in (torch, torch.random):
             self._wrap(module, "manual_seed", self._seed)
         self._wrap(nn.Module, "load_state_dict", self._load)
+        self._wrap(nn.Module, "state_dict", self._state)
         self._wrap(torch.optim.swa_utils.AveragedModel, "update_parameters", self._average)
         for name in ("scale", "unscale_", "step", "update"):
             self._wrap(torch.amp.GradScaler, name, self._scaler_method(name))
@@ -265,6 +268,16 @@ class Hooks:
             return old(module, state, *args, **kwargs)
 
         return load
+
+    def _state(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def state_dict(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            found = old(module, *args, **kwargs)
+            # A module calls this method of its parts with the dictionary to fill.
+            if not args and "destination" not in kwargs and self.sees and self.watch.step:
+                self.watch.emit("on_state", module, found, here())
+            return found
+
+        return state_dict
 
     def _save(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def save(thing: Any, *args: Any, **kwargs: Any) -> Any:
@@ -476,6 +489,8 @@ class _Operations(TorchFunctionMode):
             return self._dropout(function, args, kwargs)
         if getattr(function, "__name__", "") in _SQUASHES and args and isinstance(args[0], Tensor):
             hooks.watch.emit("on_operation", "squash", args, function.__name__)
+        elif hooks.watch.step and getattr(function, "__name__", "") in _DRAWS and args and isinstance(args[0], Tensor):
+            hooks.watch.emit("on_draw", args[0], here())
         elif function is Tensor.detach:
             if hooks.watch.inside is not None and torch.is_grad_enabled() and args[0].requires_grad:
                 hooks.watch.emit("on_operation", "detach", args, None)
@@ -502,8 +517,12 @@ class _Operations(TorchFunctionMode):
         return function(*args, **kwargs)
 
     def _outside(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """See maxima, differences and comparisons outside of networks."""
+        """See parts of tensors, maxima, differences and comparisons outside of networks."""
         hooks, name = self._hooks, getattr(function, "__name__", "")
+        if name in _PARTS:
+            part = function(*args, **kwargs)
+            hooks.watch.parts.extend(one for one in tensors(part) if one.dim() and not one.requires_grad)
+            return part
         if name in _MAXIMA:
             dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if isinstance(dim, int):

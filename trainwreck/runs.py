@@ -28,6 +28,8 @@ _SHORT = frozenset(
         "saving",
     )
 )
+# The checks that may also speak of a long run with whole epochs, in which a second network may be trained.
+_LONG = _SHORT | {"gradients", "ownership", "scaling", "labels", "shapes", "outputs", "dropout", "batch-norm", "layers"}
 _BATCHES = 3  # of a short epoch
 _SHORT_STEPS, _LONG_STEPS, _AGAIN = 24, 400, 6
 _SECONDS, _GRACE = 20.0, 40.0
@@ -67,10 +69,10 @@ def watch_script(
         again = _run(Plan(min(_AGAIN, found["steps"]), [], seconds=_SECONDS), script, arguments, quiet=True)
         if again is not None and again["seeds"][:1] == found["seeds"][:1]:  # no seed that is drawn at random
             found["findings"] += _compare(found["losses"], again["losses"])
-    wanted = sorted(_SHORT if checks is None else _SHORT & set(checks))
+    # Without a loader, no epoch can be made short: the run goes on until it has seen evaluations.
+    steps, able = (_SHORT_STEPS, _SHORT) if found["loaders"] else (_LONG_STEPS, _LONG)
+    wanted = sorted(able if checks is None else able & set(checks))
     if wanted:
-        # Without a loader, no epoch can be made short: the run goes on until it has seen evaluations.
-        steps = _SHORT_STEPS if found["loaders"] else _LONG_STEPS
         plan = Plan(steps, wanted, batches=_BATCHES, seconds=_SECONDS)
         short = _run(plan, script, arguments, quiet=True)
         known = {(one["check"], one["outcome"]) for one in found["findings"]}

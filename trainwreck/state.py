@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol
 
@@ -30,6 +31,7 @@ from trainwreck.trial import Probe, Trial, begin_trial, can_fork, run_probe
 
 _KEPT = 200  # calls of one update that are kept, and losses
 _EVALUATIONS = 4  # the latest ones are kept
+_PARTS = 16
 # The kind of outputs that a loss for classes gets.
 _ANSWERS = {
     "cross_entropy": "logits",
@@ -83,6 +85,7 @@ class Watch:
         self.evaluations: list[ModelCall] = []
         self.losses: list[float] = []
         self.calls_without_gradients = 0  # in a row
+        self.parts: deque[Tensor] = deque(maxlen=_PARTS)  # the latest parts of tensors, as of data
         self.inside: ModelCall | None = None  # the call of a network that is running
         self.trial: Trial | None = None  # in a child that makes a trial
         self.ends_here = False  # the script does not go on after the watched updates, so probes may change its state
@@ -245,6 +248,7 @@ class Watch:
         if self.trial is None and self.step == self.steps - 1:
             self._keep_calls()
         self.calls, self.loss_calls, self.backwards = [], [], []
+        self.parts.clear()
 
     def _keep_calls(self) -> None:
         """Keep a copy of the latest inputs of each trained network, and of the latest batch of each loader."""

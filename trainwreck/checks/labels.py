@@ -81,9 +81,9 @@ class Labels(Check):
             kinds.update(labels.flatten().unique()[:_KEPT].tolist())
 
     def _are_of_data(self, labels: Tensor) -> bool:
-        """Return whether the labels are in a batch of a loader."""
+        """Return whether the labels are in a batch of a loader, or a part of a tensor."""
         batches = [use.last for use in self.watch.loaders.values()]
-        given = [tensor for tensor in tensors(batches) if tensor.numel() == labels.numel()]
+        given = [tensor for tensor in tensors([batches, list(self.watch.parts)]) if tensor.numel() == labels.numel()]
         return any(torch.equal(one.flatten().to(labels), labels.flatten()) for one in given)
 
     def at_end(self) -> None:

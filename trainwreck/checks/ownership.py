@@ -1,5 +1,6 @@
 """The loss, the networks and the optimizers mean the same tensors."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from trainwreck.state import Watch, parameters_of
 
 _SHOWN = 4
 _LEAST_UPDATES = 3
+_ZEROS = 8  # updates
 _OPTIMIZER = "where the optimizer is made"
 
 
@@ -52,6 +54,11 @@ class Ownership(Check):
             "An optimizer owns parameters that require no gradient.",
             "Give the optimizer only the trainable parameters.",
         ),
+        "no-pull": Outcome(
+            "advice",
+            "The gradients of some weights are exactly zero in every update.",
+            "Look for a factor of zero in front of them, such as a second matrix that is zero, too.",
+        ),
         "some-rest": Outcome(
             "advice",
             "Some parameters get gradients and do not change.",
@@ -72,6 +79,7 @@ class Ownership(Check):
     def __init__(self, watch: Watch) -> None:
         super().__init__(watch)
         self._pulled: set[int] = set()  # parameters with a gradient that is not zero
+        self._zeros: Counter[int] = Counter()  # updates with a gradient of zeros, by parameter
 
     def before_step(self, optimizer: AnyOptimizer) -> None:
         """Note which gradients are not zero. The gradient of a bias may be zero in exact arithmetic."""
@@ -81,6 +89,8 @@ class Ownership(Check):
                 dense = gradient.layout is torch.strided
                 if not dense or bool(torch.any(gradient != 0)):
                     self._pulled.add(id(parameter))
+                else:
+                    self._zeros[id(parameter)] += 1
 
     def at_end(self) -> None:
         """Compare the parameters with gradients, the parameters of optimizers and the parameters of networks."""
@@ -107,6 +117,9 @@ class Ownership(Check):
             self.tell("not-reached", f"{self._names(apart)}: no gradient", "the forward pass of the network")
         if frozen := [p for p in owned.values() if not p.requires_grad]:
             self.tell("frozen", f"{self._names(frozen)}: requires_grad is False", _OPTIMIZER)
+        flat = [p for key, p in owned.items() if self._zeros[key] >= _ZEROS and key not in self._pulled and p.dim() > 1]
+        if flat and self._pulled:
+            self.tell("no-pull", f"{self._names(flat)}: zero in every update", "the forward pass of the network")
         moving = [state for state in reached if id(state.tensor) in owned and state.in_step]
         still = [state.tensor for state in moving if not state.has_moved()]
         if moving and len(still) == len(moving) and self._pulled:

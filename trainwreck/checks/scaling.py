@@ -2,11 +2,13 @@
 
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from trainwreck.check import Check
 from trainwreck.events import AnyOptimizer, BackwardPass
 from trainwreck.finding import Outcome
+from trainwreck.places import Place, here
 from trainwreck.state import parameters_of
 
 
@@ -33,6 +35,11 @@ class Scaling(Check):
             "Clip between backward() and step().",
             "clip_after_step",
         ),
+        "clips-early": Outcome(
+            "alarm",
+            "Gradients are clipped before the backward pass has computed them, so nothing is clipped.",
+            "Clip between backward() and step().",
+        ),
         "clips-some": Outcome(
             "advice",
             "Clipping leaves out some of the gradients that the update uses.",
@@ -48,6 +55,9 @@ class Scaling(Check):
         self._late = 0
         self._clipped: set[int] = set()  # gradients that are clipped, since the latest update
         self._partly = 0
+        self._without: set[int] = set()  # parameters of calls that found no gradient, since the latest update
+        self._early = 0
+        self._place: Place | None = None  # of such a call
 
     def on_scaler(self, method: str, scaler: Any, optimizer: AnyOptimizer | None) -> None:
         """Note whether gradients contain the factor of the scaler now."""
@@ -74,6 +84,10 @@ class Scaling(Check):
             if clipped & {id(parameter) for parameter in parameters_of(optimizer)}
         ]
         self._clipped |= clipped
+        if not any(_has_gradient(parameter) for parameter in parameters):
+            self._without |= {id(parameter) for parameter in parameters}
+            self._clipped -= self._without
+            self._place = here()
         if self._scaled and not (self._unscaled & set(owners) if owners else self._unscaled):
             self.tell("clips-scaled", f"{len(clipped)} gradients, factor {self.watch.scale:g}")
         if clipped and clipped <= self._used:
@@ -88,7 +102,13 @@ class Scaling(Check):
             self._partly += 1
             if self._partly == 2:
                 self.tell("clips-some", f"{len(used - self._clipped)} of {len(used)} gradients are not clipped")
+        if used & self._without and not used & self._clipped:
+            self._early += 1
+            if self._early == 2:
+                text = f"{len(used & self._without)} parameters had no gradient when they were clipped, twice"
+                self.tell("clips-early", text, self._place)
         self._clipped -= used
+        self._without = set()
         if self._scaled and not self._stepping and id(optimizer) not in self._unscaled:
             self.tell("steps-scaled", f"{type(optimizer).__name__} uses gradients with the factor {self.watch.scale:g}")
 
@@ -97,3 +117,8 @@ class Scaling(Check):
         self._used |= {id(parameter) for parameter in parameters_of(optimizer)}
         if not self._stepping:
             self._scaled = False
+
+
+def _has_gradient(parameter: Tensor) -> bool:
+    gradient = parameter.grad
+    return gradient is not None and bool(torch.any(gradient != 0))

@@ -1,26 +1,44 @@
-"""Stored weights are a copy, and averaged weights are used."""
+"""Stored weights are a copy, averaged weights are used, and trained weights are not drawn again."""
 
+import weakref
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from trainwreck.check import Check
-from trainwreck.events import ModelCall
+from trainwreck.events import AnyOptimizer, ModelCall, first_entries
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
+from trainwreck.state import parameters_of
+
+_UPDATES = 2  # that change a stored state, at least
+_MOST_STATES = 20
 
 
 class Snapshots(Check):
-    """Weights that a script stores stay as they are, and the weights that it averages are evaluated."""
+    """Weights that a script stores stay as they are, averages are evaluated, and training goes on from its weights."""
 
     name = "snapshots"
-    question = "Are stored weights a copy, and averaged weights used?"
+    question = "Are stored weights a copy, averaged weights used, and trained weights kept?"
     outcomes: ClassVar[dict[str, Outcome]] = {
         "own-weights": Outcome(
             "alarm",
             "The network loads its own tensors: the stored weights are no copy, so they were trained along.",
             "Store copy.deepcopy(model.state_dict()), or save it to a file.",
             "best_weights_alias",
+        ),
+        "follows-training": Outcome(
+            "advice",
+            "The script keeps a state_dict() that is no copy, so its weights are trained along.",
+            "Keep copy.deepcopy(model.state_dict()), or save it to a file.",
+            "best_weights_alias",
+        ),
+        "drawn-again": Outcome(
+            "advice",
+            "Weights that were trained are drawn at random again, and the same optimizer goes on.",
+            "Draw the first weights once, before the training.",
         ),
         "average-unused": Outcome(
             "advice",
@@ -33,6 +51,9 @@ class Snapshots(Check):
         super().__init__(watch)
         self._averages: dict[int, nn.Module] = {}
         self._evaluated: dict[int, nn.Module] = {}
+        self._states: list[tuple[weakref.ref[Any], int, Tensor, Tensor, Place]] = []
+        self._drawn: dict[int, Place] = {}  # parameters that were drawn since the latest update of their optimizer
+        self._stepped: set[int] = set()  # optimizers
 
     def on_load(self, module: nn.Module, state: Any, place: Place) -> None:
         """Compare what a network loads with what it has."""
@@ -49,6 +70,37 @@ class Snapshots(Check):
         if same and self.watch.step:
             self.tell("own-weights", f"{len(same)} tensors of {type(module).__name__}, as {same[0]}", place)
 
+    def on_state(self, module: nn.Module, state: Any, place: Place) -> None:
+        """Note a state that the script takes from a network during the training."""
+        trained = [one for key, one in self.watch.parameters.items() if one.in_step]
+        alike = {one.tensor.data_ptr(): one.tensor for one in trained}
+        followed = next((alike[one.data_ptr()] for one in _tensors_of(state) if one.data_ptr() in alike), None)
+        if followed is not None and len(self._states) < _MOST_STATES:
+            begin = first_entries(followed).clone()
+            self._states.append((weakref.ref(state), self.watch.step, followed, begin, place))
+
+    def on_save(self, saved: Any, place: Place) -> None:
+        """A state that is saved may be kept."""
+        kept = {id(part) for part in _parts_of(saved)}
+        self._states = [one for one in self._states if id(one[0]()) not in kept]
+
+    def on_draw(self, tensor: Tensor, place: Place) -> None:
+        """Note a parameter that is filled with random numbers after an update."""
+        if not self._stepped:
+            return
+        for key, one in self.watch.parameters.items():
+            if one.in_step and one.tensor.data_ptr() == tensor.data_ptr() and one.tensor.numel() == tensor.numel():
+                self._drawn[key] = place
+
+    def before_step(self, optimizer: AnyOptimizer) -> None:
+        """Look at the weights that the update goes on from."""
+        drawn = [one for one in parameters_of(optimizer) if id(one) in self._drawn]
+        if drawn and id(optimizer) in self._stepped:
+            text = f"{len(drawn)} tensors, as {self.watch.name_of(drawn[0])}, after {self.watch.step} updates"
+            self.tell("drawn-again", text, self._drawn[id(drawn[0])])
+        self._drawn = {}
+        self._stepped.add(id(optimizer))
+
     def on_call(self, call: ModelCall) -> None:
         """Note averaged models, and which networks are evaluated."""
         if not call.with_gradients and not call.training:
@@ -59,7 +111,22 @@ class Snapshots(Check):
         self._averages[id(model)] = model
 
     def at_end(self) -> None:
-        """Say whether an averaged model is never called, although evaluations take place."""
+        """Look at the states that are still kept, and at averaged models that no evaluation calls."""
+        for state, step, followed, begin, place in self._states:
+            is_kept = state() is not None and self.watch.step >= step + _UPDATES
+            if is_kept and not torch.equal(begin, first_entries(followed)):
+                self.tell("follows-training", f"taken after {step} updates, and changed since", place)
         unused = [one for key, one in self._averages.items() if key not in self._evaluated]
         if unused and any(id(network) in self._evaluated for network in self.watch.networks.values()):
             self.tell("average-unused", f"{len(unused)} averaged models", "where the network is evaluated")
+
+
+def _tensors_of(state: Any) -> list[Tensor]:
+    return [one for one in state.values() if isinstance(one, Tensor) and one.numel()]
+
+
+def _parts_of(tree: Any) -> Iterator[Any]:
+    """Yield a tree of dictionaries, lists and tuples, and all its parts."""
+    yield tree
+    for part in tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list | tuple) else ():
+        yield from _parts_of(part)

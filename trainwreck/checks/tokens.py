@@ -89,9 +89,12 @@ def _look(kept: KeptCall) -> Iterator[tuple[str, str, Place]]:
         elif not is_random and (share := _share_of_later(kept, tokens, dim)) > LATER:
             text = f"earlier outputs change by {share:.2g} of what later ones do"
             yield "sees-later", text, Place(f"the forward pass of {name}")
-        counted = int((counts & padding).sum()) if padding is not None and dim == 1 else 0
+    for loss, targets in _texts_of(kept):
+        if (ends := _padding_of(kept, targets)) is None:
+            continue
+        counted = int((ends & (targets != loss.options.get("ignore_index", -100))).sum())
         # The end of each text may be one token of padding.
-        if padding is not None and counted > int(padding.any(1).sum()):
+        if counted > int(ends.any(1).sum()):
             yield "counts-padding", f"{counted} places of padding count", loss.place
     if padding is not None and not is_random and (share := _share_of_padding(kept, tokens, padding)) > PADDING:
         place = Place(f"the forward pass of {name}, or the mask that it gets")
@@ -105,6 +108,15 @@ def _losses_of(kept: KeptCall, tokens: Tensor) -> Iterator[tuple[KeptLoss, Tenso
         if not targets.is_floating_point() and targets.numel() == tokens.numel():
             targets = targets.reshape(tokens.shape)
             yield loss, targets, (targets != loss.options.get("ignore_index", -100)) & (targets >= 0)
+
+
+def _texts_of(kept: KeptCall) -> Iterator[tuple[KeptLoss, Tensor]]:
+    """Yield the losses whose targets (N, T) are a text that the network gets, perhaps shifted, and these targets."""
+    given = [one for one in tensors((kept.args, kept.kwargs)) if one.dtype == torch.int64 and one.dim() == 2]
+    for text in given:
+        for loss, targets, counts in _losses_of(kept, text):
+            if _shift_of(text, targets, counts) is not None:
+                yield loss, targets
 
 
 def _tokens_of(kept: KeptCall) -> Tensor | None:
@@ -196,7 +208,11 @@ def _share_of_padding(kept: KeptCall, tokens: Tensor, padding: Tensor) -> float:
         return tensor[row : row + 1] if tensor.dim() and tensor.size(0) == tokens.size(0) else tensor
 
     first = outputs_of(kept.network, kept.args, kept.kwargs)
-    for whole, short in zip(first, _replaced(kept, without_padding), strict=False):
+    try:
+        second = _replaced(kept, without_padding)
+    except (RuntimeError, ValueError, IndexError, AssertionError):
+        return 0.0  # the network takes texts of one length alone
+    for whole, short in zip(first, second, strict=False):
         if whole.size(0) != tokens.size(0):
             continue
         is_placed = whole.dim() > 2 and whole.shape[:2] == tokens.shape
