@@ -50,9 +50,10 @@ class Check:
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         """An operation was called.
 
-        name: "dropout", "detach" or "squash" (a sigmoid or softmax); outside of networks also "difference", "product",
-        "comparison", "maximum" or "threshold". args: its arguments; for a maximum, the values and the dimension.
-        result: of a squash, the name of the function.
+        name: "dropout", "detach", "squash" (a sigmoid or softmax) or "idle term" (a loss without gradients is added to
+        a value with gradients); outside of networks also "difference", "product", "comparison", "maximum" or
+        "threshold". args: its arguments; for a maximum, the values and the dimension. result: of a squash, the name of
+        the function; of an idle term, the place of the loss.
         """
 
     def on_batch(self, use: LoaderUse, batch: Any, number: int) -> None:

@@ -44,6 +44,8 @@ def main(arguments: list[str]) -> None:
         os.write(file, json.dumps(answer).encode())
         os._exit(0)
 
+    ahead = plan.more
+
     def finish(failure: str = "") -> None:
         """Make the trials, write the findings, and end without running the script's exit handlers.
 
@@ -52,7 +54,7 @@ def main(arguments: list[str]) -> None:
         if watch.trial is not None:  # a child whose script has ended
             end_trial(watch.answer())
         watch.end()
-        if not failure and not watch.run_trials():
+        if ahead == plan.more and not failure and not watch.run_trials():
             return
         hooks.remove()
         found: dict[str, Any] = {
@@ -70,13 +72,18 @@ def main(arguments: list[str]) -> None:
         os._exit(0)
 
     def look() -> None:
-        """After an update, end the watch or the trial if it is over."""
+        """After an update, end the watch or the trial if it is over, or go on after the trials."""
+        nonlocal ahead
         if watch.trial is not None:
             if watch.trial.is_over(watch.step):
                 end_trial(watch.answer())
         elif plan.trial and watch.is_over:
             watch.trial = pickle.loads(base64.b64decode(plan.trial))  # noqa: S301 - the parent wrote it
             watch.trial.begin(watch.step)
+        elif watch.is_over and ahead and not watch.is_late(end):
+            watch.end()
+            if watch.run_trials():
+                watch.steps, ahead = watch.steps + ahead, 0
         elif watch.is_over or watch.is_late(end):
             finish()
 

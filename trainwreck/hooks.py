@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from trainwreck.answers import answers_for
 from trainwreck.events import LoaderUse, LossCall, ModelCall
-from trainwreck.places import here
+from trainwreck.places import Place, here
 from trainwreck.state import Watch
 from trainwreck.trees import checksum, clone, tensors
 
@@ -40,6 +40,7 @@ DROPOUTS = {
 _DROPOUT_AT = 4  # the place of dropout_p among the arguments of scaled_dot_product_attention
 _DIFFERENCES = {"sub", "__sub__", "rsub", "__rsub__", "subtract"}
 _PRODUCTS = {"mul", "__mul__", "__rmul__", "multiply", "div", "__truediv__", "true_divide"}
+_SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_"} | _DIFFERENCES
 _SQUASHES = {"sigmoid", "softmax", "log_softmax"}
 _THRESHOLDS = {"gt", "__gt__", "ge", "__ge__", "lt", "__lt__", "le", "__le__"}
 _MAXIMA = {"argmax", "max", "topk"}
@@ -50,6 +51,8 @@ _KINDS = {"difference": _DIFFERENCES, "comparison": _COMPARISONS, "product": _PR
 # Layers that behave differently in training and in eval mode.
 MODAL_LAYERS = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 _MOST_LAYERS = 200  # of one call
+_MOST_IDLE = 50
+_EPOCHS = 6  # Where epochs are made short, later ones have one batch, so that the script comes to its end.
 
 
 class Hooks:
@@ -64,6 +67,7 @@ class Hooks:
         self._rates: list[Any] = []  # the learning rates that a trial has changed for one update
         self._thread = threading.get_ident()
         self.last_call: ModelCall | None = None
+        self.idle: list[tuple[Tensor, Place]] = []  # losses without gradients since the last backward pass, and multiples
         self._labels: Tensor | None = None  # in a trial with answers, the labels of the latest evaluated batch
         self._targets: dict[Any, tuple[list[float], float]] = {}  # in a trial: sums of the inputs, and of the targets
         self._mode = _Operations(self)
@@ -309,7 +313,7 @@ class Hooks:
                     use.evaluating += 1
                 else:
                     use.training += 1
-            self._since_call, self._since_backward, self._unanswered = [], set(), set()
+            self._since_call, self._since_backward, self._unanswered, self.idle = [], set(), set(), []
             before = self.watch.step
             begun = self.watch.backward_begins(roots, here())
             self._made_by_hand |= self.watch.step > before
@@ -455,7 +459,8 @@ class _Batches:
             if trial is not None and trial.same_batch and self._use.kept is not None and self._use.training:
                 batch = clone(self._use.kept)
                 return self._give(trial.edit(batch) if trial.edit is not None else batch)
-            if 0 < self._hooks.watch.batches <= self._number:
+            most = self._hooks.watch.batches
+            if 0 < (most if self._use.epochs <= _EPOCHS else 1) <= self._number:
                 raise StopIteration
         batch = next(self._inner)
         return self._give(batch) if sees else batch
@@ -485,6 +490,8 @@ class _Operations(TorchFunctionMode):
             return function(*args, **kwargs)
         if function in LOSSES:
             return self._loss(function, args, kwargs)
+        if hooks.idle and getattr(function, "__name__", "") in _SUMS | _PRODUCTS:
+            return self._follow_idle(function, args, kwargs)
         if function in DROPOUTS or function is F.scaled_dot_product_attention:
             return self._dropout(function, args, kwargs)
         if getattr(function, "__name__", "") in _SQUASHES and args and isinstance(args[0], Tensor):
@@ -497,6 +504,17 @@ class _Operations(TorchFunctionMode):
         elif hooks.watch.inside is None and args and isinstance(args[0], Tensor):
             return self._outside(function, args, kwargs)
         return function(*args, **kwargs)
+
+    def _follow_idle(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """See the sum of a loss without gradients, or of a multiple of it, and a value with gradients."""
+        hooks, result = self._hooks, function(*args, **kwargs)
+        idle = next((one for one in hooks.idle if any(one[0] is arg for arg in args)), None)
+        if idle is not None and isinstance(result, Tensor):
+            if not result.requires_grad:
+                hooks.idle.append((result, idle[1]))
+            elif function.__name__ in _SUMS:
+                hooks.watch.emit("on_operation", "idle term", args, idle[1])
+        return result
 
     def _dropout(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """See dropout, also inside an attention, or leave it out in a trial without dropout."""
@@ -555,6 +573,9 @@ class _Operations(TorchFunctionMode):
             loss = LossCall(LOSSES[function], outputs, targets, given, value, here(), call)
             hooks.compare_targets(loss)
             watch.loss_called(loss)
+            is_trained = call is not None and call.with_gradients and call.training
+            if is_trained and torch.is_grad_enabled() and not value.requires_grad and len(hooks.idle) < _MOST_IDLE:
+                hooks.idle.append((value, loss.place))
         return value
 
 

@@ -32,6 +32,8 @@ _SHORT = frozenset(
 _LONG = _SHORT | {"gradients", "ownership", "scaling", "labels", "shapes", "outputs", "dropout", "batch-norm", "layers"}
 _BATCHES = 3  # of a short epoch
 _SHORT_STEPS, _LONG_STEPS, _AGAIN = 24, 400, 6
+# Then the run goes on, to see a second training and what comes after the training.
+_MORE = 1600
 _SECONDS, _GRACE = 20.0, 40.0
 
 
@@ -41,7 +43,7 @@ class Plan:
 
     steps: the number of updates. checks: the names of the checks, or None for all. batches: the most batches of an
     epoch, or 0 for all. seconds: the time limit, which is looked at after each update, or 0 for none. trial: a pickled
-    `Trial` to make after these updates, in base64, or "".
+    `Trial` to make after these updates, in base64, or "". more: the number of updates to watch after the trials.
     """
 
     steps: int
@@ -49,6 +51,7 @@ class Plan:
     batches: int = 0
     seconds: float = 0.0
     trial: str = ""
+    more: int = 0
 
 
 def watch_script(
@@ -73,7 +76,7 @@ def watch_script(
     steps, able = (_SHORT_STEPS, _SHORT) if found["loaders"] else (_LONG_STEPS, _LONG)
     wanted = sorted(able if checks is None else able & set(checks))
     if wanted:
-        plan = Plan(steps, wanted, batches=_BATCHES, seconds=_SECONDS)
+        plan = Plan(steps, wanted, batches=_BATCHES, seconds=_SECONDS, more=_MORE)
         short = _run(plan, script, arguments, quiet=True)
         known = {(one["check"], one["outcome"]) for one in found["findings"]}
         if short is not None:

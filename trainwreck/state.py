@@ -157,6 +157,9 @@ class Watch:
 
     def model_called(self, call: ModelCall) -> None:
         """Note a call of a network."""
+        for loss in self.loss_calls:
+            if loss.call is call and not loss.is_direct:  # a network that computes its loss itself
+                self._judge_direct(loss)
         if call.with_gradients:
             self.networks[id(call.network)] = call.network
             self.calls = [*self.calls[-_KEPT:], call]
@@ -169,11 +172,15 @@ class Watch:
     def loss_called(self, loss: LossCall) -> None:
         """Note a loss."""
         if loss.with_gradients:
-            loss.is_direct = loss.call is not None and loss.call.has_made(loss.outputs)
-            if loss.is_direct and loss.name in _ANSWERS:
-                self.answered.add(_ANSWERS[loss.name])
+            self._judge_direct(loss)
             self.loss_calls = [*self.loss_calls[-_KEPT:], loss]
         self.emit("on_loss", loss)
+
+    def _judge_direct(self, loss: LossCall) -> None:
+        """Note whether a loss gets the outputs of a network as they are, and what these outputs are then."""
+        loss.is_direct = loss.call is not None and loss.call.has_made(loss.outputs)
+        if loss.is_direct and loss.name in _ANSWERS:
+            self.answered.add(_ANSWERS[loss.name])
 
     def set_evaluations_apart(self) -> list[ModelCall]:
         """Take the calls of an evaluation with gradients out of `calls` and their losses out of `loss_calls`.

@@ -65,6 +65,11 @@ class LossForm(Check):
             "Remove one of the two.",
             "sigmoid_twice",
         ),
+        "idle-term": Outcome(
+            "advice",
+            "A term of the loss has no gradient, so training does not follow it.",
+            "Look for a detach() or no_grad(), and for outputs of the wrong network.",
+        ),
         "relu-before-loss": Outcome(
             "advice",
             "The logits come from a ReLU, so no logit is below zero.",
@@ -77,8 +82,10 @@ class LossForm(Check):
         self._times: Counter[tuple[str, Place]] = Counter()
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
-        """Look at what a softmax or a sigmoid gets."""
-        if name == "squash" and (source := source_of(args[0])) in ("Softmax", "Sigmoid"):
+        """Look at what a softmax or a sigmoid gets, and at terms without gradients."""
+        if name == "idle term":
+            self.tell("idle-term", "a loss whose arguments need no gradient is added to one with gradients", result)
+        elif name == "squash" and (source := source_of(args[0])) in ("Softmax", "Sigmoid"):
             self.tell("squashed-twice", f"a {result} of the outputs of a {source.lower()}")
 
     def on_loss(self, loss: LossCall) -> None:
