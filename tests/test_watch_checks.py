@@ -240,6 +240,41 @@ FAULTS: dict[str, tuple[str, Edits]] = {
             ),
         ),
     ),
+    "scaling/clips-early": (
+        CLASSES,
+        (
+            (
+                "        loss.backward()",
+                "        nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n        loss.backward()",
+            ),
+        ),
+    ),
+    "snapshots/follows-training": (CLASSES, (("copy.deepcopy(model.state_dict())", "model.state_dict()"),)),
+    "snapshots/drawn-again": (
+        CLASSES,
+        (("    scheduler.step()\n", "    scheduler.step()\n    nn.init.xavier_uniform_(model[0].weight)\n"),),
+    ),
+    "ownership/no-pull": (
+        CLASSES,
+        (
+            (
+                "model = nn.S",
+                "class Adapter(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+                "        self.a, self.b = nn.Parameter(torch.zeros(64, 4)), nn.Parameter(torch.zeros(4, 64))\n"
+                "    def forward(self, x): return x + x @ self.a @ self.b\n\nmodel = nn.S",
+            ),
+            ("nn.Dropout(0.1)", "Adapter()"),
+        ),
+    ),
+    "loss-form/idle-term": (
+        CLASSES,
+        ((CROSS_ENTROPY, CROSS_ENTROPY + " + 0.1 * F.mse_loss(outputs.detach(), F.one_hot(labels, 5).float())"),),
+    ),
+    "ownership/frozen-at-random": (CLASSES, (("optimizer = ", "model[0].requires_grad_(False)\noptimizer = "),)),
+    "pairs/equal-views": (
+        NUMBERS,
+        (("F.mse_loss(model(inputs), targets)", "F.mse_loss(model(inputs) - model(inputs).mean(0), targets)"),),
+    ),
     "labels/small": (NUMBERS, (("y = torch.stack(", "y = 1e-3 * torch.stack("),)),
     "loss-form/out-of-reach": (NUMBERS, (("nn.Linear(32, 3))", "nn.Linear(32, 3), nn.Sigmoid())"),)),
     "loss-form/squashed-twice": (CLASSES, (("model(inputs)\n", "model(inputs).softmax(1).sigmoid()\n"),)),
@@ -595,6 +630,62 @@ for step in range(30):
     assert list(findings(tmp_path, source.replace("loss(judge(fake), ", "loss(judge(fake.detach()), "))) == [
         "gradients/dead-end"
     ]
+
+
+def test_labels_that_are_cut_from_a_tensor_are_labels_of_data(tmp_path: Path) -> None:
+    source = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(256, 10)
+y = x[:, :3].argmax(1)
+model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 3))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for epoch in range(5):
+    for rows in torch.randperm(256).split(32):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+"""
+    assert findings(tmp_path, source) == {}
+    assert "labels/constant" in findings(tmp_path, source.replace(".argmax(1)", ".argmax(1) // 3"))
+
+
+def test_the_end_of_a_script_with_many_epochs_is_seen(tmp_path: Path) -> None:
+    """The weights that are loaded after the last epoch are no copy."""
+    edits = (("copy.deepcopy(model.state_dict())", "model.state_dict()"), ("range(4)", "range(40)"))
+    assert "snapshots/own-weights" in findings_of_command(tmp_path, broken(CLASSES, edits))
+
+
+def test_a_network_trained_second_is_seen(tmp_path: Path) -> None:
+    source = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(256, 10)
+y = x[:, :3].argmax(1)
+
+def train(model, teacher, updates):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for update in range(updates):
+        rows = torch.randint(256, (32,))
+        outputs = model(x[rows])
+        loss = F.cross_entropy(outputs, y[rows])
+        if teacher is not None:
+            loss = loss + F.mse_loss(outputs, teacher(x[rows]).detach())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+teacher, student = nn.Linear(10, 3), nn.Linear(10, 3)
+train(teacher, None, 100)
+train(student, teacher, 50)
+"""
+    assert findings_of_command(tmp_path, source) == {}
+    wrong = source.replace("mse_loss(outputs, ", "mse_loss(teacher(x[rows]).detach(), ")
+    assert "loss-form/idle-term" in findings_of_command(tmp_path, wrong)
 
 
 def test_one_sequence_is_no_batch(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ class Check:
     def on_state(self, module: nn.Module, state: Any, place: Place) -> None:
         """The script takes the state of a module during the training."""
 
-    def on_draw(self, tensor: Tensor, place: Place) -> None:
-        """A tensor is filled with random numbers during the training."""
+    def on_fill(self, is_random: bool, tensor: Tensor, place: Place) -> None:
+        """A tensor is filled with random numbers, or with a copy of another one."""
 
     def on_save(self, saved: Any, place: Place) -> None:
         """`torch.save` stores an object."""

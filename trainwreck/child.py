@@ -32,31 +32,62 @@ def main(arguments: list[str]) -> None:
     file = os.open(result, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     tempfile.tempdir = str(Path(result).resolve().parent)  # which the parent removes
     redirect_writes(Path(tempfile.tempdir))
-    watch = Watch(
-        [check for check in ALL if plan.checks is None or check.name in plan.checks], plan.steps, plan.batches
-    )
-    end = time.monotonic() + plan.seconds if plan.seconds else float("inf")
+    child = Child(plan, file)
+    child.watch.run_fresh = lambda trial: run_trial(trial, child.watch.steps, Path(script), rest)
+    sys.argv = [script, *rest]
+    sys.path[0] = str(Path(script).resolve().parent)
+    child.hooks.install()
+    try:
+        program.run_program(script)
+    except SystemExit as stop:
+        child.finish(f"the script exited with status {stop.code}" if stop.code else "")
+    except BaseException as error:  # also KeyboardInterrupt: the parent decides
+        child.finish(traceback_of_script(error))
+    child.finish()
 
-    def end_trial(answer: dict[str, Any]) -> None:
-        """End a trial in the process that makes it: a forked one, or this one."""
-        if not plan.trial:
-            send_answer(answer)
-        os.write(file, json.dumps(answer).encode())
-        os._exit(0)
 
-    ahead = plan.more
+class Child:
+    """The watch of one script in this process. file: the descriptor of the file for the result."""
 
-    def finish(failure: str = "") -> None:
+    def __init__(self, plan: Plan, file: int) -> None:
+        self.watch = Watch(
+            [check for check in ALL if plan.checks is None or check.name in plan.checks], plan.steps, plan.batches
+        )
+        self.watch.ends_here = True
+        self.hooks = Hooks(self.watch, on_update=self.look)
+        self._plan, self._file = plan, file
+        self._more = plan.more
+        self._end = time.monotonic() + plan.seconds if plan.seconds else float("inf")
+
+    def look(self) -> None:
+        """After an update, end the watch or the trial if it is over, or go on after the trials."""
+        watch, plan = self.watch, self._plan
+        if watch.trial is not None:
+            if watch.trial.is_over(watch.step):
+                self._end_trial()
+        elif plan.trial and watch.is_over:
+            watch.trial = pickle.loads(base64.b64decode(plan.trial))  # noqa: S301 - the parent wrote it
+            watch.trial.begin(watch.step)
+        elif watch.is_over and self._more and not watch.is_late(self._end):
+            watch.end()
+            if watch.run_trials():
+                watch.steps, self._more = watch.steps + self._more, 0
+        elif watch.is_over or watch.is_late(self._end):
+            self.finish()
+
+    def finish(self, failure: str = "") -> None:
         """Make the trials, write the findings, and end without running the script's exit handlers.
 
         Return only in a child that makes a trial.
         """
+        watch = self.watch
         if watch.trial is not None:  # a child whose script has ended
-            end_trial(watch.answer())
+            self._end_trial()
         watch.end()
-        if ahead == plan.more and not failure and not watch.run_trials():
+        has_made_trials = self._more < self._plan.more
+        if not has_made_trials and not failure and not watch.run_trials():
             return
-        hooks.remove()
+        self.hooks.remove()
         found: dict[str, Any] = {
             "findings": [finding.to_json() for finding in watch.findings],
             "errors": watch.errors,
@@ -66,40 +97,21 @@ def main(arguments: list[str]) -> None:
             "loaders": bool(watch.loaders),
             "failure": failure,
         }
-        os.write(file, json.dumps(found).encode())
+        self._write(found)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
 
-    def look() -> None:
-        """After an update, end the watch or the trial if it is over, or go on after the trials."""
-        nonlocal ahead
-        if watch.trial is not None:
-            if watch.trial.is_over(watch.step):
-                end_trial(watch.answer())
-        elif plan.trial and watch.is_over:
-            watch.trial = pickle.loads(base64.b64decode(plan.trial))  # noqa: S301 - the parent wrote it
-            watch.trial.begin(watch.step)
-        elif watch.is_over and ahead and not watch.is_late(end):
-            watch.end()
-            if watch.run_trials():
-                watch.steps, ahead = watch.steps + ahead, 0
-        elif watch.is_over or watch.is_late(end):
-            finish()
+    def _end_trial(self) -> None:
+        """End a trial in the process that makes it: a forked one, or this one."""
+        answer = self.watch.answer()
+        if not self._plan.trial:
+            send_answer(answer)
+        self._write(answer)
+        os._exit(0)
 
-    watch.ends_here = True
-    watch.run_fresh = lambda trial: run_trial(trial, watch.steps, Path(script), rest)
-    hooks = Hooks(watch, on_update=look)
-    sys.argv = [script, *rest]
-    sys.path[0] = str(Path(script).resolve().parent)
-    hooks.install()
-    try:
-        program.run_program(script)
-    except SystemExit as stop:
-        finish(f"the script exited with status {stop.code}" if stop.code else "")
-    except BaseException as error:  # also KeyboardInterrupt: the parent decides
-        finish(traceback_of_script(error))
-    finish()
+    def _write(self, value: dict[str, Any]) -> None:
+        os.write(self._file, json.dumps(value).encode())
 
 
 def traceback_of_script(error: BaseException) -> str:

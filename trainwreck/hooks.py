@@ -45,7 +45,8 @@ _SQUASHES = {"sigmoid", "softmax", "log_softmax"}
 _THRESHOLDS = {"gt", "__gt__", "ge", "__ge__", "lt", "__lt__", "le", "__le__"}
 _MAXIMA = {"argmax", "max", "topk"}
 _COMPARISONS = {"eq", "__eq__", "ne", "__ne__"}
-_DRAWS = {"normal_", "uniform_"}
+_DRAWS = {"normal_", "uniform_", "kaiming_uniform_", "kaiming_normal_"}
+_FILLS = _DRAWS | {"copy_"}
 _PARTS = {"__getitem__", "index_select", "split", "chunk"}
 _KINDS = {"difference": _DIFFERENCES, "comparison": _COMPARISONS, "product": _PRODUCTS}
 # Layers that behave differently in training and in eval mode.
@@ -67,7 +68,7 @@ class Hooks:
         self._rates: list[Any] = []  # the learning rates that a trial has changed for one update
         self._thread = threading.get_ident()
         self.last_call: ModelCall | None = None
-        self.idle: list[tuple[Tensor, Place]] = []  # losses without gradients since the last backward pass, and multiples
+        self.idle: list[tuple[Tensor, Place]] = []  # losses without gradients, and multiples of them
         self._labels: Tensor | None = None  # in a trial with answers, the labels of the latest evaluated batch
         self._targets: dict[Any, tuple[list[float], float]] = {}  # in a trial: sums of the inputs, and of the targets
         self._mode = _Operations(self)
@@ -496,8 +497,10 @@ class _Operations(TorchFunctionMode):
             return self._dropout(function, args, kwargs)
         if getattr(function, "__name__", "") in _SQUASHES and args and isinstance(args[0], Tensor):
             hooks.watch.emit("on_operation", "squash", args, function.__name__)
-        elif hooks.watch.step and getattr(function, "__name__", "") in _DRAWS and args and isinstance(args[0], Tensor):
-            hooks.watch.emit("on_draw", args[0], here())
+        elif getattr(function, "__name__", "") in _FILLS:
+            filled = args[0] if args else kwargs.get("tensor")  # the functions of nn.init name it
+            if isinstance(filled, Tensor):
+                hooks.watch.emit("on_fill", function.__name__ in _DRAWS, filled, here())
         elif function is Tensor.detach:
             if hooks.watch.inside is not None and torch.is_grad_enabled() and args[0].requires_grad:
                 hooks.watch.emit("on_operation", "detach", args, None)

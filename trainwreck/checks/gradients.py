@@ -110,6 +110,7 @@ class Gradients(Check):
         self._gradients: dict[int, _Gradient] = {}
         self._passes: dict[int, _Pass] = {}
         self._times: Counter[tuple[str, Any]] = Counter()
+        self._pulled: set[int] = set()  # the leaves of all passes that gave more than zeros
         self._zeros: set[int] = set()  # the leaves of the latest backward pass, if it gave only zeros
 
     def _of(self, tensor: Tensor) -> _Gradient:
@@ -131,11 +132,14 @@ class Gradients(Check):
         self._passes[backward.number] = _Pass(backward, self.watch)
         gradients = [self._of(leaf) for leaf in backward.leaves.values()]
         if gradients and all(gradient.is_clear for gradient in gradients):
-            if self._count("zero", 0) == _THREE_TIMES:
+            # A loss with a margin may become zero when all is learned.
+            is_new = self._pulled.isdisjoint(backward.leaves)
+            if is_new and self._count("zero", 0) == _THREE_TIMES:
                 self.tell("zero", f"{len(gradients)} gradients, {_THREE_TIMES} times", backward.place)
             self._zeros = {id(gradient.tensor) for gradient in gradients}
             return
         self._zeros = set()
+        self._pulled |= backward.leaves.keys()
         for gradient in gradients:
             gradient.passes.add(backward.number)
 

@@ -52,9 +52,9 @@ class Inputs(Check):
 
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
-        # By the shape of an example and whether it is training: mean, spread and standardized quantiles of each batch.
-        self._scales: dict[tuple[tuple[int, ...], bool], list[Tensor]] = {}
-        self._places: dict[tuple[int, ...], Place] = {}
+        # By the shape of an example, and the place of an evaluation or None in training: mean, spread and standardized
+        # quantiles of each batch.
+        self._scales: dict[tuple[tuple[int, ...], Place | None], list[Tensor]] = {}
 
     def on_call(self, call: ModelCall) -> None:
         """Look at the first inputs."""
@@ -79,18 +79,16 @@ class Inputs(Check):
         if given is None or not given.is_floating_point():
             return
         shape = tuple(given.shape[1:])  # not the network: an average of it may be evaluated
-        scales = self._scales.setdefault((shape, call.with_gradients), [])
+        scales = self._scales.setdefault((shape, None if call.with_gradients else call.place), [])
         if len(scales) >= _BATCHES or given.layout is not torch.strided or given.numel() <= _LEAST:
             return
         scales.append(_scale_of(given))
-        if not call.with_gradients:
-            self._places[shape] = call.place
 
     def at_end(self) -> None:
-        """Compare training and evaluation."""
-        for key, place in self._places.items():
-            training, evaluation = self._scales.get((key, True), []), self._scales[key, False]
-            if len(training) < _PER_MODE or len(evaluation) < _PER_MODE:
+        """Compare training with each place of an evaluation."""
+        for (shape, place), evaluation in self._scales.items():
+            training = self._scales.get((shape, None), [])
+            if place is None or len(training) < _PER_MODE or len(evaluation) < _PER_MODE:
                 continue
             own, other = (torch.stack(found).median(0).values for found in (training, evaluation))
             (mean, spread), (other_mean, other_spread) = own[:2].tolist(), other[:2].tolist()

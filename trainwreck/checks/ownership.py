@@ -1,5 +1,6 @@
 """The loss, the networks and the optimizers mean the same tensors."""
 
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from trainwreck.check import Check
 from trainwreck.events import AnyOptimizer
 from trainwreck.finding import Outcome
+from trainwreck.places import Place
 from trainwreck.state import Watch, parameters_of
 
 _SHOWN = 4
@@ -59,6 +61,11 @@ class Ownership(Check):
             "The gradients of some weights are exactly zero in every update.",
             "Look for a factor of zero in front of them, such as a second matrix that is zero, too.",
         ),
+        "frozen-at-random": Outcome(
+            "advice",
+            "Weights of the network are frozen as they were drawn, so they are not trained, and no training made them.",
+            "Load trained weights before you freeze them, or train them.",
+        ),
         "some-rest": Outcome(
             "advice",
             "Some parameters get gradients and do not change.",
@@ -79,7 +86,15 @@ class Ownership(Check):
     def __init__(self, watch: Watch) -> None:
         super().__init__(watch)
         self._pulled: set[int] = set()  # parameters with a gradient that is not zero
+        self._drawn: dict[int, weakref.ref[Tensor]] = {}  # parameters that hold random numbers, by address
         self._zeros: Counter[int] = Counter()  # updates with a gradient of zeros, by parameter
+
+    def on_fill(self, is_random: bool, tensor: Tensor, place: Place) -> None:
+        """Note a parameter that is drawn at random, until something is copied into it."""
+        if not is_random:
+            self._drawn.pop(tensor.data_ptr(), None)
+        elif isinstance(tensor, nn.Parameter):
+            self._drawn[tensor.data_ptr()] = weakref.ref(tensor)
 
     def before_step(self, optimizer: AnyOptimizer) -> None:
         """Note which gradients are not zero. The gradient of a bias may be zero in exact arithmetic."""
@@ -101,6 +116,9 @@ class Ownership(Check):
             for name, module in network.named_modules():
                 if vars(module).get("requires_grad") is False and any(p.requires_grad for p in module.parameters()):
                     self.tell("flag-on-module", f"{type(network).__name__}.{name}", "where requires_grad is set")
+            raw = [p for p in network.parameters() if not p.requires_grad and self._is_as_drawn(p)]
+            if raw:
+                self.tell("frozen-at-random", f"{self._names(raw)}: requires_grad is False", "where they are frozen")
         owned = watch.owned()
         known = {id(parameter) for network in watch.networks.values() for parameter in network.parameters()}
         reached = [
@@ -115,7 +133,8 @@ class Ownership(Check):
             self.tell("foreign", f"{len(foreign)} of {len(owned)} tensors of the optimizers", _OPTIMIZER)
         if apart := [p for p in idle if id(p) in known]:
             self.tell("not-reached", f"{self._names(apart)}: no gradient", "the forward pass of the network")
-        if frozen := [p for p in owned.values() if not p.requires_grad]:
+        # A parameter that was trained and then frozen may still belong to an optimizer that makes no more updates.
+        if frozen := [p for key, p in owned.items() if not p.requires_grad and key not in self._pulled]:
             self.tell("frozen", f"{self._names(frozen)}: requires_grad is False", _OPTIMIZER)
         flat = [p for key, p in owned.items() if self._zeros[key] >= _ZEROS and key not in self._pulled and p.dim() > 1]
         if flat and self._pulled:
@@ -126,6 +145,12 @@ class Ownership(Check):
             self.tell("nothing-moves", f"{watch.step} updates", "where the optimizer gets its learning rate")
         elif still := [one for one in still if id(one) in self._pulled]:
             self.tell("some-rest", f"{self._names(still)}: unchanged after {watch.step} updates", _OPTIMIZER)
+
+    def _is_as_drawn(self, parameter: Tensor) -> bool:
+        drawn = self._drawn.get(parameter.data_ptr())
+        state = self.watch.parameters.get(id(parameter))
+        is_trained = state is not None and state.in_step and state.backwards > 0
+        return drawn is not None and drawn() is parameter and parameter.dim() > 1 and not is_trained
 
     def _names(self, parameters: Sequence[Tensor]) -> str:
         shown = ", ".join(map(self.watch.name_of, parameters[:_SHOWN]))

@@ -1,13 +1,16 @@
-"""Transforms treat an image and its mask alike."""
+"""Transforms treat an image and its mask alike, and make two different views of an example."""
 
 from collections.abc import Generator
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from trainwreck.check import Check
+from trainwreck.events import BackwardPass, ModelCall
 from trainwreck.finding import Outcome
+from trainwreck.trees import tensors
 from trainwreck.trial import Probe
 
 # figure (a script of tests/test_watch_checks.py, ten seeds)         | healthy   | broken       | bound
@@ -16,12 +19,13 @@ from trainwreck.trial import Probe
 # share of clear examples whose best place is elsewhere              | 0         | 1            | MOST 0.6
 CLEAR, APART, MOST = 0.3, 0.8, 0.6
 _EXAMPLES, _LEAST, _SIDE = 24, 8, 8
-_SECONDS = 6.0
+_CALLS, _PASSES = 6, 3
 
 
 class Pairs(Check):
     """An image and its target of the same size lie upon each other: no shift or flip makes them fit much better.
 
+    The inputs of two calls before one backward pass differ.
     A child reads examples of the training data, and correlates each image with its target at all shifts and flips.
     Where images and targets have little in common, the check says nothing.
     """
@@ -33,8 +37,39 @@ class Pairs(Check):
             "advice",
             "Images and their targets fit better after a shift or a flip that differs from example to example.",
             "Draw the random numbers of a transform once, and use them for the image and for its target.",
-        )
+        ),
+        "equal-views": Outcome(
+            "advice",
+            "Two calls of a network get the same inputs before one backward pass, so they give the same outputs.",
+            "Give the second call the second view. If you need the outputs twice, call the network once.",
+        ),
     }
+
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._equal = 0
+        self._random: set[int] = set()  # networks that call dropout as a function
+
+    def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """Note a network that calls dropout."""
+        if name == "dropout" and self.watch.inside is not None:
+            self._random.add(id(self.watch.inside.network))
+
+    def before_backward(self, backward: BackwardPass) -> None:
+        """Compare the inputs of the calls that the pass follows. A network with dropout gives other outputs."""
+        if self._equal >= _PASSES:
+            return
+        for one, other in pairwise(self.watch.calls[-_CALLS:]):
+            if one.network is other.network and _have_equal_inputs(one, other) and not self._is_random(other):
+                self._equal += 1
+                if self._equal == _PASSES:
+                    text = f"{type(other.network).__name__}, before {_PASSES} backward passes"
+                    self.tell("equal-views", text, other.place)
+                return
+
+    def _is_random(self, call: ModelCall) -> bool:
+        layers = (module for module in call.network.modules() if isinstance(module, nn.modules.dropout._DropoutNd))
+        return id(call.network) in self._random or any(layer.p > 0 for layer in layers)
 
     def trials(self) -> Generator[Probe, Any, None]:
         """Probe the data sets that were trained on."""
@@ -44,6 +79,16 @@ class Pairs(Check):
                 if found and found[1] >= _LEAST and found[0] > MOST * found[1]:
                     text = f"{found[0]} of {found[1]} examples"
                     self.tell("apart", text, "the transforms of the training data")
+
+
+def _have_equal_inputs(one: ModelCall, other: ModelCall) -> bool:
+    first, second = list(tensors((one.args, one.kwargs))), list(tensors((other.args, other.kwargs)))
+    if not first or len(first) != len(second) or first[0].dim() < 2 or first[0].size(0) < 2:
+        return False
+    return all(
+        a.shape == b.shape and a.requires_grad == b.requires_grad and (a is b or torch.equal(a, b))
+        for a, b in zip(first, second, strict=True)
+    )
 
 
 def _are_images(batch: Any) -> bool:

@@ -84,9 +84,9 @@ class Snapshots(Check):
         kept = {id(part) for part in _parts_of(saved)}
         self._states = [one for one in self._states if id(one[0]()) not in kept]
 
-    def on_draw(self, tensor: Tensor, place: Place) -> None:
+    def on_fill(self, is_random: bool, tensor: Tensor, place: Place) -> None:
         """Note a parameter that is filled with random numbers after an update."""
-        if not self._stepped:
+        if not self._stepped or not is_random:
             return
         for key, one in self.watch.parameters.items():
             if one.in_step and one.tensor.data_ptr() == tensor.data_ptr() and one.tensor.numel() == tensor.numel():
