@@ -231,6 +231,18 @@ FAULTS: dict[str, tuple[str, Edits]] = {
             ("(average(inputs).argmax(1) == labels).sum()", "average(inputs).softmax(1).sum()"),
         ),
     ),
+    "evaluation/trains-on-validation": (
+        CLASSES,
+        (
+            ("train = DataLoader", "loaders = {}\nloaders['first'] = DataLoader"),
+            ("val = DataLoader", "loaders['val'] = DataLoader"),
+            (
+                "    for inputs, labels in train:",
+                "    for inputs, labels in (b for part in loaders for b in loaders[part]):",
+            ),
+            ("        for inputs, labels in val:", "        for inputs, labels in loaders['val']:"),
+        ),
+    ),
     "scaling/clips-some": (
         CLASSES,
         (

@@ -17,10 +17,11 @@ class LoaderUse:
 
     training, evaluating: the number of batches that a backward pass followed, and of those that a network got without
     one. epochs: the number of times that the script began to read it. last: the latest batch. kept: a copy of a batch,
-    for trials.
+    for trials. names: the names that the script has for it.
     """
 
     loader: Any
+    names: frozenset[str] = frozenset()
     training: int = 0
     evaluating: int = 0
     epochs: int = 0

@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from trainwreck.answers import answers_for
 from trainwreck.events import LoaderUse, LossCall, ModelCall
-from trainwreck.places import Place, here
+from trainwreck.places import Place, here, names_of
 from trainwreck.state import Watch
 from trainwreck.trees import checksum, clone, tensors
 
@@ -442,7 +442,10 @@ class _Batches:
 
     def __init__(self, hooks: Hooks, loader: Any, inner: Any) -> None:
         self._hooks, self._inner = hooks, inner
-        self._use = hooks.watch.loaders.setdefault(id(loader), LoaderUse(loader))
+        loaders = hooks.watch.loaders
+        if id(loader) not in loaders:
+            loaders[id(loader)] = LoaderUse(loader, frozenset(names_of(loader)))
+        self._use = loaders[id(loader)]
         self._use.epochs += 1
         self._number = 0
 

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 _HERE = str(Path(__file__).parent) + os.sep
+_FRAMES = 8  # of the script
 _TORCH = find_spec("torch")  # may lie anywhere: who builds it, installs a link
 _LIBRARIES = (
     *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")},
@@ -48,6 +49,24 @@ def here() -> Place:
             return Place(file, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back
     return Place("inside a library")
+
+
+def names_of(value: Any) -> set[str]:
+    """Return the names of variables of the running functions that hold an object, and its keys in dictionaries."""
+    found: set[str] = set()
+    frame: FrameType | None = sys._getframe(1)
+    looked = 0
+    while frame is not None and looked < _FRAMES:
+        file = frame.f_code.co_filename
+        if not (file.startswith((_HERE, "<")) or _is_library(file)):
+            looked += 1
+            for name, one in [*frame.f_locals.items(), *frame.f_globals.items()]:
+                if one is value:
+                    found.add(name)
+                elif type(one) is dict:
+                    found.update(key for key, part in list(one.items()) if part is value and isinstance(key, str))
+        frame = frame.f_back
+    return found
 
 
 def interactive_shell() -> Any:

@@ -1,11 +1,14 @@
 """Predictions compare the classes of an example, and the evaluation has a loader of its own."""
 
+import re
 from typing import Any, ClassVar
 
 from trainwreck.check import Check
 from trainwreck.finding import Outcome
 
-_LEAST = 2
+_LEAST, _BATCHES = 2, 4
+_EVALUATED = re.compile(r"(?i)(.*_)?(valid|validation|val|test|dev|eval)(id)?(_|loader|dataloader|$)")
+_TRAINED = re.compile(r"(?i).*(train|fit)")
 
 
 class Evaluation(Check):
@@ -38,6 +41,11 @@ class Evaluation(Check):
             "advice",
             "Each evaluation reads the data loader that training reads.",
             "Evaluate on examples that training does not see.",
+        ),
+        "trains-on-validation": Outcome(
+            "advice",
+            "The network is trained on the batches of a loader that the script names as one for evaluations.",
+            "Make the backward pass and the update only in the phase of training.",
         ),
     }
 
@@ -73,6 +81,10 @@ class Evaluation(Check):
     def at_end(self) -> None:
         """Compare the loaders of training and of evaluation."""
         uses = self.watch.loaders.values()
+        for use in uses:
+            named = [name for name in sorted(use.names) if _EVALUATED.match(name)]
+            if named and use.training >= _BATCHES and not any(map(_TRAINED.match, use.names)):
+                self.tell("trains-on-validation", f"{use.training} batches of {named[0]}", "the loop over the batches")
         evaluated = [use for use in uses if use.training and use.evaluating >= _LEAST]
         if evaluated and all(use.training or not use.epochs for use in uses):
             calls = [call for call in self.watch.evaluations if not call.training]

@@ -196,7 +196,10 @@ def _share_of_later(kept: KeptCall, tokens: Tensor, dim: int) -> float:
 
 
 def _share_of_padding(kept: KeptCall, tokens: Tensor, padding: Tensor) -> float:
-    """Return the largest change of the outputs for one text without its padding, over the spread of the outputs."""
+    """Return the largest change of the outputs for one text without its padding, over the spread of the outputs.
+
+    Of outputs for each token, the first half counts.
+    """
     if not padding.any() or padding.all(1).any() or padding[:, 0].any():
         return 0.0
     row = int(padding.sum(1).argmax())
@@ -219,9 +222,11 @@ def _share_of_padding(kept: KeptCall, tokens: Tensor, padding: Tensor) -> float:
         own = whole[row : row + 1, :length] if is_placed else whole[row : row + 1]
         if own.shape != short.shape:
             continue
+        # A convolution sees what lies behind the end, also in a text without padding.
+        counted = (length + 1) // 2 if is_placed else None
         rows = whole.flatten(1)
         spread = max(float((rows - rows.mean(0)).abs().max()), 1e-2 * float(rows.abs().max())) or 1.0
-        return float((own - short).abs().max()) / spread
+        return float((own - short)[:, :counted].abs().max()) / spread
     return 0.0
 
 
