@@ -85,8 +85,9 @@ class Evaluation(Check):
             named = [name for name in sorted(use.names) if _EVALUATED.match(name)]
             if named and use.training >= _BATCHES and not any(map(_TRAINED.match, use.names)):
                 self.tell("trains-on-validation", f"{use.training} batches of {named[0]}", "the loop over the batches")
-        evaluated = [use for use in uses if use.training and use.evaluating >= _LEAST]
-        if evaluated and all(use.training or not use.epochs for use in uses):
+        # A script may look at one batch of a loader before the training begins.
+        evaluated = [use for use in uses if use.training >= _LEAST and use.evaluating >= _LEAST]
+        if evaluated and all(use.training >= _LEAST or not use.epochs for use in uses):
             calls = [call for call in self.watch.evaluations if not call.training]
             if calls:
                 self.tell("training-loader", f"{evaluated[0].evaluating} batches", calls[-1].place)

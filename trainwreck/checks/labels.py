@@ -1,5 +1,6 @@
 """Labels vary, and some of them count."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -73,17 +74,17 @@ class Labels(Check):
                 return
         elif not loss.name.startswith("binary"):
             return
-        if not self._are_of_data(loss.targets):
+        if not self._are_of_data(loss.targets, list(self.watch.parts)):
             return  # such as the index of the positive pair in a contrastive loss
         kinds, count, _ = self._seen.setdefault((loss.name, tuple(loss.outputs.shape[1:])), (set(), [0], loss.place))
         count[0] += labels.numel()
         if len(kinds) < _KEPT:
             kinds.update(labels.flatten().unique()[:_KEPT].tolist())
 
-    def _are_of_data(self, labels: Tensor) -> bool:
-        """Return whether the labels are in a batch of a loader, or a part of a tensor."""
+    def _are_of_data(self, labels: Tensor, parts: Sequence[Tensor] = ()) -> bool:
+        """Return whether the labels are in a batch of a loader, or one of these parts of tensors."""
         batches = [use.last for use in self.watch.loaders.values()]
-        given = [tensor for tensor in tensors([batches, list(self.watch.parts)]) if tensor.numel() == labels.numel()]
+        given = [tensor for tensor in tensors([batches, *parts]) if tensor.numel() == labels.numel()]
         return any(torch.equal(one.flatten().to(labels), labels.flatten()) for one in given)
 
     def at_end(self) -> None:

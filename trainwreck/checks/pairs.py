@@ -48,6 +48,7 @@ class Pairs(Check):
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
         self._equal = 0
+        self._seen: list[ModelCall] = []  # the calls before the previous pass
         self._random: set[int] = set()  # networks that call dropout as a function
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
@@ -59,7 +60,8 @@ class Pairs(Check):
         """Compare the inputs of the calls that the pass follows. A network with dropout gives other outputs."""
         if self._equal >= _PASSES:
             return
-        for one, other in pairwise(self.watch.calls[-_CALLS:]):
+        calls, self._seen = [call for call in self.watch.calls if call not in self._seen], self.watch.calls
+        for one, other in pairwise(calls[-_CALLS:]):
             if one.network is other.network and _have_equal_inputs(one, other) and not self._is_random(other):
                 self._equal += 1
                 if self._equal == _PASSES:
