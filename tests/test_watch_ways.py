@@ -172,6 +172,40 @@ assert not Path(folder).exists()
     assert found == {name: name for name in ("best.pt", "log", "kept/old.pt")}
 
 
+def test_a_watched_process_finds_what_it_has_written(tmp_path: Path) -> None:
+    home, box = tmp_path / "home", tmp_path / "box"
+    for folder in (home / "data", box):
+        folder.mkdir(parents=True)
+    (home / "data" / "old.txt").write_text("old")
+    code = """
+import io, os, sys, tarfile, tempfile
+from pathlib import Path
+from trainwreck.guard import redirect_writes
+os.chdir(sys.argv[1])
+tempfile.tempdir = sys.argv[2]
+redirect_writes(Path(sys.argv[2]))
+os.makedirs("runs/version_0")
+assert os.path.isdir("runs/version_0") and Path("runs").is_dir() and os.access("runs", os.W_OK)
+Path("data/new.txt").write_text("new")
+with tarfile.open(fileobj=(file := io.BytesIO()), mode="w") as archive:
+    archive.add("data", "again")
+file.seek(0)
+with tarfile.open(fileobj=file) as archive:
+    archive.extractall()
+assert sorted(os.listdir("data")) == sorted(os.listdir("again")) == ["new.txt", "old.txt"]
+assert sorted(path.name for path in Path().rglob("*.txt")) == ["new.txt", "new.txt", "old.txt", "old.txt"]
+assert Path("again/old.txt").read_text() == "old" and os.path.getsize("data/new.txt") == 3
+for fails, error in (("runs", FileExistsError), ("none/x", FileNotFoundError)):
+    try:
+        os.mkdir(fails)
+    except error:
+        continue
+    raise AssertionError(fails)
+"""
+    assert output("-c", code, home, box, cwd=tmp_path) == ""
+    assert [path.relative_to(home).as_posix() for path in home.rglob("*")] == ["data", "data/old.txt"]
+
+
 @pytest.mark.skipif(find_spec("safetensors") is None, reason="needs safetensors")
 def test_a_watched_process_writes_no_safetensors(tmp_path: Path) -> None:
     (tmp_path / "box").mkdir()

@@ -1,16 +1,25 @@
 """Keep a child process from changing the user's files: what it opens for writing goes to a temporary folder."""
 
 import builtins
+import bz2
+import errno
 import io
 import os
 import pathlib
 import shutil
 import sys
+import tarfile
 import tempfile
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+# The functions of `os` that are replaced, besides `open`.
+_REPLACED = (
+    "mkdir", "remove", "unlink", "rename", "replace", "rmdir", "link", "symlink", "stat", "lstat", "access", "listdir",
+    "scandir",
+)  # fmt: skip
 _WRITES = frozenset("wax+")
 _SILENT = {"WANDB_MODE": "disabled", "MLFLOW_TRACKING_URI": "", "COMET_MODE": "disabled", "HF_HUB_OFFLINE": "1"}
 
@@ -22,19 +31,19 @@ _CACHES = ("HF_HOME", "HF_DATASETS_CACHE", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CA
 def redirect_writes(box: Path) -> None:
     """Redirect the writes of this process to the folder `box` from now on. Who made the folder removes it.
 
-    `open`, `os.open`, `torch.save`, safetensors and new folders are redirected: a file keeps its name, and gets a
-    folder of its own for each original folder. Reading a file that was written here reads the new one. Renaming gives a
-    copy the new name. Only what was written here is removed. The caches of libraries are not redirected. Trackers that
-    send data are switched off by their environment variables. Writes of other C++ code are not seen.
+    `open`, `os.open`, `torch.save`, safetensors and new folders are redirected: the folder `files` of the box has the
+    same folders as the file system, as far as the script writes there. What lies there hides the file of the same path
+    from later reads, lists and questions whether it exists. Only what was written here is renamed or removed. The
+    caches of libraries are not redirected. Trackers that send data are switched off by their environment variables.
+    Writes of other C++ code are not seen.
     """
     import torch
 
     guard = _Guard(box)
-    own = {
-        name: getattr(guard, name)
-        for name in ("mkdir", "remove", "unlink", "rename", "replace", "rmdir", "link", "symlink")
-    }
+    own = {name: getattr(guard, name) for name in _REPLACED}
     builtins.open = io.open = guard.open
+    # These modules have kept the function under another name.
+    bz2._builtin_open = tarfile.bltn_open = guard.open  # type: ignore[attr-defined]
     for name, function in own.items():
         setattr(os, name, function)
     if sys.version_info < (3, 11):  # there, paths have kept the functions of `os` in a class
@@ -50,17 +59,16 @@ def redirect_writes(box: Path) -> None:
 
 
 class _Guard:
-    """What replaces the functions of the same names in `os`, and the paths that are redirected."""
+    """What replaces the functions of the same names in `os`."""
 
     def __init__(self, box: Path) -> None:
         self._box = str(box)
+        self._files = Path(box, "files")
         self._temporary = tempfile.gettempdir()  # it tries to write, so ask before writes are redirected
-        self._moved: dict[str, str] = {}
-        self._made: set[str] = set()  # folders
+        self._made: set[str] = set()  # folders in the place for temporary files
         self._open, self._os_open = builtins.open, os.open
-        self._mkdir, self._rmdir, self._rmtree = os.mkdir, os.rmdir, shutil.rmtree
-        self._remove, self._replace = os.remove, os.replace
-        self._link, self._symlink = os.link, os.symlink
+        self._old = {name: getattr(os, name) for name in _REPLACED}
+        self._rmtree = shutil.rmtree
         caches = [Path("~/.cache").expanduser(), *(os.environ[name] for name in _CACHES if os.environ.get(name))]
         self._free = tuple(f"{_whole(one)}{os.sep}" for one in caches)
 
@@ -68,16 +76,39 @@ class _Guard:
         """Return whether this process may write to a path as usual: in its box and in the caches of libraries."""
         return f"{whole}{os.sep}".startswith((self._box, *self._free))
 
+    def _mirror(self, path: Any) -> str:
+        """Return the path in the box that stands for a path."""
+        drive, rest = os.path.splitdrive(_whole(path))
+        return str(self._files.joinpath(drive.strip(":/\\") or "_", rest.lstrip(os.sep)))
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self._old["lstat"](path)
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _latest(self, path: Any) -> Any:
+        """Return the path in the box if it was written here, and otherwise the path itself."""
+        if not _is_path(path) or self._is_free(_whole(path)):
+            return path
+        mirror = self._mirror(path)
+        is_folder = Path(mirror).is_dir() and self._exists(_whole(path))
+        return mirror if self._exists(mirror) and not is_folder else path
+
     def _place(self, path: Any) -> str:
-        """Return the redirected path of a file."""
+        """Return the redirected path of a file to write."""
         whole = _whole(path)
         if self._is_free(whole) or whole.startswith((os.devnull, "/dev/", "/proc/")):
             return whole
-        if whole not in self._moved:
-            folder = Path(self._box, format(len(self._moved), "04"))
-            self._mkdir(folder)
-            self._moved[whole] = str(folder / (Path(whole).name or "file"))
-        return self._moved[whole]
+        mirror = self._mirror(path)
+        self._make_folders(str(Path(mirror).parent))
+        return mirror
+
+    def _make_folders(self, folder: str) -> None:
+        if not self._exists(folder):
+            self._make_folders(str(Path(folder).parent))
+            self._old["mkdir"](folder)
 
     def _copy(self, source: str, target: str) -> None:
         with self._open(source, "rb") as old, self._open(target, "wb") as new:
@@ -95,62 +126,139 @@ class _Guard:
         if _is_path(file):
             whole = _whole(file)
             if not _WRITES & set(mode):
-                file = self._moved.get(whole, file)
+                file = self._latest(file)
             else:
                 file = self._place(file)
                 # Who appends sees the content so far.
-                if ("a" in mode or "+" in mode) and not Path(file).exists() and Path(whole).is_file():
+                if ("a" in mode or "+" in mode) and not self._exists(file) and self._exists(whole):
                     self._copy(whole, file)
         return self._open(file, mode, *args, **kwargs)
 
     def os_open(self, path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
-        if _is_path(path) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-            path = self._place(path)
+        if _is_path(path) and kwargs.get("dir_fd") is None:
+            writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            path = self._place(path) if writes else self._latest(path)
         return self._os_open(path, flags, *args, **kwargs)
+
+    def stat(self, path: Any, **kwargs: Any) -> os.stat_result:
+        result: os.stat_result = self._old["stat"](self._found(path, kwargs), **kwargs)
+        return result
+
+    def lstat(self, path: Any, **kwargs: Any) -> os.stat_result:
+        result: os.stat_result = self._old["lstat"](self._found(path, kwargs), **kwargs)
+        return result
+
+    def access(self, path: Any, *args: Any, **kwargs: Any) -> bool:
+        return bool(self._old["access"](self._found(path, kwargs), *args, **kwargs))
+
+    def _found(self, path: Any, options: dict[str, Any]) -> Any:
+        return path if options.get("dir_fd") is not None or path is self._files else self._latest(path)
+
+    def listdir(self, path: Any = ".") -> list[Any]:
+        both = self._both(path)
+        found = [name for folder in both for name in self._old["listdir"](folder)]
+        return list(dict.fromkeys(found))
+
+    def scandir(self, path: Any = ".") -> Any:
+        both = self._both(path)
+        return (
+            self._old["scandir"](both[0]) if len(both) == 1 else _Entries([self._old["scandir"](one) for one in both])
+        )
+
+    def _both(self, path: Any) -> list[Any]:
+        """Return the folder, and the folder in the box that stands for it, as far as they exist."""
+        if not _is_path(path) or isinstance(path, bytes) or self._is_free(_whole(path)):
+            return [path]
+        mirror = self._mirror(path)
+        if not self._exists(mirror):
+            return [path]
+        return [path, mirror] if self._exists(_whole(path)) else [mirror]
 
     def mkdir(self, path: Any, *args: Any, **kwargs: Any) -> None:
         whole = _whole(path)
         if self._is_free(whole) or whole.startswith(self._temporary):
-            self._mkdir(path, *args, **kwargs)
+            self._old["mkdir"](path, *args, **kwargs)
             self._made.add(whole)
+        elif self._exists(whole):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        elif not self._exists(str(Path(whole).parent)) and not self._exists(str(Path(self._mirror(path)).parent)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        else:
+            self._old["mkdir"](self._place(path))
 
     def rmdir(self, path: Any, *, dir_fd: Any = None) -> None:
         if dir_fd is not None or _whole(path) in self._made or self._is_free(_whole(path)):
-            self._rmdir(path, dir_fd=dir_fd)
+            self._old["rmdir"](path, dir_fd=dir_fd)
+        if dir_fd is None and self._exists(self._mirror(path)):
+            self._old["rmdir"](self._mirror(path))
 
     def rmtree(self, path: Any, *args: Any, **kwargs: Any) -> None:
+        if self._exists(self._mirror(path)):
+            self._rmtree(self._mirror(path), *args, **kwargs)
         if _whole(path) in self._made or self._is_free(_whole(path)):
             self._rmtree(path, *args, **kwargs)
 
     def remove(self, path: Any, *, dir_fd: Any = None) -> None:
         whole = _whole(path)
-        if whole in self._moved:
-            self._remove(self._moved[whole])
-        elif dir_fd is not None or self._is_free(whole) or not os.path.lexists(whole):
-            self._remove(path, dir_fd=dir_fd)  # in a folder that `rmtree` removes; or raise the usual error
+        if dir_fd is None and not self._is_free(whole) and self._exists(self._mirror(path)):
+            self._old["remove"](self._mirror(path))
+        elif dir_fd is not None or self._is_free(whole) or not self._exists(whole):
+            self._old["remove"](path, dir_fd=dir_fd)  # in a folder that `rmtree` removes; or raise the usual error
 
     unlink = remove
 
     def replace(self, source: Any, target: Any, **kwargs: Any) -> None:
-        file = self._moved.get(_whole(source), _whole(source))
-        if self._is_free(file) and self._is_free(_whole(target)):
-            self._replace(source, target, **kwargs)
+        file = self._latest(source)
+        if self._is_free(_whole(file)):
+            self._old["replace"](file, self._place(target), **kwargs)
         elif Path(file).is_file():
             self._copy(file, self._place(target))
-        elif not os.path.lexists(file):
-            self._replace(source, target, **kwargs)  # raise the usual error
+        elif not self._exists(_whole(file)):
+            self._old["replace"](source, target, **kwargs)  # raise the usual error
 
     rename = replace
 
     def link(self, source: Any, target: Any, **kwargs: Any) -> None:
         """Make a link only in a cache."""
         if self._is_free(_whole(target)):
-            self._link(source, target, **kwargs)
+            self._old["link"](source, target, **kwargs)
 
     def symlink(self, source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
         """Make a link only in a cache."""
         if self._is_free(_whole(target)):
-            self._symlink(source, target, *args, **kwargs)
+            self._old["symlink"](source, target, *args, **kwargs)
+
+
+class _Entries:
+    """The entries of several folders, as `os.scandir` returns those of one."""
+
+    def __init__(self, iterators: list[Any]) -> None:
+        self._iterators = iterators
+        self._entries = self._all()
+
+    def _all(self) -> Iterator[Any]:
+        names: set[str] = set()
+        for iterator in self._iterators:
+            for entry in iterator:
+                if entry.name not in names:
+                    names.add(entry.name)
+                    yield entry
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._entries)
+
+    def close(self) -> None:
+        for iterator in self._iterators:
+            iterator.close()
+
+    def __enter__(self) -> "_Entries":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _is_path(file: Any) -> bool:
