@@ -1,14 +1,12 @@
 """Keep a child process from changing the user's files: what it opens for writing goes to a temporary folder."""
 
 import builtins
-import bz2
 import errno
-import io
+import gc
 import os
 import pathlib
 import shutil
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -41,9 +39,7 @@ def redirect_writes(box: Path) -> None:
 
     guard = _Guard(box)
     own = {name: getattr(guard, name) for name in _REPLACED}
-    builtins.open = io.open = guard.open
-    # These modules have kept the function under another name.
-    bz2._builtin_open = tarfile.bltn_open = guard.open  # type: ignore[attr-defined]
+    _replace_everywhere(builtins.open, guard.open, guard)
     for name, function in own.items():
         setattr(os, name, function)
     if sys.version_info < (3, 11):  # there, paths have kept the functions of `os` in a class
@@ -56,6 +52,14 @@ def redirect_writes(box: Path) -> None:
 
         safetensors.torch.serialize_file = guard.writer(safetensors.torch.serialize_file)
     os.environ.update(_SILENT)
+
+
+def _replace_everywhere(old: Any, new: Any, guard: "_Guard") -> None:
+    """Replace a function in all modules and tables that hold it: tarfile and numpy keep `open` under other names."""
+    for holder in gc.get_referrers(old):
+        if isinstance(holder, dict) and holder is not vars(guard):
+            for key in [key for key, value in holder.items() if value is old]:
+                holder[key] = new
 
 
 class _Guard:
