@@ -66,7 +66,7 @@ class Check:
         """The script takes the state of a module during the training."""
 
     def on_fill(self, is_random: bool, tensor: Tensor, place: Place) -> None:
-        """A tensor is filled with random numbers, or with a copy of another one."""
+        """A tensor is filled with random numbers, or with other values."""
 
     def on_save(self, saved: Any, place: Place) -> None:
         """`torch.save` stores an object."""

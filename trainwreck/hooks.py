@@ -46,7 +46,8 @@ _THRESHOLDS = {"gt", "__gt__", "ge", "__ge__", "lt", "__lt__", "le", "__le__"}
 _MAXIMA = {"argmax", "max", "topk"}
 _COMPARISONS = {"eq", "__eq__", "ne", "__ne__"}
 _DRAWS = {"normal_", "uniform_", "kaiming_uniform_", "kaiming_normal_"}
-_FILLS = _DRAWS | {"copy_"}
+_OF_DATA = {"normal_", "uniform_", "copy_"}  # which scripts also apply to `parameter.data`
+_FILLS = _DRAWS | {"copy_", "fill_", "zero_", "__setitem__"}
 _PARTS = {"__getitem__", "index_select", "split", "chunk"}
 _KINDS = {"difference": _DIFFERENCES, "comparison": _COMPARISONS, "product": _PRODUCTS}
 # Layers that behave differently in training and in eval mode.
@@ -502,7 +503,7 @@ class _Operations(TorchFunctionMode):
             hooks.watch.emit("on_operation", "squash", args, function.__name__)
         elif getattr(function, "__name__", "") in _FILLS:
             filled = args[0] if args else kwargs.get("tensor")  # the functions of nn.init name it
-            if isinstance(filled, Tensor):
+            if isinstance(filled, nn.Parameter) or (isinstance(filled, Tensor) and function.__name__ in _OF_DATA):
                 hooks.watch.emit("on_fill", function.__name__ in _DRAWS, filled, here())
         elif function is Tensor.detach:
             if hooks.watch.inside is not None and torch.is_grad_enabled() and args[0].requires_grad:

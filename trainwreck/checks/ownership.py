@@ -90,7 +90,7 @@ class Ownership(Check):
         self._zeros: Counter[int] = Counter()  # updates with a gradient of zeros, by parameter
 
     def on_fill(self, is_random: bool, tensor: Tensor, place: Place) -> None:
-        """Note a parameter that is drawn at random, until something is copied into it."""
+        """Note a parameter that is drawn at random, until it gets other values."""
         if not is_random:
             self._drawn.pop(tensor.data_ptr(), None)
         elif isinstance(tensor, nn.Parameter):
