@@ -63,6 +63,7 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "validation": ("data", "pipeline", "evaluation"),
     "metric": ("evaluation",),
     "pairs": ("pipeline",),
+    "storage": ("pipeline", "data"),
     "activations": ("model",),
     "targets": ("loss", "data"),
     "repeat": ("loop", "pipeline"),

@@ -287,6 +287,19 @@ FAULTS: dict[str, tuple[str, Edits]] = {
         NUMBERS,
         (("F.mse_loss(model(inputs), targets)", "F.mse_loss(model(inputs) - model(inputs).mean(0), targets)"),),
     ),
+    "storage/changed": (
+        IMAGES,
+        (
+            (
+                "        return image.roll(shift, 2), mask.roll(shift, 2)",
+                "        return self.images[index].mul_(1.1), mask",
+            ),
+            (
+                "class Cells(Dataset):\n",
+                "class Cells(Dataset):\n    def __init__(self): self.images = torch.randn(64, 1, 16, 16)\n\n",
+            ),
+        ),
+    ),
     "labels/small": (NUMBERS, (("y = torch.stack(", "y = 1e-3 * torch.stack("),)),
     "loss-form/out-of-reach": (NUMBERS, (("nn.Linear(32, 3))", "nn.Linear(32, 3), nn.Sigmoid())"),)),
     "loss-form/squashed-twice": (CLASSES, (("model(inputs)\n", "model(inputs).softmax(1).sigmoid()\n"),)),

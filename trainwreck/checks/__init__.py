@@ -32,6 +32,7 @@ from trainwreck.checks.scaling import Scaling
 from trainwreck.checks.schedule import Schedule
 from trainwreck.checks.shapes import Shapes
 from trainwreck.checks.snapshots import Snapshots
+from trainwreck.checks.storage import Storage
 from trainwreck.checks.symmetry import Symmetry
 from trainwreck.checks.targets import Targets
 from trainwreck.checks.tokens import Tokens
@@ -74,6 +75,7 @@ ALL: tuple[type[Check], ...] = (
     Validation,
     Metric,
     Pairs,
+    Storage,
     Activations,
     Targets,
     Overfit,

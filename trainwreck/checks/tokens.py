@@ -49,9 +49,9 @@ class Tokens(Check):
             "Shift inputs and targets once. Some libraries shift inside the model.",
         ),
         "sees-padding": Outcome(
-            "alarm",
-            "The outputs for a text change with the padding behind it.",
-            "Give the network a mask of the padding.",
+            "advice",
+            "The outputs for a text change with the padding behind it, so they depend on the other texts of the batch.",
+            "Give an attention a mask of the padding, and a recurrent layer packed sequences.",
             "padding_mask_missing",
         ),
         "counts-padding": Outcome(
@@ -89,6 +89,11 @@ def _look(kept: KeptCall) -> Iterator[tuple[str, str, Place]]:
         elif not is_random and (share := _share_of_later(kept, tokens, dim)) > LATER:
             text = f"earlier outputs change by {share:.2g} of what later ones do"
             yield "sees-later", text, Place(f"the forward pass of {name}")
+    for given in _given_texts(kept):
+        losses = _losses_of(kept, given)
+        copied = [loss for loss, targets, counts in losses if _shift_of(given, targets, counts) == (0, 1)]
+        if given is not tokens and copied and not is_random and _sees_own_place(kept, given):
+            yield "copies", f"targets of {name} equal one of its inputs, and outputs follow it", copied[0].place
     for loss, targets in _texts_of(kept):
         if (ends := _padding_of(kept, targets)) is None:
             continue
@@ -110,10 +115,27 @@ def _losses_of(kept: KeptCall, tokens: Tensor) -> Iterator[tuple[KeptLoss, Tenso
             yield loss, targets, (targets != loss.options.get("ignore_index", -100)) & (targets >= 0)
 
 
+def _given_texts(kept: KeptCall) -> list[Tensor]:
+    """Return all tables of tokens among the inputs."""
+    return [one for one in tensors((kept.args, kept.kwargs)) if one.dtype == torch.int64 and one.dim() == 2]
+
+
+def _sees_own_place(kept: KeptCall, text: Tensor) -> bool:
+    """Return whether the output of a place changes with the token of this place."""
+    edited, place = text.clone(), text.size(1) // 2
+    edited[:, place] = text[:, place].roll(1, 0)
+    first = outputs_of(kept.network, kept.args, kept.kwargs)
+    second = _replaced(kept, lambda one: edited if _is_same(one, text) else one)
+    for one, other in zip(first, second, strict=False):
+        before, after = _at_places(one, text), _at_places(other, text)
+        if before is not None and after is not None:
+            return bool((before[:, place] != after[:, place]).any())
+    return False
+
+
 def _texts_of(kept: KeptCall) -> Iterator[tuple[KeptLoss, Tensor]]:
     """Yield the losses whose targets (N, T) are a text that the network gets, perhaps shifted, and these targets."""
-    given = [one for one in tensors((kept.args, kept.kwargs)) if one.dtype == torch.int64 and one.dim() == 2]
-    for text in given:
+    for text in _given_texts(kept):
         for loss, targets, counts in _losses_of(kept, text):
             if _shift_of(text, targets, counts) is not None:
                 yield loss, targets
