@@ -307,6 +307,11 @@ FAULTS: dict[str, tuple[str, Edits]] = {
         CLASSES,
         ((CROSS_ENTROPY, "(F.cross_entropy(outputs, labels, reduction='none') * torch.ones(32, 1)).mean()"),),
     ),
+    "ownership/flag-misspelled": (CLASSES, (("optimizer = ", "model[0].weight.require_grad = False\noptimizer = "),)),
+    "targets/in-inputs": (
+        NUMBERS,
+        (("x[:, 0] + x[:, 1], x[:, 2] - x[:, 3], x[:, 4]], 1)", "x[:, 4]], 1)"), (", 3))", ", 1))")),
+    ),
     "ownership/flag-on-module": (CLASSES, (("optimizer = ", "model[0].requires_grad = False\noptimizer = "),)),
     "schedule/falls-in-first-epoch": (
         CLASSES,

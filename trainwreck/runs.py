@@ -12,24 +12,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-# The checks that may speak of a run with short epochs, where data sets seem small.
-_SHORT = frozenset(
-    (
-        "loss-form",
-        "modes",
-        "validation",
-        "order",
-        "snapshots",
-        "evaluation",
-        "metric",
-        "inputs",
-        "schedule",
-        "finite",
-        "saving",
-    )
-)
-# The checks that may also speak of a long run with whole epochs, in which a second network may be trained.
-_LONG = _SHORT | {"gradients", "ownership", "scaling", "labels", "shapes", "outputs", "dropout", "batch-norm", "layers"}
+# The checks that may speak of a run with short epochs, where data sets seem small: those of its steps, and those of
+# what comes after the first epoch.
+_SHORT = frozenset({
+    "gradients", "ownership", "scaling", "shapes", "dropout", "batch-norm", "layers", "loss-form",
+    "modes", "validation", "order", "snapshots", "evaluation", "metric", "inputs", "schedule", "finite", "saving",
+})  # fmt: skip
+# The checks that may also speak of a long run with whole epochs.
+_LONG = _SHORT | {"labels", "outputs"}
 _BATCHES = 3  # of a short epoch
 _SHORT_STEPS, _LONG_STEPS, _AGAIN = 24, 400, 6
 # Then the run goes on, to see a second training and what comes after the training.

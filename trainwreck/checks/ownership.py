@@ -1,5 +1,6 @@
 """The loss, the networks and the optimizers mean the same tensors."""
 
+import re
 import weakref
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from trainwreck.state import Watch, parameters_of
 _SHOWN = 4
 _LEAST_UPDATES = 3
 _ZEROS = 8  # updates
+_MISSPELLED = re.compile(r"requires?d?_?grad\w*", re.IGNORECASE)
 _OPTIMIZER = "where the optimizer is made"
 
 
@@ -45,6 +47,11 @@ class Ownership(Check):
             "alarm",
             "requires_grad is set on a module, where it has no effect: its parameters are trained.",
             "Call module.requires_grad_(False), which sets it for all parameters.",
+        ),
+        "flag-misspelled": Outcome(
+            "alarm",
+            "An attribute of a parameter looks like requires_grad and is another name, so it has no effect.",
+            "Write parameter.requires_grad = False, or parameter.requires_grad_(False).",
         ),
         "not-reached": Outcome(
             "advice",
@@ -113,12 +120,7 @@ class Ownership(Check):
         if not watch.optimizers or watch.step < _LEAST_UPDATES:
             return
         for network in watch.networks.values():
-            for name, module in network.named_modules():
-                if vars(module).get("requires_grad") is False and any(p.requires_grad for p in module.parameters()):
-                    self.tell("flag-on-module", f"{type(network).__name__}.{name}", "where requires_grad is set")
-            raw = [p for p in network.parameters() if not p.requires_grad and self._is_as_drawn(p)]
-            if raw:
-                self.tell("frozen-at-random", f"{self._names(raw)}: requires_grad is False", "where they are frozen")
+            self._judge_flags(network)
         owned = watch.owned()
         known = {id(parameter) for network in watch.networks.values() for parameter in network.parameters()}
         reached = [
@@ -145,6 +147,18 @@ class Ownership(Check):
             self.tell("nothing-moves", f"{watch.step} updates", "where the optimizer gets its learning rate")
         elif still := [one for one in still if id(one) in self._pulled]:
             self.tell("some-rest", f"{self._names(still)}: unchanged after {watch.step} updates", _OPTIMIZER)
+
+    def _judge_flags(self, network: nn.Module) -> None:
+        """Look at the flags of a network that say what is trained."""
+        for name, module in network.named_modules():
+            if vars(module).get("requires_grad") is False and any(p.requires_grad for p in module.parameters()):
+                self.tell("flag-on-module", f"{type(network).__name__}.{name}", "where requires_grad is set")
+        for name, parameter in network.named_parameters():
+            if wrong := [key for key in vars(parameter) if _MISSPELLED.fullmatch(key)]:
+                self.tell("flag-misspelled", f"{wrong[0]} of {type(network).__name__}.{name}", "where it is set")
+        raw = [p for p in network.parameters() if not p.requires_grad and self._is_as_drawn(p)]
+        if raw:
+            self.tell("frozen-at-random", f"{self._names(raw)}: requires_grad is False", "where they are frozen")
 
     def _is_as_drawn(self, parameter: Tensor) -> bool:
         drawn = self._drawn.get(parameter.data_ptr())

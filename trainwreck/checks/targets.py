@@ -8,17 +8,21 @@ import torch
 from torch import Tensor
 
 from trainwreck.check import Check
+from trainwreck.events import LossCall
 from trainwreck.finding import Outcome
+from trainwreck.places import Place
+from trainwreck.trees import tensors
 from trainwreck.trial import Trial
 
 _COLUMNS = 8  # the most columns that are tried
 _UPDATES = 6
 _SECONDS = 5.0  # of training in the first trial
+_ROWS, _MOST_INPUTS = 64, 100_000
 _PLACE = "from the batch to the loss"
 
 
 class Targets(Check):
-    """The loss of the script changes with its targets.
+    """The loss of the script changes with its targets, and no input is the target.
 
     In children, the loop goes on for one update with the same batch. All targets are changed, or one column, or the
     targets of one example.
@@ -37,6 +41,12 @@ class Targets(Check):
             "The loss does not depend on the targets of one example.",
             "Look for an index, a mask or a filter that drops examples.",
         ),
+        "in-inputs": Outcome(
+            "advice",
+            "Each target is one of the inputs of its example, so the network can copy it.",
+            "Leave the column of the target out of the inputs, or let the target begin after the window of the inputs.",
+            "target_leakage",
+        ),
         "vary": Outcome(
             "alarm",
             "The same inputs get other targets each time.",
@@ -44,6 +54,33 @@ class Targets(Check):
             "label_permute",
         ),
     }
+
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._copied: dict[Place, tuple[int, set[int]]] = {}  # rows, and the columns of inputs that equal the target
+
+    def on_loss(self, loss: LossCall) -> None:
+        """Look for a column of the inputs that equals the targets, if there is one target for each example."""
+        if not loss.with_gradients or loss.call is None or self._copied.get(loss.place, (0, set()))[0] >= _ROWS:
+            return
+        targets, given = loss.targets.detach(), next(tensors((loss.call.args, loss.call.kwargs)), None)
+        rows = targets.size(0) if targets.dim() else 0
+        if given is None or not given.is_floating_point() or given.dim() < 2 or given.layout is not torch.strided:
+            return
+        if rows < 2 or targets.numel() != rows or given.size(0) != rows or given[0].numel() > _MOST_INPUTS:
+            return
+        inputs, column = given.detach().flatten(1), targets.flatten().to(given.dtype)
+        if inputs.size(1) < 2 or targets.requires_grad or bool((column == column[0]).all()):
+            return
+        equal = set((inputs == column[:, None]).all(0).nonzero().flatten().tolist())
+        seen, before = self._copied.get(loss.place, (0, equal))
+        self._copied[loss.place] = (seen + rows, before & equal)
+
+    def at_end(self) -> None:
+        """Say whether a column of the inputs equals the targets."""
+        for place, (rows, columns) in self._copied.items():
+            if columns and rows >= _ROWS:
+                self.tell("in-inputs", f"input {min(columns)} equals the target of {rows} examples", place)
 
     def trials(self) -> Generator[Trial, Any, None]:
         """Change the targets of the batch, and compare the next loss with the loss for the unchanged batch."""
