@@ -682,6 +682,33 @@ for epoch in range(5):
     assert "labels/constant" in findings(tmp_path, source.replace(".argmax(1)", ".argmax(1) // 3"))
 
 
+def test_examples_of_validation_are_compared_without_loaders(tmp_path: Path) -> None:
+    source = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(300, 10)
+y = x[:, :3].argmax(1)
+first, last = torch.arange(200), torch.arange(200, 300)
+model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 3))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for epoch in range(10):
+    model.train()
+    for rows in first[torch.randperm(200)].split(25):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        seen, new = ((model(x[rows]).argmax(1) == y[rows]).float().mean() for rows in (first, last))
+"""
+    assert findings(tmp_path, source, 60) == {}
+    assert "validation/shared-examples" in findings(
+        tmp_path, source.replace("arange(200, 300)", "arange(150, 300)"), 60
+    )
+
+
 def test_the_end_of_a_script_with_many_epochs_is_seen(tmp_path: Path) -> None:
     """The weights that are loaded after the last epoch are no copy."""
     edits = (("copy.deepcopy(model.state_dict())", "model.state_dict()"), ("range(4)", "range(40)"))

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-# The checks that may speak of a run with short epochs, where data sets seem small: those of its steps, and those of
-# what comes after the first epoch.
+# The checks that may speak of a run with short epochs, where data sets seem small: they look at single updates, or at
+# the part that comes after the first epoch.
 _SHORT = frozenset({
     "gradients", "ownership", "scaling", "shapes", "dropout", "batch-norm", "layers", "loss-form",
     "modes", "validation", "order", "snapshots", "evaluation", "metric", "inputs", "schedule", "finite", "saving",

@@ -3,6 +3,7 @@
 import hashlib
 import sys
 import time
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
 from typing import Any, ClassVar
@@ -27,6 +28,8 @@ WINDOWS = 0.5
 _EXAMPLES, _AGAIN, _TRAINING = 300, 20, 4000
 _WINDOWS, _LEAST = 60, 4
 _SECONDS = 4.0
+ALL = 0.95  # of the examples of an evaluation, from which it is one of the training data
+_ROWS, _CALLS, _MOST_VALUES = 50_000, 10, 2_000_000
 
 
 class Validation(Check):
@@ -70,6 +73,40 @@ class Validation(Check):
         ),
     }
 
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._trained: set[float] = set()  # numbers that stand for the examples of training, where no loader reads them
+        self._evaluated: dict[Place, list[list[float]]] = {}  # by place, the examples of each call
+        self._new: deque[float] = deque(maxlen=_CALLS)  # by call, the share of examples that were never trained on
+
+    def on_call(self, call: ModelCall) -> None:
+        """Note the examples that no loader reads."""
+        given = next(tensors((call.args, call.kwargs)), None)
+        if call.loaders or given is None or len(self._trained) > _ROWS or not _is_table(given):
+            return
+        keys = _numbers_of(given)
+        if call.with_gradients:
+            self._new.append(sum(key not in self._trained for key in keys) / len(keys))
+            self._trained.update(keys)
+        elif not call.training:
+            self._evaluated.setdefault(call.place, []).append(keys)
+
+    def at_end(self) -> None:
+        """Compare the examples, if training has come to the same ones again."""
+        if len(self._new) == _CALLS and sum(self._new) < SOME * _CALLS:
+            for text, place in self._shared(self._trained):
+                self.tell("shared-examples", text, place)
+
+    def _shared(self, trained: set[float]) -> Iterator[tuple[str, Place]]:
+        """Yield each place that evaluates some examples of training, with the share of one call."""
+        for place, calls in self._evaluated.items():
+            # A function may evaluate training examples in one call, and others in the next one.
+            shares = [sum(key in trained for key in keys) / len(keys) for keys in calls]
+            others = [(share, len(keys)) for share, keys in zip(shares, calls, strict=True) if share < ALL]
+            partly = [(share, count) for share, count in others if share > SOME]
+            if sum(count for _, count in partly) >= _WINDOWS and 2 * len(partly) > len(others):
+                yield f"{partly[-1][0]:.0%} of {partly[-1][1]} examples", place
+
     def trials(self) -> Generator[Probe, Any, None]:
         """Probe the evaluations and the data sets."""
         if self.watch.evaluations:
@@ -83,6 +120,9 @@ class Validation(Check):
                 yield "random-outputs", f"{type(call.network).__name__}, twice the same inputs", call.place
         uses = self.watch.loaders.values()
         training = [use for use in uses if use.training]
+        if self._evaluated and training:
+            for text, place in self._shared(set().union(*map(_rows_of, training))):
+                yield "shared-examples", text, place
         shares = []
         for use in uses:
             if use.training or not (use.evaluating or use.last is not None):
@@ -101,6 +141,38 @@ class Validation(Check):
         if shares and min(shares) > SOME:
             outcome = "same-examples" if min(shares) > MOST else "shared-examples"
             yield outcome, f"{min(shares):.0%} of {_EXAMPLES} or fewer examples", Place("where the data is split")
+
+
+def _is_table(given: Tensor) -> bool:
+    """Return whether rows are unlikely to be equal by chance: most values are no whole numbers."""
+    if not given.is_floating_point() or given.layout is not torch.strided or given.dim() < 2 or not given.numel():
+        return False
+    if given.requires_grad or given[0].numel() < _LEAST or given.numel() > _MOST_VALUES:
+        return False
+    return bool((given != given.round()).float().mean() > MOST)
+
+
+def _numbers_of(given: Tensor) -> list[float]:
+    """Return a number for each row. Rows with one number are equal."""
+    rows = given.detach().flatten(1).double().cpu()
+    generator = torch.Generator().manual_seed(0)
+    found: list[float] = (rows * torch.rand(rows.size(1), dtype=torch.double, generator=generator)).sum(1).tolist()
+    return found
+
+
+def _rows_of(use: LoaderUse) -> list[float]:
+    """Return a number for each example of a small data set, or []."""
+    data = use.loader.dataset
+    if not hasattr(data, "__len__") or not hasattr(data, "__getitem__") or len(data) > _TRAINING:
+        return []
+    end, found = time.monotonic() + _SECONDS, []
+    for index in range(len(data)):
+        example = data[index]
+        first = example[0] if isinstance(example, tuple | list) and example else example
+        if not isinstance(first, Tensor) or not _is_table(first[None]) or time.monotonic() > end:
+            return []
+        found += _numbers_of(first[None])
+    return found
 
 
 def _differs(call: ModelCall) -> bool:
