@@ -1,5 +1,6 @@
 """Each epoch has its own order."""
 
+from collections import Counter
 from typing import Any, ClassVar
 
 from torch.utils.data import IterableDataset, RandomSampler, SequentialSampler
@@ -10,10 +11,10 @@ from trainwreck.events import LoaderUse, LossCall
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
 
-# figure                                              | healthy        | broken | bound
-# share of labels that equal the next one, C classes  | near 1 / C     | > 0.9  | SORTED 0.8
-SORTED = 0.8
-_LEAST, _CLASSES = 64, 3
+# figure                                                       | healthy | broken | bound
+# neighbours with other labels, over those of a random order   | near 1  | < 0.1  | SORTED 0.2
+SORTED = 0.2
+_LEAST = 20  # expected neighbours with other labels
 
 
 class Order(Check):
@@ -37,8 +38,8 @@ class Order(Check):
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
         self._firsts: dict[int, bytes] = {}  # by loader, a digest of the first batch of the latest epoch
-        self._pairs = [0, 0]  # labels that equal the next one, and all
-        self._kinds: set[float] = set()
+        self._pairs = [0, 0]  # labels that differ from the next one, and all
+        self._counts: Counter[int] = Counter()  # by label
         self._place: Place | None = None
 
     def on_batch(self, use: LoaderUse, batch: Any, number: int) -> None:
@@ -53,24 +54,30 @@ class Order(Check):
         self._firsts[key] = digest
 
     def on_loss(self, loss: LossCall) -> None:
-        """Count neighbours with equal labels."""
+        """Count neighbours with other labels."""
         labels = loss.targets
         if not loss.with_gradients or loss.name not in ("cross_entropy", "nll_loss") or labels.dim() != 1:
             return
         if labels.is_floating_point() or labels.numel() < 2:
             return
-        self._pairs[0] += int((labels[1:] == labels[:-1]).sum())
+        self._pairs[0] += int((labels[1:] != labels[:-1]).sum())
         self._pairs[1] += labels.numel() - 1
-        self._kinds.update(labels.unique().tolist()[:_CLASSES])
+        self._counts.update(labels.tolist())
         self._place = loss.place
 
     def at_end(self) -> None:
         """Say whether the labels are sorted."""
-        equal, pairs = self._pairs
+        changes, pairs = self._pairs
+        total = sum(self._counts.values())
+        # Two labels that are drawn one by one differ with this probability.
+        expected = pairs * (1 - sum((count / total) ** 2 for count in self._counts.values())) if total else 0.0
         trained = [use for use in self.watch.loaders.values() if use.training]
         in_order = [use for use in trained if isinstance(getattr(use.loader, "sampler", None), SequentialSampler)]
-        if pairs >= _LEAST and in_order and len(self._kinds) >= _CLASSES and equal > SORTED * pairs:
-            self.tell("sorted", f"{equal} of {pairs} labels equal the next one", self._place)
+        if in_order and expected >= _LEAST and changes < SORTED * expected:
+            text = (
+                f"{changes} of {pairs} labels differ from the next one; in a random order, about {expected:.0f} would"
+            )
+            self.tell("sorted", text, self._place)
 
     @staticmethod
     def _shuffles(use: LoaderUse) -> bool:
