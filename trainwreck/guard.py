@@ -234,7 +234,7 @@ class _Guard:
 
 
 class _Entries:
-    """The entries of several folders, as `os.scandir` returns those of one."""
+    """The entries of several folders, as `os.scandir` returns the entries of one folder."""
 
     def __init__(self, iterators: list[Any]) -> None:
         self._iterators = iterators

@@ -12,7 +12,7 @@ from trainwreck.finding import Outcome
 from trainwreck.places import Place
 
 # figure                                                       | healthy | broken | bound
-# neighbours with other labels, over those of a random order   | near 1  | < 0.1  | SORTED 0.2
+# neighbours with other labels, over the ones of a random order  | near 1  | < 0.1  | SORTED 0.2
 SORTED = 0.2
 _LEAST = 20  # expected neighbours with other labels
 

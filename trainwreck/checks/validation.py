@@ -144,7 +144,7 @@ class Validation(Check):
 
 
 def _is_table(given: Tensor) -> bool:
-    """Return whether rows are unlikely to be equal by chance: most values are no whole numbers."""
+    """Return whether rows are unlikely to be equal at random: most values are no whole numbers."""
     if not given.is_floating_point() or given.layout is not torch.strided or given.dim() < 2 or not given.numel():
         return False
     if given.requires_grad or given[0].numel() < _LEAST or given.numel() > _MOST_VALUES:
