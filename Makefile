@@ -148,7 +148,7 @@ selfcheck: $(RUN)
 trial: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m trial $(jobs) $(if $(SET),--set "$(SET)")
 
-# Takes about ten minutes on two cores. ONLY="huge_lr digits_mlp" measures only these two.
+# Takes about 80 minutes on two cores. ONLY="huge_lr digits_mlp" measures only these two.
 insightless: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m insightless $(jobs) $(ONLY)
 

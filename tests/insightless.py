@@ -3,7 +3,7 @@
 It hands in a report that is right in form: the first cause of the list, values of both logs, up to eight causes that
 the log contradicts. The experiment is untouched, or has an edit that means nothing. On a healthy case it says
 `healthy`. It knows what a student's kit holds, and makes no check. Without names, every recipe and every healthy case
-is measured; that takes about ten minutes on two cores.
+is measured; that takes about 80 minutes on two cores.
 """
 
 import argparse
