@@ -638,6 +638,24 @@ def test_a_gradient_that_the_script_itself_has_used_is_not_dropped(tmp_path: Pat
     assert findings(tmp_path, broken(CLASSES, (("        loss.backward()\n", twice),))) == {}
 
 
+def test_a_gradient_of_zeros_may_be_clipped(tmp_path: Path) -> None:
+    """A loss with a margin is zero when all is learned. Clipping its gradient in the right place is no fault."""
+    edits = (
+        ("F.mse_loss(model(inputs), targets)", "0 * F.mse_loss(model(inputs), targets)"),
+        (
+            "        optimizer.step()",
+            "        nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n        optimizer.step()",
+        ),
+    )
+    assert not any(name.startswith("scaling/") for name in findings(tmp_path, broken(NUMBERS, edits)))
+
+
+def test_a_loss_without_gradients_hides_no_other_fault(tmp_path: Path) -> None:
+    edits = ((CROSS_ENTROPY, CROSS_ENTROPY + " + (outputs[:, :1] - outputs[:, 0].detach()).mean()"),)
+    idle = (("        loss = ", "        F.mse_loss(outputs.detach(), outputs.detach())\n        loss = "),)
+    assert "shapes/all-pairs" in findings(tmp_path, broken(broken(CLASSES, idle), edits))
+
+
 def test_a_loss_that_stops_at_another_network_is_a_dead_end(tmp_path: Path) -> None:
     source = """
 import torch

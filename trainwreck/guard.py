@@ -156,7 +156,7 @@ class _Guard:
         return bool(self._old["access"](self._found(path, kwargs), *args, **kwargs))
 
     def _found(self, path: Any, options: dict[str, Any]) -> Any:
-        return path if options.get("dir_fd") is not None or path is self._files else self._latest(path)
+        return path if options.get("dir_fd") is not None else self._latest(path)
 
     def listdir(self, path: Any = ".") -> list[Any]:
         both = self._both(path)

@@ -495,8 +495,8 @@ class _Operations(TorchFunctionMode):
             return function(*args, **kwargs)
         if function in LOSSES:
             return self._loss(function, args, kwargs)
-        if hooks.idle and getattr(function, "__name__", "") in _SUMS | _PRODUCTS:
-            return self._follow_idle(function, args, kwargs)
+        if hooks.idle and (place := self._idle_place(function, args)) is not None:
+            return self._follow_idle(place, function, args, kwargs)
         if function in DROPOUTS or function is F.scaled_dot_product_attention:
             return self._dropout(function, args, kwargs)
         if getattr(function, "__name__", "") in _SQUASHES and args and isinstance(args[0], Tensor):
@@ -512,15 +512,19 @@ class _Operations(TorchFunctionMode):
             return self._outside(function, args, kwargs)
         return function(*args, **kwargs)
 
-    def _follow_idle(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """See the sum of a loss without gradients, or of a multiple of it, and a value with gradients."""
-        hooks, result = self._hooks, function(*args, **kwargs)
-        idle = next((one for one in hooks.idle if any(one[0] is arg for arg in args)), None)
-        if idle is not None and isinstance(result, Tensor):
-            if not result.requires_grad:
-                hooks.idle.append((result, idle[1]))
-            elif function.__name__ in _SUMS:
-                hooks.watch.emit("on_operation", "idle term", args, idle[1])
+    def _idle_place(self, function: Any, args: tuple[Any, ...]) -> Place | None:
+        """Return the place of a loss without gradients that a sum or a product gets, or None."""
+        if getattr(function, "__name__", "") not in _SUMS | _PRODUCTS:
+            return None
+        return next((place for loss, place in self._hooks.idle if any(loss is arg for arg in args)), None)
+
+    def _follow_idle(self, place: Place, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """See whether a loss without gradients, or a multiple of it, is added to a value with gradients."""
+        result = function(*args, **kwargs)
+        if isinstance(result, Tensor) and not result.requires_grad:
+            self._hooks.idle.append((result, place))
+        elif function.__name__ in _SUMS:
+            self._hooks.watch.emit("on_operation", "idle term", args, place)
         return result
 
     def _dropout(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

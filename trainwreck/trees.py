@@ -24,6 +24,13 @@ def tensors(tree: Any) -> Iterator[Tensor]:
             yield from tensors(getattr(tree, field.name))
 
 
+def parts_of(tree: Any) -> Iterator[Any]:
+    """Yield a tree of dictionaries, lists and tuples, and all its parts."""
+    yield tree
+    for part in tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list | tuple) else ():
+        yield from parts_of(part)
+
+
 def map_tensors(tree: Any, function: Callable[[Tensor], Tensor]) -> Any:
     """Return an equal tree whose tensors are results of `function`. Containers are new, other values are shared."""
     if isinstance(tree, Tensor):

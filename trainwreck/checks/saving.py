@@ -1,6 +1,6 @@
 """A checkpoint that tells where training stopped has all that is needed to resume it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -9,6 +9,7 @@ from trainwreck.check import Check
 from trainwreck.events import HandMadeOptimizer
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
+from trainwreck.trees import parts_of
 
 _COUNTERS = ("epoch", "step", "iter")
 
@@ -45,7 +46,7 @@ class Saving(Check):
             return
         if not any(str(key).lower().startswith(_COUNTERS) and isinstance(saved[key], int) for key in saved):
             return  # weights to use, not to resume from
-        states = list(_mappings(saved))
+        states = [part for part in parts_of(saved) if isinstance(part, Mapping) and part is not saved]
         used = [one for one in self.watch.optimizers.values() if not isinstance(one, HandMadeOptimizer)]
         keys = ", ".join(map(str, saved))
         if not any({"state", "param_groups"} <= one.keys() for one in states):
@@ -64,13 +65,3 @@ class Saving(Check):
         if not isinstance(value, Mapping) or not value or not isinstance(next(iter(value.values())), Tensor):
             return False
         return any(network.state_dict().keys() == value.keys() for network in self.watch.networks.values())
-
-
-def _mappings(tree: Any) -> Iterator[Mapping[Any, Any]]:
-    """Yield the dictionaries among the values of a dictionary, and inside its lists."""
-    parts = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list | tuple) else ()
-    for part in parts:
-        if isinstance(part, Mapping):
-            yield part
-        elif isinstance(part, list | tuple):
-            yield from _mappings(part)

@@ -55,7 +55,9 @@ class Scaling(Check):
         self._late = 0
         self._clipped: set[int] = set()  # gradients that are clipped, since the latest update
         self._partly = 0
-        self._without: set[int] = set()  # parameters of calls that found no gradient, since the latest update
+        # Since the latest update: parameters that were clipped without a gradient, and those that got one afterwards.
+        self._without: set[int] = set()
+        self._late_gradients: set[int] = set()
         self._early = 0
         self._place: Place | None = None  # of such a call
 
@@ -74,6 +76,9 @@ class Scaling(Check):
     def after_backward(self, backward: BackwardPass) -> None:
         """A backward pass gives new gradients."""
         self._used -= backward.leaves.keys()
+        later = self._without & backward.leaves.keys()
+        self._late_gradients |= later
+        self._clipped -= later
 
     def on_clip(self, parameters: list[Tensor]) -> None:
         """Look at the gradients that are clipped."""
@@ -86,8 +91,8 @@ class Scaling(Check):
         self._clipped |= clipped
         if not any(_has_gradient(parameter) for parameter in parameters):
             self._without |= {id(parameter) for parameter in parameters}
-            self._clipped -= self._without
             self._place = here()
+            return
         if self._scaled and not (self._unscaled & set(owners) if owners else self._unscaled):
             self.tell("clips-scaled", f"{len(clipped)} gradients, factor {self.watch.scale:g}")
         if clipped and clipped <= self._used:
@@ -102,13 +107,14 @@ class Scaling(Check):
             self._partly += 1
             if self._partly == 2:
                 self.tell("clips-some", f"{len(used - self._clipped)} of {len(used)} gradients are not clipped")
-        if used & self._without and not used & self._clipped:
+        early = used & self._late_gradients
+        if early and not used & self._clipped:
             self._early += 1
             if self._early == 2:
-                text = f"{len(used & self._without)} parameters had no gradient when they were clipped, twice"
+                text = f"{len(early)} parameters had no gradient when they were clipped, twice"
                 self.tell("clips-early", text, self._place)
         self._clipped -= used
-        self._without = set()
+        self._without, self._late_gradients = set(), set()
         if self._scaled and not self._stepping and id(optimizer) not in self._unscaled:
             self.tell("steps-scaled", f"{type(optimizer).__name__} uses gradients with the factor {self.watch.scale:g}")
 

@@ -1,7 +1,6 @@
 """Stored weights are a copy, averaged weights are used, and trained weights are not drawn again."""
 
 import weakref
-from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -12,6 +11,7 @@ from trainwreck.events import AnyOptimizer, ModelCall, first_entries
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
 from trainwreck.state import parameters_of
+from trainwreck.trees import parts_of
 
 _UPDATES = 2  # that change a stored state, at least
 _MOST_STATES = 20
@@ -51,6 +51,7 @@ class Snapshots(Check):
         super().__init__(watch)
         self._averages: dict[int, nn.Module] = {}
         self._evaluated: dict[int, nn.Module] = {}
+        # States that the script keeps, the updates before, a tensor of each with its entries then, and the place.
         self._states: list[tuple[weakref.ref[Any], int, Tensor, Tensor, Place]] = []
         self._drawn: dict[int, Place] = {}  # parameters that were drawn since the latest update of their optimizer
         self._stepped: set[int] = set()  # optimizers
@@ -72,16 +73,16 @@ class Snapshots(Check):
 
     def on_state(self, module: nn.Module, state: Any, place: Place) -> None:
         """Note a state that the script takes from a network during the training."""
-        trained = [one for key, one in self.watch.parameters.items() if one.in_step]
-        alike = {one.tensor.data_ptr(): one.tensor for one in trained}
+        alike = {one.tensor.data_ptr(): one.tensor for one in self.watch.parameters.values() if one.in_step}
         followed = next((alike[one.data_ptr()] for one in _tensors_of(state) if one.data_ptr() in alike), None)
+        self._states = [one for one in self._states if one[0]() is not None]
         if followed is not None and len(self._states) < _MOST_STATES:
             begin = first_entries(followed).clone()
             self._states.append((weakref.ref(state), self.watch.step, followed, begin, place))
 
     def on_save(self, saved: Any, place: Place) -> None:
         """A state that is saved may be kept."""
-        kept = {id(part) for part in _parts_of(saved)}
+        kept = {id(part) for part in parts_of(saved)}
         self._states = [one for one in self._states if id(one[0]()) not in kept]
 
     def on_fill(self, is_random: bool, tensor: Tensor, place: Place) -> None:
@@ -123,10 +124,3 @@ class Snapshots(Check):
 
 def _tensors_of(state: Any) -> list[Tensor]:
     return [one for one in state.values() if isinstance(one, Tensor) and one.numel()]
-
-
-def _parts_of(tree: Any) -> Iterator[Any]:
-    """Yield a tree of dictionaries, lists and tuples, and all its parts."""
-    yield tree
-    for part in tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list | tuple) else ():
-        yield from _parts_of(part)

@@ -75,16 +75,18 @@ class Validation(Check):
 
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
-        self._trained: set[float] = set()  # numbers that stand for the examples of training, where no loader reads them
-        self._evaluated: dict[Place, list[list[float]]] = {}  # by place, the examples of each call
+        self._trained: set[bytes | None] = set()  # digests of the examples of training that no loader reads
+        self._evaluated: dict[Place, list[list[bytes]]] = {}  # by place, the examples of each call
+        self._rows = 0  # all examples that were noted
         self._new: deque[float] = deque(maxlen=_CALLS)  # by call, the share of examples that were never trained on
 
     def on_call(self, call: ModelCall) -> None:
         """Note the examples that no loader reads."""
         given = next(tensors((call.args, call.kwargs)), None)
-        if call.loaders or given is None or len(self._trained) > _ROWS or not _is_table(given):
+        if call.loaders or given is None or self._rows > _ROWS or not _is_table(given):
             return
-        keys = _numbers_of(given)
+        keys = _keys_of_rows(given)
+        self._rows += len(keys)
         if call.with_gradients:
             self._new.append(sum(key not in self._trained for key in keys) / len(keys))
             self._trained.update(keys)
@@ -97,7 +99,7 @@ class Validation(Check):
             for text, place in self._shared(self._trained):
                 self.tell("shared-examples", text, place)
 
-    def _shared(self, trained: set[float]) -> Iterator[tuple[str, Place]]:
+    def _shared(self, trained: set[bytes | None]) -> Iterator[tuple[str, Place]]:
         """Yield each place that evaluates some examples of training, with the share of one call."""
         for place, calls in self._evaluated.items():
             # A function may evaluate training examples in one call, and others in the next one.
@@ -121,7 +123,7 @@ class Validation(Check):
         uses = self.watch.loaders.values()
         training = [use for use in uses if use.training]
         if self._evaluated and training:
-            for text, place in self._shared(set().union(*map(_rows_of, training))):
+            for text, place in self._shared(set().union(*map(_all_keys, training))):
                 yield "shared-examples", text, place
         shares = []
         for use in uses:
@@ -152,27 +154,17 @@ def _is_table(given: Tensor) -> bool:
     return bool((given != given.round()).float().mean() > MOST)
 
 
-def _numbers_of(given: Tensor) -> list[float]:
-    """Return a number for each row. Rows with one number are equal."""
-    rows = given.detach().flatten(1).double().cpu()
-    generator = torch.Generator().manual_seed(0)
-    found: list[float] = (rows * torch.rand(rows.size(1), dtype=torch.double, generator=generator)).sum(1).tolist()
-    return found
+def _keys_of_rows(given: Tensor) -> list[bytes]:
+    """Return a digest of each example of a batch."""
+    return [hashlib.sha256(tensor_bytes(row)).digest() for row in given]
 
 
-def _rows_of(use: LoaderUse) -> list[float]:
-    """Return a number for each example of a small data set, or []."""
+def _all_keys(use: LoaderUse) -> set[bytes | None]:
+    """Return a digest of each example of a small data set, or an empty set."""
     data = use.loader.dataset
-    if not hasattr(data, "__len__") or not hasattr(data, "__getitem__") or len(data) > _TRAINING:
-        return []
-    end, found = time.monotonic() + _SECONDS, []
-    for index in range(len(data)):
-        example = data[index]
-        first = example[0] if isinstance(example, tuple | list) and example else example
-        if not isinstance(first, Tensor) or not _is_table(first[None]) or time.monotonic() > end:
-            return []
-        found += _numbers_of(first[None])
-    return found
+    size = len(data) if hasattr(data, "__len__") and hasattr(data, "__getitem__") else 0
+    keys = _keys_of(data, list(range(size))) if size <= _TRAINING else []
+    return set(keys) if len(keys) == size else set()
 
 
 def _differs(call: ModelCall) -> bool:
