@@ -16,6 +16,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple, get_args
 
 import click
@@ -25,6 +26,7 @@ from benchmarks.bench_watch import PAGE, watch_program
 from benchmarks.measure import ROOT, publish, this_machine
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.recipe import Area, Edit, apply_edits
+from trainwreck import __version__
 
 SCRIPTS = ROOT / "tests" / "data" / "scripts"
 _NEAR, _SECONDS = 2, 300
@@ -177,6 +179,25 @@ def summary(results: Sequence[Result]) -> list[list[str]]:
     return rows
 
 
+def rivals(records: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> list[list[str]]:
+    """Return the rows that compare other tools with these results on the same scripts, beginning with the heading.
+
+    records: what a tool says of a script, from `rivals.json`: the kinds of its messages on the broken and on the
+    corrected script. A tool finds a fault if it says something new on the broken script.
+    """
+    rows = [["tool", "version", "lines that a user writes (median)", "found", "of", "speaks on corrected ones"]]
+    shared = {record["id"] for record in records}
+    ours = [one for one in results if one.name in shared]
+    found, told = sum(bool(one.found) for one in ours), sum(bool(one.alarms or one.advice) for one in ours)
+    rows.append(["trainwreck", __version__, "0", *map(str, (found, len(ours), told))])
+    for tool in dict.fromkeys(record["tool"] for record in records):
+        those = [record for record in records if record["tool"] == tool]
+        new = sum(bool(set(one["broken"]) - set(one["corrected"])) for one in those)
+        told, lines = sum(bool(one["corrected"]) for one in those), median(one["lines"] for one in those)
+        rows.append([tool, those[0]["version"], f"{lines:g}", *map(str, (new, len(those), told))])
+    return rows
+
+
 def load_faults() -> list[Fault]:
     """Return all rebuilt reports, sorted by id. Raises `UserError` for an invalid file."""
     return [read_record(path, Fault, id=path.parent.name) for path in sorted(SCRIPTS.glob("*/fault.toml"))]
@@ -223,6 +244,8 @@ def main(only: str, programs: Path | None, *, write: bool) -> None:
     rows = [one.cells(*tasks[one.name]) for one in results]
     publish("faults", heading, rows, this_machine(), write=write, page=PAGE)
     publish("fault summary", *_split(summary(results)), this_machine(), write=write, page=PAGE)
+    records = json.loads((Path(__file__).parent / "rivals.json").read_bytes())
+    publish("rivals", *_split(rivals(records, results)), this_machine(), write=write, page=PAGE)
     if programs is not None:
         injected = measure_injected(programs)
         headings = ("id", "area", "found", "only with the fault", "without it")

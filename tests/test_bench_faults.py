@@ -1,10 +1,12 @@
 """`make bench-faults`: the rebuilt reports are whole, and findings are counted as the page says."""
 
 import ast
+import json
 from typing import Any
 
-from benchmarks.bench_faults import AREAS, SCRIPTS, changed_lines, compare, load_faults, summary
+from benchmarks.bench_faults import AREAS, SCRIPTS, changed_lines, compare, load_faults, rivals, summary
 from benchmarks.bench_watch import PAGE
+from benchmarks.measure import ROOT
 from trainwreck.checks import ALL
 
 FAULTS = load_faults()
@@ -83,3 +85,27 @@ def test_the_page_has_the_tables_that_the_benchmark_writes() -> None:
     head, *_ = summary([])
     assert f"| {' | '.join(head)} |" in page
     assert "<!-- faults: measured -->" in page
+
+
+def test_tools_are_compared_on_the_same_scripts() -> None:
+    records = [
+        {"tool": "one", "version": "1", "id": "a", "lines": 3, "broken": ["x", "y"], "corrected": ["x"]},
+        {"tool": "one", "version": "1", "id": "b", "lines": 5, "broken": ["x"], "corrected": ["x"]},
+        {"tool": "two", "version": "2", "id": "a", "lines": 1, "broken": [], "corrected": []},
+    ]
+    finding = {"check": "c", "outcome": "o", "level": "alarm", "place": {"line": 1}}
+    results = [
+        compare("a", "loss", frozenset({1}), {"findings": [finding]}, {"findings": []}),
+        compare("b", "loss", frozenset({1}), {"findings": []}, {"findings": [finding]}),
+        compare("c", "loss", frozenset({1}), {"findings": [finding]}, {"findings": []}),
+    ]
+    assert [row[2:] for row in rivals(records, results)[1:]] == [
+        ["0", "1", "2", "1"],
+        ["4", "1", "2", "2"],
+        ["1", "0", "1", "0"],
+    ]
+
+
+def test_other_tools_were_tried_on_scripts_of_this_folder() -> None:
+    records = json.loads((ROOT / "benchmarks" / "rivals.json").read_bytes())
+    assert {record["id"] for record in records} <= {fault.id for fault in FAULTS}
