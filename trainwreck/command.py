@@ -1,6 +1,7 @@
 """The command line: watch an unmodified script in a child process, and show the findings."""
 
 import argparse
+import importlib
 import signal
 import sys
 from collections.abc import Iterable
@@ -30,7 +31,7 @@ def main(arguments: list[str]) -> int:
     """
     try:
         if arguments[:1] == ["explain"]:
-            _import_torch()
+            _import("torch")
             from trainwreck.explain import explain
 
             explain(arguments[1:])
@@ -47,7 +48,8 @@ def _watch(options: argparse.Namespace) -> int:
     """Watch the script, show the report, and return the exit status."""
     _require_files(options)
     settings = read_settings(Path(options.script))
-    _import_torch()
+    # The first update of an optimizer imports the second module, which takes two seconds. Forked runs have it already.
+    _import("torch", "torch._dynamo")
     from trainwreck.baseline import Baseline, read_baseline
     from trainwreck.selection import choose
 
@@ -61,7 +63,8 @@ def _watch(options: argparse.Namespace) -> int:
     path = _baseline_path(options, settings)
     baseline = read_baseline(path) if path else Baseline(Path())
     names = [check.name for check in selection.checks]
-    found = watch_script(Path(options.script), options.arguments, options.steps or settings.steps, names)
+    steps = options.steps or settings.steps
+    found = watch_script(Path(options.script), options.arguments, steps, names, forks=True)
     if found is None:
         print_message("The watched process ended without a result.", sys.stderr)
         return _FAULT
@@ -83,13 +86,13 @@ def _watch(options: argparse.Namespace) -> int:
     return _status(report, ("alarm", "advice") if strict else ("alarm",), options.write_baseline)
 
 
-def _import_torch() -> None:
-    """Import torch. Ctrl-C ends this process meanwhile: numpy would turn a `KeyboardInterrupt` into another error."""
+def _import(*modules: str) -> None:
+    """Import modules. Ctrl-C ends this process meanwhile: numpy would turn a `KeyboardInterrupt` into another error."""
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not in the background
     if is_default:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    import torch  # noqa: F401
-
+    for module in modules:
+        importlib.import_module(module)
     if is_default:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,12 +1,17 @@
 """Run a script under watch: once as it is, once again, and once with short epochs."""
 
 import base64
+import io
 import json
 import os
 import pickle
+import random
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+import warnings
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +30,7 @@ _SHORT_STEPS, _LONG_STEPS, _AGAIN = 24, 400, 6
 # Then the run goes on, to see a second training and what comes after the training.
 _MORE = 1600
 _SECONDS, _GRACE = 20.0, 40.0
+_POLL = 0.01  # seconds between two looks at a child
 
 
 @dataclass(frozen=True)
@@ -45,20 +51,23 @@ class Plan:
 
 
 def watch_script(
-    script: Path, arguments: list[str], steps: int, checks: Collection[str] | None = None
+    script: Path, arguments: list[str], steps: int, checks: Collection[str] | None = None, *, forks: bool = False
 ) -> dict[str, Any] | None:
     """Run the script in child processes and return what was found, or None if the first run wrote no result.
 
-    checks: the names of the checks, or None for all.
+    checks: the names of the checks, or None for all. forks: fork this process for a run where that is safe, because it
+    has imported torch and computed nothing.
 
     The result has `findings`, `errors` by check, `steps`, the `losses` of the updates, and `failure`, which is "" if
     the script did not fail. The first run's own output goes to standard error, so that standard output has only the
     findings; the other runs are silent.
     """
-    found = _run(Plan(steps, None if checks is None else sorted(checks)), script, arguments, quiet=False)
+    forks = forks and sys.platform == "linux"
+    found = _run(Plan(steps, None if checks is None else sorted(checks)), script, arguments, quiet=False, forks=forks)
     if found is None or found["failure"] or not found["steps"] or "RANK" in os.environ:
         return found
     if (checks is None or "repeat" in checks) and found["seeds"]:
+        # Never forked: it needs hashes of its own, on which the order of sets depends.
         again = _run(Plan(min(_AGAIN, found["steps"]), [], seconds=_SECONDS), script, arguments, quiet=True)
         if again is not None and again["seeds"][:1] == found["seeds"][:1]:  # no seed that is drawn at random
             found["findings"] += _compare(found["losses"], again["losses"])
@@ -67,7 +76,7 @@ def watch_script(
     wanted = sorted(able if checks is None else able & set(checks))
     if wanted:
         plan = Plan(steps, wanted, batches=_BATCHES, seconds=_SECONDS, more=_MORE)
-        short = _run(plan, script, arguments, quiet=True)
+        short = _run(plan, script, arguments, quiet=True, forks=forks)
         known = {(one["check"], one["outcome"]) for one in found["findings"]}
         if short is not None:
             found["findings"] += [one for one in short["findings"] if (one["check"], one["outcome"]) not in known]
@@ -91,26 +100,85 @@ def run_trial(trial: Any, steps: int, script: Path, arguments: list[str]) -> dic
     return _run(plan, script, arguments, quiet=True) or {}
 
 
-def _run(plan: Plan, script: Path, arguments: list[str], *, quiet: bool) -> dict[str, Any] | None:
+def _run(plan: Plan, script: Path, arguments: list[str], *, quiet: bool, forks: bool = False) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory(prefix="trainwreck-", ignore_cleanup_errors=True) as folder:
         result = Path(folder, "result.json")
-        text = json.dumps(asdict(plan))
-        command = [sys.executable, "-m", "trainwreck.child", str(result), text, str(script), *arguments]
-        path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))))
-        silent = subprocess.DEVNULL
-        try:
-            subprocess.run(
-                command,
-                env={**os.environ, "PYTHONPATH": path},
-                stdin=silent if quiet else None,
-                stdout=silent if quiet else sys.stderr,
-                stderr=silent if quiet else None,
-                timeout=plan.seconds + _GRACE if plan.seconds else None,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+        job = [str(result), json.dumps(asdict(plan)), str(script), *arguments]
+        limit = plan.seconds + _GRACE if plan.seconds else None
+        if not (_forked if forks else _spawned)(job, quiet, limit) or not result.is_file():
             return None
-        if not result.is_file() or not result.stat().st_size:
-            return None
-        found: dict[str, Any] = json.loads(result.read_bytes())
+        text = result.read_bytes()
+        found: dict[str, Any] | None = json.loads(text) if text else None
         return found
+
+
+def _spawned(job: list[str], quiet: bool, limit: float | None) -> bool:
+    """Run a child in a new interpreter, and return whether it has ended within the time limit in seconds."""
+    path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))))
+    silent = subprocess.DEVNULL
+    try:
+        subprocess.run(
+            [sys.executable, "-m", "trainwreck.child", *job],
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=silent if quiet else None,
+            stdout=silent if quiet else sys.stderr,
+            stderr=silent if quiet else None,
+            timeout=limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _forked(job: list[str], quiet: bool, limit: float | None) -> bool:
+    """Run a child in a fork of this process, which saves the import of torch. Return the same as `_spawned`."""
+    from trainwreck import child
+
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    process = _fork()
+    if not process:
+        try:
+            _become_new(quiet)
+            child.main(job)
+        finally:
+            os._exit(1)
+    end = time.monotonic() + limit if limit else float("inf")
+    try:
+        while not os.waitpid(process, os.WNOHANG)[0]:
+            if time.monotonic() > end:
+                break
+            time.sleep(_POLL)
+        else:
+            process = 0
+    finally:
+        if process:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+    return not process
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Python 3.12 warns of the threads of numpy, which wait for work and hold no lock.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _become_new(quiet: bool) -> None:
+    """In a forked child: use the streams and the random numbers that a new interpreter would have."""
+    if quiet:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in range(3):
+            os.dup2(nothing, descriptor)
+    else:
+        os.dup2(2, 1)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
+    random.seed()
+    if "numpy" in sys.modules:
+        import numpy as np
+
+        np.random.seed()
