@@ -299,8 +299,8 @@ def test_a_notebook_is_watched_like_a_script(tmp_path: Path) -> None:
     cells = ("%load_ext autoreload\n!pip install nothing\nimport torch", "%%bash\nls", f"%%time\n{source}", "main()")
     (tmp_path / "train.ipynb").write_text(notebook(*cells), encoding="utf-8")
 
-    def report(*options: str) -> str:
-        command = [sys.executable, "-m", "trainwreck", *options, "train.ipynb"]
+    def report() -> str:
+        command = [sys.executable, "-m", "trainwreck", "--select", "gradients", "train.ipynb"]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
 
     line = 2 + next(at for at, text in enumerate(source.splitlines()) if "optimizer.step()" in text)

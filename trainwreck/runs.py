@@ -5,7 +5,6 @@ import io
 import json
 import os
 import pickle
-import random
 import signal
 import subprocess
 import sys
@@ -177,8 +176,7 @@ def _become_new(quiet: bool) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)
-    random.seed()
     if "numpy" in sys.modules:
         import numpy as np
 
-        np.random.seed()
+        np.random.seed()  # Python's `random` does this itself after a fork
