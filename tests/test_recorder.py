@@ -10,7 +10,7 @@ from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 from harness.run.experiment import HarnessFault
 from harness.run.metrics_log import Record
-from harness.run.recorder import Recorder, _first_layer
+from harness.run.recorder import Recorder, first_layer
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -58,7 +58,7 @@ def test_gradient_figures_by_hand() -> None:
 
 def test_first_and_last_activations_are_those_of_the_latest_training_forward() -> None:
     model = nn.Sequential(nn.Flatten(), linear([[1.0], [-3.0]], [0.0, 0.0]), nn.ReLU())
-    assert _first_layer(model) is model[1]
+    assert first_layer(model) is model[1]
     with Recorder(model) as recorder:
         model(torch.ones(1, 1))
         model(torch.full((1, 1), 2.0))  # 2 and -6, then 2 and 0

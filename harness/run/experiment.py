@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, TypeVar
 
 import torch
@@ -195,11 +195,7 @@ class Experiment:
         except (HarnessFault, KeyboardInterrupt):
             raise
         except (Exception, SystemExit) as error:
-            raise UserError(
-                f"{self.path}: {name} raised {_headline(error)}\n"
-                f"{_student_lines(error, self.path)}"
-                f"Fix that line{' or its arguments' if _is_in_torch(error) else ''}, then run the same command again."
-            ) from error
+            raise UserError(mistake(error, self.path, name)) from error
 
     def load_data(self, data: TensorData) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """Return ((train inputs, train targets), (validation inputs, validation targets)).
@@ -310,15 +306,7 @@ def load_experiment(path: Path, source: str) -> Experiment:
 
     path: the file that error messages name. Raises `UserError` if the source cannot be loaded or is incomplete.
     """
-    try:
-        code = compile(source, str(path), "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None) or "?"
-        detail = getattr(error, "msg", None) or str(error) or type(error).__name__
-        end = "" if detail.endswith(("?", ".", "!")) else "."
-        text = (getattr(error, "text", None) or "").strip()
-        shown = f"\n  line {line}: {printable(text)}\n" if text else " "
-        raise UserError(f"{path}, line {line} is not valid Python: {detail}{end}{shown}Fix that line.") from None
+    code = compiled(path, source)
     # So tracebacks show the line that ran, even if the file does not exist or was edited later.
     lines = io.StringIO(source, newline=None).readlines()
     linecache.cache[str(path)] = (len(source), None, lines, str(path))
@@ -336,6 +324,19 @@ def load_experiment(path: Path, source: str) -> Experiment:
         ) from error
     _check_parts(module, path)
     return Experiment(path, module, source)
+
+
+def compiled(path: Path, source: str) -> CodeType:
+    """Return the code of a source. Raises `UserError` that names the file and the line if it is not valid Python."""
+    try:
+        return compile(source, str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None) or "?"
+        detail = getattr(error, "msg", None) or str(error) or type(error).__name__
+        end = "" if detail.endswith(("?", ".", "!")) else "."
+        text = (getattr(error, "text", None) or "").strip()
+        shown = f"\n  line {line}: {printable(text)}\n" if text else " "
+        raise UserError(f"{path}, line {line} is not valid Python: {detail}{end}{shown}Fix that line.") from None
 
 
 def _check_parts(module: ModuleType, path: Path) -> None:
@@ -368,6 +369,15 @@ def _describe(value: object) -> str:
     if value is None:
         return "None"
     return f"{type(value).__name__} {str(value)[:60]!r}"
+
+
+def mistake(error: BaseException, path: Path, what: str) -> str:
+    """Return the message about an exception in the student's file. what: the function, or the file, that raised it."""
+    return (
+        f"{path}: {what} raised {_headline(error)}\n"
+        f"{_student_lines(error, path)}"
+        f"Fix that line{' or its arguments' if _is_in_torch(error) else ''}, then run the same command again."
+    )
 
 
 def _student_lines(error: BaseException, path: Path) -> str:

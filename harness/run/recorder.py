@@ -45,19 +45,18 @@ class Recorder:
         self._clip_norm = clip_norm
         self._model = model
         self._handles: list[RemovableHandle | LastStepHook] = []
-        self._fresh: set[int] = set()  # indices of the parameters that had a backward pass since the last step
+        self._watched: list[LeftOverGradients] = []
+        self._left_over: list[Scalar] = []
         self._start_batch()
 
     def __enter__(self) -> "Recorder":
         self._handles = [
-            LastStepHook(_guard(self._before_step)),
-            _first_layer(self._model).register_forward_hook(self._activation_hook("first")),
+            LastStepHook(guarded(self._before_step)),
+            first_layer(self._model).register_forward_hook(self._activation_hook("first")),
             self._model.register_forward_hook(self._activation_hook("last")),
         ]
-        for index, parameter in enumerate(self._parameters):
-            note, confirm = self._gradient_hooks(index, parameter)
-            self._handles.append(parameter.register_hook(note))
-            self._handles.append(parameter.register_post_accumulate_grad_hook(confirm))
+        self._watched = [LeftOverGradients(parameter, self._left_over) for parameter in self._parameters]
+        self._handles += [handle for watch in self._watched for handle in watch.handles]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -68,38 +67,10 @@ class Recorder:
     def _start_batch(self) -> None:
         self._steps = 0
         self._lr: float | None = None
+        self._left_over.clear()
         self._norms: list[tuple[Scalar, Scalar, Scalar]] = []  # one entry for each parameter, after an optimizer step
-        self._left_over: list[tuple[Scalar, Scalar]] = []
         self._activations: dict[str, tuple[Scalar, Scalar]] = {}
         self._outputs: dict[str, Tensor] = {}
-
-    def _gradient_hooks(
-        self, index: int, parameter: Tensor
-    ) -> tuple[Callable[[Tensor], None], Callable[[Tensor], None]]:
-        """Return two hooks that record a leftover gradient: a `.grad` that the first backward pass after a step finds.
-
-        The first hook measures the leftover gradient. The second hook records the measurement only if the backward pass
-        adds to `.grad`, because `torch.autograd.grad` does not.
-        """
-        pending: list[tuple[Scalar, Scalar]] = []
-        fresh = self._fresh
-
-        def note(gradient: Tensor) -> None:
-            pending.clear()
-            if index in fresh or parameter.grad is None:
-                return
-            try:
-                pending.append((gradient_norm(parameter.grad), gradient_norm(gradient)))
-            except Exception as error:
-                raise HarnessFault(f"recording failed: {error}") from error
-
-        def confirm(_parameter: Tensor) -> None:
-            fresh.add(index)
-            if pending:
-                self._left_over += pending
-                pending.clear()
-
-        return note, confirm
 
     def _activation_hook(self, place: str) -> Callable[..., None]:
         def note(module: nn.Module, inputs: object, output: object) -> None:
@@ -109,7 +80,7 @@ class Recorder:
                 # times as long.
                 self._outputs[place] = output.detach().clone()
 
-        return _guard(note)
+        return guarded(note)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
         self._steps += 1
@@ -123,13 +94,14 @@ class Recorder:
             torch.nn.utils.clip_grad_norm_([p for p in self._parameters if p.grad is not None], limit)
         with np.errstate(all="ignore"):  # record an overflow as a value; it is not an error
             if not self._norms:
-                self._norms = [_gradient_norms(parameter, scale) for parameter in self._parameters]
+                self._norms = [gradient_norms(parameter, scale) for parameter in self._parameters]
             else:  # if there are several optimizers, each step measures the parameters of its optimizer
                 for parameter in (p for group in optimizer.param_groups for p in group["params"]):
                     if (index := self._indices.get(id(parameter))) is not None:
-                        self._norms[index] = _gradient_norms(parameter, scale)
+                        self._norms[index] = gradient_norms(parameter, scale)
             self._sum_up_outputs()
-        self._fresh.clear()
+        for watch in self._watched:
+            watch.is_fresh = False
 
     def _sum_up_outputs(self) -> None:
         for place, output in self._outputs.items():
@@ -144,12 +116,11 @@ class Recorder:
         scalars: list[Scalar] = [loss.item() if loss.device.type == "cpu" else loss]
         with np.errstate(all="ignore"):
             self._sum_up_outputs()
-            for norms in self._norms or [_gradient_norms(parameter, None) for parameter in self._parameters]:
+            for norms in self._norms or [gradient_norms(parameter, None) for parameter in self._parameters]:
                 scalars += norms
         for place in PLACES:
             scalars += self._activations.get(place, _NOT_RECORDED)
-        for pair in self._left_over:
-            scalars += pair
+        scalars += self._left_over
         recorded = frozenset(self._activations)
         measured = BatchMeasurements(as_floats(scalars), self._sizes, self._lr, self._steps, recorded)
         self._start_batch()
@@ -158,6 +129,39 @@ class Recorder:
     def end_batch(self, loss: Tensor) -> Record:
         """Return the log record of the batch that just ran, and prepare for the next batch."""
         return self.measure_batch(loss).record()
+
+
+class LeftOverGradients:
+    """Watches one parameter for a leftover gradient: a `.grad` that the first backward pass after a step finds.
+
+    found: the list that gets two norms for each leftover gradient, of the old gradient and of the new one. is_fresh:
+    whether a backward pass came since the last step. A first hook measures the leftover gradient. A second
+    hook records the measurement only if the backward pass adds to `.grad`, because `torch.autograd.grad` does not.
+    """
+
+    def __init__(self, parameter: Tensor, found: list[Scalar]) -> None:
+        self.is_fresh = False
+        self._pending: list[Scalar] = []
+        self._found = found
+        self._parameter = parameter
+        self.handles = [
+            parameter.register_hook(self._note),
+            parameter.register_post_accumulate_grad_hook(self._confirm),
+        ]
+
+    def _note(self, gradient: Tensor) -> None:
+        self._pending = []
+        if self.is_fresh or self._parameter.grad is None:
+            return
+        try:
+            self._pending = [gradient_norm(self._parameter.grad), gradient_norm(gradient)]
+        except Exception as error:
+            raise HarnessFault(f"recording failed: {error}") from error
+
+    def _confirm(self, _: Tensor) -> None:
+        self.is_fresh = True
+        self._found += self._pending
+        self._pending = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +219,7 @@ class BatchMeasurements:
         }
 
 
-def _gradient_norms(parameter: Tensor, scale: Tensor | None) -> tuple[Scalar, Scalar, Scalar]:
+def gradient_norms(parameter: Tensor, scale: Tensor | None) -> tuple[Scalar, Scalar, Scalar]:
     """Return 1-norm, 2-norm and number of non-zero entries of the unscaled gradient, or NaNs without a gradient."""
     if parameter.grad is None:
         return math.nan, math.nan, math.nan
@@ -250,7 +254,7 @@ def as_floats(scalars: list[Scalar]) -> list[float]:
     return [next(moved) if isinstance(scalar, Tensor) else scalar for scalar in scalars]
 
 
-def _first_layer(model: nn.Module) -> nn.Module:
+def first_layer(model: nn.Module) -> nn.Module:
     """Return the first module that has its own parameters. Its output is the `first` activation."""
     modules = model.modules()
     return next((m for m in modules if next(m.parameters(recurse=False), None) is not None), model)
@@ -290,7 +294,7 @@ def _widen(values: Tensor) -> Tensor:
     return values if values.dtype in _WIDE else values.float()
 
 
-def _guard(hook: Callable[..., None]) -> Callable[..., None]:
+def guarded(hook: Callable[..., None]) -> Callable[..., None]:
     """Return a hook that raises `HarnessFault` for an error in `hook`, which is not the student's mistake."""
 
     def run(*arguments: Any) -> None:

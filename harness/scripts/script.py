@@ -1,0 +1,64 @@
+"""An experiment that is an ordinary training script with its own loop.
+
+A script keeps seven rules, and everything else is its own:
+
+1. `python script.py --data FILE --out FOLDER --seed SEED` trains. Importing the script only defines names.
+2. The training batches come from a `DataLoader`, and the updates go through `torch.optim`.
+3. Validation figures go to `track.log({"val_loss": ...}, step=...)`. Their names start with `val_`.
+4. `torch.save({"model": ...}, out / "ckpt.pt")` writes the checkpoint; what else is in it is the script's own.
+5. With `--resume`, a script that can resume continues from its checkpoint.
+6. With `--evaluate`, the script does not train: it loads `ckpt.pt`, and logs the validation figures.
+7. It reads no other files than `--data` and its checkpoints.
+"""
+
+import ast
+import io
+import linecache
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from harness.run.experiment import compiled
+
+CHECKPOINT = "ckpt.pt"
+
+
+def is_script(source: str) -> bool:
+    """Return whether this is the source of a script: it has a block `if __name__ == "__main__":` at the top level."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) for node in body)
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script. path: the file that error messages name."""
+
+    path: Path
+    source: str
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether the script has an option `--resume`."""
+        return "--resume" in _texts(self.source)
+
+    def run(self, arguments: list[str]) -> None:
+        """Run the script as the main program of this process. Raises what the script raises, or `UserError`."""
+        code = compiled(self.path, self.source)
+        lines = io.StringIO(self.source, newline=None).readlines()
+        linecache.cache[str(self.path)] = (len(self.source), None, lines, str(self.path))
+        module = ModuleType("__main__")
+        module.__file__ = str(self.path)
+        # pickle and DataLoader workers look up the script's classes in the main module.
+        sys.modules["__main__"] = module
+        sys.argv = [str(self.path), *arguments]
+        exec(code, vars(module))  # noqa: S102 - running the script is what this program is for
+
+
+def _texts(source: str) -> frozenset[str]:
+    """Return all string constants in a source."""
+    nodes = ast.walk(ast.parse(source))
+    return frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
