@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.data import EMBEDDED
-from harness.data.datasets import draw_subset, read_embedded
+from harness.data import DATASETS, EMBEDDED
+from harness.data.datasets import draw_subset, read_embedded, read_listed
 from harness.data.loading import load_dataset, read_downloaded, subset_file
 from harness.errors import UserError
 
@@ -19,10 +19,11 @@ _HELDOUT_IMAGES = 500  # the size of a validation split
 
 
 class DataFiles(NamedTuple):
-    """The contents of two .npz files: the subset for training, and the held-out inputs and labels.
+    """The contents of two files: the subset for training, and the held-out inputs and labels.
 
-    The arrays have the shapes and types that `harness.data.datasets.Split` describes. For a data set in the repository,
-    `subset` is empty, because the harness contains this data.
+    Both are .npz files with arrays of the shapes and types that `harness.data.datasets.Split` describes. For a data set
+    in the repository, `subset` is empty, because the harness contains this data. For a data set of the kind "files",
+    `heldout` has the form of its file `val.*`.
     """
 
     subset: bytes
@@ -35,6 +36,9 @@ def read_files(name: str, cache: Path) -> DataFiles:
     The held-out images of MNIST and CIFAR-10 are a class-balanced part of the test set, without the images in a
     student's validation split. Raises `UserError` if the data is missing or altered.
     """
+    if DATASETS[name].kind == "files":
+        [path] = HELDOUT_FOLDER.glob(f"{name}.*")
+        return DataFiles(b"", read_listed(path.name, HELDOUT_FOLDER))
     if name in EMBEDDED:
         subset, heldout = b"", read_embedded(name, ["heldout"], HELDOUT_FOLDER)[0]
     else:

@@ -15,17 +15,20 @@ class DataForm:
     """The form of the examples in a data set. An experiment can use any data set with the same form as its own.
 
     `shape` is the shape of one example: an image (C, H, W), a row of a table (F,), or a text of T symbols (T,).
-    `columns` contains the names of a table's columns; the last one is the target.
+    `columns` contains the names of a table's columns; the last one is the target. Data of the kind "files" can be read
+    only by scripts made for them: `columns` contains the name of the data set.
     """
 
-    kind: Literal["images", "table", "tokens"]
-    shape: tuple[int, ...]
+    kind: Literal["images", "table", "tokens", "files"]
+    shape: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.kind == "images":
             channels, height, width = self.shape
             return f"{height}x{width} images of {channels} channel(s)"
+        if self.kind == "files":
+            return f"the files of {self.columns[0]}"
         what = "symbols" if self.kind == "tokens" else f"columns, from {self.columns[0]} to {self.columns[-1]}"
         return f"{'texts' if self.kind == 'tokens' else 'rows'} of {self.shape[0]} {what}"
 
@@ -35,6 +38,8 @@ def _table(columns: str) -> DataForm:
     return DataForm("table", (len(names) - 1,), names)
 
 
+# Data sets that are stored as the files `train.*` and `val.*`.
+FILES = ("tales", "dates")
 _GREY, _COLOUR = DataForm("images", (1, 28, 28)), DataForm("images", (3, 32, 32))
 _ADDED = {
     path.stem: tomllib.loads(path.read_text(encoding="utf-8"))
@@ -54,6 +59,7 @@ DATASETS: Mapping[str, DataForm] = {
     "alarms": _table("reading s1 s2 s3 s4 s5 s6 s7 s8 s9 s10 alarm"),
     "phrases": DataForm("tokens", (17,)),
     "marks": DataForm("tokens", (24,)),
+    **{name: DataForm("files", columns=(name,)) for name in FILES},
     **{name: DataForm(told["kind"], tuple(told["shape"]), tuple(told["columns"])) for name, told in _ADDED.items()},
 }
 
@@ -76,5 +82,6 @@ CLASS_NAMES: Mapping[str, tuple[str, ...]] = {
     "alarms": ("quiet", "alarm"),
     "phrases": ("a", "b", "c", "d", "e", "f", "g", "h"),
     "marks": ("north", "east", "south", "west"),
+    **dict.fromkeys(FILES, ()),
     **{name: tuple(told["classes"]) for name, told in _ADDED.items()},
 }

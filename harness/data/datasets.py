@@ -74,24 +74,31 @@ def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLD
 
 
 def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray[Any]]:
-    """Return the arrays in `folder`/`name`.npz, after checking the SHA-256 of the file.
+    """Return the arrays in `folder`/`name`.npz. Raises `UserError` as `read_listed` does."""
+    content = read_listed(f"{name}.npz", folder)
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays)
 
-    The expected SHA-256 is in SHA256SUMS in the same folder or, for a data set that an instructor added, in
-    `name`.sha256. Raises `UserError` if a file is missing or the SHA-256 differs.
+
+def read_listed(name: str, folder: Path = EMBEDDED_FOLDER) -> bytes:
+    """Return the content of a file in `folder`, after checking its SHA-256.
+
+    The expected SHA-256 is in SHA256SUMS or, for a data set that an instructor added, in a file next to it with the
+    suffix `.sha256`. Raises `UserError` if a file is missing or the SHA-256 differs.
     """
-    archive, sums = folder / f"{name}.npz", folder / f"{name}.sha256"
+    path = folder / name
+    sums = path.with_suffix(".sha256")
     if not sums.is_file():
         sums = folder / "SHA256SUMS"
     remedy = f"restore both with `git checkout -- {folder}`."
     try:
-        content = archive.read_bytes()
+        content = path.read_bytes()
         lines = sums.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{archive} or {sums.name} next to it cannot be read ({error}): {remedy}") from error
-    if f"{hashlib.sha256(content).hexdigest()}  {archive.name}" not in lines:
-        raise UserError(f"{archive} was altered, because its SHA-256 is not the one in {sums.name}: {remedy}")
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return dict(arrays)
+        raise UserError(f"{path} or {sums.name} next to it cannot be read ({error}): {remedy}") from error
+    if f"{hashlib.sha256(content).hexdigest()}  {name}" not in lines:
+        raise UserError(f"{path} was altered, because its SHA-256 is not the one in {sums.name}: {remedy}")
+    return content
 
 
 def draw_subset(

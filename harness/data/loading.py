@@ -74,6 +74,8 @@ def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
     """
     if name not in DATASETS:
         raise UserError(f"There is no data set {name!r}: choose one of {', '.join(DATASETS)}.")
+    if DATASETS[name].kind == "files":
+        raise UserError(f"Only a script can read {name}: choose an experiment that is a script.")
     if name in EMBEDDED:
         return _load_embedded(name)
     root = default_cache() if cache is None else cache

@@ -60,6 +60,35 @@ def run_script(
     return ScriptRun(script, settings, folder, emulate, progress).run(data, resume)
 
 
+def evaluate_checkpoint(script: Script, data: Path, out: Path) -> Record:
+    """Return the validation figures that the script logs for the checkpoint in the folder `out`.
+
+    Raises `UserError` if the script fails, or if it does not evaluate.
+    """
+    figures: Record = {}
+
+    def log(values: Mapping[str, Any], *, step: int | None = None) -> None:
+        figures.update({name: _number(name, value) for name, value in values.items() if name.startswith("val_")})
+
+    apply_script_numerics()
+    with _module_track(log), _main_program():
+        _call(script, ["--data", str(data), "--out", str(out), "--seed", "0", "--evaluate"])
+    if not figures:
+        raise UserError(f"{script.path} logs no validation figure with --evaluate.")
+    return figures
+
+
+def _call(script: Script, arguments: list[str]) -> None:
+    """Run the script, and turn its mistakes into `UserError`."""
+    try:
+        script.run(arguments)
+    except (HarnessFault, KeyboardInterrupt, UserError):
+        raise
+    except (Exception, SystemExit) as error:
+        if not (isinstance(error, SystemExit) and not error.code):
+            raise UserError(mistake(error, script.path, "the script")) from error
+
+
 class ScriptRun:
     """One run of a script, with what `harness.run.training.TrainingRun` has, too, for the files of a run."""
 
@@ -100,22 +129,13 @@ class ScriptRun:
             stack.enter_context(_module_track(self._figures))
             stack.enter_context(_watched_loaders(self._batch, self._emulate))
             stack.enter_context(_main_program())
-            self._call(arguments)
+            _call(self._script, arguments)
         if not self.last_batch:
             raise UserError(f"{self._script.path} made no update of an optimizer: look at its loop.")
         if not (out / SCRIPT_CHECKPOINT).is_file():
             raise UserError(f"{self._script.path} wrote no {SCRIPT_CHECKPOINT} into the folder of --out.")
         write_whole({self._folder / CHECKPOINT: (out / SCRIPT_CHECKPOINT).read_bytes()}, durable=False)
         return self
-
-    def _call(self, arguments: list[str]) -> None:
-        try:
-            self._script.run(arguments)
-        except (HarnessFault, KeyboardInterrupt, UserError):
-            raise
-        except (Exception, SystemExit) as error:
-            if not (isinstance(error, SystemExit) and not error.code):
-                raise UserError(mistake(error, self._script.path, "the script")) from error
 
     def _update(self, measured: BatchMeasurements, optimizer: torch.optim.Optimizer) -> None:
         self._log.batch(dict(self.position), measured)

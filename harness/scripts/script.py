@@ -24,15 +24,6 @@ from harness.run.experiment import compiled
 CHECKPOINT = "ckpt.pt"
 
 
-def is_script(source: str) -> bool:
-    """Return whether this is the source of a script: it has a block `if __name__ == "__main__":` at the top level."""
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return any(isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) for node in body)
-
-
 @dataclass(frozen=True)
 class Script:
     """A script. path: the file that error messages name."""

@@ -22,14 +22,18 @@ from harness.run.launch import Reporter, serve
 from harness.run.metrics_log import to_strict
 from harness.run.provenance import git_commit, harness_hash, platform_class, versions
 from harness.run.settings import RunJob
+from harness.scripts.form import is_script
 
 if TYPE_CHECKING:  # imported only in functions: torch needs its environment variables before its import
     from harness.data.datasets import Dataset
+    from harness.data.folder import DataFolder
     from harness.run.training import TrainingRun
+    from harness.scripts.run import ScriptRun
 
 
 # The folder of an unfinished run contains this file, and the training process locks the file.
 JOB_FILE = "job.json"
+_DATA = "data"  # the folder with the files that a script reads
 _FILES_OF_A_RUN = {METRICS_LOG, CHECKPOINT, RESULT}
 
 
@@ -38,9 +42,6 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
     import torch
 
     from harness.canonical_setup import apply_numerics
-    from harness.data.loading import load_dataset
-    from harness.run.experiment import load_experiment, tensor_data
-    from harness.run.training import train
 
     settings = job.settings
     apply_numerics(settings.numerics, settings.device)
@@ -51,18 +52,8 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
     partial = partial_folder(folder)
     with name_place(partial), locked_job_file(partial) as job_file:
         prepare_partial(job, partial, job_file)
-        data = load_dataset(settings.dataset)
-        # If the source came from a file of the student, error messages name that file.
-        source_path = Path(job.source_path) if job.source_path else partial / EXPERIMENT
         try:
-            training = train(
-                load_experiment(source_path, job.source),
-                tensor_data(data),
-                settings,
-                partial,
-                resume=job.resume,
-                progress=reporter.progress,
-            )
+            training, data = (_run_script if is_script(job.source) else _train)(job, partial, reporter)
         except UserError as error:
             log = partial / METRICS_LOG
             kept = log.is_file() and log.stat().st_size
@@ -74,7 +65,42 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
     reporter.send("finished", result=summary)
 
 
-def _complete_folder(job: RunJob, folder: Path, training: "TrainingRun", data: "Dataset") -> dict[str, Any]:
+def _source_path(job: RunJob, partial: Path) -> Path:
+    """Return the file that error messages name: the student's own file, if the source came from it."""
+    return Path(job.source_path) if job.source_path else partial / EXPERIMENT
+
+
+def _train(job: RunJob, partial: Path, reporter: Reporter) -> tuple["TrainingRun", "Dataset"]:
+    """Run an experiment with functions."""
+    from harness.data.loading import load_dataset
+    from harness.run.experiment import load_experiment, tensor_data
+    from harness.run.training import train
+
+    data = load_dataset(job.settings.dataset)
+    experiment = load_experiment(_source_path(job, partial), job.source)
+    training = train(
+        experiment, tensor_data(data), job.settings, partial, resume=job.resume, progress=reporter.progress
+    )
+    return training, data
+
+
+def _run_script(job: RunJob, partial: Path, reporter: Reporter) -> tuple["ScriptRun", "DataFolder"]:
+    """Run an experiment that is a script."""
+    from harness.data.folder import load_folder
+    from harness.scripts.run import run_script
+    from harness.scripts.script import Script
+
+    data = load_folder(job.settings.dataset)
+    script = Script(_source_path(job, partial), job.source)
+    files = data.write(partial / _DATA)
+    training = run_script(script, files, job.settings, partial, resume=job.resume, progress=reporter.progress)
+    shutil.rmtree(files)
+    return training, data
+
+
+def _complete_folder(
+    job: RunJob, folder: Path, training: "TrainingRun | ScriptRun", data: "Dataset | DataFolder"
+) -> dict[str, Any]:
     """Write digest, provenance, result and page into the folder of a run. Return the content of `result.json`."""
     checkpoint = (folder / CHECKPOINT).read_bytes()
     (folder / CHECKSUM).write_text(sha256_line(checkpoint, CHECKPOINT), encoding="utf-8")
@@ -111,7 +137,7 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
     path.write_text(json.dumps(to_strict(value), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _provenance(job: RunJob, training: "TrainingRun", data: "Dataset") -> dict[str, Any]:
+def _provenance(job: RunJob, training: "TrainingRun | ScriptRun", data: "Dataset | DataFolder") -> dict[str, Any]:
     settings = job.settings
     return {
         "format_version": 1,

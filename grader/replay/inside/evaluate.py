@@ -18,10 +18,15 @@ from torch import Tensor, nn
 
 from harness.canonical_setup import canonical_setup
 from harness.data.datasets import Split
+from harness.data.folder import load_folder
 from harness.data.loading import load_dataset
+from harness.errors import UserError
 from harness.run.evaluation import evaluate_in_eval_mode
 from harness.run.experiment import Experiment, load_experiment, tensor_data
 from harness.run.metrics_log import Record, to_strict
+from harness.scripts.form import is_script
+from harness.scripts.run import evaluate_checkpoint
+from harness.scripts.script import CHECKPOINT, Script
 
 INPUT = Path("../input")
 OUT = Path("out")
@@ -79,19 +84,43 @@ def evaluate(experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor,
     return found
 
 
+def evaluate_script(source: str, path: Path, name: str, heldout: bytes) -> dict[str, Any]:
+    """Return the same as `evaluate` for a script, which evaluates its own checkpoint with `--evaluate`."""
+    known = load_folder(name, INPUT / "cache")
+    unseen = known.with_validation(heldout)
+    found: dict[str, Any] = {}
+    for split, data in (("heldout", unseen), ("validation", known)):
+        out = Path(split)
+        out.mkdir()
+        (out / CHECKPOINT).write_bytes(path.read_bytes())
+        try:
+            logged = evaluate_checkpoint(Script(Path("experiment.py"), source), data.write(out / "data"), out)
+        except UserError as error:
+            return {"problem": str(error).splitlines()[0]}
+        found[split] = {"loss": logged.get("val_loss"), "accuracy": logged.get("val_accuracy")}
+    return found
+
+
 def main() -> int:
     """Evaluate the weights, and write the result."""
     job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
     canonical_setup(0, numerics="portable")
+    source = (INPUT / "experiment.py").read_text(encoding="utf-8")
+    if is_script(source):
+        found = evaluate_script(source, INPUT / "checkpoint.pt", job["dataset"], (INPUT / "heldout.npz").read_bytes())
+        return write(found)
     known = load_dataset(job["dataset"], cache=INPUT / "cache")
     with np.load(INPUT / "heldout.npz", allow_pickle=False) as arrays:
         heldout = Split(arrays["inputs"], arrays["labels"])
-    source = (INPUT / "experiment.py").read_text(encoding="utf-8")
     experiment = load_experiment(Path("experiment.py"), source)
     _, validation = experiment.load_data(tensor_data(known))
     _, unseen = experiment.load_data(tensor_data(replace(known, validation=heldout)))
     splits = {"heldout": unseen, "validation": validation}
-    found = evaluate(experiment, INPUT / "checkpoint.pt", splits)
+    return write(evaluate(experiment, INPUT / "checkpoint.pt", splits))
+
+
+def write(found: dict[str, Any]) -> int:
+    """Write the result, and return the exit status."""
     OUT.mkdir(exist_ok=True)
     (OUT / "evaluation.json").write_text(json.dumps(to_strict(found), allow_nan=False), encoding="utf-8")
     return 0

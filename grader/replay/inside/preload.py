@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import harness.behaviour.probes
 import harness.checks
 import harness.checks.core.subject
+import harness.data.folder
 import harness.data.loading
 import harness.doctor.golden
 import harness.recipes.recipe
@@ -18,8 +19,9 @@ import harness.run.evaluation
 import harness.run.experiment
 import harness.run.settings
 import harness.run.training
+import harness.scripts.run
 from harness.canonical_setup import canonical_setup
-from harness.data import EMBEDDED
+from harness.data import DATASETS, EMBEDDED
 from harness.run.provenance import platform_class
 
 # Import the checks that a replay may run.
@@ -27,7 +29,8 @@ for _name in harness.checks.check_names():
     importlib.import_module(f"harness.checks.{_name}")
 
 for _name in EMBEDDED:
-    harness.data.loading.load_dataset(_name)
+    if DATASETS[_name].kind != "files":
+        harness.data.loading.load_dataset(_name)
 
 canonical_setup(0, numerics="portable")
 # Train briefly, so that Python and torch do their initialization here and not in each run.

@@ -19,15 +19,23 @@ CACHE = Path("../input/cache").resolve()
 
 def make_run(job: dict[str, Any]) -> None:
     """Run the training that the job describes, and write its log and checkpoint to `out/`."""
+    from harness.data.folder import load_folder
     from harness.data.loading import load_dataset
     from harness.run.experiment import load_experiment, tensor_data
     from harness.run.settings import RunSettings
     from harness.run.training import BEST_CHECKPOINT, train
+    from harness.scripts.form import is_script
+    from harness.scripts.run import run_script
+    from harness.scripts.script import Script
 
     settings = RunSettings(**job["settings"])
-    data = load_dataset(settings.dataset, cache=CACHE)
     # Use a relative path, so that errors name the file as the student knows it.
-    train(load_experiment(Path("experiment.py"), job["source"]), tensor_data(data), settings, OUT)
+    path, source = Path("experiment.py"), job["source"]
+    if is_script(source):
+        data = load_folder(settings.dataset, CACHE).write(Path("data").resolve())
+        run_script(Script(path, source), data, settings, OUT, emulate=True)
+        return
+    train(load_experiment(path, source), tensor_data(load_dataset(settings.dataset, cache=CACHE)), settings, OUT)
     (OUT / BEST_CHECKPOINT).unlink()
 
 
