@@ -514,7 +514,7 @@ def test_the_command_writes_each_result(project: Path) -> None:
     files = ("--format", "sarif", "--output", "out.sarif", "--html", "out.html")
     done = run(project, *QUICK, *files, "train it.py")
     assert done.returncode == 1, done.stderr
-    assert "Where: train it.py:10 (update 2)" in done.stdout
+    assert "Where: train it.py:10 (after 2 updates)" in done.stdout
     assert done.stdout.endswith("Watched 4 updates: 1 alarm, 1 suppressed.\n")
     [result] = json.loads((project / "out.sarif").read_text(encoding="utf-8"))["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "train%20it.py"

@@ -153,16 +153,25 @@ assert (home / "best.pt").read_text() == "new"
 os.remove(home / "best.pt")
 (home / "log").rename(home / "log.1")
 assert (home / "log.1").read_text() == "log"
-(home / "log").unlink()
+assert not (home / "log").exists() and not (home / "best.pt").exists()
 shutil.rmtree(home / "kept")
+assert not (home / "kept" / "old.pt").exists() and sorted(os.listdir(home)) == ["log.1"]
+os.makedirs(home / "kept")
+assert os.listdir(home / "kept") == [] and {entry.name for entry in os.scandir(home)} == {"kept", "log.1"}
+(home / "kept" / "new.pt").write_text("new")
+try:
+    os.rmdir(home / "kept")
+except OSError:
+    os.remove(home / "kept" / "new.pt")
+    os.rmdir(home / "kept")
+assert not (home / "kept").exists()
 os.symlink("log", home / "latest")
-for fails in (os.remove, os.rmdir, lambda path: os.rename(path, home / "x")):
+for fails in (os.remove, os.rmdir, shutil.rmtree, lambda path: os.rename(path, home / "x")):
     try:
         fails(home / "none")
     except FileNotFoundError:
-        pass
-    else:
-        assert fails is os.rmdir
+        continue
+    raise AssertionError(fails)
 with tempfile.TemporaryDirectory() as folder:
     Path(folder, "a").write_text("a")
 assert not Path(folder).exists()
@@ -236,7 +245,7 @@ def test_the_fixture_fails_a_test_with_the_findings(tmp_path: Path) -> None:
     assert "1 failed, 2 passed" in said
     bad, _, passed = said.partition(" PASSES ")
     assert re.search(rf"^E +trainwreck\.session\.Unsound: {STALE}$", bad, re.MULTILINE)
-    assert "Captured trainwreck call" in bad and "Where: train.py:18 in train() (update 2)" in bad
+    assert "Captured trainwreck call" in bad and "Where: train.py:18 in train() (after 2 updates)" in bad
     assert "test_training.py:1: " in bad
     assert "in __call__" not in bad and "_watch_script" not in bad  # the failure is at the user's line
     assert STALE in passed and "Watched 4 updates" in passed
@@ -311,10 +320,10 @@ def shown(part: dict[str, str]) -> str:
 
 def test_a_cell_is_watched_and_places_name_cell_and_line(cells: list[str]) -> None:
     assert cells[:2] == ["", ""]
-    assert STALE in cells[2] and "Where: In [2]:18 in train() (update 2)" in cells[2]
+    assert STALE in cells[2] and "Where: In [2]:18 in train() (after 2 updates)" in cells[2]
     assert "Watched 5 updates: 1 alarm" in cells[2]
     assert "the last value" in cells[2]
-    assert "Where: In [10]:7 (update 2)" in cells[9]  # the line in the cell, counted from the magic command
+    assert "Where: In [10]:7 (after 2 updates)" in cells[9]  # the line in the cell, counted from the magic command
 
 
 def test_several_cells_are_watched_together(cells: list[str]) -> None:
@@ -344,7 +353,7 @@ for cell in ({TRAINING!r}, "%load_ext trainwreck", "%%trainwreck\\ntrain(zero=Fa
     shell.run_cell(cell, store_history=True)
 assert "trainwreck" not in shell.magics_manager.magics["cell"]
 """
-    assert "Where: In [1]:18 in train() (update 2)" in output("-c", code, cwd=tmp_path, IPYTHONDIR=str(tmp_path))
+    assert "Where: In [1]:18 in train() (after 2 updates)" in output("-c", code, cwd=tmp_path, IPYTHONDIR=str(tmp_path))
 
 
 # --- libraries

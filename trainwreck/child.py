@@ -6,6 +6,7 @@ PLAN is a JSON object with the fields of `Plan`. Files that the script writes go
 
 import base64
 import json
+import multiprocessing
 import os
 import pickle
 import runpy
@@ -40,9 +41,11 @@ def main(arguments: list[str]) -> None:
     try:
         program.run_program(script)
     except SystemExit as stop:
+        child.watch.ended = True
         child.finish(f"the script exited with status {stop.code}" if stop.code else "")
     except BaseException as error:  # also KeyboardInterrupt: the parent decides
         child.finish(traceback_of_script(error))
+    child.watch.ended = True
     child.finish()
 
 
@@ -98,6 +101,8 @@ class Child:
             "failure": failure,
         }
         self._write(found)
+        for worker in multiprocessing.active_children():
+            worker.kill()  # a worker of a loader that ended itself would miss the folder that the parent removes
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
@@ -115,12 +120,19 @@ class Child:
 
 
 def traceback_of_script(error: BaseException) -> str:
-    """Return the traceback of an exception, without the frames that run the script."""
-    trace = error.__traceback__
-    own = (__file__, program.__file__, runpy.__file__, "<frozen runpy>")
-    while trace is not None and trace.tb_frame.f_code.co_filename in own:
-        trace = trace.tb_next
-    return "".join(traceback.format_exception(type(error), error, trace))
+    """Return the traceback of an exception, without the frames that run the script and without the hooks."""
+    own = (runpy.__file__, "<frozen runpy>")
+    found = traceback.TracebackException.from_exception(error)
+    shown: traceback.TracebackException | None = found
+    while shown is not None:
+        frames = [frame for frame in shown.stack if frame.filename not in own and not _is_ours(frame.filename)]
+        shown.stack = traceback.StackSummary.from_list(frames)
+        shown = shown.__cause__ or shown.__context__
+    return "".join(found.format())
+
+
+def _is_ours(file: str) -> bool:
+    return Path(file).parent == Path(__file__).parent
 
 
 if __name__ == "__main__":

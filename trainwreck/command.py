@@ -64,7 +64,7 @@ def _watch(options: argparse.Namespace) -> int:
     baseline = read_baseline(path) if path else Baseline(Path())
     names = [check.name for check in selection.checks]
     steps = options.steps or settings.steps
-    found = watch_script(Path(options.script), options.arguments, steps, names, forks=True)
+    found = watch_script(Path(options.script), options.arguments, steps, names, say=_say, forks=True)
     if found is None:
         print_message("The watched process ended without a result.", sys.stderr)
         return _FAULT
@@ -83,7 +83,15 @@ def _watch(options: argparse.Namespace) -> int:
     )
     _show(report, kept.remarks, options)
     strict = settings.strict if options.strict is None else options.strict
+    if found.get("interrupted"):
+        return _INTERRUPTED
     return _status(report, ("alarm", "advice") if strict else ("alarm",), options.write_baseline)
+
+
+def _say(sentence: str) -> None:
+    """Say at a terminal what the command does next."""
+    if sys.stderr.isatty():
+        print_message(f"trainwreck: {sentence}", sys.stderr)
 
 
 def _import(*modules: str) -> None:
@@ -175,6 +183,8 @@ def _positive(text: str) -> int:
 
 def _require_files(options: argparse.Namespace) -> None:
     """Raise `UsageError` if the script does not exist, or if a result cannot have the name that the user gave."""
+    if Path(options.script).is_dir():
+        raise UsageError(f"{options.script} is a folder: name a training script or a notebook.")
     if not Path(options.script).is_file():
         hint = f"\n`{_PROGRAM} explain` takes no options before it." if options.script == "explain" else ""
         raise UsageError(f"There is no file {options.script}: name a training script or a notebook.{hint}")

@@ -99,12 +99,16 @@ class KeptLoss:
 
 @dataclass(eq=False)
 class KeptCall:
-    """A copy of a network's inputs, for probes, with the losses that compared its outputs."""
+    """A copy of a network's inputs, for probes, with the losses that compared its outputs.
+
+    has_foreign_norms: whether the call has used batch norm layers that are no parts of the network.
+    """
 
     network: nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     losses: list[KeptLoss] = field(default_factory=list)
+    has_foreign_norms: bool = False
 
 
 @dataclass(eq=False)

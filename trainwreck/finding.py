@@ -31,7 +31,7 @@ class Outcome:
 class Finding:
     """What a check found: its outcome, the values that decided, and where.
 
-    step: the number of updates that the optimizers had made.
+    step: the number of updates that the optimizers had made, or None in the run with short epochs.
     """
 
     check: str
@@ -39,7 +39,14 @@ class Finding:
     level: Level
     text: str
     place: Place
-    step: int
+    step: int | None
+
+    @property
+    def when(self) -> str:
+        """The moment of the finding, in words."""
+        if self.step is None:
+            return "in the run with short epochs"
+        return f"after {self.step} update{'s' * (self.step > 1)}" if self.step else "before the first update"
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,9 @@ def redirect_writes(box: Path) -> None:
 
     `open`, `os.open`, `torch.save`, safetensors and new folders are redirected: the folder `files` of the box has the
     same folders as the file system, as far as the script writes there. What lies there hides the file of the same path
-    from later reads, lists and questions whether it exists. Only what was written here is renamed or removed. The
-    caches of libraries are not redirected. Trackers that send data are switched off by their environment variables.
-    Writes of other C++ code are not seen.
+    from later reads, lists and questions whether it exists. What the script removes stays where it is, and the script
+    does not see it any more. The caches of libraries are not redirected. Trackers that send data are switched off by
+    their environment variables. Writes of other C++ code are not seen.
     """
     import torch
 
@@ -70,6 +70,7 @@ class _Guard:
         self._files = Path(box, "files")
         self._temporary = tempfile.gettempdir()  # it tries to write, so ask before writes are redirected
         self._made: set[str] = set()  # folders in the place for temporary files
+        self._gone: set[str] = set()  # what the script has removed, and the user keeps
         self._open, self._os_open = builtins.open, os.open
         self._old = {name: getattr(os, name) for name in _REPLACED}
         self._rmtree = shutil.rmtree
@@ -92,13 +93,23 @@ class _Guard:
             return False
         return True
 
+    def _is_gone(self, whole: str) -> bool:
+        """Return whether the script has removed the user's file, or a folder that contains it."""
+        return bool(self._gone) and any(str(one) in self._gone for one in (whole, *Path(whole).parents))
+
+    def _is_there(self, whole: str) -> bool:
+        """Return whether the script sees the user's own file of this path."""
+        return self._exists(whole) and not self._is_gone(whole)
+
     def _latest(self, path: Any) -> Any:
-        """Return the path in the box if it was written here, and otherwise the path itself."""
+        """Return the path in the box if it was written or removed here, and otherwise the path itself."""
         if not _is_path(path) or self._is_free(_whole(path)):
             return path
         mirror = self._mirror(path)
-        is_folder = Path(mirror).is_dir() and self._exists(_whole(path))
-        return mirror if self._exists(mirror) and not is_folder else path
+        if not self._exists(mirror):
+            return mirror if self._is_gone(_whole(path)) else path
+        is_folder = Path(mirror).is_dir() and self._is_there(_whole(path))
+        return path if is_folder else mirror
 
     def _place(self, path: Any) -> str:
         """Return the redirected path of a file to write."""
@@ -134,7 +145,7 @@ class _Guard:
             else:
                 file = self._place(file)
                 # Who appends sees the content so far.
-                if ("a" in mode or "+" in mode) and not self._exists(file) and self._exists(whole):
+                if ("a" in mode or "+" in mode) and not self._exists(file) and self._is_there(whole):
                     self._copy(whole, file)
         return self._open(file, mode, *args, **kwargs)
 
@@ -159,15 +170,19 @@ class _Guard:
         return path if options.get("dir_fd") is not None else self._latest(path)
 
     def listdir(self, path: Any = ".") -> list[Any]:
-        both = self._both(path)
-        found = [name for folder in both for name in self._old["listdir"](folder)]
-        return list(dict.fromkeys(found))
+        found = [name for folder in self._both(path) for name in self._old["listdir"](folder)]
+        return [name for name in dict.fromkeys(found) if self._is_listed(path, name)]
 
     def scandir(self, path: Any = ".") -> Any:
-        both = self._both(path)
-        return (
-            self._old["scandir"](both[0]) if len(both) == 1 else _Entries([self._old["scandir"](one) for one in both])
-        )
+        both = [self._old["scandir"](one) for one in self._both(path)]
+        return both[0] if len(both) == 1 and not self._gone else _Entries(both, path, self._is_listed)
+
+    def _is_listed(self, folder: Any, name: Any) -> bool:
+        """Return whether an entry of a folder was not removed, or was made again."""
+        if not self._gone or not isinstance(name, str) or not _is_path(folder):
+            return True
+        path = Path(os.fsdecode(folder), name)
+        return self._exists(self._mirror(path)) or not self._is_gone(_whole(path))
 
     def _both(self, path: Any) -> list[Any]:
         """Return the folder, and the folder in the box that stands for it, as far as they exist."""
@@ -175,39 +190,59 @@ class _Guard:
             return [path]
         mirror = self._mirror(path)
         if not self._exists(mirror):
-            return [path]
-        return [path, mirror] if self._exists(_whole(path)) else [mirror]
+            return [self._latest(path)]
+        return [path, mirror] if self._is_there(_whole(path)) else [mirror]
 
     def mkdir(self, path: Any, *args: Any, **kwargs: Any) -> None:
         whole = _whole(path)
-        if self._is_free(whole) or whole.startswith(self._temporary):
+        if self._is_free(whole) or (whole.startswith(self._temporary) and not self._is_gone(whole)):
             self._old["mkdir"](path, *args, **kwargs)
             self._made.add(whole)
-        elif self._exists(whole):
+        elif self._is_there(whole):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        elif not self._exists(str(Path(whole).parent)) and not self._exists(str(Path(self._mirror(path)).parent)):
+        elif not self._is_there(str(Path(whole).parent)) and not self._exists(str(Path(self._mirror(path)).parent)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         else:
             self._old["mkdir"](self._place(path))
 
     def rmdir(self, path: Any, *, dir_fd: Any = None) -> None:
-        if dir_fd is not None or _whole(path) in self._made or self._is_free(_whole(path)):
+        whole = _whole(path)
+        if dir_fd is not None or whole in self._made or self._is_free(whole):
+            if dir_fd is None and self._exists(self._mirror(path)):
+                self._old["rmdir"](self._mirror(path))
             self._old["rmdir"](path, dir_fd=dir_fd)
-        if dir_fd is None and self._exists(self._mirror(path)):
-            self._old["rmdir"](self._mirror(path))
+        elif not self._exists(self._mirror(path)) and not self._is_there(whole):
+            self._old["rmdir"](self._latest(path))  # raise the usual error
+        elif self.listdir(path):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+        else:
+            self._drop(path, self._old["rmdir"])
 
     def rmtree(self, path: Any, *args: Any, **kwargs: Any) -> None:
-        if self._exists(self._mirror(path)):
-            self._rmtree(self._mirror(path), *args, **kwargs)
         if _whole(path) in self._made or self._is_free(_whole(path)):
+            if self._exists(self._mirror(path)):
+                self._rmtree(self._mirror(path), *args, **kwargs)
             self._rmtree(path, *args, **kwargs)
+        elif self._exists(self._mirror(path)) or self._is_there(_whole(path)):
+            self._drop(path, lambda mirror: self._rmtree(mirror, *args, **kwargs))
+        else:
+            self._rmtree(self._latest(path), *args, **kwargs)  # raise the usual error
 
     def remove(self, path: Any, *, dir_fd: Any = None) -> None:
         whole = _whole(path)
-        if dir_fd is None and not self._is_free(whole) and self._exists(self._mirror(path)):
-            self._old["remove"](self._mirror(path))
-        elif dir_fd is not None or self._is_free(whole) or not self._exists(whole):
-            self._old["remove"](path, dir_fd=dir_fd)  # in a folder that `rmtree` removes; or raise the usual error
+        if dir_fd is not None or self._is_free(whole):
+            self._old["remove"](path, dir_fd=dir_fd)  # in a folder that `rmtree` removes
+        elif self._exists(self._mirror(path)) or self._is_there(whole):
+            self._drop(path, self._old["remove"])
+        else:
+            self._old["remove"](self._latest(path))  # raise the usual error
+
+    def _drop(self, path: Any, remove: Any) -> None:
+        """Remove what was written to a path, and hide the user's own file."""
+        if self._exists(self._mirror(path)):
+            remove(self._mirror(path))
+        if self._exists(_whole(path)):
+            self._gone.add(_whole(path))
 
     unlink = remove
 
@@ -217,6 +252,7 @@ class _Guard:
             self._old["replace"](file, self._place(target), **kwargs)
         elif Path(file).is_file():
             self._copy(file, self._place(target))
+            self._gone.add(_whole(source))
         elif not self._exists(_whole(file)):
             self._old["replace"](source, target, **kwargs)  # raise the usual error
 
@@ -234,17 +270,20 @@ class _Guard:
 
 
 class _Entries:
-    """The entries of several folders, as `os.scandir` returns the entries of one folder."""
+    """The entries of several folders, as `os.scandir` returns the entries of one folder.
 
-    def __init__(self, iterators: list[Any]) -> None:
-        self._iterators = iterators
+    is_listed: a function of the folder and the name of an entry that returns whether the script sees the entry.
+    """
+
+    def __init__(self, iterators: list[Any], folder: Any, is_listed: Callable[[Any, Any], bool]) -> None:
+        self._iterators, self._folder, self._is_listed = iterators, folder, is_listed
         self._entries = self._all()
 
     def _all(self) -> Iterator[Any]:
         names: set[str] = set()
         for iterator in self._iterators:
             for entry in iterator:
-                if entry.name not in names:
+                if entry.name not in names and self._is_listed(self._folder, entry.name):
                     names.add(entry.name)
                     yield entry
 

@@ -49,6 +49,9 @@ _DRAWS = {"normal_", "uniform_", "kaiming_uniform_", "kaiming_normal_"}
 _OF_DATA = {"normal_", "uniform_", "copy_"}  # which scripts also apply to `parameter.data`
 _FILLS = _DRAWS | {"copy_", "fill_", "zero_", "__setitem__"}
 _PARTS = {"__getitem__", "index_select", "split", "chunk"}
+_RESHAPES = {"reshape", "view", "reshape_as", "view_as"}
+_RANDOM = {"randn", "randn_like", "rand", "rand_like", "randint", "randint_like", "normal"}
+_CASTS = {"float", "double", "long", "int", "to", "type", "cpu"}
 _KINDS = {"difference": _DIFFERENCES, "comparison": _COMPARISONS, "product": _PRODUCTS}
 # Layers that behave differently in training and in eval mode.
 MODAL_LAYERS = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
@@ -70,6 +73,7 @@ class Hooks:
         self._thread = threading.get_ident()
         self.last_call: ModelCall | None = None
         self.idle: list[tuple[Tensor, Place]] = []  # losses without gradients, and multiples of them
+        self.hits: Tensor | None = None  # the latest comparison of predictions with labels that a loss ignores in part
         self._labels: Tensor | None = None  # in a trial with answers, the labels of the latest evaluated batch
         self._targets: dict[Any, tuple[list[float], float]] = {}  # in a trial: sums of the inputs, and of the targets
         self._mode = _Operations(self)
@@ -495,11 +499,16 @@ class _Operations(TorchFunctionMode):
             return function(*args, **kwargs)
         if function in LOSSES:
             return self._loss(function, args, kwargs)
+        if hooks.watch.drawn and getattr(function, "__name__", "") != "__get__":  # the shape is not the values
+            self._note_uses(args, kwargs)
         if hooks.idle and (place := self._idle_place(function, args)) is not None:
             return self._follow_idle(place, function, args, kwargs)
         if function in DROPOUTS or function is F.scaled_dot_product_attention:
             return self._dropout(function, args, kwargs)
-        if getattr(function, "__name__", "") in _SQUASHES and args and isinstance(args[0], Tensor):
+        name = getattr(function, "__name__", "")
+        if name in _RESHAPES or name in _RANDOM:
+            return self._new_tensor(name, function, args, kwargs)
+        if name in _SQUASHES and args and isinstance(args[0], Tensor):
             hooks.watch.emit("on_operation", "squash", args, function.__name__)
         elif getattr(function, "__name__", "") in _FILLS:
             filled = args[0] if args else kwargs.get("tensor")  # the functions of nn.init name it
@@ -511,6 +520,21 @@ class _Operations(TorchFunctionMode):
         elif hooks.watch.inside is None and args and isinstance(args[0], Tensor):
             return self._outside(function, args, kwargs)
         return function(*args, **kwargs)
+
+    def _note_uses(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Forget the random tensors that an operation uses."""
+        for arg in (*args, *kwargs.values()):
+            for part in arg if isinstance(arg, list | tuple) else (arg,):
+                self._hooks.watch.drawn.pop(id(part), None)
+
+    def _new_tensor(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """See random tensors, and tensors of another shape."""
+        hooks, result = self._hooks, function(*args, **kwargs)
+        if name in _RANDOM and isinstance(result, Tensor) and hooks.watch.step:
+            hooks.watch.drawn[id(result)] = weakref.ref(result)
+        elif name in _RESHAPES and args and isinstance(args[0], Tensor) and _moves_axes(args[0].shape, result.shape):
+            hooks.watch.emit("on_operation", "reshape", args, result)
+        return result
 
     def _idle_place(self, function: Any, args: tuple[Any, ...]) -> Place | None:
         """Return the place of a loss without gradients that a sum or a product gets, or None."""
@@ -548,6 +572,8 @@ class _Operations(TorchFunctionMode):
     def _outside(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """See parts of tensors, maxima, differences and comparisons outside of networks."""
         hooks, name = self._hooks, getattr(function, "__name__", "")
+        if hooks.hits is not None and args[0] is hooks.hits:
+            return self._count_hits(name, function, args, kwargs)
         if name in _PARTS:
             part = function(*args, **kwargs)
             hooks.watch.parts.extend(one for one in tensors(part) if one.dim() and not one.requires_grad)
@@ -562,6 +588,11 @@ class _Operations(TorchFunctionMode):
             kind = next((kind for kind, names in _KINDS.items() if name in names), "")
             trial = hooks.watch.trial
             answers = kind == "comparison" and trial is not None and trial.answers and not torch.is_grad_enabled()
+            is_metric = name in ("eq", "__eq__") and args[0].shape == args[1].shape and not torch.is_grad_enabled()
+            if is_metric and hooks.watch.ignored and not answers:
+                hooks.hits = function(*args, **kwargs)
+                hooks.watch.hits = args
+                return hooks.hits
             if answers or (kind and args[0].shape != args[1].shape):
                 result = function(*args, **kwargs)
                 if answers:
@@ -570,6 +601,15 @@ class _Operations(TorchFunctionMode):
                     hooks.watch.emit("on_operation", kind, args, result)
                 return result
         return function(*args, **kwargs)
+
+    def _count_hits(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """See whether the hits are counted as they are, or only where a mask says so."""
+        hooks = self._hooks
+        result = function(*args, **kwargs)
+        if name in ("sum", "mean", "count_nonzero"):
+            hooks.watch.emit("on_operation", f"hits {name}", hooks.watch.hits, None)
+        hooks.hits = result if name in _CASTS else None
+        return result
 
     def _loss(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         hooks, watch = self._hooks, self._hooks.watch
@@ -593,6 +633,14 @@ class _Operations(TorchFunctionMode):
 def _have_equal_shapes(one: Any, other: Any) -> bool:
     """Return whether two trees have tensors of the same shapes."""
     return [tensor.shape for tensor in tensors(one)] == [tensor.shape for tensor in tensors(other)]
+
+
+def _moves_axes(before: Any, after: Any) -> bool:
+    """Return whether one shape has the sizes of the other in another order. Sizes of 1 do not count."""
+    if len(before) < 2 or before == after:
+        return False
+    one, other = ([size for size in shape if size != 1] for shape in (before, after))
+    return len(one) > 1 and one != other and sorted(one) == sorted(other)
 
 
 def _schedulers() -> set[type]:

@@ -139,7 +139,7 @@ def _article(finding: Finding) -> str:
     place = finding.place
     rows = [
         ("Found", escape(finding.text)),
-        ("Where", escape(f"{place} (update {finding.step})")),
+        ("Where", escape(f"{place} ({finding.when})")),
         ("Fix", escape(outcome.cure)),
     ]
     if outcome.exercise:

@@ -11,7 +11,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -50,22 +51,45 @@ class Plan:
 
 
 def watch_script(
-    script: Path, arguments: list[str], steps: int, checks: Collection[str] | None = None, *, forks: bool = False
+    script: Path,
+    arguments: list[str],
+    steps: int,
+    checks: Collection[str] | None = None,
+    *,
+    say: Callable[[str], None] = lambda sentence: None,
+    forks: bool = False,
 ) -> dict[str, Any] | None:
     """Run the script in child processes and return what was found, or None if the first run wrote no result.
 
-    checks: the names of the checks, or None for all. forks: fork this process for a run where that is safe, because it
-    has imported torch and computed nothing.
+    checks: the names of the checks, or None for all. say: gets a sentence before each run. forks: fork this process for
+    a run where that is safe, because it has imported torch and computed nothing.
 
     The result has `findings`, `errors` by check, `steps`, the `losses` of the updates, and `failure`, which is "" if
     the script did not fail. The first run's own output goes to standard error, so that standard output has only the
     findings; the other runs are silent.
     """
     forks = forks and sys.platform == "linux"
+    say(f"Running {script} for {steps} updates, then trying changes.")
     found = _run(Plan(steps, None if checks is None else sorted(checks)), script, arguments, quiet=False, forks=forks)
     if found is None or found["failure"] or not found["steps"] or "RANK" in os.environ:
         return found
+    with suppress(KeyboardInterrupt):  # what was found so far is shown
+        _run_further(found, script, arguments, checks, say, forks)
+        return found
+    return found | {"interrupted": True}
+
+
+def _run_further(
+    found: dict[str, Any],
+    script: Path,
+    arguments: list[str],
+    checks: Collection[str] | None,
+    say: Callable[[str], None],
+    forks: bool,
+) -> None:
+    """Run the script twice more, and add what is found."""
     if (checks is None or "repeat" in checks) and found["seeds"]:
+        say("Running it again, to compare the losses.")
         # Never forked: it needs hashes of its own, on which the order of sets depends.
         again = _run(Plan(min(_AGAIN, found["steps"]), [], seconds=_SECONDS), script, arguments, quiet=True)
         if again is not None and again["seeds"][:1] == found["seeds"][:1]:  # no seed that is drawn at random
@@ -74,13 +98,14 @@ def watch_script(
     steps, able = (_SHORT_STEPS, _SHORT) if found["loaders"] else (_LONG_STEPS, _LONG)
     wanted = sorted(able if checks is None else able & set(checks))
     if wanted:
+        say(f"Running it with short epochs, for at most {_SECONDS:.0f} seconds.")
         plan = Plan(steps, wanted, batches=_BATCHES, seconds=_SECONDS, more=_MORE)
         short = _run(plan, script, arguments, quiet=True, forks=forks)
         known = {(one["check"], one["outcome"]) for one in found["findings"]}
         if short is not None:
-            found["findings"] += [one for one in short["findings"] if (one["check"], one["outcome"]) not in known]
+            new = [one for one in short["findings"] if (one["check"], one["outcome"]) not in known]
+            found["findings"] += [one | {"step": None} for one in new]
             found["errors"] = {**short["errors"], **found["errors"]}
-    return found
 
 
 def _compare(first: list[float], second: list[float]) -> list[dict[str, Any]]:

@@ -154,5 +154,7 @@ class Session:
         # Now, and not at the end of the block: hours later the source file may have other lines.
         kept = self._selection.keep(watch.findings, self._script)
         self._suppressed, self.remarks = kept.suppressed, list(kept.remarks)
+        if watch.is_over and not watch.evaluations:
+            self.remarks.append(f"No evaluation came in the first {watch.step} updates: watch more to see one.")
         for check in watch.checks:
             check.findings = {name: one for name, one in check.findings.items() if one in kept.findings}

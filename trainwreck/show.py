@@ -1,6 +1,7 @@
 """Show a report as text."""
 
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 
 from trainwreck.catalogue import outcome_of
 from trainwreck.finding import Finding, Outcome, Report
@@ -11,7 +12,7 @@ def text_lines(findings: Iterable[Finding], width: int | None = None) -> Iterato
     """Yield the lines of a paragraph for each finding: what, the values, the line, what to do, and an exercise."""
     for finding in findings:
         outcome = outcome_of(finding)
-        middle = [f"Found: {finding.text}.", f"Where: {finding.place} (update {finding.step})"]
+        middle = [f"Found: {finding.text}.", f"Where: {finding.place} ({finding.when})"]
         yield from outcome_lines(finding.name, outcome, width, middle)
 
 
@@ -19,7 +20,8 @@ def outcome_lines(name: str, outcome: Outcome, width: int | None, middle: Iterab
     """Yield the lines of a paragraph for an outcome, with other lines between its meaning and its cure."""
     yield f"{outcome.level}: {name}"
     yield from wrap(outcome.meaning, width, "  ", "  ")
-    last = [f"Practise: make exercise BREAK={outcome.exercise}"] if outcome.exercise else []
+    practise = outcome.exercise and find_spec("harness") is not None  # the course, in whose folder `make` works
+    last = [f"Practise: make exercise BREAK={outcome.exercise}"] if practise else []
     for line in (*middle, f"Fix: {outcome.cure}", *last):
         yield from wrap(line, width, "  ", "    ")
     yield ""

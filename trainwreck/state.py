@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol
@@ -86,6 +87,10 @@ class Watch:
         self.losses: list[float] = []
         self.calls_without_gradients = 0  # in a row
         self.parts: deque[Tensor] = deque(maxlen=_PARTS)  # the latest parts of tensors, as of data
+        self.drawn: dict[int, weakref.ref[Tensor]] = {}  # random tensors of this update that no operation has used
+        self.ignored: set[int] = set()  # the labels that losses ignore
+        self.hits: tuple[Tensor, Tensor] | None = None  # the latest predictions and labels that were compared
+        self.ended = False  # the script has come to its end
         self.inside: ModelCall | None = None  # the call of a network that is running
         self.trial: Trial | None = None  # in a child that makes a trial
         self.ends_here = False  # the script does not go on after the watched updates, so probes may change its state
@@ -172,6 +177,8 @@ class Watch:
     def loss_called(self, loss: LossCall) -> None:
         """Note a loss."""
         if loss.with_gradients:
+            if not loss.targets.is_floating_point() and "ignore_index" in loss.options:
+                self.ignored.add(int(loss.options["ignore_index"]))
             self._judge_direct(loss)
             self.loss_calls = [*self.loss_calls[-_KEPT:], loss]
         self.emit("on_loss", loss)
@@ -256,6 +263,7 @@ class Watch:
             self._keep_calls()
         self.calls, self.loss_calls, self.backwards = [], [], []
         self.parts.clear()
+        self.drawn.clear()
 
     def _keep_calls(self) -> None:
         """Keep a copy of the latest inputs of each trained network, and of the latest batch of each loader."""
@@ -265,7 +273,10 @@ class Watch:
                 for loss in self.loss_calls
                 if loss.call is call
             ]
-            self.kept[id(call.network)] = KeptCall(call.network, clone(call.args), clone(call.kwargs), losses)
+            own = set(call.network.modules())
+            norms = (layer for layer, _ in call.layers if isinstance(layer, nn.modules.batchnorm._BatchNorm))
+            foreign = any(layer not in own for layer in norms)
+            self.kept[id(call.network)] = KeptCall(call.network, clone(call.args), clone(call.kwargs), losses, foreign)
         for use in self.loaders.values():
             use.kept = clone(use.last)
 

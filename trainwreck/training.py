@@ -59,7 +59,8 @@ class Training:
         frozen: Iterable[str] = (),
     ) -> None:
         self.models, self.optimizers, self.loss_fn = models, optimizers, loss_fn
-        self.batches, self.validation = _batches(batches), None if validation is None else _batches(validation)
+        self.batches = _batches(batches, default=train_step is None)
+        self.validation = None if validation is None else _batches(validation, default=evaluate is None)
         self.train_step, self.evaluate = train_step, evaluate
         self.frozen = (frozen,) if isinstance(frozen, str) else tuple(frozen)
         self._schedulers = _listed(scheduler)
@@ -194,6 +195,8 @@ def assert_sound(
     `UsageError` for an unknown check, or if no update was made. What the user's functions raise is not caught.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
+    if not isinstance(training, Training):
+        raise UsageError(f"assert_sound: give a Training, not a {type(training).__name__}")
     session = Session(checks, ignore)
     moved = training.moved()
     with training.restored():
@@ -212,9 +215,14 @@ def assert_sound(
     return state.findings
 
 
-def _batches(given: Iterable[Any]) -> Iterable[Any]:
-    """Return batches; a pair of tensors stands for one batch."""
-    if isinstance(given, tuple) and all(isinstance(part, Tensor) for part in given):
+def _batches(given: Iterable[Any], *, default: bool) -> Iterable[Any]:
+    """Return batches; a pair of tensors stands for one batch.
+
+    default: whether the default step gets the batches. It needs pairs, so a list of two tensors, as a loader gives it,
+    is one batch, too.
+    """
+    kinds = (tuple, list) if default else (tuple,)
+    if isinstance(given, kinds) and len(given) > 1 and all(isinstance(part, Tensor) for part in given):
         return [given]
     return given
 

@@ -25,6 +25,7 @@ from trainwreck.checks.overfit import Overfit
 from trainwreck.checks.ownership import Ownership
 from trainwreck.checks.pairs import Pairs
 from trainwreck.checks.precision import Precision
+from trainwreck.checks.progress import Progress
 from trainwreck.checks.repeat import Repeat
 from trainwreck.checks.replicas import Replicas
 from trainwreck.checks.saving import Saving
@@ -79,5 +80,6 @@ ALL: tuple[type[Check], ...] = (
     Activations,
     Targets,
     Overfit,
+    Progress,
     Repeat,
 )

@@ -3,10 +3,14 @@
 import re
 from typing import Any, ClassVar
 
+import torch
+from torch import Tensor
+
 from trainwreck.check import Check
 from trainwreck.finding import Outcome
 
 _LEAST, _BATCHES = 2, 4
+_COUNTED = 0.5  # the share of ignored places that count as hits
 _EVALUATED = re.compile(r"(?i)(.*_)?(valid|validation|val|test|dev|eval)(id)?(_|loader|dataloader|$)")
 _TRAINED = re.compile(r"(?i).*(train|fit)")
 
@@ -37,6 +41,12 @@ class Evaluation(Check):
             "Logits are compared with a threshold that is meant for probabilities.",
             "Take the sigmoid before the comparison, or compare logits with 0.",
         ),
+        "counts-ignored": Outcome(
+            "advice",
+            "The metric counts places with a label that the loss ignores, such as padding.",
+            "Count only the places whose label is not ignore_index.",
+            "accuracy_over_padding",
+        ),
         "training-loader": Outcome(
             "advice",
             "Each evaluation reads the data loader that training reads.",
@@ -51,6 +61,8 @@ class Evaluation(Check):
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         """Look outside of networks at the dimension of a maximum, and at what becomes of logits."""
+        if name.startswith("hits"):
+            self._judge_hits(name, *args)
         if name in ("squash", "threshold"):
             self._judge_logits(name, args, str(result))
         if name != "maximum":
@@ -65,6 +77,16 @@ class Evaluation(Check):
         shapes = self.watch.evaluations[-1].output_shapes
         if dim == 0 and values.dim() == 2 and tuple(values.shape) in shapes and values.size(0) > 1 < values.size(1):
             self.tell("best-example", f"a maximum over dimension 0 of outputs of shape {tuple(values.shape)}")
+
+    def _judge_hits(self, name: str, predictions: Tensor, labels: Tensor) -> None:
+        """Look at predictions that are compared with labels, and counted without a mask."""
+        if predictions.shape != labels.shape or predictions.is_floating_point() or labels.is_floating_point():
+            return
+        ignored = torch.isin(labels, torch.tensor(sorted(self.watch.ignored), device=labels.device))
+        count, hits = int(ignored.sum()), int((ignored & (predictions == labels)).sum())
+        # A sum is right if no ignored place counts as a hit. A mean divides by all places.
+        if count and (name == "hits mean" or hits > count * _COUNTED):
+            self.tell("counts-ignored", f"{count} of {labels.numel()} labels are ignored by the loss")
 
     def _judge_logits(self, name: str, args: tuple[Any, ...], function: str) -> None:
         """Look at the outputs that binary cross-entropy takes as logits."""

@@ -154,7 +154,7 @@ class Gradients(Check):
             self.tell("empty", f"{type(optimizer).__name__} made {_THREE_TIMES} steps without a gradient")
         old = [gradient for gradient in gradients if gradient.stale]
         if old and self._count("stale", key) == _TWICE:
-            text = f"{len(old)} of {len(gradients)} gradients contain what an update has used before"
+            text = f"{len(old)} of {len(gradients)} gradients were not cleared after an earlier update"
             self.tell("stale", text)
         for gradient in gradients:
             if not by_hand and gradient.passes and gradient.is_clear:

@@ -68,6 +68,8 @@ def _share_of_others(kept: KeptCall) -> float | None:
     tried: for sparse inputs, a single example, outputs without a dimension of the batch, and random outputs.
     """
     network = kept.network.eval()
+    if kept.has_foreign_norms:
+        return None  # a layer that the network does not know stays in training mode, and other checks say so
     inputs = [tensor for tensor in tensors((kept.args, kept.kwargs)) if tensor.dim()]
     if not inputs or any(tensor.layout != torch.strided for tensor in inputs) or _may_be_one_sequence(inputs[0]):
         return None

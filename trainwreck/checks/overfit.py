@@ -6,6 +6,7 @@ from statistics import mean
 from typing import Any, ClassVar
 
 from trainwreck.check import Check
+from trainwreck.constant import loss_of_constant
 from trainwreck.finding import Outcome
 from trainwreck.trial import Trial
 
@@ -15,7 +16,8 @@ from trainwreck.trial import Trial
 # loss at another rate over this loss   | 0.6 to 1.7  | < 0.6  | BETTER 0.6
 # the same at a tenth, if it learns     | above 1     | < 0.1  | FAR 0.3
 # loss after the trial over its start   | below 0.8   | > 0.98 | SLOW 0.95, and below it at ten times the rate
-LEARNS, STALLS, BETTER, FAR, SLOW = 0.5, 0.95, 0.6, 0.3, 0.95
+# best loss over that of a constant answer |          |        | GUESS 0.85
+LEARNS, STALLS, BETTER, FAR, SLOW, GUESS = 0.5, 0.95, 0.6, 0.3, 0.95, 0.85
 LEARNT = 0.1  # of the first loss: the training has learned all before the trial
 _STEPS, _LEAST = 50, 8
 _RATE = "where the optimizer gets its learning rate"
@@ -49,7 +51,7 @@ class Overfit(Check):
         ),
         "stalls": Outcome(
             "advice",
-            "The loop does not learn one batch, at no learning rate.",
+            "The loop does not learn one batch: not at its learning rate, nor at a tenth or ten times of it.",
             "Look at the labels, the loss, the gradients and the output of the network.",
         ),
     }
@@ -81,8 +83,14 @@ class Overfit(Check):
             self.tell("hardly-learns", text, _RATE)
         elif high[1] < BETTER * own[1]:
             self.tell("rate-too-low", text, _RATE)
-        elif min(own[1], low[1], high[1]) > STALLS * own[0]:
+        elif min(own[1], low[1], high[1]) > STALLS * own[0] or self._is_guess(min(own[1], low[1], high[1])):
             self.tell("stalls", text, "labels, loss or network")
+
+    def _is_guess(self, loss: float) -> bool:
+        """Return whether a loss is hardly better than the answer that is best for all examples of the batch alike."""
+        losses = [loss for kept in self.watch.kept.values() for loss in kept.losses]
+        guess = loss_of_constant(losses[0].name, [losses[0].targets], losses[0].options) if len(losses) == 1 else None
+        return guess is not None and losses[0].is_direct and loss > GUESS * guess
 
     def _has_batch(self) -> bool:
         """Return whether a loader gives batches, or a loss compares a network's outputs with classes or as they are."""

@@ -21,6 +21,7 @@ from trainwreck.trial import Probe
 CLEAR, APART, MOST = 0.3, 0.8, 0.2
 _EXAMPLES, _LEAST, _SIDE = 24, 8, 8
 _CALLS, _PASSES = 6, 3
+_VIEWS = 2  # calls of a network in one update
 
 
 class Pairs(Check):
@@ -63,6 +64,8 @@ class Pairs(Check):
             return
         calls, self._seen = [call for call in self.watch.calls if call not in self._seen], self.watch.calls
         for one, other in pairwise(calls[-_CALLS:]):
+            if sum(call.network is other.network for call in calls) > _VIEWS:
+                continue  # as in Q-learning, which calls a network for several reasons
             if one.network is other.network and _have_equal_inputs(one, other) and not self._is_random(other):
                 self._equal += 1
                 if self._equal == _PASSES:

@@ -98,7 +98,7 @@ class Scaling(Check):
         if clipped and clipped <= self._used:
             self._late += 1
             if self._late == 2:
-                self.tell("clips-late", f"{len(clipped)} gradients, twice")
+                self.tell("clips-late", f"{len(clipped)} gradients, in two updates")
 
     def before_step(self, optimizer: AnyOptimizer) -> None:
         """Look at the gradients that an update uses."""

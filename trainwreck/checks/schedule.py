@@ -9,6 +9,7 @@ from trainwreck.events import AnyOptimizer, SchedulerUse
 from trainwreck.finding import Outcome
 
 _LEAST_UPDATES = 8
+_MANY_BATCHES = 2
 _EACH = 0.8  # the share of updates with a step from which a scheduler counts as stepped with each update
 _GONE, _SMALL = 1e-2, 0.1  # the factors of the learning rate after one epoch from which it is too small, or may be
 _HORIZONS = ("CosineAnnealingLR", "OneCycleLR", "PolynomialLR", "LinearLR")
@@ -27,6 +28,11 @@ class Schedule(Check):
             "The schedule ends within the first epoch: its horizon counts epochs, and it is stepped with each update.",
             "Step it once in an epoch, or give it the number of updates.",
             "schedule_in_epochs",
+        ),
+        "never-ends": Outcome(
+            "alarm",
+            "The training ends long before its schedule: the horizon counts updates, and each epoch makes one step.",
+            "Step it with each update, or give it the number of epochs.",
         ),
         "falls-in-first-epoch": Outcome(
             "advice",
@@ -84,6 +90,7 @@ class Schedule(Check):
                 self.tell("never-steps", f"{type(scheduler).__name__} in {watch.step} updates", use.place)
             return
         length = max((one.length for one in trained), default=0)
+        self._judge_end(use, length)
         if watch.step < _LEAST_UPDATES or len(steps) < _EACH * (watch.step - 1) or not length:
             return
         batches = max(1, round(sum(one.training for one in trained) / watch.step))
@@ -99,6 +106,19 @@ class Schedule(Check):
         ):
             outcome = "ends-in-first-epoch" if factor < _GONE else "falls-in-first-epoch"
             self.tell(outcome, f"{name}: a factor of {factor:.1g} after an epoch", _PLACE)
+
+    def _judge_end(self, use: SchedulerUse, length: int) -> None:
+        """Compare the horizon with all steps of the scheduler, if the script has come to its end.
+
+        length: the number of batches of an epoch, as the script knows it.
+        """
+        steps, epochs = len(use.steps), len(set(use.steps))
+        horizon = next((getattr(use.scheduler, key) for key in _HORIZON_KEYS if getattr(use.scheduler, key, None)), 0)
+        if not self.watch.ended or length < _MANY_BATCHES or steps < 2 or epochs < steps:
+            return
+        if self.watch.step > steps and horizon == steps * length:
+            text = f"{type(use.scheduler).__name__} of {horizon} steps makes {steps}; an epoch has {length} batches"
+            self.tell("never-ends", text, _PLACE)
 
     def _judge_factor(self, use: SchedulerUse) -> None:
         if not isinstance(use.scheduler, LambdaLR):

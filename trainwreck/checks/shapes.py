@@ -33,6 +33,12 @@ class Shapes(Check):
             "A comparison broadcasts, so each prediction is compared with every target.",
             "Give predictions and targets one shape before you count equal ones.",
         ),
+        "reshaped": Outcome(
+            "advice",
+            "A reshape gives the dimensions another order, but leaves the values where they are.",
+            "Use permute or transpose to change the order of dimensions.",
+            "reshape_mixes_batch",
+        ),
     }
 
     def on_loss(self, loss: LossCall) -> None:
@@ -48,7 +54,9 @@ class Shapes(Check):
             self.tell("all-pairs", text, loss.place)
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
-        """Look at a difference, product or comparison of a column (B, 1) and a row (B)."""
+        """Look at a reshape, and at a difference, product or comparison of a column (B, 1) and a row (B)."""
+        if name == "reshape":
+            self.tell("reshaped", f"{tuple(args[0].shape)} becomes {tuple(result.shape)}")
         if name not in ("difference", "comparison", "product"):
             return
         one, other = sorted(args, key=lambda tensor: -tensor.dim())

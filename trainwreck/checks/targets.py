@@ -11,6 +11,7 @@ from trainwreck.check import Check
 from trainwreck.events import LossCall
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
+from trainwreck.state import graph_leaves
 from trainwreck.trees import tensors
 from trainwreck.trial import Trial
 
@@ -19,10 +20,12 @@ _UPDATES = 6
 _SECONDS = 5.0  # of training in the first trial
 _ROWS, _MOST_INPUTS = 64, 100_000
 _PLACE = "from the batch to the loss"
+_OF_VALUES = ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
+_SHAPES = ("View", "Squeeze", "Reshape", "Expand")  # nodes of a graph that change no value
 
 
 class Targets(Check):
-    """The loss of the script changes with its targets, and no input is the target.
+    """The loss of the script changes with its targets, no input is the target, and no gradient flows through it.
 
     In children, the loop goes on for one update with the same batch. All targets are changed, or one column, or the
     targets of one example.
@@ -47,6 +50,16 @@ class Targets(Check):
             "Leave the column of the target out of the inputs, or let the target begin after the window of the inputs.",
             "target_leakage",
         ),
+        "drawn": Outcome(
+            "advice",
+            "The target of a loss is drawn at random for each update, and nothing else uses it.",
+            "Compare the output with the random tensor that went into the inputs.",
+        ),
+        "with-gradient": Outcome(
+            "advice",
+            "The target of a loss is computed from the network that is trained, and the gradient flows through it.",
+            "Compute the target under torch.no_grad(), or detach it.",
+        ),
         "vary": Outcome(
             "alarm",
             "The same inputs get other targets each time.",
@@ -60,7 +73,8 @@ class Targets(Check):
         self._copied: dict[Place, tuple[int, set[int]]] = {}  # rows, and the columns of inputs that equal the target
 
     def on_loss(self, loss: LossCall) -> None:
-        """Look for a column of the inputs that equals the targets, if there is one target for each example."""
+        """Look at where targets come from, and for a column of the inputs that equals the targets."""
+        self._judge_origin(loss)
         if not loss.with_gradients or loss.call is None or self._copied.get(loss.place, (0, set()))[0] >= _ROWS:
             return
         targets, given = loss.targets.detach(), next(tensors((loss.call.args, loss.call.kwargs)), None)
@@ -75,6 +89,17 @@ class Targets(Check):
         equal = set((inputs == column[:, None]).all(0).nonzero().flatten().tolist())
         seen, before = self._copied.get(loss.place, (0, equal))
         self._copied[loss.place] = (seen + rows, before & equal)
+
+    def _judge_origin(self, loss: LossCall) -> None:
+        if not loss.with_gradients or loss.call is None or not loss.outputs.requires_grad:
+            return
+        drawn = self.watch.drawn.get(id(loss.targets))
+        if drawn is not None and drawn() is loss.targets:
+            self.tell("drawn", f"{loss.name} of shape {tuple(loss.targets.shape)}", loss.place)
+        if loss.targets.requires_grad and loss.name in _OF_VALUES and _is_bootstrapped(loss.targets):
+            leaves = graph_leaves([loss.targets]).keys() & graph_leaves([loss.outputs]).keys()
+            if leaves:
+                self.tell("with-gradient", f"the target depends on {len(leaves)} parameters", loss.place)
 
     def at_end(self) -> None:
         """Say whether a column of the inputs equals the targets."""
@@ -114,6 +139,19 @@ class Targets(Check):
     @staticmethod
     def _trial(change: Callable[[Tensor], Tensor]) -> Trial:
         return Trial(steps=1, same_batch=True, dropout=False, edit=partial(_edited, change=change))
+
+
+def _is_bootstrapped(target: Tensor) -> bool:
+    """Return whether a target is a sum with a multiple, such as a reward and a discounted value.
+
+    A target that is an output as it is may be meant, as in a loss between two views.
+    """
+    node: Any = target.grad_fn
+    while node is not None and any(name in node.name() for name in _SHAPES):
+        node = node.next_functions[0][0]
+    if node is None or not node.name().startswith(("Add", "Sub")):
+        return False
+    return any(inner is not None and inner.name().startswith("Mul") for inner, _ in node.next_functions)
 
 
 def _edited(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:

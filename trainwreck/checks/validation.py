@@ -1,10 +1,9 @@
 """Validation has other examples than training, and the same ones each time."""
 
 import hashlib
-import sys
 import time
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -140,9 +139,11 @@ class Validation(Check):
             shares += [_share(keys, other) for other in training]
             if training and min(_share_of_windows(use, other) for other in training) > WINDOWS:
                 yield "shared-windows", f"most of {_WINDOWS} or fewer windows", Place("where the series is split")
-        if shares and min(shares) > SOME:
-            outcome = "same-examples" if min(shares) > MOST else "shared-examples"
-            yield outcome, f"{min(shares):.0%} of {_EXAMPLES} or fewer examples", Place("where the data is split")
+        if shares and min(shares)[0] > SOME:
+            share, repeated = min(shares)
+            # Where few different examples exist, training has many of them several times.
+            outcome = "same-examples" if share > MOST and repeated < share / 2 else "shared-examples"
+            yield outcome, f"{share:.0%} of {_EXAMPLES} or fewer examples", Place("where the data is split")
 
 
 def _is_table(given: Tensor) -> bool:
@@ -198,23 +199,39 @@ def _keys_of(data: Any, indices: list[int]) -> list[bytes | None]:
 
 
 def _key(example: Any) -> bytes | None:
-    """Return a digest of the first tensor or array of an example that has several entries, or None without one."""
-    numpy: Any = sys.modules.get("numpy")  # without it, there are no arrays
-    arrays: tuple[Any, ...] = (Tensor,) if numpy is None else (Tensor, numpy.ndarray)
-    parts: Iterable[Any] = example.values() if isinstance(example, dict) else example
-    parts = [example] if isinstance(example, arrays) else parts
-    for part in parts if hasattr(parts, "__iter__") else ():
-        if isinstance(part, Tensor) and part.numel() > 1:
-            return hashlib.sha256(tensor_bytes(part)).digest()
-        if numpy is not None and isinstance(part, numpy.ndarray) and part.size > 1:
-            return hashlib.sha256(part.tobytes()).digest()
-    return None
+    """Return a digest of the input of an example, or None if it has none that can be compared.
+
+    The input is the first part that is not a single number: a tensor, an array, an image, a list of numbers, a text.
+    """
+    if isinstance(example, dict):  # a text may be the name of a file, so look for something else first
+        parts: list[Any] = sorted(example.values(), key=lambda part: isinstance(part, str))
+    else:
+        parts = list(example) if isinstance(example, tuple | list) else [example]
+    found = next((part for part in parts if _size(part) > 1), None)
+    if isinstance(found, Tensor):
+        return hashlib.sha256(tensor_bytes(found)).digest()
+    if isinstance(found, str | list | tuple):
+        return hashlib.sha256(repr(found).encode()).digest()
+    return None if found is None else hashlib.sha256(found.tobytes()).digest()
 
 
-def _share(keys: list[bytes | None], training: LoaderUse) -> float:
-    """Return the share of examples that the training data has, too."""
-    seen = set(_keys_of(training.loader.dataset, _indices_of(training.loader, _TRAINING)))
-    return sum(key in seen for key in keys) / len(keys)
+def _size(part: Any) -> int:
+    """Return the number of values in a part of an example; 1 for anything that cannot be compared."""
+    if isinstance(part, Tensor):
+        return part.numel()
+    if isinstance(part, str):
+        return len(part)
+    if isinstance(part, list | tuple):
+        return len(part) if part and all(isinstance(one, int | float | str) for one in part) else 1
+    return 2 if callable(getattr(part, "tobytes", None)) and getattr(part, "size", 1) != 1 else 1
+
+
+def _share(keys: list[bytes | None], training: LoaderUse) -> tuple[float, float]:
+    """Return the share of examples that the training data has, too, and the share that it has several times itself."""
+    found = _keys_of(training.loader.dataset, _indices_of(training.loader, _TRAINING))
+    counts = Counter(found)
+    repeated = sum(count for count in counts.values() if count > 1)
+    return sum(key in counts for key in keys) / len(keys), repeated / max(1, len(found))
 
 
 def _share_of_windows(use: LoaderUse, training: LoaderUse) -> float:

@@ -1,0 +1,88 @@
+"""After two epochs, the network knows more than the best constant answer."""
+
+from collections.abc import Generator
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from trainwreck.check import Check
+from trainwreck.constant import loss_of_constant
+from trainwreck.events import AnyOptimizer, LossCall
+from trainwreck.finding import Outcome
+from trainwreck.trees import tensors
+from trainwreck.trial import Trial
+
+# figure                                                | healthy    | broken | bound
+# mean loss of the second epoch over a constant answer's | below 0.97 | > 0.99 | NOTHING 0.98
+NOTHING = 0.98
+_SECONDS, _MOST_STEPS, _LEAST_STEPS = 8.0, 1000, 20
+_STEPS = 200  # without a loader, which knows the length of an epoch
+_MOST_TARGETS = 100_000
+_CLOSE = 1e-4
+
+
+class Progress(Check):
+    """The loop learns from its inputs: in its second epoch, the loss is below the loss of the best constant answer.
+
+    In a child, the loop goes on as it is. The check knows the loss of a constant answer from the watched targets. It
+    speaks only if the child makes two epochs in time.
+    """
+
+    name = "progress"
+    question = "Is the loss below the one of a constant answer after two epochs?"
+    outcomes: ClassVar[dict[str, Outcome]] = {
+        "none": Outcome(
+            "advice",
+            "After two epochs, the loss is still the one of an answer that is the same for all examples.",
+            "Look for labels that do not belong to their inputs, a wrong learning rate, and a network that is dead.",
+            "label_permute",
+        )
+    }
+
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._latest: LossCall | None = None
+        self._targets: list[Tensor] = []
+        self._is_clear = True  # each update has one loss, which compares outputs with targets of the batch
+
+    def on_loss(self, loss: LossCall) -> None:
+        """Note the loss of an update."""
+        if loss.with_gradients:
+            self._is_clear &= self._latest is None or loss.name == self._latest.name
+            self._latest = loss
+
+    def after_step(self, optimizer: AnyOptimizer) -> None:
+        """Note the targets, and see whether the loss is the one that the update was made for."""
+        losses = [loss for loss in self.watch.loss_calls if loss.with_gradients]
+        if self.watch.trial is not None or not self._is_clear:
+            return
+        self._is_clear = len(losses) == len(self.watch.backwards) == 1 and self._is_plain(losses[0])
+        if self._is_clear and sum(one.numel() for one in self._targets) < _MOST_TARGETS:
+            self._targets.append(losses[0].targets.detach().clone())
+
+    def _is_plain(self, loss: LossCall) -> bool:
+        roots = self.watch.backwards[0].roots
+        if len(roots) != 1 or abs(float(roots[0].sum()) - float(loss.value.sum())) > _CLOSE * abs(
+            float(roots[0].sum())
+        ):
+            return False
+        batches = [use.last for use in self.watch.loaders.values() if use.training]
+        known = any(one.shape == loss.targets.shape and torch.equal(one, loss.targets) for one in tensors(batches))
+        return known or not loss.targets.is_floating_point()
+
+    def trials(self) -> Generator[Trial, Any, None]:
+        """Let the loop go on for two epochs."""
+        trained = [use for use in self.watch.loaders.values() if use.training]
+        length = max((use.length for use in trained), default=0)
+        if not self._is_clear or self._latest is None or len(trained) > 1 or len(self.watch.optimizers) != 1:
+            return
+        guess = loss_of_constant(self._latest.name, self._targets, self._latest.options)
+        steps = max(2 * length, _LEAST_STEPS) if length else _STEPS
+        if guess is None or steps > _MOST_STEPS:
+            return
+        losses = ((yield Trial(steps=steps, seconds=_SECONDS)) or {}).get("losses", [])
+        last = losses[-steps // 2 :]
+        if len(losses) >= steps and (mean := sum(last) / len(last)) > NOTHING * guess:
+            text = f"a loss of {mean:.3g}; a constant answer has {guess:.3g}"
+            self.tell("none", text, "labels, learning rate or network")
