@@ -68,16 +68,17 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "storage": ("pipeline", "data"),
     "activations": ("model",),
     "targets": ("loss", "data"),
+    "progress": ("optimizer", "pipeline", "data"),
     "repeat": ("loop", "pipeline"),
 }
 
 
 class Fault(StrictModel):
-    """A rebuilt public report. `broken` and `corrected` are the same figure of the two scripts."""
+    """A rebuilt fault and the addresses of its reports. `broken` and `corrected` are one figure of the two scripts."""
 
     id: str
     title: str
-    addresses: list[str] = Field(min_length=1)
+    addresses: list[str]
     task: str
     area: Area
     cause: str
@@ -85,6 +86,11 @@ class Fault(StrictModel):
     broken: float
     corrected: float
     edit: list[Edit] = Field(min_length=1)
+
+    @property
+    def report(self) -> str:
+        """The title, with a link to the first report if one was opened."""
+        return f"[{self.title}]({self.addresses[0]})" if self.addresses else self.title
 
     def sources(self) -> tuple[str, str]:
         """Return the source of the broken and of the corrected script."""
@@ -238,7 +244,7 @@ def measure_injected(folder: Path) -> list[Result]:
 def main(only: str, programs: Path | None, *, write: bool) -> None:
     """Watch the scripts of public reports, and print what was found."""
     faults = [fault for fault in load_faults() if not only or fault.id in only.split()]
-    tasks = {fault.id: (f"[{fault.title}]({fault.addresses[0]})", fault.task) for fault in faults}
+    tasks = {fault.id: (fault.report, fault.task) for fault in faults}
     results = measure_reports(faults)
     heading = ("id", "report", "task", "area", "found", "only in the broken script", "in the corrected one")
     rows = [one.cells(*tasks[one.name]) for one in results]

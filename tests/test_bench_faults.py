@@ -19,7 +19,10 @@ def test_reports_are_many_and_of_many_tasks_and_every_area() -> None:
     assert {path.name for path in SCRIPTS.iterdir() if path.is_dir()} == {fault.id for fault in FAULTS}
 
 
-def test_every_report_has_an_address_and_a_cause_of_its_own() -> None:
+def test_every_report_has_an_address_and_every_fault_a_cause_of_its_own() -> None:
+    sets = json.loads((SCRIPTS / "sets.json").read_bytes())
+    assert set(sets["common"]) | set(sets["reviews"]) <= {fault.id for fault in FAULTS}
+    assert all(fault.addresses for fault in FAULTS if fault.id not in sets["reviews"])
     assert all(address.startswith("https://") for fault in FAULTS for address in fault.addresses)
     assert len({fault.cause for fault in FAULTS}) == len(FAULTS)
 

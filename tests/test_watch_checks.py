@@ -485,6 +485,25 @@ FAULTS: dict[str, tuple[str, Edits]] = {
         CLASSES,
         (("F.cross_entropy(outputs, labels)", "F.cross_entropy(outputs, labels[torch.randperm(len(labels))])"),),
     ),
+    "targets/drawn": (
+        NUMBERS,
+        (("F.mse_loss(model(inputs), targets)", "F.mse_loss(model(inputs), torch.randn(32, 3))"),),
+    ),
+    "targets/with-gradient": (
+        NUMBERS,
+        (("F.mse_loss(model(inputs), targets)", "F.mse_loss(model(inputs), targets + 0.9 * model(inputs + 1))"),),
+    ),
+    "shapes/reshaped": (NUMBERS, (("x = torch.randn(512, 6)", "x = torch.randn(6, 512).reshape(512, 6)"),)),
+    "evaluation/counts-ignored": (
+        TEXT,
+        (
+            (
+                "    optimizer.step()\n",
+                "    optimizer.step()\n    with torch.no_grad():\n"
+                "        (net(tokens[:, :-1]).argmax(-1) == tokens[:, 1:]).float().mean()\n",
+            ),
+        ),
+    ),
     "targets/column-unused": (NUMBERS, (("(model(inputs), targets)", "(model(inputs)[:, :2], targets[:, :2])"),)),
     "targets/example-unused": (NUMBERS, (("(model(inputs), targets)", "(model(inputs)[1:], targets[1:])"),)),
     "tokens/sees-later": (TEXT, (("src_mask=mask, ", ""),)),
@@ -594,6 +613,46 @@ def test_a_fault_is_found(outcome: str, tmp_path: Path) -> None:
     assert outcome in found
     place = found[outcome]["place"]
     assert not place["line"] or Path(place["file"]).name == "train.py"
+
+
+def test_a_loop_that_learns_nothing_is_told_after_two_epochs(tmp_path: Path) -> None:
+    shuffled = broken(CLASSES, (("train_data =", "y = y[torch.randperm(512)]\ntrain_data ="), ("lr=1e-2", "lr=1e-3")))
+    assert "progress/none" in findings(tmp_path, shuffled, steps=12)
+
+
+def test_a_schedule_that_the_training_never_ends_is_told_at_its_end(tmp_path: Path) -> None:
+    source = broken(CLASSES, (("T_max=4", "T_max=4 * len(train)"),))
+    assert "schedule/never-ends" in findings(tmp_path, source, steps=60)
+    assert "schedule/never-ends" not in findings(tmp_path, source, steps=30)
+
+
+def test_hits_that_a_mask_selects_are_no_finding(tmp_path: Path) -> None:
+    for counted in ("((hits & real).sum() / real.sum())", "hits[real].float().mean()", "(hits * real).sum()"):
+        metric = (
+            "    with torch.no_grad():\n        real = tokens[:, 1:] != 0\n"
+            f"        hits = net(tokens[:, :-1]).argmax(-1) == tokens[:, 1:]\n        {counted}\n"
+        )
+        source = broken(TEXT, (("    optimizer.step()\n", f"    optimizer.step()\n{metric}"),))
+        assert findings(tmp_path, source) == {}
+
+
+def test_examples_that_are_lists_are_compared_by_their_values(tmp_path: Path) -> None:
+    posts = """
+class Posts(torch.utils.data.Dataset):
+    def __init__(self, x, y): self.rows = [([float(v) for v in a], F.one_hot(b, 5)) for a, b in zip(x, y)]
+    def __len__(self): return len(self.rows)
+    def __getitem__(self, i): return self.rows[i]
+
+def collate(rows): return torch.tensor([a for a, _ in rows]), torch.stack([b for _, b in rows]).argmax(1)
+train_data, val_data = Posts(x[:384], y[:384]), Posts(x[384:], y[384:])
+train = DataLoader(train_data, 32, shuffle=True, collate_fn=collate)
+val = DataLoader(val_data, 32, collate_fn=collate)
+"""
+    lines = ("train = DataLoader(train_data, 32, shuffle=True)\n", "val = DataLoader(val_data, 32)\n")
+    source = broken(CLASSES, ((lines[0], posts), (lines[1], "")))
+    assert findings(tmp_path, source) == {}
+    same = source.replace("Posts(x[384:], y[384:])", "Posts(x[:384], y[:384])")
+    assert "validation/same-examples" in findings(tmp_path, same)
 
 
 def test_trials_and_probes_are_made_where_no_process_can_be_forked(tmp_path: Path) -> None:
