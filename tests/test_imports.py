@@ -15,12 +15,12 @@ ROOT = Path(__file__).parents[1]
 # Packages and single modules in order. Each imports only from entries before it, and from itself.
 FLOORS = {
     "trainwreck": (
-        "usage terminal places finding settings program source trees answers events guard trial state check hooks"
-        " checks catalogue selection baseline show formats page explain session training runs notebook pytest_plugin"
-        " lightning transformers child command __main__"
+        "usage terminal places finding settings program source trees constant answers events guard trial state check"
+        " hooks checks catalogue selection baseline show formats page explain session training runs notebook"
+        " pytest_plugin lightning transformers child command __main__"
     ),
     "harness": (
-        "errors files canonical_setup formats data recipes doctor run checks behaviour workspace console page"
+        "errors files canonical_setup formats data recipes doctor run scripts checks behaviour workspace console page"
         " submission written student experiments trainer cli __main__"
     ),
     "grader": (

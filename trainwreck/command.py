@@ -50,6 +50,7 @@ def _watch(options: argparse.Namespace) -> int:
     settings = read_settings(Path(options.script))
     # The first update of an optimizer imports the second module, which takes two seconds. Forked runs have it already.
     _import("torch", "torch._dynamo")
+    from trainwreck import child
     from trainwreck.baseline import Baseline, read_baseline
     from trainwreck.selection import choose
 
@@ -64,7 +65,7 @@ def _watch(options: argparse.Namespace) -> int:
     baseline = read_baseline(path) if path else Baseline(Path())
     names = [check.name for check in selection.checks]
     steps = options.steps or settings.steps
-    found = watch_script(Path(options.script), options.arguments, steps, names, say=_say, forks=True)
+    found = watch_script(Path(options.script), options.arguments, steps, names, say=_say, fork=child.main)
     if found is None:
         print_message("The watched process ended without a result.", sys.stderr)
         return _FAULT

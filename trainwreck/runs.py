@@ -33,6 +33,9 @@ _SECONDS, _GRACE = 20.0, 40.0
 _POLL = 0.01  # seconds between two looks at a child
 
 
+Main = Callable[[list[str]], None]
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a child watches a script.
@@ -57,24 +60,24 @@ def watch_script(
     checks: Collection[str] | None = None,
     *,
     say: Callable[[str], None] = lambda sentence: None,
-    forks: bool = False,
+    fork: Main | None = None,
 ) -> dict[str, Any] | None:
     """Run the script in child processes and return what was found, or None if the first run wrote no result.
 
-    checks: the names of the checks, or None for all. say: gets a sentence before each run. forks: fork this process for
-    a run where that is safe, because it has imported torch and computed nothing.
+    checks: the names of the checks, or None for all. say: gets a sentence before each run. fork:
+    `trainwreck.child.main` if this process may be forked for a run, because it has imported torch and computed nothing.
 
     The result has `findings`, `errors` by check, `steps`, the `losses` of the updates, and `failure`, which is "" if
     the script did not fail. The first run's own output goes to standard error, so that standard output has only the
     findings; the other runs are silent.
     """
-    forks = forks and sys.platform == "linux"
+    fork = fork if sys.platform == "linux" else None
     say(f"Running {script} for {steps} updates, then trying changes.")
-    found = _run(Plan(steps, None if checks is None else sorted(checks)), script, arguments, quiet=False, forks=forks)
+    found = _run(Plan(steps, None if checks is None else sorted(checks)), script, arguments, quiet=False, fork=fork)
     if found is None or found["failure"] or not found["steps"] or "RANK" in os.environ:
         return found
     with suppress(KeyboardInterrupt):  # what was found so far is shown
-        _run_further(found, script, arguments, checks, say, forks)
+        _run_further(found, script, arguments, checks, say, fork)
         return found
     return found | {"interrupted": True}
 
@@ -85,7 +88,7 @@ def _run_further(
     arguments: list[str],
     checks: Collection[str] | None,
     say: Callable[[str], None],
-    forks: bool,
+    fork: Main | None,
 ) -> None:
     """Run the script twice more, and add what is found."""
     if (checks is None or "repeat" in checks) and found["seeds"]:
@@ -100,7 +103,7 @@ def _run_further(
     if wanted:
         say(f"Running it with short epochs, for at most {_SECONDS:.0f} seconds.")
         plan = Plan(steps, wanted, batches=_BATCHES, seconds=_SECONDS, more=_MORE)
-        short = _run(plan, script, arguments, quiet=True, forks=forks)
+        short = _run(plan, script, arguments, quiet=True, fork=fork)
         known = {(one["check"], one["outcome"]) for one in found["findings"]}
         if short is not None:
             new = [one for one in short["findings"] if (one["check"], one["outcome"]) not in known]
@@ -124,12 +127,15 @@ def run_trial(trial: Any, steps: int, script: Path, arguments: list[str]) -> dic
     return _run(plan, script, arguments, quiet=True) or {}
 
 
-def _run(plan: Plan, script: Path, arguments: list[str], *, quiet: bool, forks: bool = False) -> dict[str, Any] | None:
+def _run(
+    plan: Plan, script: Path, arguments: list[str], *, quiet: bool, fork: Main | None = None
+) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory(prefix="trainwreck-", ignore_cleanup_errors=True) as folder:
         result = Path(folder, "result.json")
         job = [str(result), json.dumps(asdict(plan)), str(script), *arguments]
         limit = plan.seconds + _GRACE if plan.seconds else None
-        if not (_forked if forks else _spawned)(job, quiet, limit) or not result.is_file():
+        ended = _spawned(job, quiet, limit) if fork is None else _forked(fork, job, quiet, limit)
+        if not ended or not result.is_file():
             return None
         text = result.read_bytes()
         found: dict[str, Any] | None = json.loads(text) if text else None
@@ -155,17 +161,15 @@ def _spawned(job: list[str], quiet: bool, limit: float | None) -> bool:
     return True
 
 
-def _forked(job: list[str], quiet: bool, limit: float | None) -> bool:
+def _forked(main: Main, job: list[str], quiet: bool, limit: float | None) -> bool:
     """Run a child in a fork of this process, which saves the import of torch. Return the same as `_spawned`."""
-    from trainwreck import child
-
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     process = _fork()
     if not process:
         try:
             _become_new(quiet)
-            child.main(job)
+            main(job)
         finally:
             os._exit(1)
     end = time.monotonic() + limit if limit else float("inf")

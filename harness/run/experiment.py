@@ -306,7 +306,7 @@ def load_experiment(path: Path, source: str) -> Experiment:
 
     path: the file that error messages name. Raises `UserError` if the source cannot be loaded or is incomplete.
     """
-    code = compiled(path, source)
+    code = compile_source(path, source)
     # So tracebacks show the line that ran, even if the file does not exist or was edited later.
     lines = io.StringIO(source, newline=None).readlines()
     linecache.cache[str(path)] = (len(source), None, lines, str(path))
@@ -326,7 +326,7 @@ def load_experiment(path: Path, source: str) -> Experiment:
     return Experiment(path, module, source)
 
 
-def compiled(path: Path, source: str) -> CodeType:
+def compile_source(path: Path, source: str) -> CodeType:
     """Return the code of a source. Raises `UserError` that names the file and the line if it is not valid Python."""
     try:
         return compile(source, str(path), "exec", dont_inherit=True)

@@ -51,7 +51,7 @@ class Recorder:
 
     def __enter__(self) -> "Recorder":
         self._handles = [
-            LastStepHook(guarded(self._before_step)),
+            LastStepHook(guard_hook(self._before_step)),
             first_layer(self._model).register_forward_hook(self._activation_hook("first")),
             self._model.register_forward_hook(self._activation_hook("last")),
         ]
@@ -80,7 +80,7 @@ class Recorder:
                 # times as long.
                 self._outputs[place] = output.detach().clone()
 
-        return guarded(note)
+        return guard_hook(note)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
         self._steps += 1
@@ -294,7 +294,7 @@ def _widen(values: Tensor) -> Tensor:
     return values if values.dtype in _WIDE else values.float()
 
 
-def guarded(hook: Callable[..., None]) -> Callable[..., None]:
+def guard_hook(hook: Callable[..., None]) -> Callable[..., None]:
     """Return a hook that raises `HarnessFault` for an error in `hook`, which is not the student's mistake."""
 
     def run(*arguments: Any) -> None:

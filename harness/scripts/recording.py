@@ -22,7 +22,7 @@ from harness.run.recorder import (
     as_floats,
     first_layer,
     gradient_norms,
-    guarded,
+    guard_hook,
     mean_and_variance,
 )
 from harness.run.step_hooks import LastStepHook
@@ -56,14 +56,14 @@ class Recording:
 
     def __enter__(self) -> "Recording":
         for handle in (
-            register_module_forward_pre_hook(guarded(self._enter)),
-            register_module_forward_hook(guarded(self._leave), always_call=True),
+            register_module_forward_pre_hook(guard_hook(self._enter)),
+            register_module_forward_hook(guard_hook(self._leave), always_call=True),
         ):
             self._search.callback(handle.remove)
-        self._hooks.enter_context(_noted_losses(self.losses))
+        self._hooks.enter_context(_note_losses(self.losses))
         for last in (
-            LastStepHook(guarded(self._before_step)),
-            register_optimizer_step_post_hook(guarded(self._after_step)),
+            LastStepHook(guard_hook(self._before_step)),
+            register_optimizer_step_post_hook(guard_hook(self._after_step)),
         ):
             self._hooks.callback(last.remove)
         return self
@@ -95,7 +95,7 @@ class Recording:
                 self._hooks.callback(handle.remove)
         if len(self.networks) == 1:
             for place, layer in zip(PLACES, (first_layer(network), network), strict=True):
-                handle = layer.register_forward_hook(guarded(self._output_hook(place)))
+                handle = layer.register_forward_hook(guard_hook(self._output_hook(place)))
                 self._hooks.callback(handle.remove)
 
     def _output_hook(self, place: str) -> Callable[..., None]:
@@ -150,16 +150,16 @@ def _first_tensor(output: Any) -> Tensor | None:
 
 
 @contextmanager
-def _noted_losses(losses: list[float]) -> Iterator[None]:
+def _note_losses(losses: list[float]) -> Iterator[None]:
     """Note the value of each scalar from which a backward pass starts."""
     backward = torch.autograd.backward
 
-    def noted(tensors: Any, *arguments: Any, **options: Any) -> None:
+    def note(tensors: Any, *arguments: Any, **options: Any) -> None:
         if isinstance(tensors, Tensor) and tensors.numel() == 1:
             losses.append(float(tensors.detach()))
         backward(tensors, *arguments, **options)
 
-    torch.autograd.backward = noted
+    torch.autograd.backward = note
     try:
         yield
     finally:

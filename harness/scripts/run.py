@@ -27,15 +27,15 @@ from harness.run.metrics_log import Record, batch_records, epoch_records, parse_
 from harness.run.recorder import BatchMeasurements, LogWriter
 from harness.run.settings import RunSettings
 from harness.run.setup import input_sheet
+from harness.run.training import ShowProgress
 from harness.scripts.numerics import apply_script_numerics
 from harness.scripts.recording import Recording
 from harness.scripts.script import CHECKPOINT as SCRIPT_CHECKPOINT
 from harness.scripts.script import Script
-from harness.scripts.storage import POSITIONS, Position, Storage
+from harness.scripts.storage import POSITIONS, LogPlace, Storage
 from harness.scripts.workers import EmulatedWorkers
 
 OUT = "out"
-ShowProgress = Callable[[int, int, float], None]
 
 
 def run_script(
@@ -125,9 +125,9 @@ class ScriptRun:
             self._log = stack.enter_context(LogWriter(self._file, self._note))
             stack.enter_context(self._recording)
             storage = Storage(self._folder, self._position, self._cut_log if continues else None)
-            stack.enter_context(storage.installed())
+            stack.enter_context(storage.install())
             stack.enter_context(_module_track(self._figures))
-            stack.enter_context(_watched_loaders(self._batch, self._emulate))
+            stack.enter_context(_watch_loaders(self._batch, self._emulate))
             stack.enter_context(_main_program())
             _call(self._script, arguments)
         if not self.last_batch:
@@ -157,11 +157,11 @@ class ScriptRun:
         self._log.epoch(self.last_epoch)
         self.position["epoch"] += 1
 
-    def _position(self, digest: str) -> Position:
+    def _position(self, digest: str) -> LogPlace:
         self._log.flush()
-        return Position(digest, self._file.tell(), self.position["step"], self.position["epoch"])
+        return LogPlace(digest, self._file.tell(), self.position["step"], self.position["epoch"])
 
-    def _cut_log(self, found: Position | None) -> None:
+    def _cut_log(self, found: LogPlace | None) -> None:
         """Cut the log to the place of the checkpoint that the script loads, and note the records before it again."""
         size = found.log_bytes if found else 0
         path = self._folder / METRICS_LOG
@@ -231,14 +231,14 @@ def _module_track(log: Callable[..., None]) -> Iterator[None]:
 
 
 @contextmanager
-def _watched_loaders(note: Callable[[Any], None], emulate: bool) -> Iterator[None]:
+def _watch_loaders(note: Callable[[Any], None], emulate: bool) -> Iterator[None]:
     """Pass each batch of each loader to `note`, and emulate workers if this process may not fork."""
     iterate = DataLoader.__iter__
 
     def batches(loader: DataLoader[Any]) -> Any:
-        return noted(EmulatedWorkers(loader) if emulate and loader.num_workers else iterate(loader))
+        return note_batches(EmulatedWorkers(loader) if emulate and loader.num_workers else iterate(loader))
 
-    def noted(found: Iterator[Any]) -> Iterator[Any]:
+    def note_batches(found: Iterator[Any]) -> Iterator[Any]:
         for batch in found:
             note(batch)
             yield batch

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from harness.run.experiment import compiled
+from harness.run.experiment import compile_source
 
 CHECKPOINT = "ckpt.pt"
 
@@ -38,7 +38,7 @@ class Script:
 
     def run(self, arguments: list[str]) -> None:
         """Run the script as the main program of this process. Raises what the script raises, or `UserError`."""
-        code = compiled(self.path, self.source)
+        code = compile_source(self.path, self.source)
         lines = io.StringIO(self.source, newline=None).readlines()
         linecache.cache[str(self.path)] = (len(self.source), None, lines, str(self.path))
         module = ModuleType("__main__")

@@ -19,7 +19,7 @@ POSITIONS = "positions.jsonl"
 
 
 @dataclass(frozen=True)
-class Position:
+class LogPlace:
     """The place in the log at which a checkpoint was saved: its size in bytes, and the numbers of what came before."""
 
     sha256: str
@@ -29,14 +29,14 @@ class Position:
 
 
 class Storage:
-    """Replaces `torch.save` and `torch.load` for a script. Use `installed()` as a context manager.
+    """Replaces `torch.save` and `torch.load` for a script. Use `install()` as a context manager.
 
     position: a function that returns the present place in the log for a digest. restored: a function that gets the
     place at which the first checkpoint was saved that a resumed script loads, or None if it is unknown.
     """
 
     def __init__(
-        self, folder: Path, position: Callable[[str], Position], restored: Callable[[Position | None], None] | None
+        self, folder: Path, position: Callable[[str], LogPlace], restored: Callable[[LogPlace | None], None] | None
     ) -> None:
         self._file = folder / POSITIONS
         self._position = position
@@ -44,23 +44,23 @@ class Storage:
         self.saved = 0
 
     @contextmanager
-    def installed(self) -> Iterator[None]:
+    def install(self) -> Iterator[None]:
         """Use this storage while the context lasts."""
         save, load = torch.save, torch.load
 
-        def saved(state: Any, file: Any, *arguments: Any, **options: Any) -> None:
+        def own_save(state: Any, file: Any, *arguments: Any, **options: Any) -> None:
             # torch.save stores the name of the file in the archive, and references between equal objects.
             buffer = io.BytesIO()
             save(canonical(state), buffer)
             self._write(file, buffer.getvalue())
 
-        def loaded(file: Any, *arguments: Any, **options: Any) -> Any:
+        def own_load(file: Any, *arguments: Any, **options: Any) -> Any:
             if self._restored is not None and isinstance(file, str | os.PathLike):
                 restored, self._restored = self._restored, None
                 restored(self._find(hashlib.sha256(Path(file).read_bytes()).hexdigest()))
             return load(file, *arguments, **options)
 
-        vars(torch).update(save=saved, load=loaded)
+        vars(torch).update(save=own_save, load=own_load)
         try:
             yield
         finally:
@@ -76,11 +76,11 @@ class Storage:
             positions.write(json.dumps(vars(position)) + "\n")
         write_whole({Path(file): content}, durable=False)
 
-    def _find(self, digest: str) -> Position | None:
+    def _find(self, digest: str) -> LogPlace | None:
         """Return the first place with this digest. A line that was cut off by a kill is left out."""
         if not self._file.is_file():
             return None
         for line in self._file.read_text(encoding="utf-8").splitlines(keepends=True):
-            if line.endswith("\n") and (found := Position(**json.loads(line))).sha256 == digest:
+            if line.endswith("\n") and (found := LogPlace(**json.loads(line))).sha256 == digest:
                 return found
         return None

@@ -56,7 +56,7 @@ class EmulatedWorkers:
         new_shared = torch.UntypedStorage._new_shared
         _utils.worker._worker_info = info
         # In a worker, the default collate function asks for shared memory; here nobody shares.
-        torch.UntypedStorage._new_shared = classmethod(_unshared)  # type: ignore[assignment]
+        torch.UntypedStorage._new_shared = classmethod(_new_unshared)  # type: ignore[assignment]
         try:
             batch = fetcher.fetch(self._ahead.popleft())
         finally:
@@ -68,7 +68,7 @@ class EmulatedWorkers:
         return batch
 
 
-def _unshared(kind: type[torch.UntypedStorage], size: int, *, device: Any = "cpu") -> torch.UntypedStorage:
+def _new_unshared(kind: type[torch.UntypedStorage], size: int, *, device: Any = "cpu") -> torch.UntypedStorage:
     return kind(size, device=device)
 
 
