@@ -159,6 +159,19 @@ def test_hooks_leave_nothing_behind() -> None:
     F.mse_loss(torch.zeros(2), torch.zeros(2))
 
 
+def test_watching_shortens_no_epoch(tmp_path: Path) -> None:
+    loader = torch.utils.data.DataLoader(torch.arange(12.0)[:, None], 4)
+    layer = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1e-3)
+    with trainwreck.watch(100, quiet=True, select=["gradients"]) as state:
+        for _ in range(9):
+            for inputs in loader:
+                optimizer.zero_grad()
+                layer(inputs).sum().backward()
+                optimizer.step()
+    assert state.step == 27
+
+
 def test_a_check_that_raises_is_left_out(tmp_path: Path) -> None:
     class Broken(ALL[0]):  # type: ignore[misc, valid-type]
         name = "broken"

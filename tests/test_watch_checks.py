@@ -616,7 +616,12 @@ def test_a_fault_is_found(outcome: str, tmp_path: Path) -> None:
 
 
 def test_a_loop_that_learns_nothing_is_told_after_two_epochs(tmp_path: Path) -> None:
-    shuffled = broken(CLASSES, (("train_data =", "y = y[torch.randperm(512)]\ntrain_data ="), ("lr=1e-2", "lr=1e-3")))
+    edits = (
+        ("train_data =", "y = y[torch.randperm(512)]\ntrain_data ="),
+        ("lr=1e-2", "lr=1e-4"),
+        ("for epoch in range(4)", "for epoch in range(20)"),
+    )
+    shuffled = broken(CLASSES, edits)
     assert "progress/none" in findings(tmp_path, shuffled, steps=12)
 
 

@@ -469,7 +469,7 @@ class _Batches:
                 batch = clone(self._use.kept)
                 return self._give(trial.edit(batch) if trial.edit is not None else batch)
             most = self._hooks.watch.batches
-            if 0 < (most if self._use.epochs <= _EPOCHS else 1) <= self._number:
+            if most and self._number >= (most if self._use.epochs <= _EPOCHS else 1):
                 raise StopIteration
         batch = next(self._inner)
         return self._give(batch) if sees else batch

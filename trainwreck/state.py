@@ -142,8 +142,8 @@ class Watch:
         return self.parameters[id(parameter)]
 
     def emit(self, event: str, *arguments: Any) -> None:
-        """Call the handlers of an event. The operations of handlers are no events."""
-        if self.busy:
+        """Call the handlers of an event. The operations of handlers are no events. A trial needs no handler."""
+        if self.busy or self.trial is not None:
             return
         self.busy = True
         try:

@@ -14,19 +14,20 @@ from trainwreck.trees import tensors
 from trainwreck.trial import Trial
 
 # figure                                                | healthy    | broken | bound
-# mean loss of the second epoch over a constant answer's | below 0.97 | > 0.99 | NOTHING 0.98
-NOTHING = 0.98
-_SECONDS, _MOST_STEPS, _LEAST_STEPS = 8.0, 1000, 20
+# mean loss of the last third over a constant answer's   | below 0.97 | > 0.99 | NOTHING 0.98
+# the same over the mean loss of the third before it     | below 0.95 | 1      | FALLS 0.97
+NOTHING, FALLS = 0.98, 0.97
+_SECONDS, _MOST_STEPS, _LEAST_STEPS = 8.0, 1000, 120
 _STEPS = 200  # without a loader, which knows the length of an epoch
 _MOST_TARGETS = 100_000
 _CLOSE = 1e-4
 
 
 class Progress(Check):
-    """The loop learns from its inputs: in its second epoch, the loss is below the loss of the best constant answer.
+    """The loop learns from its inputs: after two epochs, the loss is below the loss of the best constant answer.
 
     In a child, the loop goes on as it is. The check knows the loss of a constant answer from the watched targets. It
-    speaks only if the child makes two epochs in time.
+    speaks only if the child makes two epochs and 120 updates in time, and the loss no longer falls.
     """
 
     name = "progress"
@@ -34,7 +35,7 @@ class Progress(Check):
     outcomes: ClassVar[dict[str, Outcome]] = {
         "none": Outcome(
             "advice",
-            "After two epochs, the loss is still the one of an answer that is the same for all examples.",
+            "After two epochs and more, the loss is still the one of an answer that is the same for all examples.",
             "Look for labels that do not belong to their inputs, a wrong learning rate, and a network that is dead.",
             "label_permute",
         )
@@ -82,7 +83,10 @@ class Progress(Check):
         if guess is None or steps > _MOST_STEPS:
             return
         losses = ((yield Trial(steps=steps, seconds=_SECONDS)) or {}).get("losses", [])
-        last = losses[-steps // 2 :]
-        if len(losses) >= steps and (mean := sum(last) / len(last)) > NOTHING * guess:
-            text = f"a loss of {mean:.3g}; a constant answer has {guess:.3g}"
+        if len(losses) < steps:
+            return
+        third = steps // 3
+        before, last = sum(losses[-2 * third : -third]) / third, sum(losses[-third:]) / third
+        if last > NOTHING * guess and last > FALLS * before:
+            text = f"a loss of {last:.3g} after {steps} updates; a constant answer has {guess:.3g}"
             self.tell("none", text, "labels, learning rate or network")
