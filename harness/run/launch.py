@@ -78,7 +78,7 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
                 says = f"loss {float(event['loss']):.4g}" if "loss" in event else str(event["says"])
                 if progress:
                     progress.update(event["step"], event["steps"], says)
-                when = f"at step {event['step']} of {event['steps']}"
+                when = f"at step {event['step']}" + (f" of {event['steps']}" if event["steps"] else "")
             elif event["event"] == "debugging":
                 child.leave_terminal()
             else:
@@ -142,9 +142,9 @@ class _Bar:
         self._progress.stop()
 
     def update(self, step: int, steps: int, says: str) -> None:
-        """Show that `step` of `steps` steps are done, followed by the text `says`."""
-        done = f"{step:>{len(str(steps))}}/{steps}"
-        self._progress.update(self._task, completed=step, total=steps, done=done, says=says)
+        """Show that `step` of `steps` steps are done, followed by the text `says`. If `steps` is 0, it is unknown."""
+        done = f"{step:>{len(str(steps))}}/{steps}" if steps else str(step)
+        self._progress.update(self._task, completed=step, total=steps or None, done=done, says=says)
 
     def print_above(self, lines: IO[str]) -> None:
         """Print each line above the bar until the stream ends."""

@@ -134,6 +134,7 @@ class ScriptRun:
             raise UserError(f"{self._script.path} made no update of an optimizer: look at its loop.")
         if not (out / SCRIPT_CHECKPOINT).is_file():
             raise UserError(f"{self._script.path} wrote no {SCRIPT_CHECKPOINT} into the folder of --out.")
+        (self._folder / POSITIONS).unlink(missing_ok=True)
         write_whole({self._folder / CHECKPOINT: (out / SCRIPT_CHECKPOINT).read_bytes()}, durable=False)
         return self
 
