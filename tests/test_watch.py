@@ -14,7 +14,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, TensorDataset
 
 import trainwreck
 from trainwreck.checks import ALL
@@ -160,12 +160,12 @@ def test_hooks_leave_nothing_behind() -> None:
 
 
 def test_watching_shortens_no_epoch(tmp_path: Path) -> None:
-    loader = torch.utils.data.DataLoader(torch.arange(12.0)[:, None], 4)
+    loader: DataLoader[tuple[Tensor, ...]] = DataLoader(TensorDataset(torch.arange(12.0)[:, None]), 4)
     layer = torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(layer.parameters(), lr=1e-3)
     with trainwreck.watch(100, quiet=True, select=["gradients"]) as state:
         for _ in range(9):
-            for inputs in loader:
+            for (inputs,) in loader:
                 optimizer.zero_grad()
                 layer(inputs).sum().backward()
                 optimizer.step()

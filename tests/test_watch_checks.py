@@ -663,6 +663,34 @@ val = DataLoader(val_data, 32, collate_fn=collate)
     assert "validation/same-examples" in findings(tmp_path, same)
 
 
+NODES = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(200, 8)
+y = x[:, :3].argmax(1)
+train = torch.rand(200) < 0.6
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+for epoch in range(40):
+    out = model(x)
+    loss = F.cross_entropy(out[train], y[train])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    with torch.no_grad():
+        (model(x)[~train].argmax(1) == y[~train]).float().mean()
+"""
+
+
+def test_a_loss_on_the_labels_that_are_evaluated_is_told(tmp_path: Path) -> None:
+    assert "validation/loss-on-all" not in findings(tmp_path, NODES)
+    everything = broken(NODES, (("F.cross_entropy(out[train], y[train])", "F.cross_entropy(out, y)"),))
+    assert "validation/loss-on-all" in findings(tmp_path, everything)
+
+
 def test_trials_and_probes_are_made_where_no_process_can_be_forked(tmp_path: Path) -> None:
     for outcome in ("tokens/sees-later", "targets/column-unused"):
         (tmp_path / "train.py").write_text(broken(*FAULTS[outcome]), encoding="utf-8")

@@ -52,7 +52,8 @@ class Check:
 
         name: "dropout", "detach", "squash" (a sigmoid or softmax) or "idle term" (a loss without gradients is added to
         a value with gradients) or "reshape" (the sizes of a tensor change their order); outside of networks also
-        "difference", "product", "comparison", "maximum" or "threshold", and "hits sum" or "hits mean" of a comparison
+        "difference", "product", "comparison", "maximum" or "threshold", "selection" (a tensor without gradients is
+        indexed by another one), and "hits sum" or "hits mean" of a comparison
         of predictions and labels. args: its arguments; for a maximum, the values and the dimension; for hits, the
         predictions and the labels. result: of a squash, the name of the function; of an idle term, the place of the
         loss.

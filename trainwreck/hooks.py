@@ -576,6 +576,8 @@ class _Operations(TorchFunctionMode):
             return self._count_hits(name, function, args, kwargs)
         if name in _PARTS:
             part = function(*args, **kwargs)
+            if len(args) > 1 and isinstance(args[1], Tensor) and not args[0].requires_grad:
+                hooks.watch.emit("on_operation", "selection", args, part)
             hooks.watch.parts.extend(one for one in tensors(part) if one.dim() and not one.requires_grad)
             return part
         if name in _MAXIMA:

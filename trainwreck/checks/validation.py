@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+import weakref
 from collections import Counter, deque
 from collections.abc import Generator, Iterator
 from itertools import islice
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from trainwreck.check import Check
-from trainwreck.events import LoaderUse, ModelCall
+from trainwreck.events import LoaderUse, LossCall, ModelCall
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
 from trainwreck.trees import tensor_bytes, tensors
@@ -58,6 +59,11 @@ class Validation(Check):
             "Split the series by time first, and cut each part into windows.",
             "temporal_leakage",
         ),
+        "loss-on-all": Outcome(
+            "advice",
+            "The loss takes the labels of all examples, also of those that an evaluation selects.",
+            "Select the examples of training before the loss, for example with loss(out[train_mask], y[train_mask]).",
+        ),
         "random-examples": Outcome(
             "advice",
             "An example of validation changes from one reading to the next.",
@@ -77,11 +83,17 @@ class Validation(Check):
         self._trained: set[bytes | None] = set()  # digests of the examples of training that no loader reads
         self._evaluated: dict[Place, list[list[bytes]]] = {}  # by place, the examples of each call
         self._rows = 0  # all examples that were noted
+        self._inputs: dict[int, Tensor] = {}  # by network, the first input of the latest call with gradients
+        self._whole = False  # a network gets the same tensor for each update
+        self._targets: weakref.ref[Tensor] | None = None  # of the latest loss with gradients
         self._new: deque[float] = deque(maxlen=_CALLS)  # by call, the share of examples that were never trained on
 
     def on_call(self, call: ModelCall) -> None:
         """Note the examples that no loader reads."""
         given = next(tensors((call.args, call.kwargs)), None)
+        if given is not None and call.with_gradients:
+            self._whole |= self._inputs.get(id(call.network)) is given and self.watch.step > 0
+            self._inputs[id(call.network)] = given
         if call.loaders or given is None or self._rows > _ROWS or not _is_table(given):
             return
         keys = _keys_of_rows(given)
@@ -91,6 +103,19 @@ class Validation(Check):
             self._trained.update(keys)
         elif not call.training:
             self._evaluated.setdefault(call.place, []).append(keys)
+
+    def on_loss(self, loss: LossCall) -> None:
+        """Note the targets of a loss."""
+        if loss.with_gradients:
+            self._targets = weakref.ref(loss.targets)
+
+    def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """Where all examples are one batch, look for an evaluation that selects some of the labels of the loss."""
+        targets = self._targets() if self._targets is not None else None
+        if name != "selection" or not self._whole or targets is None or result.shape == targets.shape:
+            return
+        if args[0].shape == targets.shape and args[0].data_ptr() == targets.data_ptr() and result.dim():
+            self.tell("loss-on-all", f"the loss takes {targets.size(0)} labels, an evaluation {result.size(0)} of them")
 
     def at_end(self) -> None:
         """Compare the examples, if training has come to the same ones again."""
