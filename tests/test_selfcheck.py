@@ -288,8 +288,8 @@ NEW = ("--experiment", "digits_mlp", "--find")
         (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr="), "digits_mlp: line 30 is not Python"),
         (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr=0.1"), "changes nothing"),
         (
-            ("new-recipe", "mine", *NEW, "x", "--replace", "b", "--dataset", "tides"),
-            "There is no data set tides: choose",
+            ("new-recipe", "mine", *NEW, "x", "--replace", "b", "--dataset", "zzz"),
+            "There is no data set zzz: choose",
         ),
     ],
 )
