@@ -287,10 +287,7 @@ NEW = ("--experiment", "digits_mlp", "--find")
         (("new-recipe", "mine", *NEW, "nowhere", "--replace", "b"), "applied to digits_mlp: .*occurs 0 times"),
         (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr="), "digits_mlp: line 30 is not Python"),
         (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr=0.1"), "changes nothing"),
-        (
-            ("new-recipe", "mine", *NEW, "x", "--replace", "b", "--dataset", "zzz"),
-            "There is no data set zzz: choose",
-        ),
+        (("new-recipe", "mine", *NEW, "x", "--replace", "b", "--dataset", "zzz"), "There is no data set zzz: choose"),
     ],
 )
 @needs_sandbox
