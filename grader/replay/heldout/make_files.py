@@ -1,16 +1,22 @@
 """Make the data sets of the kind "files": python grader/replay/heldout/make_files.py NAME...
 
-Every line is in one split alone. With the same version of Python, the files get the same bytes. Lines of a table are in
-the order of time: the grader's are the last.
+Every example is in one split alone. With the same versions of Python and NumPy, the files get the same bytes. The lines
+of a table are in the order of time: the grader's are the last.
 """
 
 import datetime
 import hashlib
+import io
 import math
 import random
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 HELDOUT = Path(__file__).parent
 EMBEDDED = HELDOUT.parents[2] / "harness" / "data" / "embedded"
@@ -20,6 +26,7 @@ _KINDS = ("old", "small", "red", "happy", "quiet", "tall")
 _PLACES = ("harbour", "garden", "market", "river", "tower")
 _DOES, _DO = ("sees", "paints", "finds", "carries"), ("see", "paint", "find", "carry")
 _THINGS = ("boat", "lamp", "basket", "letter", "stone")
+_SIDE = 48
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -50,6 +57,7 @@ def date(rng: random.Random) -> str:
 
 _CARRIERS = {"northline": -0.9, "quickpost": -0.2, "hansen": 0.4, "roadrunner": 1.0, "ferry": 0.6, "tram": 0.0}
 _DEPOTS = {"aberg": -0.6, "brunn": 0.0, "celle": 0.5, "dorn": 0.9}
+_COLUMNS = "date,carrier,depot,service,distance,items,weight,value,late"
 _WEEKDAYS = (0.0, -0.4, -0.4, -0.2, 0.7, 1.3, 1.0)
 
 
@@ -88,25 +96,88 @@ def shipments(rng: random.Random) -> list[str]:
     return lines
 
 
-# The maker of a line, the suffix of the files, and the numbers of lines for training, validation and the grader.
-MADE: dict[str, tuple[Callable[[random.Random], str], str, tuple[int, int, int]]] = {
-    "tales": (tale, "txt", (1440, 160, 160)),
-    "dates": (date, "tsv", (1440, 160, 300)),
-}
-# The maker of all lines of a table in the order of time, its columns, and the numbers of lines.
-TABLES: dict[str, tuple[Callable[[random.Random], list[str]], str, tuple[int, int, int]]] = {
-    "shipments": (shipments, "date,carrier,depot,service,distance,items,weight,value,late", (2000, 400, 400))
+def cells(rng: np.random.RandomState) -> bytes:
+    """Return a grey picture of cells under a microscope, and after it the mask of its cells, both (48, 48) bytes.
+
+    The light falls unevenly, a cell has a rim and a dark nucleus, and specks and threads are no cells.
+    """
+    rows, columns = np.mgrid[:_SIDE, :_SIDE].astype(float)
+    slope, bend = rng.uniform(-45, 45, 2), rng.uniform(-25, 25)
+    across, down = columns / _SIDE - 0.5, rows / _SIDE - 0.5
+    picture = 110 + rng.uniform(-15, 15) + slope[0] * across + slope[1] * down + 4 * bend * across * down
+    mask = np.zeros((_SIDE, _SIDE), dtype=np.uint8)
+    for _ in range(rng.randint(2, 6)):
+        distance = _ellipse(rows, columns, rng.uniform(0, _SIDE, 2), rng.uniform(5, 9, 2), rng.uniform(0, math.pi))
+        inside, light = distance < 1, rng.uniform(14, 34)
+        picture[inside] += light
+        picture[inside & (distance > 0.72)] += rng.uniform(8, 20)
+        nucleus = rng.uniform(0.35, 0.5)
+        picture[distance < nucleus] -= light + rng.uniform(5, 20)
+        mask[inside] = 1
+    for _ in range(rng.randint(3, 8)):
+        speck = _ellipse(rows, columns, rng.uniform(0, _SIDE, 2), rng.uniform(1, 2.2, 2), rng.uniform(0, math.pi)) < 1
+        picture[speck & (mask == 0)] += rng.uniform(20, 50)
+    for _ in range(rng.randint(0, 3)):
+        long = rng.uniform(10, 22), rng.uniform(0.7, 1.2)
+        thread = _ellipse(rows, columns, rng.uniform(0, _SIDE, 2), long, rng.uniform(0, math.pi)) < 1
+        picture[thread & (mask == 0)] += rng.uniform(15, 40)
+    padded = np.pad(picture, 1, mode="edge")
+    picture = np.mean([padded[i : i + _SIDE, j : j + _SIDE] for i in range(3) for j in range(3)], axis=0)
+    picture = np.clip(picture + rng.normal(0, 9, picture.shape), 0, 255)
+    return bytes((picture // 8 * 8 + 4).astype(np.uint8).tobytes() + mask.tobytes())
+
+
+def _ellipse(rows: Any, columns: Any, centre: Any, radii: Any, turn: float) -> NDArray[np.float64]:
+    """Return for each pixel its distance from the centre of an ellipse; on the ellipse, it is 1."""
+    down, across = rows - centre[0], columns - centre[1]
+    first = (math.cos(turn) * across + math.sin(turn) * down) / radii[0]
+    second = (math.cos(turn) * down - math.sin(turn) * across) / radii[1]
+    distance: NDArray[np.float64] = np.hypot(first, second)
+    return distance
+
+
+def cells_file(examples: list[bytes]) -> bytes:
+    """Return an .npz file of pictures and masks, uint8 (N, 1, 48, 48)."""
+    both = np.frombuffer(b"".join(examples), dtype=np.uint8).reshape(-1, 2, 1, _SIDE, _SIDE)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, inputs=both[:, 0], labels=both[:, 1])
+    return buffer.getvalue()
+
+
+def numpy_random(name: str) -> np.random.RandomState:
+    """Return random numbers for the data set with this name."""
+    return np.random.RandomState(zlib.crc32(name.encode()))
+
+
+def text_file(lines: list[str]) -> bytes:
+    """Return a text file of these lines."""
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def table_file(lines: list[str]) -> bytes:
+    """Return the file of a table: the names of the columns, and these lines."""
+    return text_file([_COLUMNS, *lines])
+
+
+# The examples of a data set, the maker of a file, the suffix of the files, and the numbers of examples for training,
+# validation and the grader.
+Made = tuple[Callable[[], Iterator[Any]], Callable[[Any], bytes], str, tuple[int, int, int]]
+MADE: dict[str, Made] = {
+    "tales": (lambda: different(tale, random.Random("tales")), text_file, "txt", (1440, 160, 160)),
+    "dates": (lambda: different(date, random.Random("dates")), text_file, "tsv", (1440, 160, 300)),
+    "cells": (lambda: different(cells, numpy_random("cells")), cells_file, "npz", (160, 48, 60)),
+    "shipments": (lambda: iter(shipments(random.Random("shipments"))), table_file, "csv", (2000, 400, 400)),
 }
 
 
-def different(make: Callable[[random.Random], str], rng: random.Random) -> Iterator[str]:
-    """Yield lines without end, each one once."""
+def different(make: Callable[[Any], Any], rng: Any) -> Iterator[Any]:
+    """Yield examples without end, each one once."""
     seen = set()
     while True:
-        line = make(rng)
-        if line not in seen:
-            seen.add(line)
-            yield line
+        example = make(rng)
+        if example not in seen:
+            seen.add(example)
+            yield example
 
 
 def list_sums(folder: Path, names: list[str]) -> None:
@@ -118,28 +189,19 @@ def list_sums(folder: Path, names: list[str]) -> None:
     path.write_text("".join(f"{sums[name]}\n" for name in sorted(sums)), encoding="utf-8")
 
 
-def splits(name: str) -> tuple[str, list[str]]:
-    """Return the suffix of a data set's files, and their texts: training, validation, and the grader's."""
-    if name in TABLES:
-        table, columns, sizes = TABLES[name]
-        lines, suffix, head = iter(table(random.Random(name))), "csv", f"{columns}\n"
-    else:
-        make, suffix, sizes = MADE[name]
-        lines, head = different(make, random.Random(name)), ""
-    return suffix, [head + "".join(f"{next(lines)}\n" for _ in range(size)) for size in sizes]
-
-
 def main() -> None:
     """Make the named data sets."""
     for name in sys.argv[1:]:
-        suffix, (train, validation, heldout) = splits(name)
+        examples, file, suffix, sizes = MADE[name]
+        found = examples()
+        train, validation, heldout = (file([next(found) for _ in range(size)]) for size in sizes)
         (EMBEDDED / name).mkdir(exist_ok=True)
-        for path, text in (
+        for path, content in (
             (EMBEDDED / name / f"train.{suffix}", train),
             (EMBEDDED / name / f"val.{suffix}", validation),
             (HELDOUT / f"{name}.{suffix}", heldout),
         ):
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(content)
         list_sums(EMBEDDED, [f"{name}/train.{suffix}", f"{name}/val.{suffix}"])
         list_sums(HELDOUT, [f"{name}.{suffix}"])
 
