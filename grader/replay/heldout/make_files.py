@@ -161,8 +161,8 @@ def table_file(lines: list[str]) -> bytes:
 
 # The examples of a data set, the maker of a file, the suffix of the files, and the numbers of examples for training,
 # validation and the grader.
-Made = tuple[Callable[[], Iterator[Any]], Callable[[Any], bytes], str, tuple[int, int, int]]
-MADE: dict[str, Made] = {
+DrawnData = tuple[Callable[[], Iterator[Any]], Callable[[Any], bytes], str, tuple[int, int, int]]
+MADE: dict[str, DrawnData] = {
     "tales": (lambda: different(tale, random.Random("tales")), text_file, "txt", (1440, 160, 160)),
     "dates": (lambda: different(date, random.Random("dates")), text_file, "tsv", (1440, 160, 300)),
     "cells": (lambda: different(cells, numpy_random("cells")), cells_file, "npz", (160, 48, 60)),
