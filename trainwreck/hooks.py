@@ -73,7 +73,8 @@ class Hooks:
         self._thread = threading.get_ident()
         self.last_call: ModelCall | None = None
         self.idle: list[tuple[Tensor, Place]] = []  # losses without gradients, and multiples of them
-        self.hits: Tensor | None = None  # the latest comparison of predictions with labels that a loss ignores in part
+        # The latest comparison of predictions with labels, of which a loss ignores some: its result, and both.
+        self.hits: tuple[Tensor, tuple[Any, ...]] | None = None
         self._labels: Tensor | None = None  # in a trial with answers, the labels of the latest evaluated batch
         self._targets: dict[Any, tuple[list[float], float]] = {}  # in a trial: sums of the inputs, and of the targets
         self._mode = _Operations(self)
@@ -572,7 +573,7 @@ class _Operations(TorchFunctionMode):
     def _outside(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """See parts of tensors, maxima, differences and comparisons outside of networks."""
         hooks, name = self._hooks, getattr(function, "__name__", "")
-        if hooks.hits is not None and args[0] is hooks.hits:
+        if hooks.hits is not None and args[0] is hooks.hits[0]:
             return self._count_hits(name, function, args, kwargs)
         if name in _PARTS:
             part = function(*args, **kwargs)
@@ -592,9 +593,9 @@ class _Operations(TorchFunctionMode):
             answers = kind == "comparison" and trial is not None and trial.answers and not torch.is_grad_enabled()
             is_metric = name in ("eq", "__eq__") and args[0].shape == args[1].shape and not torch.is_grad_enabled()
             if is_metric and hooks.watch.ignored and not answers:
-                hooks.hits = function(*args, **kwargs)
-                hooks.watch.hits = args
-                return hooks.hits
+                result = function(*args, **kwargs)
+                hooks.hits = result, args
+                return result
             if answers or (kind and args[0].shape != args[1].shape):
                 result = function(*args, **kwargs)
                 if answers:
@@ -606,11 +607,12 @@ class _Operations(TorchFunctionMode):
 
     def _count_hits(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """See whether the hits are counted as they are, or only where a mask says so."""
-        hooks = self._hooks
-        result = function(*args, **kwargs)
+        hooks, result = self._hooks, function(*args, **kwargs)
+        assert hooks.hits is not None
+        compared = hooks.hits[1]
         if name in ("sum", "mean", "count_nonzero"):
-            hooks.watch.emit("on_operation", f"hits {name}", hooks.watch.hits, None)
-        hooks.hits = result if name in _CASTS else None
+            hooks.watch.emit("on_operation", f"hits {name}", compared, None)
+        hooks.hits = (result, compared) if name in _CASTS else None
         return result
 
     def _loss(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -89,7 +89,6 @@ class Watch:
         self.parts: deque[Tensor] = deque(maxlen=_PARTS)  # the latest parts of tensors, as of data
         self.drawn: dict[int, weakref.ref[Tensor]] = {}  # random tensors of this update that no operation has used
         self.ignored: set[int] = set()  # the labels that losses ignore
-        self.hits: tuple[Tensor, Tensor] | None = None  # the latest predictions and labels that were compared
         self.ended = False  # the script has come to its end
         self.inside: ModelCall | None = None  # the call of a network that is running
         self.trial: Trial | None = None  # in a child that makes a trial

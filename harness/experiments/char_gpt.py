@@ -160,7 +160,7 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def generate(self, idx, max_new_tokens, temperature=1.0, generator=None):
-        """Continue texts (B, T) by so many characters; with temperature 0, by the likeliest."""
+        """Append max_new_tokens characters to texts (B, T). With temperature 0, take the likeliest one each time."""
         was_training = self.training
         self.eval()
         for _ in range(max_new_tokens):

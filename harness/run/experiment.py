@@ -307,9 +307,6 @@ def load_experiment(path: Path, source: str) -> Experiment:
     path: the file that error messages name. Raises `UserError` if the source cannot be loaded or is incomplete.
     """
     code = compile_source(path, source)
-    # So tracebacks show the line that ran, even if the file does not exist or was edited later.
-    lines = io.StringIO(source, newline=None).readlines()
-    linecache.cache[str(path)] = (len(source), None, lines, str(path))
     module = ModuleType(_MODULE_NAME)
     module.__file__ = str(path)
     # pickle, dataclasses and other libraries look up a module's classes in sys.modules.
@@ -328,6 +325,9 @@ def load_experiment(path: Path, source: str) -> Experiment:
 
 def compile_source(path: Path, source: str) -> CodeType:
     """Return the code of a source. Raises `UserError` that names the file and the line if it is not valid Python."""
+    # So tracebacks show the line that ran, even if the file does not exist or was edited later.
+    lines = io.StringIO(source, newline=None).readlines()
+    linecache.cache[str(path)] = (len(source), None, lines, str(path))
     try:
         return compile(source, str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -34,13 +34,13 @@ _NOT_RECORDED = (math.nan, math.nan)
 
 
 class Recording:
-    """Measures the updates of a script while it runs. `on_update(measured, optimizer, losses)` gets each of them.
+    """Measures the updates of a script while it runs. `on_update` gets each of them.
 
     Use it as a context manager, which removes all hooks at the end. `networks` has the networks in the order of their
     first calls; `losses` the losses whose backward passes came since the last update.
     """
 
-    def __init__(self, on_update: Callable[[BatchMeasurements, torch.optim.Optimizer], None]) -> None:
+    def __init__(self, on_update: Callable[[BatchMeasurements], None]) -> None:
         self._on_update = on_update
         self.networks: list[nn.Module] = []
         self.losses: list[float] = []
@@ -132,7 +132,7 @@ class Recording:
         self._measured = None
         loss = sum(self.losses) if self.losses else math.nan
         measured = BatchMeasurements(as_floats([loss, *scalars]), sizes, rate, 1, outputs)
-        self._on_update(measured, optimizer)
+        self._on_update(measured)
         self.losses.clear()
         self.updates += 1
         if self.updates == _SEARCHED:

@@ -138,7 +138,7 @@ class ScriptRun:
         write_whole({self._folder / CHECKPOINT: (out / SCRIPT_CHECKPOINT).read_bytes()}, durable=False)
         return self
 
-    def _update(self, measured: BatchMeasurements, optimizer: torch.optim.Optimizer) -> None:
+    def _update(self, measured: BatchMeasurements) -> None:
         self._log.batch(dict(self.position), measured)
         self.position["step"] += 1
         self._progress(self.position["step"], 0, measured.loss)

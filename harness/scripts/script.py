@@ -12,8 +12,6 @@ A script keeps seven rules, and everything else is its own:
 """
 
 import ast
-import io
-import linecache
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,8 +37,6 @@ class Script:
     def run(self, arguments: list[str]) -> None:
         """Run the script as the main program of this process. Raises what the script raises, or `UserError`."""
         code = compile_source(self.path, self.source)
-        lines = io.StringIO(self.source, newline=None).readlines()
-        linecache.cache[str(self.path)] = (len(self.source), None, lines, str(self.path))
         module = ModuleType("__main__")
         module.__file__ = str(self.path)
         # pickle and DataLoader workers look up the script's classes in the main module.

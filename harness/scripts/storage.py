@@ -41,7 +41,6 @@ class Storage:
         self._file = folder / POSITIONS
         self._position = position
         self._restored = restored
-        self.saved = 0
 
     @contextmanager
     def install(self) -> Iterator[None]:
@@ -67,7 +66,6 @@ class Storage:
             vars(torch).update(save=save, load=load)
 
     def _write(self, file: Any, content: bytes) -> None:
-        self.saved += 1
         if not isinstance(file, str | os.PathLike):
             file.write(content)
             return

@@ -56,17 +56,15 @@ class Progress(Check):
     def after_step(self, optimizer: AnyOptimizer) -> None:
         """Note the targets, and see whether the loss is the one that the update was made for."""
         losses = [loss for loss in self.watch.loss_calls if loss.with_gradients]
-        if self.watch.trial is not None or not self._is_clear:
+        if not self._is_clear:
             return
         self._is_clear = len(losses) == len(self.watch.backwards) == 1 and self._is_plain(losses[0])
         if self._is_clear and sum(one.numel() for one in self._targets) < _MOST_TARGETS:
             self._targets.append(losses[0].targets.detach().clone())
 
     def _is_plain(self, loss: LossCall) -> bool:
-        roots = self.watch.backwards[0].roots
-        if len(roots) != 1 or abs(float(roots[0].sum()) - float(loss.value.sum())) > _CLOSE * abs(
-            float(roots[0].sum())
-        ):
+        value, roots = float(loss.value.sum()), [float(root.sum()) for root in self.watch.backwards[0].roots]
+        if len(roots) != 1 or abs(roots[0] - value) > _CLOSE * abs(value):
             return False
         batches = [use.last for use in self.watch.loaders.values() if use.training]
         known = any(one.shape == loss.targets.shape and torch.equal(one, loss.targets) for one in tensors(batches))

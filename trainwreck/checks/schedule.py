@@ -29,8 +29,8 @@ class Schedule(Check):
             "Step it once in an epoch, or give it the number of updates.",
             "schedule_in_epochs",
         ),
-        "never-ends": Outcome(
-            "alarm",
+        "never-ends": Outcome(  # no alarm: a training that stops early may end so, too
+            "advice",
             "The training ends long before its schedule: the horizon counts updates, and each epoch makes one step.",
             "Step it with each update, or give it the number of epochs.",
         ),
