@@ -20,6 +20,7 @@ from trainwreck.finding import DEFAULT_STEPS, Finding, Report
 from trainwreck.formats import render
 from trainwreck.page import loss_curve, page
 from trainwreck.places import Place
+from trainwreck.runs import watch_script
 from trainwreck.selection import choose
 from trainwreck.settings import read_settings
 from trainwreck.show import report_lines
@@ -593,3 +594,18 @@ def test_a_failed_script_leaves_the_old_baseline(tmp_path: Path) -> None:
     assert "the script exited with status 9" in done.stderr
     assert done.stdout == "Watched 0 updates, then the script failed.\n"
     assert (tmp_path / "base.json").read_text(encoding="utf-8") == "old"
+
+
+def test_ctrl_c_in_a_further_run_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = {"findings": [{"check": "modes"}], "failure": "", "steps": 12, "seeds": [], "losses": [], "loaders": True}
+    results = iter([first])
+
+    def run(*_: object, **__: object) -> dict[str, object]:
+        for result in results:
+            return result
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trainwreck.runs._run", run)
+    found = watch_script(Path("train.py"), [], 12)
+    assert found is not None
+    assert (found["findings"], found["interrupted"]) == (first["findings"], True)
