@@ -46,6 +46,7 @@ _OF_SCALERS = "another factor"
 # Figures that are numbers of rows, steps and so on. A correct program may have the same ones as the broken program.
 _COUNTS = frozenset({"rows", "shape", "steps", "parameters"})
 _MADE_OF = ("training data", "network", "loss")
+_OF_BATCHES = ("training data", "batches", "augmentation")
 ASPECTS: Mapping[str, Aspect] = {
     aspect.name: aspect
     for aspect in (
@@ -65,12 +66,24 @@ ASPECTS: Mapping[str, Aspect] = {
         Aspect("step", _MADE_OF, rounding=3e-3),
         Aspect("step at the start", (*_MADE_OF, "batches", "augmentation", "first weights", "step"), rounding=3e-3),
         # Different random initial weights change the losses and the weight updates by up to a third.
-        Aspect("first steps", ("step at the start", "update rule"), rounding=0.4, by_entry=True),
+        Aspect("first steps", ("step at the start", "gradients", "update rule"), rounding=0.4, by_entry=True),
         Aspect("evaluation", ("validation data", "loss")),
         Aspect("evaluation of the network", ("evaluation", "network")),
         Aspect("serving", ("network", "step at the start", "first steps")),
         Aspect("end of an epoch", ("network", "serving")),
         Aspect("resuming", ("network", "step at the start", "update rule", "first steps")),
+        # The following aspects are those of scripts, with the data, the first weights, the update rule and resuming.
+        Aspect("modes"),
+        Aspect("precision"),
+        Aspect("outputs", _OF_BATCHES),
+        Aspect("losses", ("outputs", *_OF_BATCHES), least=1e-6),
+        Aspect("gradients", ("losses",), rounding=3e-3),
+        # A rounding error can change the class of an example near a boundary.
+        Aspect("validation", ("validation data", "outputs", *_OF_BATCHES), rounding=3e-3),
+        Aspect("evaluated weights", ("update rule", "first weights"), rounding=1e-3),
+        Aspect("saved weights", ("evaluated weights", "outputs", *_OF_BATCHES), rounding=1e-3),
+        Aspect("evaluation of the checkpoint", ("validation", "saved weights"), rounding=3e-3),
+        Aspect("end of the run", ("evaluation of the checkpoint",), rounding=3e-3),
     )
 }
 # If the loss is small, the gradient is a small difference of large numbers, so rounding errors are larger. The

@@ -7,15 +7,21 @@ from typing import Any
 
 from harness.recipes.recipe import Recipe
 from harness.run.settings import RunSettings
+from harness.scripts.form import is_script
 
 
 @lru_cache(maxsize=512)
 def examined_settings(recipe: Recipe, source: str) -> RunSettings:
-    """Return the recipe's settings, with epochs and batch size from the constants in one of its programs."""
+    """Return the recipe's settings, with epochs and batch size from the constants in one of its programs.
+
+    A script has no such settings.
+    """
     constants: dict[str, Any] = {
         ast.unparse(node.targets[0]): node.value.value
         for node in ast.parse(source).body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
     }
     own = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+    if is_script(source):
+        return own
     return replace(own, epochs=constants["EPOCHS"], batch_size=constants["BATCH_SIZE"])

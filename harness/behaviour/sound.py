@@ -41,12 +41,19 @@ from harness.behaviour.compare import (
 from harness.errors import UserError
 from harness.formats.toml_file import StrictModel
 
-# Network and loss are judged together, because a fix may move the softmax from one to the other.
-_TOGETHER = frozenset({"network", "loss"})
-_SINKS = frozenset({"step", "step at the start", "first steps", "evaluation of the network", "serving"})
+# Network and loss are judged together, because a fix may move the softmax from one to the other. In a script, the losses
+# are those of the network's outputs, so only the outputs may differ.
+_TOGETHER = (frozenset({"network", "loss"}), frozenset({"outputs"}))
+_SINKS = frozenset(
+    {"step", "step at the start", "first steps", "evaluation of the network", "serving", "losses", "gradients",
+     "validation", "end of the run"}
+)  # fmt: skip
 # If a fix changes one of these aspects, its loss may have a different lowest value, for example with mixup.
-_OF_LOSS = ("loss", "batches", "augmentation")
-_EXACT = frozenset({"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming"})
+_OF_LOSS = ("loss", "losses", "batches", "augmentation")
+_EXACT = frozenset(
+    {"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming", "validation",
+     "evaluated weights", "saved weights", "evaluation of the checkpoint", "end of the run"}
+)  # fmt: skip
 # A fix may use another optimizer, learning rate or schedule if a known correct edit of the experiment uses it.
 _RULE = "update rule"
 _BY_PARAMETER = frozenset({_RULE, "first weights"})
@@ -266,8 +273,7 @@ def compare(own: Behaviour, programs: SoundPrograms) -> Comparison:
     accepted: set[str] = set()
     other_network = False
     for one in programs.breaks:
-        if _act_together(one, apart):
-            accepted |= _TOGETHER
+        accepted |= _act_together(one, apart)
         examples = (Example(aspects=one.edited, behaviour=reference, places=one.places), *one.right)
         example = next((item for item in examples if item.agrees_with(own, everywhere=False)), None)
         if example is not None:
@@ -328,7 +334,7 @@ def _is_fixed_otherwise(one: Break, programs: SoundPrograms, own: Behaviour, apa
         return False
     if one.edited == (_RULE,) and any(difference(_RULE, own, sound) is None for sound in programs.sound):
         return True
-    if set(one.edited) <= _TOGETHER and _act_together(one, apart):
+    if set(one.edited) <= _act_together(one, apart):
         return True
     return _only_others_act(one, programs.breaks, own)
 
@@ -339,12 +345,14 @@ def _only_others_act(one: Break, breaks: Sequence[Break], own: Behaviour) -> boo
     return any(all(difference(aspect, own, other) is None for aspect in one.changed) for other in others)
 
 
-def _act_together(one: Break, apart: Mapping[str, Difference]) -> bool:
-    """Return whether network and loss both differ from the reference fix but together give the same results.
+def _act_together(one: Break, apart: Mapping[str, Difference]) -> frozenset[str]:
+    """Return the aspects that differ from the reference fix, but together give the same results; or an empty set.
 
     The results are training steps, evaluations and predictions; the break must change at least one of them.
     """
-    return bool(_SINKS & set(one.changed)) and apart.keys() >= _TOGETHER and not apart.keys() & _SINKS
+    if not _SINKS & set(one.changed) or apart.keys() & _SINKS:
+        return frozenset()
+    return next((group for group in _TOGETHER if apart.keys() >= group), frozenset())
 
 
 def places_of(broken: Behaviour, right: Sequence[Behaviour], aspects: Sequence[str]) -> Places:

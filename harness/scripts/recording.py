@@ -60,7 +60,7 @@ class Recording:
             register_module_forward_hook(guard_hook(self._leave), always_call=True),
         ):
             self._search.callback(handle.remove)
-        self._hooks.enter_context(_note_losses(self.losses))
+        self._hooks.enter_context(note_losses(self.losses))
         for last in (
             LastStepHook(guard_hook(self._before_step)),
             register_optimizer_step_post_hook(guard_hook(self._after_step)),
@@ -100,7 +100,7 @@ class Recording:
 
     def _output_hook(self, place: str) -> Callable[..., None]:
         def note(module: nn.Module, inputs: object, output: object) -> None:
-            found = _first_tensor(output)
+            found = first_tensor(output)
             if torch.is_grad_enabled() and found is not None:
                 self._outputs[place] = found.detach().clone()
 
@@ -139,18 +139,18 @@ class Recording:
             self._search.close()
 
 
-def _first_tensor(output: Any) -> Tensor | None:
+def first_tensor(output: Any) -> Tensor | None:
     """Return the first tensor of floating-point numbers in an output: a tensor, a sequence, or a mapping."""
     if isinstance(output, Tensor):
         return output if output.is_floating_point() else None
     if isinstance(output, dict):
         output = tuple(output.values())
     parts = output if isinstance(output, list | tuple) else ()
-    return next((found for part in parts if (found := _first_tensor(part)) is not None), None)
+    return next((found for part in parts if (found := first_tensor(part)) is not None), None)
 
 
 @contextmanager
-def _note_losses(losses: list[float]) -> Iterator[None]:
+def note_losses(losses: list[float]) -> Iterator[None]:
     """Note the value of each scalar from which a backward pass starts."""
     backward = torch.autograd.backward
 

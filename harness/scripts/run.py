@@ -71,14 +71,14 @@ def evaluate_checkpoint(script: Script, data: Path, out: Path) -> Record:
         figures.update({name: _number(name, value) for name, value in values.items() if name.startswith("val_")})
 
     apply_script_numerics()
-    with _module_track(log), _main_program():
-        _call(script, ["--data", str(data), "--out", str(out), "--seed", "0", "--evaluate"])
+    with module_track(log), main_program():
+        call_script(script, ["--data", str(data), "--out", str(out), "--seed", "0", "--evaluate"])
     if not figures:
         raise UserError(f"{script.path} logs no validation figure with --evaluate.")
     return figures
 
 
-def _call(script: Script, arguments: list[str]) -> None:
+def call_script(script: Script, arguments: list[str]) -> None:
     """Run the script, and turn its mistakes into `UserError`."""
     try:
         script.run(arguments)
@@ -126,10 +126,10 @@ class ScriptRun:
             stack.enter_context(self._recording)
             storage = Storage(self._folder, self._position, self._cut_log if continues else None)
             stack.enter_context(storage.install())
-            stack.enter_context(_module_track(self._figures))
+            stack.enter_context(module_track(self._figures))
             stack.enter_context(_watch_loaders(self._batch, self._emulate))
-            stack.enter_context(_main_program())
-            _call(self._script, arguments)
+            stack.enter_context(main_program())
+            call_script(self._script, arguments)
         if not self.last_batch:
             raise UserError(f"{self._script.path} made no update of an optimizer: look at its loop.")
         if not (out / SCRIPT_CHECKPOINT).is_file():
@@ -177,7 +177,7 @@ class ScriptRun:
         """Write the page's sheet of inputs from the first batch of tensors."""
         if self.batch_size or not torch.is_grad_enabled():
             return
-        found = [part for part in _parts(batch) if isinstance(part, Tensor) and part.dim()]
+        found = [part for part in parts_of(batch) if isinstance(part, Tensor) and part.dim()]
         if not found:
             return
         self.batch_size = len(found[0])
@@ -206,19 +206,19 @@ def _number(name: str, value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _parts(batch: Any) -> Iterator[Any]:
+def parts_of(batch: Any) -> Iterator[Any]:
     """Yield the parts of a batch: a tensor, a sequence or a mapping."""
     if isinstance(batch, Mapping):
         batch = tuple(batch.values())
     if isinstance(batch, list | tuple):
         for part in batch:
-            yield from _parts(part)
+            yield from parts_of(part)
     else:
         yield batch
 
 
 @contextmanager
-def _module_track(log: Callable[..., None]) -> Iterator[None]:
+def module_track(log: Callable[..., None]) -> Iterator[None]:
     """Let the script import a module `track` whose `log` writes into the log of the run."""
     module, before = ModuleType("track"), sys.modules.get("track")
     vars(module)["log"] = log
@@ -252,7 +252,7 @@ def _watch_loaders(note: Callable[[Any], None], emulate: bool) -> Iterator[None]
 
 
 @contextmanager
-def _main_program() -> Iterator[None]:
+def main_program() -> Iterator[None]:
     """Restore the main module and the arguments of this process at the end."""
     main, arguments = sys.modules["__main__"], sys.argv
     try:
