@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from trainwreck.patience import patient
+
 # The checks that may speak of a run with short epochs, where data sets seem small: they look at single updates, or at
 # the part that comes after the first epoch.
 _SHORT = frozenset({
@@ -29,7 +31,7 @@ _BATCHES = 3  # of a short epoch
 _SHORT_STEPS, _LONG_STEPS, _AGAIN = 24, 400, 6
 # Then the run goes on, to see a second training and what comes after the training.
 _MORE = 1600
-_SECONDS, _GRACE = 20.0, 40.0
+_SECONDS, _GRACE = patient(20.0), patient(40.0)
 _POLL = 0.01  # seconds between two looks at a child
 
 

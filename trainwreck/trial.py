@@ -28,10 +28,11 @@ from typing import Any, NoReturn
 import torch
 
 from trainwreck.guard import redirect_writes
+from trainwreck.patience import patient
 from trainwreck.places import interactive_shell
 
 _PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>; children are forked on Linux alone
-_GRACE = 5.0  # seconds that a child may take beyond its limit
+_GRACE = patient(5.0)  # seconds that a child may take beyond its limit
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Trial:
     """
 
     steps: int = 40
-    seconds: float = 15.0
+    seconds: float = patient(15.0)
     same_batch: bool = False
     edit: Callable[[Any], Any] | None = None
     rate: float = 1.0
@@ -80,7 +81,7 @@ def can_fork() -> bool:
     return interactive_shell() is None
 
 
-def run_probe(probe: Probe, seconds: float = 20.0) -> Any:
+def run_probe(probe: Probe, seconds: float = patient(20.0)) -> Any:
     """Return the answer of a probe, which a child computes, or None if it takes too long.
 
     The answer must fit into JSON. Raises `RuntimeError` with the traceback if the probe raises.

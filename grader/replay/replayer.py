@@ -34,7 +34,7 @@ from grader.syntax.plain_edit import plain_edit
 from harness.canonical_setup import run_environment
 from harness.checks import mechanism_checks
 from harness.errors import UserError, name_place
-from harness.recipes.suite import PACKAGES
+from harness.recipes.suite import PACKAGES, suite_path
 from harness.submission.check_run import shape_fault
 from harness.submission.limits import LOG_BYTES, MIB
 
@@ -138,7 +138,7 @@ class _RequestRuns:
         request = self._request
         job = {
             "settings": asdict(request.settings),
-            "checks": mechanism_checks() if request.kind == "checks" else (),
+            "checks": mechanism_checks(request.source) if request.kind == "checks" else (),
             "behaviour": request.kind == "behaviour",
             "source": request.source,
             "platform": request.trusted,
@@ -152,7 +152,7 @@ class _RequestRuns:
             lasting = replay.status == "XX" and result.status in ("TO", "ML", "OL") and not request.is_ours
             return replay.model_copy(update={"lasting": lasting})
         if request.kind == "checks":
-            return _read_checks(result)
+            return _read_checks(result, mechanism_checks(request.source))
         if request.kind == "behaviour":
             return _read_behaviour(result)
         replay = _read_replay(result, trusted=request.trusted)
@@ -205,7 +205,7 @@ def replay_environment() -> Mapping[str, str]:
 @cache
 def visible_folders() -> Sequence[Path]:
     """Return the folders that are visible in the sandbox: Python, its packages, the harness, the grader's scripts."""
-    return [Path(sys.base_prefix), Path(sys.prefix), PACKAGES / "harness", INSIDE]
+    return [Path(sys.base_prefix), Path(sys.prefix), PACKAGES / "harness", suite_path("trainwreck"), INSIDE]
 
 
 @cache
@@ -239,10 +239,10 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     return replay
 
 
-def _read_checks(result: SandboxResult) -> Replay:
+def _read_checks(result: SandboxResult, names: Sequence[str]) -> Replay:
     try:
         found = json.loads(result.stdout)
-        checks = tuple(CheckResult(check=name, **found[name]) for name in mechanism_checks())
+        checks = tuple(CheckResult(check=name, **found[name]) for name in names)
     except Exception as error:  # only the experiment's own code can cause that
         return Replay(
             status="RE", message=f"the process that ran the checks left no complete result ({type(error).__name__})"

@@ -30,11 +30,12 @@ from harness.run.settings import RunSettings
 
 # All runs for one submission share the time limit `seconds`. The other limits apply to each run. Measured on one
 # 2.5 GHz core, a run of the slowest recipe takes 10 s and 420 MB, including its checks and the evaluation of its
-# weights. A submission with a personal seed needs three such runs. So the limit also suffices on a processor that is
-# four times slower. `wall_seconds` suffices on a busy machine, where a run gets only a fifth of a processor.
+# weights. A submission with a personal seed needs three such runs. A script takes 8 s, its checks 25 s, and the
+# measurement of its behaviour 25 s. So the limit also suffices on a processor that is four times slower. `wall_seconds`
+# suffices on a busy machine, where a run gets only a fifth of a processor.
 RUN_LIMITS = Limits(
-    seconds=120,
-    wall_seconds=600,
+    seconds=300,
+    wall_seconds=1500,
     memory_bytes=2 * 2**30,
     processes=16,
     file_bytes=64 * 2**20,
@@ -107,7 +108,7 @@ class Request:
         parts: Mapping[str, Any] = {
             "format": _FORMAT,
             "kind": self.kind,
-            "checks": mechanism_checks() if self.kind == "checks" else (),
+            "checks": mechanism_checks(self.source) if self.kind == "checks" else (),
             "healthy": hashlib.sha256(self.recipe.healthy_source().encode()).hexdigest(),
             "settings": asdict(self.settings),
             **program,
@@ -133,7 +134,8 @@ def _environment(kind: ReplayKind) -> str:
     harness = harness_hash("experiments", *ABOVE_CHECKS, *left_out[kind])
     data = data_state()
     inside = hashlib.sha256()
-    for path in sorted(INSIDE.glob("*.py")):
+    library = sorted(suite_path("trainwreck").rglob("*.py")) if kind == "checks" else []  # the checks of scripts
+    for path in (*sorted(INSIDE.glob("*.py")), *library):
         inside.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return f"{harness} {inside.hexdigest()} {data} {RUN_LIMITS} {machine_state()}"
 
@@ -237,7 +239,7 @@ def code_and_machine_hash() -> str:
 def code_hash() -> str:
     """Return the SHA-256 of the files with code, recipes and solutions, as they are now, without templates."""
     total = hashlib.sha256()
-    for name in ("grader", "exercises", "harness", "solutions"):
+    for name in ("grader", "exercises", "harness", "solutions", "trainwreck"):
         folder = suite_path(name)
         for path in sorted(folder.rglob("*")):
             if path.suffix in _SUFFIXES or _is_sums(path):

@@ -11,7 +11,7 @@ from grader.score.measurements import has_learnt
 from grader.selfcheck.guide import MADE, SILENT, parts_of
 from grader.selfcheck.runs import Runs, SubjectChecks, request_of
 from grader.selfcheck.seeds import MORE_SEEDS
-from harness.checks import check_names, load_check
+from harness.checks import checks_for, load_check
 from harness.recipes.cases import Cases, Decoy, case_of
 from harness.recipes.known_edits import KnownFix
 from harness.recipes.recipe import SOLUTIONS, Recipe
@@ -59,8 +59,9 @@ def silence_problems(silent: Mapping[str, str], trips: Mapping[str, Mapping[str,
 def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
     """Yield the problems with decoys: a decoy does not look broken, does not learn, or a check finds a fault in it."""
     subjects = {
-        (decoy.id, seed): SubjectChecks(decoy.source(), RunSettings(seed=seed, dataset=decoy.dataset), check_names())
+        (decoy.id, seed): SubjectChecks(source, RunSettings(seed=seed, dataset=decoy.dataset), checks_for(source))
         for decoy in decoys
+        for source in [decoy.source()]
         for seed in (_SEED, *MORE_SEEDS)
     }
     found = runs.outcomes("decoys", [*subjects.values()])

@@ -10,7 +10,7 @@ from typing import get_args
 
 from grader.selfcheck.calibration import Trips
 from grader.syntax.edit_size import functions_changed
-from harness.checks import Finding, check_names, load_check
+from harness.checks import Finding, every_check, load_check
 from harness.checks.core.report import CheckReport, where_next
 from harness.errors import UserError
 from harness.recipes.recipe import EXERCISES, SOLUTIONS, Area, Recipe
@@ -76,7 +76,7 @@ def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
     trips: {recipe: {check that finds its break: outcome}}. outcomes: {recipe: {check: outcome}} for all checks.
     """
     led = {recipe.id: leads(recipe, outcomes.get(recipe.id, {})) for recipe in recipes}
-    names = [name for name in check_names() if any(name in found for found in trips.values())]
+    names = [name for name in every_check() if any(name in found for found in trips.values())]
     lines = [
         "# Recipes and checks",
         "",
@@ -111,7 +111,7 @@ def places_of(outcomes: Mapping[str, str]) -> list[str]:
 
 
 def _order(report: CheckReport) -> int:
-    return check_names().index(report.check.name)
+    return every_check().index(report.check.name)
 
 
 def leads(recipe: Recipe, outcomes: Mapping[str, str]) -> int:

@@ -31,7 +31,7 @@ from grader.sandbox import sandbox_problem
 from grader.score.evidence import same_bytes
 from grader.score.measurements import has_learnt
 from grader.selfcheck.runs import SubjectChecks, open_runs, request_of
-from harness.checks import check_names, load_check
+from harness.checks import checks_for, load_check
 from harness.data import DATASETS, DataForm
 from harness.data.datasets import EMBEDDED_FOLDER
 from harness.errors import UserError, printable
@@ -319,7 +319,7 @@ def check_experiment(name: str, *, seeds: int, jobs: int) -> int:
         id=name, format_version=2, title="", experiment=name, dataset=name, seed=_SEED,
         area="model", cause="", hints=("", "", ""), breaks=(), symptoms=(), observations=(),
     )  # fmt: skip
-    names = tuple(one for one in check_names() if load_check(one).in_triage)
+    names = tuple(one for one in checks_for(source) if load_check(one).in_triage)
     settings = [RunSettings(seed=_SEED + number, dataset=name) for number in range(seeds)]
     with open_runs(jobs=jobs) as runs:
         wanted = [request_of(subject, source, one, repetition=again) for one in settings for again in (0, 1)]

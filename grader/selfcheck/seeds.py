@@ -22,7 +22,7 @@ from grader.score.measurements import BANDS, Band, load_bands
 from grader.selfcheck.calibration import Quantity, trip_differences
 from grader.selfcheck.runs import Runs, SubjectChecks, request_of
 from grader.syntax.edit_size import changed_areas
-from harness.checks import check_names, load_check
+from harness.checks import checks_for, load_check
 from harness.checks.core.outcomes import MEASURED
 from harness.data import DATASETS
 from harness.data.loading import load_dataset
@@ -33,6 +33,7 @@ from harness.recipes.known_edits import load_shared_edits
 from harness.recipes.recipe import SOLUTIONS, Recipe, Symptom
 from harness.run.settings import RunSettings
 from harness.run.symptoms import judge_symptom
+from harness.scripts.form import is_script
 from harness.submission.check_run import diagnostic_fault
 
 FIRST_SEED = 100
@@ -107,7 +108,13 @@ def run_seeds(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> list[SeedRun
 
 
 def _data_sets_for(recipe: Recipe) -> Iterator[str]:
-    """Yield the recipe's data set, and the other data sets on this machine whose examples have the same form."""
+    """Yield the recipe's data set, and the other data sets on this machine whose examples have the same form.
+
+    A script has constants for its own data set alone.
+    """
+    if is_script(recipe.healthy_source()):
+        yield recipe.dataset
+        return
     for name, form in DATASETS.items():
         if form == DATASETS[recipe.dataset]:
             try:
@@ -263,8 +270,10 @@ def measure(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> dict[str, Meas
     broken, healthy = {}, {}
     for recipe in recipes:
         first = (recipe.seed, *MORE_SEEDS)
-        broken[recipe.id] = subjects(recipe, recipe.broken_source(), first, check_names())
-        healthy[recipe.id] = subjects(recipe, recipe.healthy_source(), (*first, *more), check_names())
+        broken[recipe.id] = subjects(recipe, recipe.broken_source(), first, checks_for(recipe.broken_source()))
+        healthy[recipe.id] = subjects(
+            recipe, recipe.healthy_source(), (*first, *more), checks_for(recipe.healthy_source())
+        )
     found = dict(runs.outcomes("checks", [*chain(*broken.values(), *healthy.values())]))
     for recipe in recipes:
         if all(one in found for one in broken[recipe.id]):
@@ -334,7 +343,9 @@ def write_sound(experiments: Sequence[Sound], path: Path, runs: Runs, *, whole: 
 
 def _sound_outcomes(experiments: Sequence[Sound], runs: Runs) -> dict[str, Mapping[str, str]]:
     subjects = {
-        one.name: [SubjectChecks(one.source(), RunSettings(seed, one.dataset), tuple(check_names())) for seed in SEEDS]
+        one.name: [
+            SubjectChecks(one.source(), RunSettings(seed, one.dataset), checks_for(one.source())) for seed in SEEDS
+        ]
         for one in experiments
     }
     found = runs.outcomes("sound experiments", [*chain(*subjects.values())])

@@ -25,16 +25,15 @@ def behaviour_of(source: str, settings: RunSettings, *, bar: bool = False) -> Be
 
 
 def _execute(line: str, reporter: Reporter) -> None:
-    from harness.behaviour.probes import measure_behaviour
+    from harness.behaviour.measure import measure
     from harness.canonical_setup import apply_numerics
-    from harness.checks.core.subject import Subject
-    from harness.data.loading import load_dataset
+    from harness.checks.core.library import open_subject
 
     source, fields = json.loads(line)
     settings = RunSettings(**fields)
     apply_numerics(settings.numerics, settings.device)
-    subject = Subject(Path("experiment.py"), source, settings, load_dataset(settings.dataset))
-    reporter.send("finished", result={"behaviour": measure_behaviour(subject)})
+    with open_subject(Path("experiment.py"), source, settings) as subject:
+        reporter.send("finished", result={"behaviour": measure(subject)})
 
 
 if __name__ == "__main__":

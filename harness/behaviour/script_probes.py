@@ -7,7 +7,6 @@ continues from a checkpoint in the middle of the third run.
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,31 +16,15 @@ from torch import Tensor
 from harness.behaviour.compare import NOT_EXECUTED, RAISES
 from harness.behaviour.execution import not_executed, record_places
 from harness.behaviour.projections import fourier_features, project, project_rows, round_number
-from harness.run.settings import RunSettings
 from harness.scripts.observation import Kind, Observation, observe
 from harness.scripts.run import evaluate_checkpoint
-from harness.scripts.script import CHECKPOINT, Script
+from harness.scripts.script import CHECKPOINT, ScriptSubject
 
 AspectFigures = dict[str, list[float | str]]
 Probe = Iterator[tuple[str, Sequence[float | str]]]
 _BUILDS = 8  # first weights are the mean over this many seeds
 _FIRST = 4  # so many updates, calls and losses at the beginning are compared one by one
 _VALIDATIONS = 2  # with held weights, a second validation shows what one validation leaves behind
-
-
-@dataclass(frozen=True)
-class ScriptSubject:
-    """The source of a script, its settings, and the folder with its data; error messages name the file `path`."""
-
-    path: Path
-    source: str
-    settings: RunSettings
-    data: Path
-
-    @property
-    def script(self) -> Script:
-        """The script."""
-        return Script(self.path, self.source)
 
 
 def measure_script(subject: ScriptSubject) -> dict[str, AspectFigures]:
@@ -52,7 +35,7 @@ def measure_script(subject: ScriptSubject) -> dict[str, AspectFigures]:
     with record_places(str(subject.path)) as executed:
         moved = _observe(subject, "artificial gradients", keep=_is_compared)
         held = _observe(
-            subject, "held weights", keep=lambda update: update < _FIRST, ends=lambda seen: _has_validated(seen)
+            subject, "held weights", keep=lambda update: update < _FIRST, ends=_has_validated
         )
         natural = _observe(subject, "natural", keep=lambda update: update < _FIRST)
         seen = {"held": held, "moved": moved, "natural": natural}
@@ -295,7 +278,8 @@ def _resuming(subject: ScriptSubject, seen: Seen) -> Probe:
     yield "updates", [float(at + resumed.made - natural.made)]
     pairs = zip(natural.losses[at:], resumed.losses, strict=False)
     yield "other losses", [_share(one != two for one, two in pairs)]
-    yield "other learning rates", [_share(one != two for one, two in zip(natural.rates[at:], resumed.rates))]
+    rates = zip(natural.rates[at:], resumed.rates, strict=False)
+    yield "other learning rates", [_share(one != two for one, two in rates)]
     after = [figures for made, figures in natural.figures if made > at or made == natural.made]
     again = [figures for _, figures in resumed.figures]
     yield "other figures", [_share(one != two for one, two in zip(after[-len(again) :], again, strict=False))]

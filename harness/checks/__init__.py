@@ -11,7 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from harness.checks.core.finding import Check, Finding, LogLimit, Outcome
-from harness.checks.core.library import check_names, load_check, make_check, mechanism_checks
+from harness.checks.core.library import check_names, checks_for, every_check, load_check, make_check, mechanism_checks
+from harness.checks.core.of_scripts import script_checks
 
 if TYPE_CHECKING:
     from harness.checks.core.child import run_checks
@@ -22,10 +23,13 @@ __all__ = [
     "LogLimit",
     "Outcome",
     "check_names",
+    "checks_for",
+    "every_check",
     "load_check",
     "make_check",
     "mechanism_checks",
     "run_checks",
+    "script_checks",
 ]
 
 

@@ -479,8 +479,12 @@ class _Noting:
 
 
 def _as_method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a plain function, which becomes a method where a bound one would not."""
-    return lambda owner: function(owner)
+    """Return a plain function, which becomes a method of a class where a bound method would not."""
+
+    def call(owner: Any) -> Any:
+        return function(owner)
+
+    return call
 
 
 def _length(dataset: Any) -> int:

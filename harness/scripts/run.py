@@ -127,7 +127,7 @@ class ScriptRun:
             storage = Storage(self._folder, self._position, self._cut_log if continues else None)
             stack.enter_context(storage.install())
             stack.enter_context(module_track(self._figures))
-            stack.enter_context(_watch_loaders(self._batch, self._emulate))
+            stack.enter_context(watch_loaders(self._batch, self._emulate))
             stack.enter_context(main_program())
             call_script(self._script, arguments)
         if not self.last_batch:
@@ -232,7 +232,7 @@ def module_track(log: Callable[..., None]) -> Iterator[None]:
 
 
 @contextmanager
-def _watch_loaders(note: Callable[[Any], None], emulate: bool) -> Iterator[None]:
+def watch_loaders(note: Callable[[Any], None], emulate: bool) -> Iterator[None]:
     """Pass each batch of each loader to `note`, and emulate workers if this process may not fork."""
     iterate = DataLoader.__iter__
 

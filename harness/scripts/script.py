@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from harness.run.experiment import compile_source
+from harness.run.settings import RunSettings
 
 CHECKPOINT = "ckpt.pt"
 
@@ -43,6 +44,21 @@ class Script:
         sys.modules["__main__"] = module
         sys.argv = [str(self.path), *arguments]
         exec(code, vars(module))  # noqa: S102 - running the script is what this program is for
+
+
+@dataclass(frozen=True)
+class ScriptSubject:
+    """The source of a script, its settings, and the folder with its data; error messages name the file `path`."""
+
+    path: Path
+    source: str
+    settings: RunSettings
+    data: Path
+
+    @property
+    def script(self) -> Script:
+        """The script."""
+        return Script(self.path, self.source)
 
 
 def _texts(source: str) -> frozenset[str]:

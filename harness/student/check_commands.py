@@ -3,13 +3,13 @@
 import ast
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.checks import Check, check_names, load_check
+from harness.checks import Check, check_names, every_check, load_check, script_checks
 from harness.console.command_line import measure_options, work_option
 from harness.console.terminal import fold, terminal_width
 
@@ -28,7 +28,7 @@ def _on_a_target(command: Callable[..., None]) -> Callable[..., None]:
 
 def add_check_commands(group: click.Group) -> None:
     """Add a command for each check, and `triage` and `checks`, to a command group."""
-    for name in check_names():
+    for name in every_check():
         group.add_command(_command_of(load_check(name)))
     for command in (triage, checks):
         group.add_command(command)
@@ -43,9 +43,9 @@ def _command_of(check: Check) -> click.Command:
     return click.command(check.name.replace("_", "-"), help=words, short_help=check.question)(run)
 
 
-def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
-    """Run the named checks on an exercise or a script, and print the results as text or JSON."""
-    from harness.checks import run_checks
+def _measure(names: Sequence[str], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
+    """Run the named checks, or all of triage, on an exercise or a file, and print the results as text or JSON."""
+    from harness.checks import checks_for, run_checks
     from harness.checks.core.report import CheckReport
     from harness.data import DATASETS
     from harness.errors import UserError
@@ -54,6 +54,7 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
     from harness.workspace.workspace import find_work
 
     found = find_target(target, work, RunOptions(**options))
+    names = names or [name for name in checks_for(found.source) if load_check(name).in_triage]
     try:
         findings = run_checks(
             found.source, found.settings, names, source_path=found.path, modules=found.modules, bar=True
@@ -87,7 +88,7 @@ def triage(**given: Any) -> None:
     if (script := Path(given["target"])).is_file() and _is_ordinary(script):
         _watch(script, **given)
         return
-    _measure(tuple(name for name in check_names() if load_check(name).in_triage), **given)
+    _measure((), **given)
 
 
 def _is_ordinary(script: Path) -> bool:
@@ -135,10 +136,16 @@ def checks(page: Path | None) -> None:
     if page is not None:
         page.write_text(documentation(), encoding="utf-8", newline="\n")
         return
-    width = max(map(len, check_names()))
-    for check in map(load_check, check_names()):
-        line = f"{check.name.replace('_', '-'):<{width}}  {check.question}"
-        click.echo(fold(line, terminal_width(), hang=width + 2))
+    width = max(map(len, every_check()))
+    of_functions = [load_check(name) for name in check_names()]
+    for title, listed in (
+        ("Of experiments with functions", of_functions),
+        ("Of experiments that are scripts", [*script_checks().values()]),
+    ):
+        click.secho(title, bold=True)
+        for check in listed:
+            line = f"{check.name.replace('_', '-'):<{width}}  {check.question}"
+            click.echo(fold(line, terminal_width(), hang=width + 2))
     click.echo("Next: to run nearly all of them, harness triage EXERCISE, or harness triage SCRIPT.py")
 
 

@@ -123,12 +123,18 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], exam
         if comparison is not None and other and not comparison.open_causes:
             criteria = certain
         if all(item.reached for item in criteria):
-            criteria = [*criteria, *_by_functions(comparison, examined, () if goal is None else goal.checks)]
+            names = mechanism_checks(recipe.broken_source()), () if goal is None else goal.checks
+            criteria = [*criteria, *_by_functions(comparison, examined, *names)]
     return [_as_a_whole(criteria)] if criteria and isinstance(recipe, Case) else criteria
 
 
-def _by_functions(comparison: Comparison | None, examined: Examination, names: Sequence[str]) -> Iterator[GoalItem]:
-    """Yield the criteria about the functions of an experiment and, if needed, about the checks."""
+def _by_functions(
+    comparison: Comparison | None, examined: Examination, every: Sequence[str], names: Sequence[str]
+) -> Iterator[GoalItem]:
+    """Yield the criteria about the functions of an experiment and, if needed, about the checks.
+
+    every: the checks that see faults themselves. names: those that find the fault of this exercise.
+    """
     if comparison is not None and (
         comparison.open_causes or comparison.lost or comparison.newly_wrong or not comparison.other
     ):
@@ -137,7 +143,7 @@ def _by_functions(comparison: Comparison | None, examined: Examination, names: S
         return
     if comparison is not None:
         yield _as_healthy(comparison)
-        names = mechanism_checks()
+        names = every
     if names:
         yield from (_sound(name, outcome) for name, outcome in examined.outcomes(names).items())
 

@@ -13,7 +13,7 @@ from statistics import fmean
 import click
 from rich.console import Console
 
-from harness.checks import check_names
+from harness.checks import checks_for
 from harness.console.terminal import fold
 from harness.errors import UserError, suggestion
 from harness.recipes.recipe import Recipe
@@ -115,8 +115,9 @@ def seal(workspace: Workspace, answers: Mapping[str, str]) -> None:
         if answers[name] not in known:
             raise UserError(f"{answers[name]!r} is not one of the answers: choose from {', '.join(known)}.")
     check = answers["check"].replace("-", "_")
-    if check not in (NO_CHECK, *check_names()):
-        names = [NO_CHECK, *(name.replace("_", "-") for name in check_names())]
+    known = checks_for(workspace.broken_source())
+    if check not in (NO_CHECK, *known):
+        names = [NO_CHECK, *(name.replace("_", "-") for name in known)]
         raise UserError(f"There is no check {answers['check']!r}: {suggestion(answers['check'], names)}")
     why = " ".join(answers["why"].split())
     if not 0 < len(why) <= MOST_WHY:

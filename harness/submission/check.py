@@ -6,7 +6,7 @@ from functools import cached_property, partial
 
 from rich.text import Text
 
-from harness.checks import check_names
+from harness.checks import checks_for
 from harness.checks.core.outcomes import check_of_value, outcomes_of, rival_outcome
 from harness.console.terminal import fold
 from harness.errors import UserError, printable, suggestion
@@ -267,8 +267,8 @@ class _ReportJudge:
             raise _Open("your course does not show the outcomes of checks, so only the grader judges this.")
         if self.outcomes is None:
             raise _Open(f"this command does not run the cited checks: {self.workspace.command('check')} does.")
-        if sign.check not in check_names():
-            known = suggestion(sign.check, check_names())
+        if sign.check not in self._checks:
+            known = suggestion(sign.check, self._checks)
             raise UserError(f"there is no check {printable(sign.check)!r}: {known}")
         try:
             found = self._outcomes[sign.check]
@@ -278,6 +278,11 @@ class _ReportJudge:
             return f"the {sign} finds {found}."
         said = f"{self.workspace.report} says that the {sign} finds {printable(sign.outcome)}"
         raise UserError(f"{said}, but it finds {found}: write the outcome that the check prints.")
+
+    @cached_property
+    def _checks(self) -> tuple[str, ...]:
+        """The names of the checks that can measure this experiment."""
+        return checks_for(self.workspace.broken_source())
 
     @cached_property
     def _hides_outcomes(self) -> bool:
@@ -293,7 +298,7 @@ class _ReportJudge:
         assert self.outcomes is not None
         signs = [entry.first_wrong for entry in self.report.diagnosis]
         cited = {sign.check or check_of_value(sign.signal, sign.step) for sign in (*signs, *self.report.ruled_out)}
-        return self.outcomes([name for name in check_names() if name in cited])
+        return self.outcomes([name for name in self._checks if name in cited])
 
     def _length(self) -> str:
         words = self.report.body.words

@@ -13,14 +13,16 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
+from harness.data.folder import load_folder
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.formats.toml_file import read_table
 from harness.recipes.catalogue import SUITE, Catalogue
 from harness.recipes.recipe import EXERCISES, Recipe
-from harness.recipes.suite import IS_WHEEL, as_typed
+from harness.recipes.suite import IS_WHEEL, PACKAGES, as_typed
 from harness.run.files import CHECKPOINT, CHECKSUM, EXPERIMENT, INPUT_SHEET, META, METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.settings import RunSettings
+from harness.scripts.form import is_script
 from harness.workspace.progress import progress_of
 
 REPORT = "report.md"
@@ -31,17 +33,26 @@ HISTORY_PAGE = "history.html"
 CHECKED = "checked.json"  # the cached results of `make check`
 SCORE = "score"  # the pages that `make score` writes
 Run = Literal["broken", "fixed"]
+DATA, TRACK = "data", "track.py"  # what a script needs to run alone
 RUNS: tuple[Run, ...] = ("broken", "fixed")
 # The files of each run that a submission contains; it does not contain `best.pt`.
 RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, INPUT_SHEET, EXPERIMENT, RUN_PAGE)
 # The harness writes these files into a workspace, and clean-work deletes them. All other files belong to the student.
-_MADE_BY_HARNESS = ("runs", SCORE, CHECKED, HISTORY_PAGE, SETTINGS, PROMPT)
+_MADE_BY_HARNESS = ("runs", SCORE, CHECKED, HISTORY_PAGE, SETTINGS, PROMPT, DATA, TRACK)
 State = Literal["not started", "begun", "verified", "handed in"]
 
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # The sentence about hints in `steps.md`, which is removed if the course gives no hints.
 _HINT_STEP = re.compile(r"^ *Stuck\? .*\n", re.MULTILINE)
+_READ_STEP = """\
+Open `runs/broken/run.html` in a browser, then read `experiment.py` from `load_data` to `evaluate`. The trainer calls
+   `model.train()` before the steps of each epoch; `evaluate` has to call `model.eval()` itself."""
+_READ_SCRIPT_STEP = """\
+Open `runs/broken/run.html` in a browser, then read `experiment.py`. It is an ordinary training script, with its own
+   loop. Its data is in `data/`, so `python experiment.py` also runs it alone; `--evaluate` evaluates its checkpoint.
+   The harness records the run that counts: a value with `step` belongs to an update, and a value with `epoch` to the
+   first, second ... validation."""
 _TRIAGE_STEP = {
     "outcomes": (
         "`make triage BREAK={exercise}{work}` runs nearly all checks and says where to look."
@@ -65,10 +76,11 @@ def report_template() -> str:
     return (_TEMPLATES / REPORT).read_text(encoding="utf-8")
 
 
-def prompt_text(exercise: str, file: str = "", work: Path | None = None) -> str:
+def prompt_text(exercise: str, file: str = "", work: Path | None = None, *, script: bool = False) -> str:
     """Return the text of PROMPT.md: the story of the exercise, then the steps, which are the same for many exercises.
 
     file: the name of the answer file, for an exercise without runs. work: the folder of workspaces, by default `work`.
+    script: whether the experiment is a script.
     """
     own = EXERCISES / exercise / PROMPT
     story = (own if own.is_file() else _TEMPLATES / "mystery.md").read_text(encoding="utf-8")
@@ -77,6 +89,7 @@ def prompt_text(exercise: str, file: str = "", work: Path | None = None) -> str:
     if not _has_hints(exercise):
         steps = _HINT_STEP.sub("", steps)
     steps = steps.replace("{triage}", _TRIAGE_STEP[_triage(exercise)])
+    steps = steps.replace("{read}", _READ_SCRIPT_STEP if script else _READ_STEP)
     names = {"exercise": exercise, "file": file, "work": place, "option": place.replace("WORK=", "--work ")}
     for name, words in names.items():
         steps = steps.replace(f"{{{name}}}", words)
@@ -237,7 +250,10 @@ def write_missing(folder: Path, texts: Mapping[str, str]) -> list[str]:
 
 def _handout_files(folder: Path, source: str) -> dict[str, str]:
     """Return {name: text} for the files that a student gets."""
-    return {EXPERIMENT: source, REPORT: report_template(), PROMPT: prompt_text(folder.name, work=folder.parent)}
+    script = is_script(source)
+    prompt = prompt_text(folder.name, work=folder.parent, script=script)
+    files = {EXPERIMENT: source, REPORT: report_template(), PROMPT: prompt}
+    return files | ({TRACK: (PACKAGES / "harness" / "scripts" / TRACK).read_text(encoding="utf-8")} if script else {})
 
 
 def create_workspace(
@@ -251,6 +267,8 @@ def create_workspace(
     folder = work / recipe
     make_folder(folder)
     write_missing(folder, _handout_files(folder, source))
+    if is_script(source) and not os.path.lexists(folder / DATA):
+        load_folder(settings.dataset).write(folder / DATA)
     record = {"format_version": 1, "recipe": recipe, "settings": dataclasses.asdict(settings)}
     write_where_missing(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
     workspace = open_workspace(work, recipe, catalogue)

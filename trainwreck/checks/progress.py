@@ -10,6 +10,7 @@ from trainwreck.check import Check
 from trainwreck.constant import loss_of_constant
 from trainwreck.events import AnyOptimizer, LossCall
 from trainwreck.finding import Outcome
+from trainwreck.patience import patient
 from trainwreck.trees import tensors
 from trainwreck.trial import Trial
 
@@ -17,7 +18,7 @@ from trainwreck.trial import Trial
 # mean loss of the last third over a constant answer's   | below 0.97 | > 0.99 | NOTHING 0.98
 # the same over the mean loss of the third before it     | below 0.95 | 1      | FALLS 0.97
 NOTHING, FALLS = 0.98, 0.97
-_SECONDS, _MOST_STEPS, _LEAST_STEPS = 8.0, 1000, 120
+_SECONDS, _MOST_STEPS, _LEAST_STEPS = patient(8.0), 1000, 120
 _STEPS = 200  # without a loader, which knows the length of an epoch
 _MOST_TARGETS = 100_000
 _CLOSE = 1e-4

@@ -10,6 +10,7 @@ from torch import Tensor
 from trainwreck.check import Check
 from trainwreck.events import LossCall
 from trainwreck.finding import Outcome
+from trainwreck.patience import patient
 from trainwreck.places import Place
 from trainwreck.state import graph_leaves
 from trainwreck.trees import tensors
@@ -17,7 +18,7 @@ from trainwreck.trial import Trial
 
 _COLUMNS = 8  # the most columns that are tried
 _UPDATES = 6
-_SECONDS = 5.0  # of training in the first trial
+_SECONDS = patient(5.0)  # of training in the first trial
 _ROWS, _MOST_INPUTS = 64, 100_000
 _PLACE = "from the batch to the loss"
 _OF_VALUES = ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")

@@ -15,6 +15,7 @@ from torch.utils.data import Sampler
 from trainwreck.check import Check
 from trainwreck.events import LoaderUse, LossCall, ModelCall
 from trainwreck.finding import Outcome
+from trainwreck.patience import patient
 from trainwreck.places import Place
 from trainwreck.trees import tensor_bytes, tensors
 from trainwreck.trial import Probe
@@ -27,7 +28,7 @@ SOME, MOST = 0.02, 0.5
 WINDOWS = 0.5
 _EXAMPLES, _AGAIN, _TRAINING = 300, 20, 4000
 _WINDOWS, _LEAST = 60, 4
-_SECONDS = 4.0
+_SECONDS = patient(4.0)
 ALL = 0.95  # of the examples of an evaluation, from which it is one of the training data
 _ROWS, _CALLS, _MOST_VALUES = 50_000, 10, 2_000_000
 

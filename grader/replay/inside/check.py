@@ -6,8 +6,9 @@ which is a sentence that says why the check could not run. Under `behaviour`, it
 or a `problem`.
 
 Each check runs in a child process, which loads the experiment again, sets the random seed, and sends its outcome to
-this process. This process runs no student code, and only this process writes to standard output. So a check cannot read
-what an earlier check has left in memory or in files, and cannot change an earlier outcome.
+this process. The checks of a script share one child. This process runs no student code, and only this process writes to
+standard output. So a check cannot read what an earlier check has left in memory or in files, and cannot change an
+earlier outcome.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,46 +29,47 @@ WRITABLE = (SCRATCH, Path("/tmp"), Path("/dev/shm")) if Path("/scratch") == SCRA
 
 def main() -> int:
     """Run all checks, print their results, and return the exit status: 3 if the grader itself fails."""
-    from harness.behaviour.probes import measure_behaviour
+    from harness.behaviour.measure import measure
     from harness.canonical_setup import apply_numerics
-    from harness.checks import make_check
-    from harness.checks.core.subject import Subject
-    from harness.data.loading import load_dataset
+    from harness.checks.core.library import make_checks, open_subject
     from harness.errors import UserError
     from harness.run.metrics_log import to_strict
     from harness.run.settings import RunSettings
+    from harness.scripts.form import is_script
 
     job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
     settings = RunSettings(**job["settings"])
     apply_numerics(settings.numerics, settings.device)
-    data = load_dataset(settings.dataset, cache=INPUT / "cache")
-    subject = Subject(Path("experiment.py"), job["source"], settings, data)
 
-    def measure(check: str) -> dict[str, Any]:
-        try:
-            found = make_check(subject, check)
-        except UserError as error:
-            return {"problem": str(error)}
-        return {"outcome": found.outcome, "figures": to_strict(found.figures)}
+    def check(names: Sequence[str]) -> dict[str, Any]:
+        with open_subject(Path("experiment.py"), job["source"], settings, INPUT / "cache") as subject:
+            try:
+                found = dict(make_checks(subject, names))
+            except UserError as error:
+                return {name: {"problem": str(error)} for name in names}
+        return {name: {"outcome": one.outcome, "figures": to_strict(one.figures)} for name, one in found.items()}
 
-    def probe(_: str) -> dict[str, Any]:
-        try:
-            return {"figures": to_strict(measure_behaviour(subject))}
-        except UserError as error:
-            return {"problem": str(error)}
+    def probe(_: Sequence[str]) -> dict[str, Any]:
+        with open_subject(Path("experiment.py"), job["source"], settings, INPUT / "cache") as subject:
+            try:
+                return {"figures": to_strict(measure(subject))}
+            except UserError as error:
+                return {"problem": str(error)}
 
-    made = {}
-    for check in job["checks"]:
-        made[check] = run_apart(measure, check)
+    made: dict[str, Any] = {}
+    checks = job["checks"]
+    # All checks of a script see the same runs of it. Other checks each load the experiment again.
+    for names in [checks] if checks and is_script(job["source"]) else [[name] for name in checks]:
+        made |= run_apart(check, names) or dict.fromkeys(names)
         for folder in WRITABLE:
             empty(folder)
     if job["behaviour"]:
-        made["behaviour"] = run_apart(probe, "behaviour")
+        made["behaviour"] = run_apart(probe, ["behaviour"])
     print(json.dumps(made, allow_nan=False))
     return 0
 
 
-def run_apart(measure: Callable[[str], dict[str, Any]], name: str) -> Any:
+def run_apart(measure: Callable[[Sequence[str]], dict[str, Any]], names: Sequence[str]) -> Any:
     """Run a function in a child process, and return its result, or None if the result cannot be read.
 
     If the child process fails, this process ends with the same exit status or signal.
@@ -80,7 +82,7 @@ def run_apart(measure: Callable[[str], dict[str, Any]], name: str) -> Any:
         status = 3
         try:
             with os.fdopen(writing, "w", encoding="utf-8") as file:
-                file.write(json.dumps(measure(name), allow_nan=False))
+                file.write(json.dumps(measure(names), allow_nan=False))
             status = 0
         except BaseException:
             traceback.print_exc()

@@ -1,6 +1,7 @@
 """Import modules and read data that all runs need. This script runs once, in the process that forks for each run."""
 
 import importlib
+import sys
 
 import numpy as np  # noqa: F401
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-import harness.behaviour.probes
+import harness.behaviour.measure
 import harness.checks
 import harness.checks.core.subject
 import harness.data.folder
@@ -22,11 +23,16 @@ import harness.run.training
 import harness.scripts.run
 from harness.canonical_setup import canonical_setup
 from harness.data import DATASETS, EMBEDDED
+from harness.recipes.suite import suite_path
 from harness.run.provenance import platform_class
 
 # Import the checks that a replay may run.
 for _name in harness.checks.check_names():
     importlib.import_module(f"harness.checks.{_name}")
+
+if (_above := str(suite_path("trainwreck").parent)) not in sys.path:
+    sys.path.append(_above)
+importlib.import_module("trainwreck.child")
 
 for _name in EMBEDDED:
     if DATASETS[_name].kind != "files":

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.checks.core.finding import Finding
-from harness.checks.core.library import check_names, load_check, make_check
+from harness.checks.core.library import checks_for, load_check, make_checks, open_subject
+from harness.errors import UserError
 from harness.run.launch import ChildJob, Reporter, launch_child, serve
 from harness.run.settings import RunSettings
+from harness.scripts.form import is_script
 
 
 def start(
@@ -61,15 +63,17 @@ def run_checks(
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
     `ChildFault` for a bug of the harness.
     """
-    wanted = [load_check(name).name for name in (check_names() if names is None else names)]
+    wanted = [load_check(name).name for name in (checks_for(source) if names is None else names)]
+    if wrong := [name for name in wanted if name not in checks_for(source)]:
+        form = "a script" if is_script(source) else "an experiment with functions"
+        name = wrong[0].replace("_", "-")
+        raise UserError(f"The check {name} cannot measure {form}: harness checks lists both kinds.")
     (found,) = start([(source, settings)], wanted, source_path, modules=modules, bar=bar)
     return found
 
 
 def _execute(line: str, reporter: Reporter) -> None:
     from harness.canonical_setup import apply_numerics
-    from harness.checks.core.subject import Subject
-    from harness.data.loading import load_dataset
 
     jobs, names, path, modules = json.loads(line)
     if modules:
@@ -78,11 +82,12 @@ def _execute(line: str, reporter: Reporter) -> None:
     for source, fields in jobs:
         settings = RunSettings(**fields)
         apply_numerics(settings.numerics, settings.device)
-        subject = Subject(Path(path or "experiment.py"), source, settings, load_dataset(settings.dataset))
         found.append({})
-        for done, name in enumerate(names):
-            reporter.send("progress", step=done, steps=len(names), says=name)
-            found[-1][name] = make_check(subject, name).to_json()
+        with open_subject(Path(path or "experiment.py"), source, settings) as subject:
+            reporter.send("progress", step=0, steps=len(names), says=names[0] if names else "")
+            for name, finding in make_checks(subject, names):
+                found[-1][name] = finding.to_json()
+                reporter.send("progress", step=len(found[-1]), steps=len(names), says=name)
     reporter.send("finished", result={"findings": found})
 
 

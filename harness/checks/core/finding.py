@@ -58,7 +58,7 @@ class Check:
 
     `name` is the name of the module of the check, and `documentation` is the docstring of this module. Triage runs the
     checks in ascending `order`. `minutes` is an estimate of the time that a person needs to run the check and read the
-    result.
+    result. `of_scripts` are the outcomes for scripts, if the check has others for experiments with functions.
     """
 
     name: str
@@ -68,11 +68,12 @@ class Check:
     minutes: float
     outcomes: tuple[Outcome, ...]
     in_triage: bool = True
+    of_scripts: tuple[Outcome, ...] = ()
 
     @property
     def mechanism(self) -> bool:
         """Whether the check can see a fault itself, and therefore judge a fix."""
-        return any(outcome.mechanism for outcome in self.outcomes)
+        return any(outcome.mechanism for outcome in (*self.outcomes, *self.of_scripts))
 
     @property
     def summary(self) -> str:
@@ -81,7 +82,7 @@ class Check:
 
     def outcome(self, id: str) -> Outcome:
         """Return the outcome with this id. Raises `KeyError` if the check has no such outcome."""
-        return {outcome.id: outcome for outcome in self.outcomes}[id]
+        return {outcome.id: outcome for outcome in (*self.of_scripts, *self.outcomes)}[id]
 
     def command(self, target: str) -> str:
         """Return the command that runs this check on an exercise or a script."""

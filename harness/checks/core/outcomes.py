@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from harness.checks.core.library import check_names, load_check
+from harness.checks.core.library import every_check, load_check
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.cases import Case
 from harness.recipes.catalogue import load_recipe
@@ -44,7 +44,8 @@ class _MeasuredFile(StrictModel):
     @model_validator(mode="after")
     def _names_outcomes(self) -> "_MeasuredFile":
         for name, outcome in (*self.outcomes.items(), *self.trips.items()):
-            if name not in check_names() or outcome not in {one.id for one in load_check(name).outcomes}:
+            known = (*load_check(name).outcomes, *load_check(name).of_scripts) if name in every_check() else ()
+            if outcome not in {one.id for one in known}:
                 raise ValueError(f"there is no check {name} with the outcome {outcome}")
         return self
 
