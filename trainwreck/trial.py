@@ -129,7 +129,8 @@ def _fork() -> tuple[int, int, Path] | None:
         os.close(start)
         return child, end, box
     os.close(end)
-    os.setpgid(0, 0)  # so that the parent can end it with its own children
+    with suppress(OSError):  # a sandbox may forbid it, and then ends all processes itself
+        os.setpgid(0, 0)  # so that the parent can end it with its own children
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # so that it ends with its parent, however that ends
     _answers[:] = [start]
     redirect_writes(box)

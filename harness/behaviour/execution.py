@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -39,8 +40,12 @@ class _SourceSpan(NamedTuple):
 
 
 @contextmanager
-def record_places(file: str) -> Iterator[set[_SourceSpan]]:
-    """Yield a set that, at the end of the `with` block, contains the source spans of the file that were executed."""
+def record_places(file: str, most_calls: int | None = None) -> Iterator[set[_SourceSpan]]:
+    """Yield a set that, at the end of the `with` block, contains the source spans of the file that were executed.
+
+    most_calls: how many calls of each function are recorded; None for all. Recording takes as long as the program.
+    """
+    calls = Counter[CodeType]()
     found = set[tuple[CodeType, int]]()
     places = set[_SourceSpan]()
 
@@ -51,6 +56,9 @@ def record_places(file: str) -> Iterator[set[_SourceSpan]]:
 
     def on_call(frame: FrameType, _event: str, _: Any) -> Any:
         if frame.f_code.co_filename != file:
+            return None
+        calls[frame.f_code] += 1
+        if most_calls is not None and calls[frame.f_code] > most_calls:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return on_operation

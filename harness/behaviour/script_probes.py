@@ -1,8 +1,9 @@
 """Measure the behaviour of a script as numbers, so that two programs can be compared.
 
-`harness.scripts.observation` runs the script three times: with held weights, with artificial gradients, and as it is.
-Each run gives the figures of some aspects; see `harness.behaviour.compare.ASPECTS`. If the script can resume, it then
-continues from a checkpoint in the middle of the third run.
+`harness.scripts.observation` runs the script three times: with artificial gradients to its end, with held weights until
+it has validated twice, and as it is until it has saved twice. Each run gives the figures of some aspects; see
+`harness.behaviour.compare.ASPECTS`. If the script can resume, it then continues from the first checkpoint of the third
+run.
 """
 
 import ast
@@ -24,6 +25,7 @@ AspectFigures = dict[str, list[float | str]]
 Probe = Iterator[tuple[str, Sequence[float | str]]]
 _BUILDS = 8  # first weights are the mean over this many seeds
 _FIRST = 4  # so many updates, calls and losses at the beginning are compared one by one
+_RECORDED = 300  # calls of each function in which executed statements are recorded
 _VALIDATIONS = 2  # with held weights, a second validation shows what one validation leaves behind
 
 
@@ -32,12 +34,10 @@ def measure_script(subject: ScriptSubject) -> dict[str, AspectFigures]:
 
     Raises `UserError` if the script fails. If a later measurement fails, its aspect gets a figure `raises`.
     """
-    with record_places(str(subject.path)) as executed:
+    with record_places(str(subject.path), _RECORDED) as executed:
         moved = _observe(subject, "artificial gradients", keep=_is_compared)
-        held = _observe(
-            subject, "held weights", keep=lambda update: update < _FIRST, ends=_has_validated
-        )
-        natural = _observe(subject, "natural", keep=lambda update: update < _FIRST)
+        held = _observe(subject, "held weights", keep=lambda update: update < _FIRST, ends=_has_validated)
+        natural = _observe(subject, "natural", keep=lambda update: update < _FIRST, ends=_has_saved_twice)
         seen = {"held": held, "moved": moved, "natural": natural}
         found: dict[str, AspectFigures] = {}
         for name, probe in _PROBES.items():
@@ -65,6 +65,10 @@ def _has_validated(seen: Observation) -> bool:
     return len(seen.figures) >= _VALIDATIONS and seen.made >= _FIRST
 
 
+def _has_saved_twice(seen: Observation) -> bool:
+    return len(seen.saved) > 1
+
+
 Seen = Mapping[str, Observation]
 
 
@@ -74,7 +78,7 @@ Seen = Mapping[str, Observation]
 def _training_data(subject: ScriptSubject, seen: Seen) -> Probe:
     if not _is_random(seen):
         yield from _batches(seen["held"].training)
-    yield "updates", [seen["natural"].made]
+    yield "updates", [seen["moved"].made]
 
 
 def _augmentation(subject: ScriptSubject, seen: Seen) -> Probe:
@@ -269,24 +273,34 @@ def _first_steps(subject: ScriptSubject, seen: Seen) -> Probe:
 
 
 def _resuming(subject: ScriptSubject, seen: Seen) -> Probe:
-    """Continue from the checkpoint in the middle, and compare with the run that was not interrupted."""
+    """Continue from the first checkpoint, and compare the next one with that of the run without interruption."""
     natural = seen["natural"]
     if not subject.script.can_resume or len(natural.saved) < 2:
         return
-    at, checkpoint = natural.saved[(len(natural.saved) - 1) // 2]
-    resumed = _observe(subject, "natural", resume_from=checkpoint)
-    yield "updates", [float(at + resumed.made - natural.made)]
-    pairs = zip(natural.losses[at:], resumed.losses, strict=False)
+    (at, checkpoint), (end, wanted) = natural.saved[0], natural.saved[1]
+    resumed = _observe(subject, "natural", resume_from=checkpoint, ends=lambda seen: bool(seen.saved))
+    if not resumed.saved:
+        yield "saved", [0.0]
+        return
+    yield "updates", [float(resumed.saved[0][0] - (end - at))]
+    pairs = zip(natural.losses[at:end], resumed.losses, strict=False)
     yield "other losses", [_share(one != two for one, two in pairs)]
-    rates = zip(natural.rates[at:], resumed.rates, strict=False)
+    rates = zip(natural.rates[at:end], resumed.rates, strict=False)
     yield "other learning rates", [_share(one != two for one, two in rates)]
-    after = [figures for made, figures in natural.figures if made > at or made == natural.made]
-    again = [figures for _, figures in resumed.figures]
-    yield "other figures", [_share(one != two for one, two in zip(after[-len(again) :], again, strict=False))]
-    weights = [_load(one.saved[-1][1])["model"] for one in (natural, resumed) if one.saved]
-    if len(weights) == 2:
-        apart = [not torch.equal(one, two) for one, two in zip(*(one.values() for one in weights), strict=False)]
-        yield "other weights", [float(any(apart))]
+    one, two = ([*_leaves(_load(content))] for content in (wanted, resumed.saved[0][1]))
+    yield "other entries of the checkpoint", [_share(x != y for x, y in zip(one, two, strict=False))]
+    yield "entries of the checkpoint", [float(len(one) - len(two))]
+
+
+def _leaves(state: Any) -> Iterator[Any]:
+    """Yield the numbers and texts of a checkpoint, and its tensors as lists."""
+    if isinstance(state, Mapping):
+        state = tuple(state.values())
+    if isinstance(state, list | tuple):
+        for part in state:
+            yield from _leaves(part)
+    else:
+        yield state.tolist() if isinstance(state, Tensor) else state
 
 
 def _features(subject: ScriptSubject, seen: Seen) -> Probe:

@@ -122,7 +122,9 @@ def observe(
     resume_from: bytes | None = None,
     seed: int | None = None,
 ) -> Observation:
-    """Run a script under observation, until it ends or `ends(what was seen)` is true after an update or a figure.
+    """Run a script under observation, until it ends or `ends(what was seen)` is true.
+
+    That is asked for each new network, after each update, after the figures of a validation, and after each checkpoint.
 
     data: the folder for `--data`. keep: tells for which updates gradients and moves are kept. resume_from: the
     checkpoint with which the script continues. Raises `UserError` for a mistake in the script.
@@ -429,6 +431,8 @@ class _Observer:
         self._originals["save"](canonical(state), file, *arguments, **options)
         if isinstance(file, str | os.PathLike) and Path(file).name == CHECKPOINT:
             self.seen.saved.append((self.seen.made, Path(file).read_bytes()))
+            if self._ends(self.seen):
+                raise _Stop
 
     def _noting(self, feature: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def note(*arguments: Any, **options: Any) -> Any:

@@ -46,6 +46,7 @@ def _command_of(check: Check) -> click.Command:
 def _measure(names: Sequence[str], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
     """Run the named checks, or all of triage, on an exercise or a file, and print the results as text or JSON."""
     from harness.checks import checks_for, run_checks
+    from harness.checks.core.library import load_check_for
     from harness.checks.core.report import CheckReport
     from harness.data import DATASETS
     from harness.errors import UserError
@@ -69,7 +70,10 @@ def _measure(names: Sequence[str], *, target: str, work: Path, as_json: bool, **
     # The suggested next commands repeat the options of this command.
     given = [f"--{name.removesuffix('_size')} {value}" for name, value in options.items() if value is not None]
     given += [f"--work {shlex.quote(str(work))}"] if work != find_work() and not target.endswith(".py") else []
-    reports = [CheckReport(load_check(name), target, finding, tuple(given)) for name, finding in findings.items()]
+    reports = [
+        CheckReport(load_check_for(name, found.source), target, finding, tuple(given))
+        for name, finding in findings.items()
+    ]
     if as_json:
         print_json(found, reports)
     else:

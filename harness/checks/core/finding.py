@@ -73,7 +73,12 @@ class Check:
     @property
     def mechanism(self) -> bool:
         """Whether the check can see a fault itself, and therefore judge a fix."""
-        return any(outcome.mechanism for outcome in (*self.outcomes, *self.of_scripts))
+        return any(outcome.mechanism for outcome in self.every_outcome)
+
+    @property
+    def every_outcome(self) -> tuple[Outcome, ...]:
+        """All outcomes: those for experiments with functions, and those for scripts."""
+        return (*self.outcomes, *self.of_scripts)
 
     @property
     def summary(self) -> str:
@@ -82,13 +87,15 @@ class Check:
 
     def outcome(self, id: str) -> Outcome:
         """Return the outcome with this id. Raises `KeyError` if the check has no such outcome."""
-        return {outcome.id: outcome for outcome in (*self.of_scripts, *self.outcomes)}[id]
+        return {outcome.id: outcome for outcome in self.every_outcome}[id]
 
     def command(self, target: str) -> str:
         """Return the command that runs this check on an exercise or a script."""
         return f"harness {self.name.replace('_', '-')} {shlex.quote(target)}"
 
 
+PLACE = "place"
+"""The name of a figure: the line of the script, or the part of its training, to which a finding belongs."""
 _WIDTH = 80  # width of a usual terminal, in columns
 
 Cell = str | bool | int | float | None

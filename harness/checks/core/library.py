@@ -56,6 +56,11 @@ def load_check(name: str) -> Check:
     raise UserError(f"There is no check {name!r}: {suggestion(name, every_check())}")
 
 
+def load_check_for(name: str, source: str) -> Check:
+    """Return the check with this name, with the outcomes that it can have for an experiment with this source."""
+    return script_checks()[name] if is_script(source) and name in script_checks() else load_check(name)
+
+
 @cache
 def _load(name: str) -> Check:
     # Parse the module instead of importing it, because the import needs torch and takes seconds, and every command

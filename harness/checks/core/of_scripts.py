@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.checks.core.finding import Check, Finding, Outcome
+from harness.checks.core.finding import PLACE, Check, Finding, Outcome
 from harness.errors import UserError
 from harness.recipes.suite import suite_path
 
@@ -56,8 +56,8 @@ def _read(node: ast.ClassDef, documentation: str, place: int) -> Check:
     for key, value in zip(table.keys, table.values, strict=True):
         assert key is not None
         assert isinstance(value, ast.Call)
-        level, meaning, cure = (ast.literal_eval(one) for one in value.args[:3])
-        outcomes.append(Outcome(ast.literal_eval(key), _KINDS[level], f"{meaning} {cure}"))
+        level, meaning = (ast.literal_eval(one) for one in value.args[:2])
+        outcomes.append(Outcome(ast.literal_eval(key), _KINDS[level], meaning))
     name = ast.literal_eval(found["name"]).replace("-", "_")
     own = ast.get_docstring(node) or ""
     return Check(name, own or documentation, _ORDER + place, ast.literal_eval(found["question"]), 1.0, tuple(outcomes))
@@ -97,6 +97,8 @@ def _scratch() -> Path | None:
 
 
 def _findings(found: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, Finding]]:
+    from trainwreck.places import Place
+
     levels = list(_KINDS)
     by_check: dict[str, list[Mapping[str, Any]]] = {}
     for one in sorted(found["findings"], key=lambda one: levels.index(one["level"])):
@@ -106,9 +108,6 @@ def _findings(found: Mapping[str, Any], names: Collection[str]) -> Iterator[tupl
         if not reported:
             yield name, Finding(SOUND.id, f"nothing found in {found['steps']} updates", {})
             continue
-        first = reported[0]
-        place = first["place"]
-        where = " ".join(str(part) for part in (place.get("file") and f"line {place.get('line')}",) if part)
-        others = {f"also {one['outcome']}": one["text"] for one in reported[1:]}
-        figures = {"place": where or str(place.get("file", "")), **others}
-        yield name, Finding(first["outcome"], first["text"], {k: v for k, v in figures.items() if v})
+        first, *others = reported
+        figures = {PLACE: str(Place(**first["place"])), **{f"also {one['outcome']}": one["text"] for one in others}}
+        yield name, Finding(first["outcome"], first["text"], figures)

@@ -44,7 +44,7 @@ class _MeasuredFile(StrictModel):
     @model_validator(mode="after")
     def _names_outcomes(self) -> "_MeasuredFile":
         for name, outcome in (*self.outcomes.items(), *self.trips.items()):
-            known = (*load_check(name).outcomes, *load_check(name).of_scripts) if name in every_check() else ()
+            known = load_check(name).every_outcome if name in every_check() else ()
             if outcome not in {one.id for one in known}:
                 raise ValueError(f"there is no check {name} with the outcome {outcome}")
         return self

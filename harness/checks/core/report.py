@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from harness.checks.core.finding import Check, Finding, Outcome, short
+from harness.checks.core.finding import PLACE, Check, Finding, Outcome, short
 from harness.checks.core.library import load_check
 
 READ = "read: "
@@ -58,7 +58,8 @@ class CheckReport:
     @property
     def next_lines(self) -> list[str]:
         """The next steps: a place in the code to read, then commands to run."""
-        place = [f"{READ}{self.outcome.look}"] if self.outcome.look else []
+        look = self.outcome.look or (self.finding.figures.get(PLACE, "") if not self.outcome.sound else "")
+        place = [f"{READ}{look}"] if look else []
         return [*place, *(self._command(load_check(name)) for name in self.outcome.next)]
 
     def _command(self, check: Check) -> str:
@@ -143,7 +144,11 @@ def walk_lines(reports: Sequence[CheckReport]) -> Iterator[Line]:
             yield Line(one.outcome.reading, 4, tone="aside")
     sound = [one for one in reports if one.outcome.sound]
     for title, judged in (("Sound", True), ("Nothing to judge", False)):
-        words = [f"{one.title} ({one.outcome.id})" for one in sound if one.outcome.judged == judged]
+        words = [
+            one.title if one.outcome.id == "sound" else f"{one.title} ({one.outcome.id})"
+            for one in sound
+            if one.outcome.judged == judged
+        ]
         if words:
             yield Line(f"{title}: {', '.join(words)}.", hang=2)
 
