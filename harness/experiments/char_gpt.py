@@ -34,7 +34,7 @@ class Config:
     lr: float = 1e-2
     min_lr: float = 1e-3
     weight_decay: float = 0.1
-    clip: float = 0.3
+    clip: float = 1.5
     eval_every: int = 60
 
 
