@@ -27,7 +27,7 @@ LR = 0.06
 MOMENTUM = 0.9
 WEIGHT_DECAY = 1e-3
 MIXUP_ALPHA = 0.2
-EMA_DECAY = 0.95
+EMA_DECAY = 0.9
 MEAN, STD = 0.229, 0.324  # of the training images
 
 
