@@ -7,6 +7,8 @@ run.
 """
 
 import ast
+import io
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -214,18 +216,14 @@ def _saved(subject: ScriptSubject, seen: Seen) -> Probe:
 
 
 def _load(content: bytes) -> Any:
-    import io
-
     return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
 
 
 def _of_checkpoint(subject: ScriptSubject, seen: Seen) -> Probe:
-    import tempfile
-
     saved = seen["moved"].saved
     if not saved:
         return
-    with tempfile.TemporaryDirectory(prefix="evaluated-", dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory(prefix="trainwreck-") as folder:
         (Path(folder) / CHECKPOINT).write_bytes(saved[-1][1])
         figures = evaluate_checkpoint(subject.script, subject.data, Path(folder))
     yield from ((name, [value]) for name, value in figures.items() if isinstance(value, float))

@@ -131,7 +131,7 @@ def observe(
     """
     observer = _Observer(kind, keep, ends)
     number = settings.seed if seed is None else seed
-    with tempfile.TemporaryDirectory(prefix="observed-", dir=Path.cwd() if os.access(".", os.W_OK) else None) as folder:
+    with tempfile.TemporaryDirectory(prefix="trainwreck-") as folder:
         out = Path(folder)
         arguments = ["--data", str(data), "--out", str(out), "--seed", str(number)]
         if resume_from is not None:

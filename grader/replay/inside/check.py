@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ def main() -> int:
     from harness.run.settings import RunSettings
     from harness.scripts.form import is_script
 
+    tempfile.tempdir = str(SCRATCH)  # without a sandbox, the only folder for files
     job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
     settings = RunSettings(**job["settings"])
     apply_numerics(settings.numerics, settings.device)

@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import os
 import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -91,8 +90,7 @@ def open_subject(
         from harness.data.folder import load_folder
         from harness.scripts.script import ScriptSubject
 
-        scratch = Path.cwd() if os.access(Path.cwd(), os.W_OK) else None
-        with tempfile.TemporaryDirectory(prefix="data-", dir=scratch) as folder:
+        with tempfile.TemporaryDirectory(prefix="trainwreck-") as folder:
             data = load_folder(settings.dataset, cache).write(Path(folder).resolve())
             yield ScriptSubject(path, source, settings, data)
         return

@@ -5,7 +5,6 @@ shows something that a sound training may have, too. Names have underscores here
 """
 
 import ast
-import os
 import shutil
 import sys
 import tempfile
@@ -77,7 +76,7 @@ def watch(subject: "ScriptSubject", names: Collection[str]) -> dict[str, Finding
     from trainwreck.runs import watch_script
 
     apply_script_numerics()
-    with tempfile.TemporaryDirectory(prefix="watched-", dir=_scratch()) as folder:
+    with tempfile.TemporaryDirectory(prefix="trainwreck-") as folder:
         script = Path(folder, subject.path.name)
         script.write_text(subject.source, encoding="utf-8")
         shutil.copy(track.__file__, Path(folder, "track.py"))
@@ -90,10 +89,6 @@ def watch(subject: "ScriptSubject", names: Collection[str]) -> dict[str, Finding
     if found["failure"]:
         raise UserError(f"{subject.path} failed: {found['failure'].strip().splitlines()[-1]}")
     return dict(_findings(found, names))
-
-
-def _scratch() -> Path | None:
-    return Path.cwd() if os.access(Path.cwd(), os.W_OK) else None
 
 
 def _findings(found: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, Finding]]:
