@@ -16,6 +16,13 @@ resume   = $(if $(RESUME),--resume)
 #:   make exercises                   list all exercises and your progress
 #:   make exercise BREAK=huge_lr      make a workspace, run the broken experiment
 #:   make exercise BREAK=mystery LEVEL=2    start a hidden, random exercise
+#:   make interview                   four faults in one script, and a clock;
+#:                                    KIND=gpt|classifier|tabular|segmentation,
+#:                                    SEED=, MINUTES=, AGAIN=1 draws others
+#:   make interview-run               run its script; every run is kept
+#:   make interview-checks            run the checks on it
+#:   make interview-pause             stop the clock, or let it go on
+#:   make finish                      end the interview, and see the verdict
 #:   make predict BREAK=huge_lr       predict the broken run before you start it
 #:   make triage BREAK=huge_lr        run nearly all checks on the experiment
 #:   make verify BREAK=huge_lr        run your edit, compare with the broken run
@@ -29,7 +36,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make shell                       open a shell that finds the command harness
 #:   make data DATASET=mnist          download MNIST or CIFAR-10
 #:   make doctor                      test if this machine gives the known bytes
-.PHONY: help exercises exercise predict triage verify watch history hint check submit reveal clean-work data doctor shell
+.PHONY: help interview interview-run interview-checks interview-pause finish exercises exercise predict triage verify watch history hint check submit reveal clean-work data doctor shell
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -48,6 +55,16 @@ exercises: $(RUN)
 
 exercise: $(RUN)
 	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(if $(LEVEL),--level "$(LEVEL)") $(if $(STUDENT),--student "$(STUDENT)")
+
+interview: $(RUN)
+	@$(BIN)/harness interview $(work) $(if $(KIND),--kind "$(KIND)") $(if $(SEED),--seed "$(SEED)") \
+	  $(if $(MINUTES),--minutes "$(MINUTES)") $(if $(AGAIN),--again)
+
+interview-run interview-checks interview-pause: $(RUN)
+	@$(BIN)/harness interview $(work) $(@:interview-%=%)
+
+finish: $(RUN)
+	@$(BIN)/harness interview $(work) finish
 
 predict: $(RUN)
 	@$(BIN)/harness predict "$(BREAK)" $(work) $(if $(STUDENT),--student "$(STUDENT)")

@@ -21,6 +21,7 @@ from harness.console.command_line import (
 )
 from harness.console.terminal import fold, terminal_width
 from harness.errors import Stopped, UserError, name_place
+from harness.interview.commands import interview
 from harness.student.check_commands import add_check_commands
 
 # Each command imports its other modules inside its function, so that `harness --help` is fast.
@@ -45,8 +46,8 @@ class _Commands(click.Group):
 
 
 _VERBS = (
-    "exercises", "exercise", "predict", "triage", "checks", "watch", "verify", "history", "hint", "causes", "show",
-    "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
+    "exercises", "exercise", "interview", "predict", "triage", "checks", "watch", "verify", "history", "hint", "causes",
+    "show", "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
 )  # fmt: skip
 
 
@@ -432,6 +433,7 @@ def doctor() -> None:
     sys.exit(run_doctor())
 
 
+cli.add_command(interview)
 add_check_commands(cli)
 
 

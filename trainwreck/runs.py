@@ -63,11 +63,13 @@ def watch_script(
     *,
     say: Callable[[str], None] = lambda sentence: None,
     fork: Main | None = None,
+    quiet: bool = False,
 ) -> dict[str, Any] | None:
     """Run the script in child processes and return what was found, or None if the first run wrote no result.
 
     checks: the names of the checks, or None for all. say: gets a sentence before each run. fork:
     `trainwreck.child.main` if this process may be forked for a run, because it has imported torch and computed nothing.
+    quiet: whether to suppress the script's own output.
 
     The result has `findings`, `errors` by check, `steps`, the `losses` of the updates, and `failure`, which is "" if
     the script did not fail. The first run's own output goes to standard error, so that standard output has only the
@@ -75,7 +77,7 @@ def watch_script(
     """
     fork = fork if sys.platform == "linux" else None
     say(f"Running {script} for {steps} updates, then trying changes.")
-    found = _run(Plan(steps, None if checks is None else sorted(checks)), script, arguments, quiet=False, fork=fork)
+    found = _run(Plan(steps, None if checks is None else sorted(checks)), script, arguments, quiet=quiet, fork=fork)
     if found is None or found["failure"] or not found["steps"] or "RANK" in os.environ:
         return found
     with suppress(KeyboardInterrupt):  # what was found so far is shown

@@ -83,7 +83,7 @@ def watch(subject: "ScriptSubject", names: Collection[str]) -> dict[str, Finding
         arguments = ["--data", str(subject.data), "--out", f"{folder}/out", "--seed", str(subject.settings.seed)]
         wanted = [name.replace("_", "-") for name in names]
         with watch_loaders(lambda batch: None, emulate=True):
-            found = watch_script(script, arguments, _UPDATES, wanted, fork=child.main)
+            found = watch_script(script, arguments, _UPDATES, wanted, fork=child.main, quiet=True)
     if found is None:
         raise UserError(f"{subject.path} ended without a result while the checks watched it.")
     if found["failure"]:

@@ -1,0 +1,108 @@
+"""Define the command group `harness interview`."""
+
+from pathlib import Path
+
+import click
+
+from harness.console.command_line import whole_number, work_option
+
+# Each command imports its other modules inside its function, so that `harness --help` is fast.
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+@work_option
+@click.option("--kind", metavar="NAME", default="gpt", help="gpt (default), classifier, tabular or segmentation.")
+@click.option("--seed", metavar="N", type=whole_number(0), help="Draw the interview with this number.")
+@click.option("--minutes", metavar="N", type=whole_number(1), default=45, show_default=True)
+@click.option("--again", is_flag=True, help="End the interview that is going on, and draw other faults.")
+def interview(ctx: click.Context, work: Path, kind: str, seed: int | None, minutes: int, again: bool) -> None:
+    """Practise a debugging interview: one training script, four faults at once, and a clock.
+
+    Without a subcommand, start an interview, or show the clock of the one that is going on.
+    """
+    from harness.interview.report import write_page
+    from harness.interview.room import start_room
+
+    if ctx.invoked_subcommand is not None:
+        ctx.obj = work
+        return
+    room, started = start_room(work, kind, seed=seed, minutes=minutes, again=again)
+    page = write_page(room)
+    if started:
+        click.echo(f"Four faults are in {room.script}. You have {minutes} minutes from now.")
+    click.echo(f"{room.folder}: {room.clock()}.")
+    click.echo("Next:")
+    click.echo(f"  1. read {room.folder / 'TASK.md'}; the clock is also in {page}")
+    click.echo(f"  2. look at the first run in {room.run_page()}, and edit {room.script}")
+    click.echo("  3. make interview-run, as often as you like; make finish ends the interview")
+
+
+@interview.command()
+@click.pass_obj
+def run(work: Path) -> None:
+    """Run the script, and keep the run."""
+    from harness.interview.report import write_page
+    from harness.interview.room import open_room
+
+    room = open_room(work)
+    room.require_open()
+    room.run()
+    click.echo(room.state.made[-1].says)
+    click.echo(f"{room.run_page()} shows it beside the first run. {room.clock()}.")
+    write_page(room)
+
+
+@interview.command()
+@click.argument("names", nargs=-1, metavar="[CHECK]...")
+@click.pass_obj
+def checks(work: Path, names: tuple[str, ...]) -> None:
+    """Run the checks of scripts on the script, all by default. It is noted that you did."""
+    from harness.checks import checks_for, run_checks
+    from harness.checks.core.library import load_check_for
+    from harness.checks.core.report import CheckReport
+    from harness.interview.room import open_room
+    from harness.run.settings import RunSettings
+    from harness.student.show_checks import show
+    from harness.workspace.workspace import read_source
+
+    room = open_room(work)
+    room.require_open()
+    source = read_source(room.script)
+    wanted = [name.replace("-", "_") for name in names] or [*checks_for(source)]
+    settings = RunSettings(seed=room.interview.seed, dataset=room.interview.dataset)
+    found = run_checks(source, settings, wanted, source_path=room.script, bar=True)
+    reports = [CheckReport(load_check_for(name, source), str(room.script), one) for name, one in found.items()]
+    unsound = [f"{one.title} {one.outcome.id}" for one in reports if not one.outcome.sound]
+    room.note("checks", ", ".join(unsound) or "nothing found")
+    show(reports, f"{room.script}: {room.clock()}")
+
+
+@interview.command()
+@click.pass_obj
+def pause(work: Path) -> None:
+    """Stop the clock, or let it go on. Both are noted."""
+    from harness.interview.report import write_page
+    from harness.interview.room import open_room
+
+    room = open_room(work)
+    room.require_open()
+    room.note("go on" if room.is_paused else "pause")
+    write_page(room)
+    click.echo(f"{room.clock()}.")
+
+
+@interview.command()
+@click.pass_obj
+def finish(work: Path) -> None:
+    """End the interview, and judge it. A finished interview is judged again, with the script as it is now."""
+    from harness.interview.report import finish_room, show_verdict
+    from harness.interview.room import open_room
+
+    room = open_room(work)
+    verdict = finish_room(room, lambda sentence: click.echo(sentence, err=True))
+    for line in show_verdict(verdict):
+        click.echo(line)
+    click.echo("Next:")
+    click.echo(f"  1. look at {room.folder / 'interview.html'}: faults, fixes, your diary, and what is asked next")
+    click.echo("  2. make interview AGAIN=1 draws other faults")

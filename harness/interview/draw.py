@@ -1,0 +1,105 @@
+"""Draw the faults of an interview, and build the programs with some of them."""
+
+import random
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+
+from harness.errors import UserError, suggestion
+from harness.recipes.recipe import Recipe, apply_edits, experiment_source, load_recipes
+
+KINDS = {"gpt": "char_gpt", "classifier": "digits_mixup", "tabular": "orders_table", "segmentation": "cells_unet"}
+"""The kinds of interviews, each with the script that its faults are put into."""
+FAULTS = 4
+_TRIES = 2000
+
+
+@dataclass(frozen=True)
+class Interview:
+    """The content of an interview: its kind, the seed of its runs, and the ids of the recipes whose faults it has."""
+
+    kind: str
+    seed: int
+    faults: tuple[str, ...]
+
+    @property
+    def experiment(self) -> str:
+        """The name of the healthy script."""
+        return KINDS[self.kind]
+
+    @property
+    def dataset(self) -> str:
+        """The name of the data set."""
+        return self.recipes()[0].dataset
+
+    def recipes(self) -> tuple[Recipe, ...]:
+        """Return the recipe of each fault."""
+        return tuple(_recipes_of(self.kind)[id] for id in self.faults)
+
+    def healthy_source(self) -> str:
+        """Return the source of the healthy script."""
+        return experiment_source(self.experiment)
+
+    def source_with(self, faults: Collection[str]) -> str:
+        """Return the script with some of the faults."""
+        return _with_faults(self.kind, [id for id in self.faults if id in faults])
+
+    def broken_source(self) -> str:
+        """Return the script with all faults."""
+        return self.source_with(self.faults)
+
+
+@cache
+def _recipes_of(kind: str) -> dict[str, Recipe]:
+    return {one.id: one for one in load_recipes()[0] if one.experiment == KINDS[kind]}
+
+
+def _with_faults(kind: str, faults: Iterable[str]) -> str:
+    """Return the script with these faults. Raises `ValueError` if their edits do not fit together."""
+    source = experiment_source(KINDS[kind])
+    for id in faults:
+        source = apply_edits(source, _recipes_of(kind)[id].breaks, where=id)
+    return source
+
+
+def draw_interview(kind: str, seed: int, used: Collection[str] = ()) -> Interview:
+    """Draw four faults that fit together, at most one of them without a symptom in the log, and none of `used`.
+
+    If too few other faults are left, those that were used longest ago come again: `used` is in the order of use.
+    Raises `UserError` for an unknown kind.
+    """
+    if kind not in KINDS:
+        raise UserError(f"There is no interview of the kind {kind!r}: {suggestion(kind, list(KINDS))}")
+    known = _recipes_of(kind)
+    if len(known) < FAULTS:
+        raise UserError(f"The exercises of {KINDS[kind]} are not installed here, so no {kind} interview can be drawn.")
+    drawn = random.Random(f"{kind} {seed}")
+    latest_first = [id for id in reversed([*used]) if id in known]
+    for allowed in range(len(latest_first), -1, -1):
+        left = sorted(known.keys() - set(latest_first[:allowed]))
+        found = _draw(kind, left, drawn) if len(left) >= FAULTS else None
+        if found is not None:
+            return Interview(kind, seed, found)
+    raise UserError(f"No four faults of {KINDS[kind]} fit together.")
+
+
+def _draw(kind: str, ids: Sequence[str], drawn: random.Random) -> tuple[str, ...] | None:
+    for _ in range(_TRIES):
+        faults = tuple(drawn.sample(ids, FAULTS))
+        silent = sum(not _recipes_of(kind)[id].symptoms for id in faults)
+        if silent <= 1 and _fit(kind, faults):
+            return faults
+    return None
+
+
+def _fit(kind: str, faults: Sequence[str]) -> bool:
+    """Return whether each selection of the faults can be put into the script, in any order."""
+    try:
+        for count in range(2, len(faults) + 1):
+            for some in combinations(faults, count):
+                if _with_faults(kind, some) != _with_faults(kind, reversed(some)):
+                    return False
+    except ValueError:
+        return False
+    return True

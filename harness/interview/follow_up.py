@@ -1,0 +1,210 @@
+"""Judge the follow-up task of an interview: `python -m harness.interview.follow_up KIND FOLDER HEALTHY` prints JSON.
+
+FOLDER has the candidate's `train.py` and the data, and HEALTHY is the file of the healthy script.
+
+A GPT gets a cache of keys and values: `generate(..., use_cache=True)` must give the tokens of the method without a
+cache, and compute each position once. In the other kinds, an evaluation is split as over several ranks:
+`partial_sums(model, loader)` returns a tensor of sums for one part of the data, and `figures(sums)` must make of the
+added sums what `evaluate(model, loader)` says of the whole data.
+"""
+
+import contextlib
+import importlib.util
+import io
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from harness.canonical_setup import canonical_setup, run_environment
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.utils.data import Dataset
+
+_SECONDS = 180
+_OF_GPT = {
+    "the same tokens within a block": 6.0,
+    "the same tokens for a batch": 3.0,
+    "the same draws with a temperature": 2.0,
+    "a second call is not changed by the first one": 2.0,
+    "the same tokens beyond the block": 3.0,
+    "each position is computed once": 4.0,
+}
+_OF_SUMS = {
+    "one part gives the figures of evaluate": 5.0,
+    "uneven parts give the figures of the whole": 8.0,
+    "a part of one example": 3.0,
+    "the order of the parts does not matter": 2.0,
+    "the network is in eval mode": 2.0,
+}
+Found = dict[str, tuple[float, float, str]]
+
+
+def judge_follow_up(kind: str, folder: Path, healthy: str) -> Found:
+    """Judge the script of an interview's folder in another process. healthy: the source of the healthy script.
+
+    Return {property: (points, their maximum, "yes" or why not)}.
+    """
+    wanted = _OF_GPT if kind == "gpt" else _OF_SUMS
+    with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
+        file = Path(scratch, "healthy.py")
+        file.write_text(healthy, encoding="utf-8")
+        command = [sys.executable, "-P", "-m", "harness.interview.follow_up", kind, str(folder.resolve()), str(file)]
+        try:
+            done = subprocess.run(
+                command, env=run_environment("portable"), timeout=_SECONDS, capture_output=True, text=True, check=False
+            )
+            found = json.loads(done.stdout)
+        except (subprocess.TimeoutExpired, ValueError):
+            found = None
+    if found is None:
+        return {name: (0.0, points, "the script did not answer") for name, points in wanted.items()}
+    return {name: (points if found[name] == "yes" else 0.0, points, found[name]) for name, points in wanted.items()}
+
+
+def main(kind: str, folder: str, healthy: str) -> int:
+    """Judge in this process, and print {property: "yes" or why not}."""
+    canonical_setup(0, numerics="portable")
+    place = Path(folder)
+    wanted = _OF_GPT if kind == "gpt" else _OF_SUMS
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            sys.path.insert(0, str(place))
+            script = _load("train", place / "train.py")
+            known = _load("healthy", Path(healthy))
+            tests = _cache_tests(script) if kind == "gpt" else _sum_tests(script, known, kind, place / "data")
+            found = {name: _attempt(test) for name, test in tests.items()}
+        except Exception as error:
+            found = dict.fromkeys(wanted, _words(error))
+    if kind == "gpt" and found["each position is computed once"] != "yes":  # without a cache, all else is equal anyway
+        found = {name: "there is no cache" if said == "yes" else said for name, said in found.items()}
+    print(json.dumps(found))
+    return 0
+
+
+def _load(name: str, file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _attempt(test: Callable[[], bool]) -> str:
+    try:
+        return "yes" if test() else "no"
+    except Exception as error:
+        return _words(error)
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:100]
+
+
+def _draw_weights(model: "nn.Module") -> None:
+    import torch
+
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(torch.randn(p.shape, generator=generator) * (0.3 if p.dim() > 1 else 0.05))
+
+
+def _cache_tests(script: ModuleType) -> Mapping[str, Callable[[], bool]]:
+    import torch
+
+    letters = 27
+    config = script.Config(vocab_size=letters)
+    model = script.GPT(config).eval()
+    _draw_weights(model)
+    size = config.block_size
+
+    def same(rows: int, prompt: int, new: int, temperature: float = 0, seed: int = 0) -> bool:
+        start = torch.randint(letters, (rows, prompt), generator=torch.Generator().manual_seed(prompt + seed))
+        outputs = []
+        for options in ({}, {"use_cache": True}):
+            drawn = {"generator": torch.Generator().manual_seed(9)} if temperature else {}
+            outputs.append(model.generate(start.clone(), new, temperature=temperature, **drawn, **options))
+        return outputs[0].shape == outputs[1].shape and bool((outputs[0] == outputs[1]).all())
+
+    def once() -> bool:
+        positions: list[int] = []
+        handle = model.wte.register_forward_pre_hook(lambda module, given: positions.append(given[0].numel()))
+        start = torch.randint(letters, (2, 6), generator=torch.Generator().manual_seed(1))
+        model.generate(start, 20, temperature=0, use_cache=True)
+        handle.remove()
+        return 0 < sum(positions) <= 2 * (6 + 20)
+
+    return {
+        "the same tokens within a block": lambda: all(same(1, p, n) for p, n in ((1, 20), (5, 20), (20, 12))),
+        "the same tokens for a batch": lambda: same(3, 7, 20),
+        "the same draws with a temperature": lambda: same(2, 7, 20, temperature=0.8),
+        "a second call is not changed by the first one": lambda: same(1, 4, 8) and same(1, 9, 8, seed=3),
+        "the same tokens beyond the block": lambda: same(1, 6, size + 12) and same(1, size + 5, 6),
+        "each position is computed once": once,
+    }
+
+
+def _sum_tests(script: ModuleType, healthy: ModuleType, kind: str, data: Path) -> Mapping[str, Callable[[], bool]]:
+    from torch.utils.data import DataLoader, Subset
+
+    model, dataset = _parts_of(healthy, kind, data)
+    _draw_weights(model)
+    size = len(dataset)  # type: ignore[arg-type]
+    wanted = healthy.evaluate(model, DataLoader(dataset, batch_size=size))
+
+    def figures(*cuts: int, turned: bool = False) -> dict[str, float]:
+        ends = [0, *cuts, size]
+        parts = [range(*pair) for pair in itertools.pairwise(ends)]
+        loaders = [DataLoader(Subset(dataset, part), batch_size=7 + 5 * n) for n, part in enumerate(parts)]
+        sums = [script.partial_sums(model, loader) for loader in (reversed(loaders) if turned else loaders)]
+        found: dict[str, float] = script.figures(sum(sums[1:], start=sums[0]))
+        return found
+
+    def agrees(found: Mapping[str, float]) -> bool:
+        return found.keys() >= wanted.keys() and all(
+            abs(float(found[name]) - float(value)) <= 1e-4 * max(abs(float(value)), 1.0)
+            for name, value in wanted.items()
+        )
+
+    def in_eval_mode() -> bool:
+        found = []
+        for mode in (True, False):
+            model.train(mode)
+            found.append(figures(size // 3))
+        return agrees(found[0]) and agrees(found[1])
+
+    return {
+        "one part gives the figures of evaluate": lambda: agrees(figures()),
+        "uneven parts give the figures of the whole": lambda: agrees(figures(size // 2, size // 2 + 13)),
+        "a part of one example": lambda: agrees(figures(1)),
+        "the order of the parts does not matter": lambda: agrees(figures(11, 40, turned=True)),
+        "the network is in eval mode": in_eval_mode,
+    }
+
+
+def _parts_of(script: ModuleType, kind: str, data: Path) -> "tuple[nn.Module, Dataset[Any]]":
+    """Return a network and the validation examples of a script."""
+    if kind == "classifier":
+        return script.Net(), script.Digits(data / "val.npz")
+    if kind == "segmentation":
+        model = script.UNet(script.WIDTHS, script.DROPOUT)
+        return model, script.CellDataset(data / "val.npz", *script.pixel_statistics(data / "train.npz"))
+    from torch.utils.data import TensorDataset
+
+    preprocess = script.Preprocessor.fit(script.read_rows(data / "train.csv"))
+    rows = script.read_rows(data / "val.csv")
+    examples = TensorDataset(*preprocess(rows), script.labels_of(rows))
+    return script.TableNet(preprocess.sizes), examples
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
