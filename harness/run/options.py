@@ -18,6 +18,7 @@ UNUSED = {
     "char_gpt": "tales",
     "demand_forecast": "demand",
     "digits_mixup": "digits",
+    "digits_vae": "digits",
     "orders_table": "shipments",
 }
 
