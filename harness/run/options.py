@@ -17,6 +17,7 @@ UNUSED = {
     "cells_unet": "cells",
     "char_gpt": "tales",
     "demand_forecast": "demand",
+    "digits_contrastive": "digits",
     "digits_mixup": "digits",
     "digits_vae": "digits",
     "orders_table": "shipments",
