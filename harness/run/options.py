@@ -13,7 +13,15 @@ DEFAULT_SEED = 42
 
 DEFAULT_EXPERIMENT = "digits_mlp"
 # The data sets of the healthy experiments that no exercise breaks yet.
-UNUSED = {"cells_unet": "cells", "char_gpt": "tales", "digits_mixup": "digits", "orders_table": "shipments"}
+UNUSED = {
+    "cells_unet": "cells",
+    "char_gpt": "tales",
+    "demand_forecast": "demand",
+    "digits_contrastive": "digits",
+    "digits_mixup": "digits",
+    "digits_vae": "digits",
+    "orders_table": "shipments",
+}
 
 
 @dataclass(frozen=True)

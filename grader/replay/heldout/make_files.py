@@ -57,7 +57,7 @@ def date(rng: random.Random) -> str:
 
 _CARRIERS = {"northline": -0.9, "quickpost": -0.2, "hansen": 0.4, "roadrunner": 1.0, "ferry": 0.6, "tram": 0.0}
 _DEPOTS = {"aberg": -0.6, "brunn": 0.0, "celle": 0.5, "dorn": 0.9}
-_COLUMNS = "date,carrier,depot,service,distance,items,weight,value,late"
+_COLUMNS = {"shipments": "date,carrier,depot,service,distance,items,weight,value,late", "demand": "date,store,demand"}
 _WEEKDAYS = (0.0, -0.4, -0.4, -0.2, 0.7, 1.3, 1.0)
 
 
@@ -93,6 +93,25 @@ def shipments(rng: random.Random) -> list[str]:
                 str(late),
             ]
             lines.append(",".join(columns))
+    return lines
+
+
+def demand(rng: random.Random) -> list[str]:
+    """Return what twelve stores sell each day, in the order of time.
+
+    Each store has its own level and its own kind of week; busy and quiet times come and go within weeks.
+    """
+    stores = []
+    for number in range(12):
+        week = [rng.gauss(0.0, 0.35) for _ in range(5)] + [rng.gauss(0.5, 0.4), rng.gauss(-0.6, 0.5)]
+        stores.append((f"store{number + 1:02d}", rng.uniform(2.5, 5.5), week, rng.uniform(-0.3, 0.3)))
+    lines, mood = [], [0.0] * len(stores)
+    for day in range(440):
+        when = datetime.date(2023, 3, 6) + datetime.timedelta(day)
+        for i, (name, level, week, growth) in enumerate(stores):
+            mood[i] = 0.93 * mood[i] + rng.gauss(0.0, 0.09)
+            mean = level + week[when.weekday()] + growth * day / 440 + mood[i] + rng.gauss(0.0, 0.18)
+            lines.append(f"{when.isoformat()},{name},{math.exp(mean):.0f}")
     return lines
 
 
@@ -154,9 +173,9 @@ def text_file(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def table_file(lines: list[str]) -> bytes:
-    """Return the file of a table: the names of the columns, and these lines."""
-    return text_file([_COLUMNS, *lines])
+def table_file(name: str) -> Callable[[list[str]], bytes]:
+    """Return the maker of the files of a table: the names of its columns, and some lines."""
+    return lambda lines: text_file([_COLUMNS[name], *lines])
 
 
 # The examples of a data set, the maker of a file, the suffix of the files, and the numbers of examples for training,
@@ -166,7 +185,13 @@ MADE: dict[str, DrawnData] = {
     "tales": (lambda: different(tale, random.Random("tales")), text_file, "txt", (1440, 160, 160)),
     "dates": (lambda: different(date, random.Random("dates")), text_file, "tsv", (1440, 160, 300)),
     "cells": (lambda: different(cells, numpy_random("cells")), cells_file, "npz", (160, 48, 60)),
-    "shipments": (lambda: iter(shipments(random.Random("shipments"))), table_file, "csv", (2000, 400, 400)),
+    "shipments": (
+        lambda: iter(shipments(random.Random("shipments"))),
+        table_file("shipments"),
+        "csv",
+        (2000, 400, 400),
+    ),
+    "demand": (lambda: iter(demand(random.Random("demand"))), table_file("demand"), "csv", (3360, 960, 960)),
 }
 
 
