@@ -1,21 +1,23 @@
 """Judge an interview: which faults are fixed, what else changed, and which faults the candidate's tests catch.
 
-The text decides first. If the script contains the healthy lines of a fault, the fault is fixed; if it contains the
-broken ones, it is not. A fault whose lines are written otherwise is decided by behaviour: the script is compared with
-the programs that have some of these faults, and the nearest one tells which are left. Further differences from that
-program are changes that nobody asked for.
+The candidate's script is compared with the healthy one, line by line. The changes at the lines of a fault are judged
+alone, on the healthy script: if they leave it as it is, the fault is fixed; if they make the broken script, it is not.
+Otherwise the behaviour decides: it must be that of the healthy script, or of a known right fix. All other changes are
+judged together: what they change of the behaviour is something that nobody asked for.
 """
 
 import ast
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations
+from functools import cache
 from typing import Literal
 
 from harness.behaviour.compare import Behaviour, differences, independent_aspects
 from harness.errors import UserError
 from harness.interview.draw import Interview
-from harness.recipes.recipe import Edit, Recipe
+from harness.recipes.known_edits import load_variants
+from harness.recipes.recipe import SOLUTIONS, Edit, Recipe
 
 FIXED, NAMED, CAUGHT = 12.0, 3.0, 5.0
 FOLLOW_UP = 20.0
@@ -79,49 +81,114 @@ def _state_of(edit: Edit, source: str) -> TextState:
 def judge_source(interview: Interview, source: str, measure: Measure) -> tuple[dict[str, tuple[bool, str]], list[str]]:
     """Return {fault: (whether it is fixed, how this was decided)}, and the changes that nobody asked for.
 
-    measure: returns the behaviour of a source. Raises `UserError` if the script does not run.
+    measure: returns the behaviour of a source. Raises `UserError` if the script is not valid Python.
     """
-    states = {one.id: text_state(one.breaks, source) for one in interview.recipes()}
-    left = [id for id, state in states.items() if state == "broken"]
-    unknown = [id for id, state in states.items() if state == "other"]
-    found = {id: (state == "healthy", "text") for id, state in states.items()}
-    if not unknown and _equal(source, interview.source_with(left)):
-        return found, []
-    own = measure(source)
-    best: tuple[int, tuple[str, ...], list[str]] | None = None
-    for some in chain.from_iterable(combinations(unknown, count) for count in range(len(unknown) + 1)):
-        apart = differences(own, measure(interview.source_with([*left, *some])))
-        aspects = independent_aspects(apart)
-        if best is None or len(aspects) < best[0]:
-            best = len(aspects), some, [str(apart[aspect]) for aspect in aspects]
-        if not aspects:
-            break
-    assert best is not None
-    _, remaining, introduced = best
-    return found | {id: (id not in remaining, "behaviour") for id in unknown}, introduced
+    healthy = interview.healthy_source()
+    _parse(source)
+    changes = _Changes(healthy, source)
+    reference = cache(lambda: measure(healthy))
+    own = {one.id: changes.within(_lines_of(one, healthy)) for one in interview.recipes()}
+    rest = [place for place in changes.places if not any(place in places for places in own.values())]
+    found = {id: _judge_fault(interview, id, changes.apply(places), measure, reference) for id, places in own.items()}
+    introduced = _apart(changes.apply(rest), healthy, measure, reference)
+    for id, places in own.items():
+        # A fault may also be fixed elsewhere: then the other changes and the broken lines together are as healthy.
+        if introduced and not found[id][0] and not _apart(changes.apply([*places, *rest]), healthy, measure, reference):
+            found[id], introduced = (True, "behaviour"), []
+    return found, introduced
 
 
-def _equal(one: str, two: str) -> bool:
-    """Return whether two sources are the same program, apart from comments and layout."""
+def _judge_fault(
+    interview: Interview, id: str, source: str, measure: Measure, reference: Callable[[], Behaviour]
+) -> tuple[bool, str]:
+    """Judge the healthy script with only those changes of the candidate that touch the lines of one fault."""
+    healthy, broken = interview.healthy_source(), interview.source_with([id])
+    for known, fixed in ((healthy, True), (broken, False)):
+        if _parse(source) == _parse(known):
+            return fixed, "text"
     try:
-        return ast.dump(ast.parse(one)) == ast.dump(ast.parse(two))
+        own = measure(source)
+    except UserError:  # the lines need other changes of the candidate, or do not run
+        return False, "behaviour"
+    if not differences(own, reference()):
+        return True, "behaviour"
+    edits = load_variants(id) if SOLUTIONS.is_dir() else ()
+    right = [edit.source(broken) for edit in edits if edit.verdict in ("full", "alternative")]
+    return any(not differences(own, measure(program)) for program in right), "behaviour"
+
+
+def _apart(source: str, healthy: str, measure: Measure, reference: Callable[[], Behaviour]) -> list[str]:
+    """Return in which aspects a program differs from the healthy one, as sentences."""
+    if _parse(source) == _parse(healthy):
+        return []
+    try:
+        found = differences(measure(source), reference())
+    except UserError as error:
+        return [f"the script fails: {str(error).splitlines()[0]}"]
+    return [str(found[aspect]) for aspect in independent_aspects(found)]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Lines of the healthy script (from, to), and the lines that the candidate's script has in their place."""
+
+    start: int
+    end: int
+    lines: tuple[str, ...]
+
+
+class _Changes:
+    """The differences of the candidate's script from the healthy one, which can be applied one by one."""
+
+    def __init__(self, healthy: str, source: str) -> None:
+        self._lines = healthy.splitlines(keepends=True)
+        own = source.splitlines(keepends=True)
+        matcher = difflib.SequenceMatcher(None, self._lines, own, autojunk=False)
+        self.places = [
+            _Place(start, end, tuple(own[first:last]))
+            for tag, start, end, first, last in matcher.get_opcodes()
+            if tag != "equal"
+        ]
+
+    def within(self, lines: set[int]) -> list[_Place]:
+        """Return the changes that touch one of these lines (counted from 0), or the gap beside it."""
+        return [one for one in self.places if lines & set(range(one.start - (one.start == one.end), one.end + 1))]
+
+    def apply(self, places: Iterable[_Place]) -> str:
+        """Return the healthy script with some of the changes."""
+        lines = list(self._lines)
+        for one in sorted(places, key=lambda place: -place.start):
+            lines[one.start : one.end] = one.lines
+        return "".join(lines)
+
+
+def _lines_of(recipe: Recipe, healthy: str) -> set[int]:
+    """Return the lines of the healthy script that a fault changes, counted from 0."""
+    found = set[int]()
+    for edit in recipe.breaks:
+        start = healthy.index(edit.find)
+        found |= set(range(healthy.count("\n", 0, start), healthy.count("\n", 0, start + len(edit.find) - 1) + 1))
+    return found
+
+
+def _parse(source: str) -> str:
+    """Return a text that is the same for equal programs, whatever their comments and layout."""
+    try:
+        return ast.dump(ast.parse(source))
     except SyntaxError as error:
         raise UserError(f"train.py is not valid Python: line {error.lineno}: {error.msg}.") from None
 
 
 def places_of(recipe: Recipe, healthy: str) -> set[str]:
-    """Return the names of the functions, methods and classes of the healthy script that a fault changes."""
-    found = set[str]()
-    spans = [(healthy.find(edit.find), healthy.find(edit.find) + len(edit.find)) for edit in recipe.breaks]
-    lines = {number for start, end in spans for number in _lines_between(healthy, start, end)}
-    for node in ast.walk(ast.parse(healthy)):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and lines & set(range(node.lineno, node.end_lineno + 1)):  # type: ignore[operator]
-            found.add(node.name)
-    return found
-
-
-def _lines_between(text: str, start: int, end: int) -> range:
-    return range(text.count("\n", 0, start) + 1, text.count("\n", 0, max(end - 1, start)) + 2)
+    """Return the names of the functions and classes of the healthy script that a fault changes, or uses otherwise."""
+    lines = {number + 1 for number in _lines_of(recipe, healthy)}
+    tree = ast.parse(healthy)
+    defined = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names = {node.name for node in defined}
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.lineno in lines}
+    return names & used | {
+        node.name for node in defined if lines & set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    }
 
 
 def named_places(notes: str) -> list[set[str]]:
