@@ -41,7 +41,7 @@ Signal = Literal[
     "eval_buffer_change",
     "eval_mode_gain",
     "eval_disagreement",
-]
+] | Annotated[str, Field(pattern=r"^val_[a-z0-9_]{1,40}$")]  # a script's own name of a figure
 Triage = Literal["outcomes", "figures", "off"]
 Reducer = Literal["first", "last", "min", "max", "mean", "median"]
 

@@ -20,6 +20,9 @@ EPOCH_SIGNALS = (
 DERIVED_SIGNALS = ("eval_mode_gain", "eval_disagreement")
 SIGNALS = (*BATCH_SIGNALS, *NESTED_SIGNALS, *EPOCH_SIGNALS, *DERIVED_SIGNALS)
 
+# Scripts log validation figures under names of their own, which start with this.
+OF_SCRIPTS = "val_"
+
 PlaceKind = Literal["step", "epoch"]
 
 
@@ -28,12 +31,12 @@ def place_of(signal: str) -> PlaceKind | None:
     top = signal.split(".", 1)[0]
     if top in (*BATCH_SIGNALS, *NESTED_SIGNALS):
         return "step"
-    return "epoch" if top in SIGNALS else None
+    return "epoch" if top in SIGNALS or top.startswith(OF_SCRIPTS) else None
 
 
 def is_fraction(signal: str) -> bool:
     """Return whether the values of a signal are fractions, which people also write as percentages."""
-    return "accuracy" in signal or signal in ("grad_zero_fraction", "eval_mode_gain", "eval_disagreement")
+    return any(word in signal for word in ("accuracy", "dice", "retrieval")) or signal in ("grad_zero_fraction", "eval_mode_gain", "eval_disagreement")
 
 
 def number_text(value: float) -> str:
