@@ -29,7 +29,9 @@ def git_commit() -> str | None:
 
 
 # The parts of the harness that runs, checks and measurements of behaviour never import, so they cannot change results.
-ABOVE_CHECKS = ("console", "workspace", "page", "submission", "written", "student", "trainer", "cli", "__main__")
+ABOVE_CHECKS = (
+    "console", "workspace", "page", "submission", "written", "student", "interview", "trainer", "cli", "__main__",
+)  # fmt: skip
 
 
 def harness_hash(*without: str) -> str:
