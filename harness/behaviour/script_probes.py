@@ -8,8 +8,10 @@ run.
 
 import ast
 import io
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -252,10 +254,21 @@ def _precision(subject: ScriptSubject, seen: Seen) -> Probe:
 def _first_weights(subject: ScriptSubject, seen: Seen) -> Probe:
     sums: dict[str, float] = dict.fromkeys(seen["natural"].first_weights, 0.0)
     for number in range(_BUILDS):
-        built = _observe(subject, "natural", seed=1000 + number, ends=lambda seen: bool(seen.networks))
+        with _not_recorded():  # all of this was executed before
+            built = _observe(subject, "natural", seed=1000 + number, ends=lambda seen: bool(seen.networks))
         for name, norm in built.first_weights.items():
             sums[name] = sums.get(name, 0.0) + norm / _BUILDS
     yield "norms", list(sums.values())
+
+
+@contextmanager
+def _not_recorded() -> Iterator[None]:
+    trace = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(trace)
 
 
 def _first_steps(subject: ScriptSubject, seen: Seen) -> Probe:

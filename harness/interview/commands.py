@@ -92,14 +92,38 @@ def pause(work: Path) -> None:
     click.echo(f"{room.clock()}.")
 
 
-@interview.command()
+@interview.command("open")
+@click.argument("archive", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.pass_obj
-def finish(work: Path) -> None:
-    """End the interview, and judge it. A finished interview is judged again, with the script as it is now."""
+def open_(work: Path, archive: Path) -> None:
+    """Open an interview that an interviewer sent you, and start its clock."""
+    from harness.interview.hand_in import open_archive
+    from harness.interview.report import write_page
+
+    room = open_archive(archive, work)
+    write_page(room)
+    click.echo(f"Four faults are in {room.script}. You have {room.state.minutes} minutes from now.")
+    click.echo(f"Next: read {room.folder / 'TASK.md'}")
+
+
+@interview.command()
+@click.option("--diary", is_flag=True, help="Also hand in each version of your script that you ran or checked.")
+@click.pass_obj
+def finish(work: Path, diary: bool) -> None:
+    """End the interview, and judge it. A finished interview is judged again, with the script as it is now.
+
+    An interview that an interviewer sent you is not judged here, but packed into a file for the interviewer.
+    """
+    from harness.interview.hand_in import pack_answer
     from harness.interview.report import finish_room, show_verdict
     from harness.interview.room import open_room
 
     room = open_room(work)
+    if not room.interview.faults:
+        if not room.state.finished:
+            room.finish()
+        click.echo(f"Written: {pack_answer(room, diary=diary)}. Send it to your interviewer.")
+        return
     verdict = finish_room(room, lambda sentence: click.echo(sentence, err=True))
     for line in show_verdict(verdict):
         click.echo(line)

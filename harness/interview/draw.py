@@ -9,15 +9,23 @@ from itertools import combinations
 from harness.errors import UserError, suggestion
 from harness.recipes.recipe import Recipe, apply_edits, experiment_source, load_recipes
 
-KINDS = {"gpt": "char_gpt", "classifier": "digits_mixup", "tabular": "orders_table", "segmentation": "cells_unet"}
-"""The kinds of interviews, each with the script that its faults are put into."""
+KINDS = {
+    "gpt": ("char_gpt", "tales"),
+    "classifier": ("digits_mixup", "digits"),
+    "tabular": ("orders_table", "shipments"),
+    "segmentation": ("cells_unet", "cells"),
+}
+"""The kinds of interviews, each with the script that its faults are put into, and the script's data set."""
 FAULTS = 4
 _TRIES = 2000
 
 
 @dataclass(frozen=True)
 class Interview:
-    """The content of an interview: its kind, the seed of its runs, and the ids of the recipes whose faults it has."""
+    """The content of an interview: its kind, the seed of its runs, and the ids of the recipes whose faults it has.
+
+    Without faults, this is what a candidate knows of an interview that somebody else has drawn.
+    """
 
     kind: str
     seed: int
@@ -26,12 +34,12 @@ class Interview:
     @property
     def experiment(self) -> str:
         """The name of the healthy script."""
-        return KINDS[self.kind]
+        return KINDS[self.kind][0]
 
     @property
     def dataset(self) -> str:
         """The name of the data set."""
-        return self.recipes()[0].dataset
+        return KINDS[self.kind][1]
 
     def recipes(self) -> tuple[Recipe, ...]:
         """Return the recipe of each fault."""
@@ -52,12 +60,12 @@ class Interview:
 
 @cache
 def _recipes_of(kind: str) -> dict[str, Recipe]:
-    return {one.id: one for one in load_recipes()[0] if one.experiment == KINDS[kind]}
+    return {one.id: one for one in load_recipes()[0] if one.experiment == KINDS[kind][0]}
 
 
 def _with_faults(kind: str, faults: Iterable[str]) -> str:
     """Return the script with these faults. Raises `ValueError` if their edits do not fit together."""
-    source = experiment_source(KINDS[kind])
+    source = experiment_source(KINDS[kind][0])
     for id in faults:
         source = apply_edits(source, _recipes_of(kind)[id].breaks, where=id)
     return source
@@ -73,7 +81,9 @@ def draw_interview(kind: str, seed: int, used: Collection[str] = ()) -> Intervie
         raise UserError(f"There is no interview of the kind {kind!r}: {suggestion(kind, list(KINDS))}")
     known = _recipes_of(kind)
     if len(known) < FAULTS:
-        raise UserError(f"The exercises of {KINDS[kind]} are not installed here, so no {kind} interview can be drawn.")
+        raise UserError(
+            f"The exercises of {KINDS[kind][0]} are not installed here, so no {kind} interview can be drawn."
+        )
     drawn = random.Random(f"{kind} {seed}")
     latest_first = [id for id in reversed([*used]) if id in known]
     for allowed in range(len(latest_first), -1, -1):
@@ -81,7 +91,7 @@ def draw_interview(kind: str, seed: int, used: Collection[str] = ()) -> Intervie
         found = _draw(kind, left, drawn) if len(left) >= FAULTS else None
         if found is not None:
             return Interview(kind, seed, found)
-    raise UserError(f"No four faults of {KINDS[kind]} fit together.")
+    raise UserError(f"No four faults of {KINDS[kind][0]} fit together.")
 
 
 def _draw(kind: str, ids: Sequence[str], drawn: random.Random) -> tuple[str, ...] | None:

@@ -44,12 +44,17 @@ class Made(StrictModel):
 
 
 class State(StrictModel):
-    """The content of `interview.json`. sealed: the interview's content, not readable at a glance."""
+    """The content of `interview.json`.
+
+    sealed: the interview's content, not readable at a glance; "" if only the interviewer has it.
+    """
 
     format_version: int = 1
+    kind: str
+    seed: int
     minutes: int
     began: str
-    sealed: str
+    sealed: str = ""
     made: tuple[Made, ...] = Field(default=(), strict=False)
     finished: str = ""
 
@@ -72,7 +77,8 @@ class Room:
         self.folder = folder
         try:
             self.state = State.model_validate_json((folder / STATE).read_bytes())
-            self.interview = unseal(self.state.sealed)
+            state = self.state
+            self.interview = unseal(state.sealed) if state.sealed else Interview(state.kind, state.seed, ())
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
             raise UserError(f"{folder / STATE} cannot be read: start another interview with make interview.") from None
 
@@ -128,6 +134,10 @@ class Room:
             path = self.folder / ".kept" / f"{one.source}.py"
             if path.is_file():
                 yield one, read_source(path)
+
+    def restart_clock(self) -> None:
+        """Let the clock begin now: the first run was not the candidate's, and an archive is opened later."""
+        self._write(self.state.model_copy(update={"began": _now()}))
 
     def finish(self) -> None:
         """Stop the clock."""
@@ -187,8 +197,13 @@ def start_room(
     number = secrets.randbelow(10**6) if seed is None else seed
     used = [id for room in rooms if room.interview.kind == kind for id in room.interview.faults]
     interview = draw_interview(kind, number, used if again or seed is None else ())
-    folder = work / f"{_PREFIX}{len(rooms) + 1}"
+    return make_room(work / f"{_PREFIX}{len(rooms) + 1}", interview, minutes, sealed=seal(interview), bar=bar), True
+
+
+def make_room(folder: Path, interview: Interview, minutes: int, *, sealed: str, bar: bool = True) -> Room:
+    """Write the files of an interview into a folder, make the first run, and start the clock."""
     make_folder(folder)
+    kind = interview.kind
     words = {"minutes": str(minutes), "folder": str(folder)}
     task = (
         (_TEMPLATES / TASK)
@@ -206,12 +221,12 @@ def start_room(
     }
     write_missing(folder, files)
     load_folder(interview.dataset).write(folder / DATA)
-    state = State(minutes=minutes, began=_now(), sealed=seal(interview))
+    state = State(kind=kind, seed=interview.seed, minutes=minutes, began=_now(), sealed=sealed)
     write_whole({folder / STATE: (state.model_dump_json(indent=1) + "\n").encode()}, durable=False)
     room = Room(folder)
     room.run(bar=bar)
-    room._write(room.state.model_copy(update={"began": _now()}))  # the first run is ours
-    return room, True
+    room.restart_clock()
+    return room
 
 
 def rooms_of(work: Path) -> list[Room]:

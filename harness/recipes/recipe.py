@@ -28,20 +28,23 @@ HEALTHY = "healthy"  # the cause of a run that is not broken
 NO_HINTS = ("", "", "")  # the hints of a case if its course gives no hints
 
 Area = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
-Signal = Literal[
-    "loss",
-    "lr",
-    "grad_norm",
-    "grad_zero_fraction",
-    "stale_grad_ratio",
-    "optimizer_steps",
-    "val_loss",
-    "val_accuracy",
-    "val_accuracy_served",
-    "eval_buffer_change",
-    "eval_mode_gain",
-    "eval_disagreement",
-] | Annotated[str, Field(pattern=r"^val_[a-z0-9_]{1,40}$")]  # a script's own name of a figure
+Signal = (
+    Literal[
+        "loss",
+        "lr",
+        "grad_norm",
+        "grad_zero_fraction",
+        "stale_grad_ratio",
+        "optimizer_steps",
+        "val_loss",
+        "val_accuracy",
+        "val_accuracy_served",
+        "eval_buffer_change",
+        "eval_mode_gain",
+        "eval_disagreement",
+    ]
+    | Annotated[str, Field(pattern=r"^val_[a-z0-9_]{1,40}$")]
+)  # a script's own name of a figure
 Triage = Literal["outcomes", "figures", "off"]
 Reducer = Literal["first", "last", "min", "max", "mean", "median"]
 

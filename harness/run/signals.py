@@ -36,7 +36,11 @@ def place_of(signal: str) -> PlaceKind | None:
 
 def is_fraction(signal: str) -> bool:
     """Return whether the values of a signal are fractions, which people also write as percentages."""
-    return any(word in signal for word in ("accuracy", "dice", "retrieval")) or signal in ("grad_zero_fraction", "eval_mode_gain", "eval_disagreement")
+    return any(word in signal for word in ("accuracy", "dice", "retrieval")) or signal in (
+        "grad_zero_fraction",
+        "eval_mode_gain",
+        "eval_disagreement",
+    )
 
 
 def number_text(value: float) -> str:
