@@ -29,7 +29,7 @@ AspectFigures = dict[str, list[float | str]]
 Probe = Iterator[tuple[str, Sequence[float | str]]]
 _BUILDS = 8  # first weights are the mean over this many seeds
 _FIRST = 4  # so many updates, calls and losses at the beginning are compared one by one
-_RECORDED = 300  # calls of each function in which executed statements are recorded
+_RECORDED = 100  # calls of each function in which executed statements are recorded
 _VALIDATIONS = 2  # with held weights, a second validation shows what one validation leaves behind
 
 
@@ -40,8 +40,9 @@ def measure_script(subject: ScriptSubject) -> dict[str, AspectFigures]:
     """
     with record_places(str(subject.path), _RECORDED) as executed:
         moved = _observe(subject, "artificial gradients", keep=_is_compared)
-        held = _observe(subject, "held weights", keep=lambda update: update < _FIRST, ends=_has_validated)
-        natural = _observe(subject, "natural", keep=lambda update: update < _FIRST, ends=_has_saved_twice)
+        with _not_recorded():  # all of this was executed before, and recording costs more than the script
+            held = _observe(subject, "held weights", keep=lambda update: update < _FIRST, ends=_has_validated)
+            natural = _observe(subject, "natural", keep=lambda update: update < _FIRST, ends=_has_saved_twice)
         seen = {"held": held, "moved": moved, "natural": natural}
         found: dict[str, AspectFigures] = {}
         for name, probe in _PROBES.items():
@@ -254,7 +255,7 @@ def _precision(subject: ScriptSubject, seen: Seen) -> Probe:
 def _first_weights(subject: ScriptSubject, seen: Seen) -> Probe:
     sums: dict[str, float] = dict.fromkeys(seen["natural"].first_weights, 0.0)
     for number in range(_BUILDS):
-        with _not_recorded():  # all of this was executed before
+        with _not_recorded():
             built = _observe(subject, "natural", seed=1000 + number, ends=lambda seen: bool(seen.networks))
         for name, norm in built.first_weights.items():
             sums[name] = sums.get(name, 0.0) + norm / _BUILDS
