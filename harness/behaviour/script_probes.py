@@ -1,7 +1,7 @@
 """Measure the behaviour of a script as numbers, so that two programs can be compared.
 
 `harness.scripts.observation` runs the script three times: with artificial gradients to its end, with held weights until
-it has validated twice, and as it is until it has saved twice. Each run gives the figures of some aspects; see
+its first validation, and as it is until it has saved twice. Each run gives the figures of some aspects; see
 `harness.behaviour.compare.ASPECTS`. If the script can resume, it then continues from the first checkpoint of the third
 run.
 """
@@ -30,7 +30,6 @@ Probe = Iterator[tuple[str, Sequence[float | str]]]
 _BUILDS = 8  # first weights are the mean over this many seeds
 _FIRST = 4  # so many updates, calls and losses at the beginning are compared one by one
 _RECORDED = 100  # calls of each function in which executed statements are recorded
-_VALIDATIONS = 2  # with held weights, a second validation shows what one validation leaves behind
 
 
 def measure_script(subject: ScriptSubject) -> dict[str, AspectFigures]:
@@ -67,7 +66,7 @@ def _is_compared(update: int) -> bool:
 
 
 def _has_validated(seen: Observation) -> bool:
-    return len(seen.figures) >= _VALIDATIONS and seen.made >= _FIRST
+    return bool(seen.figures) and seen.made >= _FIRST
 
 
 def _has_saved_twice(seen: Observation) -> bool:
@@ -152,10 +151,10 @@ def _outputs(subject: ScriptSubject, seen: Seen) -> Probe:
 
 
 def _modes(subject: ScriptSubject, seen: Seen) -> Probe:
-    calls = seen["held"].calls
+    calls = seen["moved"].calls
     yield "training calls in training mode", [_share(call.training for call in calls if call.with_gradients)]
     yield "other calls in training mode", [_share(call.training for call in calls if not call.with_gradients)]
-    made = max(seen["held"].made, 1)
+    made = max(seen["moved"].made, 1)
     yield "training calls for an update", [round(sum(call.with_gradients for call in calls) / made, 2)]
 
 
@@ -181,7 +180,7 @@ def _gradients(subject: ScriptSubject, seen: Seen) -> Probe:
 
 
 def _validation(subject: ScriptSubject, seen: Seen) -> Probe:
-    yield from _figures(seen["held"].figures[:_VALIDATIONS])
+    yield from _figures(seen["held"].figures[:1])
 
 
 def _figures(logged: Sequence[tuple[int, Mapping[str, float]]]) -> Probe:
