@@ -278,6 +278,41 @@ def selfcheck(**options: Any) -> None:
     sys.exit(run_selfcheck(SelfcheckOptions(**options)))
 
 
+@cli.group()
+def interview() -> None:
+    """Give a candidate a debugging interview, and score the answer."""
+
+
+@interview.command("new")
+@click.argument("name")
+@click.option("--kind", metavar="NAME", default="gpt", help="gpt (default), classifier, tabular or segmentation.")
+@click.option("--seed", metavar="N", type=whole_number(0), required=True, help="Decides which faults are drawn.")
+@click.option("--minutes", metavar="N", type=whole_number(1), default=45, show_default=True)
+@click.option("--out", type=_FOLDER, default=Path(), help="The folder for both files.  [default: this folder]")
+def new_interview(name: str, kind: str, seed: int, minutes: int, out: Path) -> None:
+    """Write NAME.tar.gz for a candidate, and NAME.key.json with the faults, which you keep."""
+    from grader.interview import new_interview as new
+
+    archive, key = new(name, kind, seed, minutes, out)
+    click.echo(f"wrote {archive} for the candidate, and {key} for you")
+    click.echo(f"Next: the candidate opens it with harness interview open {archive.name}, and sends you the file that")
+    click.echo(f"  make finish writes. Then: grader interview score ANSWER --key {key}")
+
+
+@interview.command("score")
+@click.argument("answer", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--key", type=_FILE, required=True, help="The key file that grader interview new wrote.")
+@click.option("--out", type=_FOLDER, required=True, help="The folder for the page and the verdict.")
+def score_interview(answer: Path, key: Path, out: Path) -> None:
+    """Judge a candidate's ANSWER in the sandbox, and write a page about it."""
+    from grader.interview import score_interview as score
+    from harness.interview.report import show_verdict
+
+    for line in show_verdict(score(answer, key, out, lambda sentence: click.echo(sentence, err=True))):
+        click.echo(line)
+    click.echo(f"Next: open {out / 'interview.html'}, and read the changes of the candidate yourself")
+
+
 @cli.command("new-recipe")
 @click.argument("recipe_id", metavar="ID")
 @click.option("--experiment", required=True, metavar="NAME", help="The healthy experiment to break.")

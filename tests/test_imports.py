@@ -24,7 +24,7 @@ FLOORS = {
         " submission written student interview experiments trainer cli __main__"
     ),
     "grader": (
-        "private progress sandbox syntax intake replay score report written session judge course grade doctor selfcheck"
+        "private progress sandbox syntax intake replay score report written session judge course grade interview doctor selfcheck"
         " docs cli __main__"
     ),
 }

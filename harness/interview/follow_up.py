@@ -51,7 +51,6 @@ def judge_follow_up(kind: str, folder: Path, healthy: str) -> Found:
 
     Return {property: (points, their maximum, "yes" or why not)}.
     """
-    wanted = _OF_GPT if kind == "gpt" else _OF_SUMS
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
         file = Path(scratch, "healthy.py")
         file.write_text(healthy, encoding="utf-8")
@@ -63,29 +62,44 @@ def judge_follow_up(kind: str, folder: Path, healthy: str) -> Found:
             found = json.loads(done.stdout)
         except (subprocess.TimeoutExpired, ValueError):
             found = None
-    if found is None:
-        return {name: (0.0, points, "the script did not answer") for name, points in wanted.items()}
-    return {name: (points if found[name] == "yes" else 0.0, points, found[name]) for name, points in wanted.items()}
+    return in_points(kind, found)
+
+
+def in_points(kind: str, found: Mapping[str, str] | None) -> Found:
+    """Return {property: (points, their maximum, "yes" or why not)}.
+
+    found: as of `judge_here`, or None without an answer.
+    """
+    wanted = _OF_GPT if kind == "gpt" else _OF_SUMS
+    said = dict.fromkeys(wanted, "the script did not answer") if found is None else found
+    return {name: (points if said[name] == "yes" else 0.0, points, said[name]) for name, points in wanted.items()}
 
 
 def main(kind: str, folder: str, healthy: str) -> int:
     """Judge in this process, and print {property: "yes" or why not}."""
+    print(json.dumps(judge_here(kind, Path(folder), Path(healthy))))
+    return 0
+
+
+def judge_here(kind: str, place: Path, healthy: Path) -> dict[str, str]:
+    """Judge the script in a folder in this process. Return {property: "yes" or why not}.
+
+    healthy: the file of the healthy script.
+    """
     canonical_setup(0, numerics="portable")
-    place = Path(folder)
     wanted = _OF_GPT if kind == "gpt" else _OF_SUMS
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             sys.path.insert(0, str(place))
             script = _load("train", place / "train.py")
-            known = _load("healthy", Path(healthy))
+            known = _load("healthy", healthy)
             tests = _cache_tests(script) if kind == "gpt" else _sum_tests(script, known, kind, place / "data")
             found = {name: _attempt(test) for name, test in tests.items()}
         except Exception as error:
             found = dict.fromkeys(wanted, _words(error))
     if kind == "gpt" and found["each position is computed once"] != "yes":  # without a cache, all else is equal anyway
         found = {name: "there is no cache" if said == "yes" else said for name, said in found.items()}
-    print(json.dumps(found))
-    return 0
+    return found
 
 
 def _load(name: str, file: Path) -> ModuleType:

@@ -87,12 +87,17 @@ def _test(room: Room, say: Say) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     if not any(passed.values()):
         reason = "test_train.py has no test that passes on the healthy script."
         return {}, [reason] if not passed else [f"{name} fails on the healthy script." for name in passed]
-    shared = load_shared_edits(interview.experiment) if SOLUTIONS.is_dir() else ()
-    sound = [edit for edit in shared if edit.verdict == "sound"][:_SOUND_VARIANTS]
     say("Running your tests on sound variants, and on the script with each fault.")
-    variants = {edit.id: run_tests(room.folder, edit.source(healthy), tests) for edit in sound}
+    variants = {id: run_tests(room.folder, source, tests) for id, source in sound_variants(interview).items()}
     broken = {id: run_tests(room.folder, interview.source_with([id]), tests) for id in interview.faults}
     return judge_tests(passed, variants, broken)
+
+
+def sound_variants(interview: Interview) -> dict[str, str]:
+    """Return the source of some sound variants of the healthy script; {} where the solutions are not installed."""
+    shared = load_shared_edits(interview.experiment) if SOLUTIONS.is_dir() else ()
+    sound = [edit for edit in shared if edit.verdict == "sound"][:_SOUND_VARIANTS]
+    return {edit.id: edit.source(interview.healthy_source()) for edit in sound}
 
 
 # --- the page ---

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,11 @@ def main(folder: str, result: str) -> int:
     """Run pytest in this process."""
     import pytest
 
-    os.chdir(folder)
+    with suppress(OSError):  # the grader's sandbox forbids it, and this is its folder already
+        os.chdir(folder)
     sys.path.insert(0, folder)
     notes = _Notes()
-    pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", folder, TESTS], plugins=[notes])
+    pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", folder, str(Path(folder, TESTS))], plugins=[notes])
     Path(result).write_text(json.dumps(notes.passed), encoding="utf-8")
     return 0
 
