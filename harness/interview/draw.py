@@ -18,6 +18,7 @@ KINDS = {
 """The kinds of interviews, each with the script that its faults are put into, and the script's data set."""
 FAULTS = 4
 _TRIES = 2000
+_APART = 3  # lines between two faults: the judge must tell whose lines the candidate has changed
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,22 @@ def _draw(kind: str, ids: Sequence[str], drawn: random.Random) -> tuple[str, ...
     return None
 
 
+def lines_of(recipe: Recipe, source: str) -> set[int]:
+    """Return the lines, counted from 0, of a source that a fault changes. The source must not have this fault."""
+    found = set[int]()
+    for edit in recipe.breaks:
+        start = source.index(edit.find)
+        found |= set(range(source.count("\n", 0, start), source.count("\n", 0, start + len(edit.find) - 1) + 1))
+    return found
+
+
 def _fit(kind: str, faults: Sequence[str]) -> bool:
-    """Return whether each selection of the faults can be put into the script, in any order."""
+    """Return whether each selection of the faults can be put into the script, in any order, with lines between them."""
+    healthy = experiment_source(KINDS[kind][0])
+    lines = [lines_of(_recipes_of(kind)[id], healthy) for id in faults]
+    for one, two in combinations(lines, 2):
+        if any(abs(a - b) < _APART for a in one for b in two):
+            return False
     try:
         for count in range(2, len(faults) + 1):
             for some in combinations(faults, count):

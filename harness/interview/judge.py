@@ -15,7 +15,7 @@ from typing import Literal
 
 from harness.behaviour.compare import Behaviour, differences, independent_aspects
 from harness.errors import UserError
-from harness.interview.draw import Interview
+from harness.interview.draw import Interview, lines_of
 from harness.recipes.known_edits import load_variants
 from harness.recipes.recipe import SOLUTIONS, Edit, Recipe
 
@@ -85,16 +85,25 @@ def judge_source(interview: Interview, source: str, measure: Measure) -> tuple[d
     """
     healthy = interview.healthy_source()
     _parse(source)
-    changes = _Changes(healthy, source)
     reference = cache(lambda: measure(healthy))
-    own = {one.id: changes.within(_lines_of(one, healthy)) for one in interview.recipes()}
+    left = {one.id for one in interview.recipes() if text_state(one.breaks, source) == "broken"}
+    found, alone = {}, {}
+    for one in interview.recipes():
+        # The other faults that are left are taken as given, so that their lines are no changes of the candidate.
+        changes = _Changes(interview.source_with(left - {one.id}), healthy, source)
+        places = changes.within(one)
+        alone[one.id] = changes.apply(places)
+        found[one.id] = _judge_fault(interview, one.id, alone[one.id], measure, reference)
+    changes = _Changes(interview.source_with(left), healthy, source)
+    own = {one.id: changes.within(one) for one in interview.recipes() if one.id not in left}
     rest = [place for place in changes.places if not any(place in places for places in own.values())]
-    found = {id: _judge_fault(interview, id, changes.apply(places), measure, reference) for id, places in own.items()}
     introduced = _apart(changes.apply(rest), healthy, measure, reference)
-    for id, places in own.items():
+    for id in found:
         # A fault may also be fixed elsewhere: then the other changes and the broken lines together are as healthy.
-        if introduced and not found[id][0] and not _apart(changes.apply([*places, *rest]), healthy, measure, reference):
-            found[id], introduced = (True, "behaviour"), []
+        if introduced and not found[id][0] and id in left:
+            others = _Changes(interview.source_with(left), interview.source_with([id]), source)
+            if not _apart(others.apply(rest), healthy, measure, reference):
+                found[id], introduced = (True, "behaviour"), []
     return found, introduced
 
 
@@ -130,45 +139,52 @@ def _apart(source: str, healthy: str, measure: Measure, reference: Callable[[], 
 
 @dataclass(frozen=True)
 class _Place:
-    """Lines of the healthy script (from, to), and the lines that the candidate's script has in their place."""
+    """Lines of a script (from, to), and the lines that another script has in their place."""
 
     start: int
     end: int
     lines: tuple[str, ...]
 
+    def touches(self, lines: set[int]) -> bool:
+        """Return whether the place has one of these lines, or the gap beside one."""
+        return bool(lines & set(range(self.start - (self.start == self.end), self.end + 1)))
+
 
 class _Changes:
-    """The differences of the candidate's script from the healthy one, which can be applied one by one."""
+    """The changes that make a base the candidate's script. They can be applied one by one, to the healthy script.
 
-    def __init__(self, healthy: str, source: str) -> None:
-        self._lines = healthy.splitlines(keepends=True)
-        own = source.splitlines(keepends=True)
-        matcher = difflib.SequenceMatcher(None, self._lines, own, autojunk=False)
-        self.places = [
-            _Place(start, end, tuple(own[first:last]))
-            for tag, start, end, first, last in matcher.get_opcodes()
-            if tag != "equal"
-        ]
+    The base is the healthy script with some faults.
+    """
 
-    def within(self, lines: set[int]) -> list[_Place]:
-        """Return the changes that touch one of these lines (counted from 0), or the gap beside it."""
-        return [one for one in self.places if lines & set(range(one.start - (one.start == one.end), one.end + 1))]
+    def __init__(self, base: str, healthy: str, source: str) -> None:
+        self._base = base
+        self.places = _places_between(base, source)
+        self._cures = _places_between(base, healthy)
 
-    def apply(self, places: Iterable[_Place]) -> str:
+    def within(self, recipe: Recipe) -> list[_Place]:
+        """Return the changes at the lines that a fault changes, or in the gap beside them."""
+        lines = lines_of(recipe, self._base)
+        return [one for one in self.places if one.touches(lines)]
+
+    def apply(self, places: Sequence[_Place]) -> str:
         """Return the healthy script with some of the changes."""
-        lines = list(self._lines)
-        for one in sorted(places, key=lambda place: -place.start):
+        lines = self._base.splitlines(keepends=True)
+        taken = {number for one in places for number in range(one.start, one.end + 1)}
+        cures = [one for one in self._cures if not taken & set(range(one.start, one.end + 1))]
+        for one in sorted((*places, *cures), key=lambda place: -place.start):
             lines[one.start : one.end] = one.lines
         return "".join(lines)
 
 
-def _lines_of(recipe: Recipe, healthy: str) -> set[int]:
-    """Return the lines of the healthy script that a fault changes, counted from 0."""
-    found = set[int]()
-    for edit in recipe.breaks:
-        start = healthy.index(edit.find)
-        found |= set(range(healthy.count("\n", 0, start), healthy.count("\n", 0, start + len(edit.find) - 1) + 1))
-    return found
+def _places_between(one: str, two: str) -> list[_Place]:
+    """Return the places at which two scripts differ."""
+    lines, others = one.splitlines(keepends=True), two.splitlines(keepends=True)
+    matcher = difflib.SequenceMatcher(None, lines, others, autojunk=False)
+    return [
+        _Place(start, end, tuple(others[first:last]))
+        for tag, start, end, first, last in matcher.get_opcodes()
+        if tag != "equal"
+    ]
 
 
 def _parse(source: str) -> str:
@@ -181,7 +197,7 @@ def _parse(source: str) -> str:
 
 def places_of(recipe: Recipe, healthy: str) -> set[str]:
     """Return the names of the functions and classes of the healthy script that a fault changes, or uses otherwise."""
-    lines = {number + 1 for number in _lines_of(recipe, healthy)}
+    lines = {number + 1 for number in lines_of(recipe, healthy)}
     tree = ast.parse(healthy)
     defined = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     names = {node.name for node in defined}
