@@ -285,7 +285,7 @@ def interview() -> None:
 
 @interview.command("new")
 @click.argument("name")
-@click.option("--kind", metavar="NAME", default="gpt", help="gpt (default), classifier, tabular or segmentation.")
+@click.option("--kind", metavar="NAME", default="classifier", help="classifier (default) or tabular.")
 @click.option("--seed", metavar="N", type=whole_number(0), required=True, help="Decides which faults are drawn.")
 @click.option("--minutes", metavar="N", type=whole_number(1), default=45, show_default=True)
 @click.option("--out", type=_FOLDER, default=Path(), help="The folder for both files.  [default: this folder]")

@@ -82,9 +82,8 @@ def draw_interview(kind: str, seed: int, used: Collection[str] = ()) -> Intervie
         raise UserError(f"There is no interview of the kind {kind!r}: {suggestion(kind, list(KINDS))}")
     known = _recipes_of(kind)
     if len(known) < FAULTS:
-        raise UserError(
-            f"The exercises of {KINDS[kind][0]} are not installed here, so no {kind} interview can be drawn."
-        )
+        able = [name for name in KINDS if len(_recipes_of(name)) >= FAULTS]
+        raise UserError(f"There are too few faults for a {kind} interview here: choose {' or '.join(able)}.")
     drawn = random.Random(f"{kind} {seed}")
     latest_first = [id for id in reversed([*used]) if id in known]
     for allowed in range(len(latest_first), -1, -1):
