@@ -26,9 +26,9 @@ from harness.files import write_whole
 from harness.interview.draw import Interview, draw_interview
 from harness.interview.follow_up import Found, in_points
 from harness.interview.hand_in import ANSWERS, DIARY, pack_room
-from harness.interview.judge import Verdict, judge_source, judge_tests, verdict_of
+from harness.interview.judge import InterviewVerdict, judge_source, judge_tests, verdict_of
 from harness.interview.report import sound_variants, write_page
-from harness.interview.room import NOTES, SCRIPT, STATE, TESTS, Room, State, make_room, seal, unseal
+from harness.interview.room import NOTES, SCRIPT, STATE, TESTS, Room, RoomState, make_room, seal, unseal
 from harness.recipes.recipe import Recipe
 from harness.run.settings import RunSettings
 
@@ -54,7 +54,7 @@ def new_interview(name: str, kind: str, seed: int, minutes: int, out: Path) -> t
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _AnswerFiles:
     """The texts of an answer, by file name."""
 
     files: Mapping[str, str]
@@ -64,7 +64,7 @@ class _Answer:
         return self.files[SCRIPT]
 
 
-def score_interview(answer: Path, key: Path, out: Path, say: Callable[[str], None]) -> Verdict:
+def score_interview(answer: Path, key: Path, out: Path, say: Callable[[str], None]) -> InterviewVerdict:
     """Judge an answer in the sandbox, and write its page and `verdict.json` into the folder `out`.
 
     Raises `UserError` if a file cannot be read, or if no sandbox starts on this machine.
@@ -90,7 +90,7 @@ def _read_key(key: Path) -> Interview:
         raise UserError(f"{key} is not the key file that grader interview new wrote beside the archive.") from None
 
 
-def _read_answer(path: Path) -> _Answer:
+def _read_answer(path: Path) -> _AnswerFiles:
     members: dict[str, bytes] = {}
     try:
         with open_regular(path) as file:
@@ -103,7 +103,7 @@ def _read_answer(path: Path) -> _Answer:
             texts[name] = content.decode("utf-8", "replace")
     if missing := [name for name in (SCRIPT, STATE) if name not in texts]:
         raise UserError(f"{path} has no {missing[0]}: ask for the file that make finish wrote.")
-    return _Answer(texts)
+    return _AnswerFiles(texts)
 
 
 class _Judge:
@@ -129,7 +129,7 @@ class _Judge:
             raise UserError(replay.message or "the script failed")
         return replay.behaviour
 
-    def test(self, answer: _Answer) -> tuple[dict[str, tuple[str, ...]], list[str], Found]:
+    def test(self, answer: _AnswerFiles) -> tuple[dict[str, tuple[str, ...]], list[str], Found]:
         """Return the tests that catch each fault, problems of tests, and the verdict on the follow-up."""
         interview, healthy = self._interview, self._interview.healthy_source()
         variants = {f"sound {id}": source for id, source in sound_variants(interview).items()}
@@ -149,7 +149,7 @@ class _Judge:
             found: dict[str, Any] = json.loads(result.stdout)
         except ValueError:
             return {}, [f"the tests did not end: {result.message}"], in_points(interview.kind, None)
-        tests = {name: _passed(one) for name, one in found["tests"].items()}
+        tests = {name: _to_outcomes(one) for name, one in found["tests"].items()}
         caught, problems = judge_tests(
             tests["healthy"],
             {name.removeprefix("sound "): one for name, one in tests.items() if name.startswith("sound ")},
@@ -160,15 +160,15 @@ class _Judge:
         return caught, problems, in_points(interview.kind, follow_up if known else None)
 
 
-def _passed(found: Any) -> dict[str, bool]:
+def _to_outcomes(found: Any) -> dict[str, bool]:
     return {str(name): passed is True for name, passed in found.items()} if isinstance(found, dict) else {}
 
 
-def _write_room(out: Path, interview: Interview, answer: _Answer) -> None:
+def _write_room(out: Path, interview: Interview, answer: _AnswerFiles) -> None:
     """Write the answer as a folder of an interview. The candidate's own texts of the diary are kept as they are."""
     out.mkdir(parents=True, exist_ok=True)
     try:
-        state = State.model_validate_json(answer.files[STATE])
+        state = RoomState.model_validate_json(answer.files[STATE])
     except ValueError:
         raise UserError(
             "The answer's interview.json cannot be read: ask for the file that make finish wrote."

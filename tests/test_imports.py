@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 # Packages and single modules in order. Each imports only from entries before it, and from itself.
 FLOORS = {
     "trainwreck": (
-        "usage patience terminal places finding settings program source trees constant answers events guard trial state check"
-        " hooks checks catalogue selection baseline show formats page explain session training runs notebook"
+        "usage patience terminal places finding settings program source trees constant answers events guard trial state"
+        " check hooks checks catalogue selection baseline show formats page explain session training runs notebook"
         " pytest_plugin lightning transformers child command __main__"
     ),
     "harness": (
@@ -24,8 +24,8 @@ FLOORS = {
         " submission written student interview experiments trainer cli __main__"
     ),
     "grader": (
-        "private progress sandbox syntax intake replay score report written session judge course grade interview doctor selfcheck"
-        " docs cli __main__"
+        "private progress sandbox syntax intake replay score report written session judge course grade interview doctor"
+        " selfcheck docs cli __main__"
     ),
 }
 

@@ -20,15 +20,14 @@ from torch import Tensor
 
 from harness.behaviour.compare import NOT_EXECUTED, RAISES
 from harness.behaviour.execution import not_executed, record_places
+from harness.behaviour.probes import AspectFigures, Probe
 from harness.behaviour.projections import fourier_features, project, project_rows, round_number
 from harness.scripts.observation import Kind, Observation, observe
 from harness.scripts.run import evaluate_checkpoint
 from harness.scripts.script import CHECKPOINT, ScriptSubject
 
-AspectFigures = dict[str, list[float | str]]
-Probe = Iterator[tuple[str, Sequence[float | str]]]
 _BUILDS = 8  # first weights are the mean over this many seeds
-_FIRST = 4  # so many updates, calls and losses at the beginning are compared one by one
+_FIRST = 4  # updates, calls and losses at the beginning that are compared one by one
 _RECORDED = 100  # calls of each function in which executed statements are recorded
 
 
@@ -129,7 +128,7 @@ def _order(subject: ScriptSubject, seen: Seen) -> Probe:
     first = orders[0]
     yield "batches of an epoch", [len(seen["natural"].orders[0])]
     yield "different examples", [len(set(first)) / max(len(first), 1)]
-    yield "sorted", [float(first == sorted(first))]
+    yield "sorted", [float([*first] == sorted(first))]
     full = [order for order in orders if len(order) == len(first)]
     yield "different orders", [len(set(full)) / len(full)]
 
@@ -207,7 +206,7 @@ def _evaluated_weights(subject: ScriptSubject, seen: Seen) -> Probe:
             yield f"{name} validation", [value for one in tensors for value in project(one.float())[:2]]
 
 
-def _saved(subject: ScriptSubject, seen: Seen) -> Probe:
+def _saved_weights(subject: ScriptSubject, seen: Seen) -> Probe:
     saved = seen["moved"].saved
     yield "after updates", [float(updates) for updates, _ in saved]
     for name, checkpoints in (("first", saved[:1]), ("last", saved[-1:])):
@@ -283,8 +282,8 @@ def _first_steps(subject: ScriptSubject, seen: Seen) -> Probe:
     )
 
 
-def _resuming(subject: ScriptSubject, seen: Seen) -> Probe:
-    """Continue from the first checkpoint, and compare the next one with that of the run without interruption."""
+def _probe_resuming(subject: ScriptSubject, seen: Seen) -> Probe:
+    """Continue from the first checkpoint, and compare the next one with a run that was not interrupted."""
     natural = seen["natural"]
     if not subject.script.can_resume or len(natural.saved) < 2:
         return
@@ -346,11 +345,11 @@ _PROBES: Mapping[str, Callable[[ScriptSubject, Seen], Probe]] = {
     "validation": _validation,
     "update rule": _update_rule,
     "evaluated weights": _evaluated_weights,
-    "saved weights": _saved,
+    "saved weights": _saved_weights,
     "evaluation of the checkpoint": _of_checkpoint,
     "end of the run": _end_of_run,
     "precision": _precision,
     "first steps": _first_steps,
-    "resuming": _resuming,
+    "resuming": _probe_resuming,
     "features": _features,
 }

@@ -42,7 +42,7 @@ from harness.errors import UserError
 from harness.formats.toml_file import StrictModel
 
 # Network and loss are judged together, because a fix may move the softmax from one to the other. The losses of a script
-# are those of its network's outputs, so only the outputs may differ.
+# are computed from its network's outputs, so only the outputs may differ.
 _TOGETHER = (frozenset({"network", "loss"}), frozenset({"outputs"}))
 _SINKS = frozenset(
     {"step", "step at the start", "first steps", "evaluation of the network", "serving", "losses", "gradients",

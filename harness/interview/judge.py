@@ -2,7 +2,7 @@
 
 The candidate's script is compared with the healthy one, line by line. The changes at the lines of a fault are judged
 alone, on the healthy script: if they leave it as it is, the fault is fixed; if they make the broken script, it is not.
-Otherwise the behaviour decides: it must be that of the healthy script, or of a known right fix. All other changes are
+Otherwise the behaviour decides: it must agree with the healthy script, or with a known right fix. All other changes are
 judged together: what they change of the behaviour is something that nobody asked for.
 """
 
@@ -43,7 +43,7 @@ class FaultVerdict:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class InterviewVerdict:
     """The verdict on an interview.
 
     introduced: aspects in which the script differs from the program with the faults that are left, as sentences.
@@ -256,11 +256,11 @@ def verdict_of(
     caught: Mapping[str, tuple[str, ...]],
     bad_tests: Sequence[str],
     follow_up: Mapping[str, tuple[float, float, str]],
-) -> Verdict:
+) -> InterviewVerdict:
     """Join the parts of a verdict."""
     healthy = interview.healthy_source()
     faults = tuple(
         FaultVerdict(one.id, *states[one.id], is_named(one, healthy, notes), caught.get(one.id, ()))
         for one in interview.recipes()
     )
-    return Verdict(faults, tuple(introduced), tuple(bad_tests), follow_up)
+    return InterviewVerdict(faults, tuple(introduced), tuple(bad_tests), follow_up)

@@ -15,7 +15,7 @@ from harness.behaviour.compare import Behaviour
 from harness.files import write_whole
 from harness.interview.draw import Interview
 from harness.interview.follow_up import judge_follow_up
-from harness.interview.judge import FaultVerdict, Verdict, judge_source, judge_tests, text_state, verdict_of
+from harness.interview.judge import FaultVerdict, InterviewVerdict, judge_source, judge_tests, text_state, verdict_of
 from harness.interview.room import NOTES, PAGE, TESTS, Room
 from harness.interview.tests_of import run_tests
 from harness.page.run_page import TEMPLATES, content_policy, page_environment
@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class FaultReport:
+class FaultNotes:
     """What the page says of a fault: its id and cause, the reference fix as lines of a diff, a question for later."""
 
     id: str
@@ -42,7 +42,7 @@ class FaultReport:
 
 
 @dataclass(frozen=True)
-class Report:
+class InterviewReport:
     """The end of an interview, as the page shows it."""
 
     total: float
@@ -50,10 +50,10 @@ class Report:
     introduced: Sequence[str]
     bad_tests: Sequence[str]
     follow_up: Sequence[tuple[str, ...]]
-    faults: Sequence[FaultReport]
+    faults: Sequence[FaultNotes]
 
 
-def finish_room(room: Room, say: Say = lambda sentence: None) -> Verdict:
+def finish_room(room: Room, say: Say = lambda sentence: None) -> InterviewVerdict:
     """Stop the clock, judge the interview, and write its page and `verdict.json`. `say` gets a sentence for each step.
 
     Raises `UserError` if the script does not run.
@@ -103,13 +103,13 @@ def sound_variants(interview: Interview) -> dict[str, str]:
 # --- the page ---
 
 
-def write_page(room: Room, verdict: Verdict | None = None) -> Path:
+def write_page(room: Room, verdict: InterviewVerdict | None = None) -> Path:
     """Write the interview's page, with the report if there is a verdict. Return its path."""
     script = (_OWN / "clock.js").read_text(encoding="utf-8")
     style = (TEMPLATES / "run.css").read_text(encoding="utf-8")
     ends = ""
     if not room.state.finished and not room.is_paused:
-        left = timedelta(minutes=room.state.minutes) - room.used()
+        left = timedelta(minutes=room.state.minutes) - room.time_used()
         ends = _in(left)
     page = (
         page_environment(TEMPLATES, _OWN)
@@ -118,7 +118,7 @@ def write_page(room: Room, verdict: Verdict | None = None) -> Path:
             title="Interview",
             kind=room.interview.kind,
             seed=room.interview.seed,
-            clock=room.clock() if not room.state.finished else f"{_minutes(room.used())} minutes",
+            clock=room.clock() if not room.state.finished else f"{_minutes(room.time_used())} minutes",
             ends=ends,
             report=None if verdict is None else _report(room, verdict),
             diary=[*_diary(room)],
@@ -144,7 +144,7 @@ def _diary(room: Room) -> Iterator[tuple[str, ...]]:
     before = room.interview.broken_source()
     for one, source in room.versions():
         changed = sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in _diff(before, source))
-        yield _minutes(room.used(one.at)), one.what, one.says, str(changed) if changed else ""
+        yield _minutes(room.time_used(one.at)), one.what, one.says, str(changed) if changed else ""
         before = source
 
 
@@ -152,9 +152,9 @@ def _diff(one: str, two: str) -> list[str]:
     return [line.rstrip("\n") for line in difflib.unified_diff(one.splitlines(), two.splitlines(), "", "", n=1)][2:]
 
 
-def _report(room: Room, verdict: Verdict) -> Report:
+def _report(room: Room, verdict: InterviewVerdict) -> InterviewReport:
     recipes = {one.id: one for one in room.interview.recipes()}
-    return Report(
+    return InterviewReport(
         verdict.total,
         [_row(room, recipes[one.id], one) for one in verdict.faults],
         verdict.introduced,
@@ -182,20 +182,20 @@ def _first_right(room: Room, recipe: Recipe) -> str:
     for one, source in room.versions():
         if text_state(recipe.breaks, source) != "broken":
             seen = f", after {', '.join(dict.fromkeys(looked))}" if looked else ", by reading alone"
-            return f"minute {_minutes(room.used(one.at))}{seen}"
+            return f"minute {_minutes(room.time_used(one.at))}{seen}"
         looked.append(one.what)
     return ""
 
 
-def _fault_report(interview: Interview, recipe: Recipe) -> FaultReport:
+def _fault_report(interview: Interview, recipe: Recipe) -> FaultNotes:
     healthy = interview.healthy_source()
     notes = SOLUTIONS / recipe.id / "notes.md"
     text = notes.read_text(encoding="utf-8") if notes.is_file() else ""
     question = " ".join(text.partition(_QUESTION)[2].split("\n\n")[0].split())
-    return FaultReport(recipe.id, recipe.cause, tuple(_diff(interview.source_with([recipe.id]), healthy)), question)
+    return FaultNotes(recipe.id, recipe.cause, tuple(_diff(interview.source_with([recipe.id]), healthy)), question)
 
 
-def show_verdict(verdict: Verdict) -> Iterator[str]:
+def show_verdict(verdict: InterviewVerdict) -> Iterator[str]:
     """Yield the verdict as lines of text."""
     for one in verdict.faults:
         parts = ["fixed" if one.fixed else "not fixed"]

@@ -31,7 +31,7 @@ _PREFIX = "interview-"
 MINUTES = 45
 
 
-class Made(StrictModel):
+class DiaryEntry(StrictModel):
     """Something that the candidate did: `what` is "run", "checks", "pause" or "go on"; at: the time (ISO 8601, UTC).
 
     source: the SHA-256 of the script at this time, whose text is in `.kept/`. says: the result in a few words.
@@ -43,7 +43,7 @@ class Made(StrictModel):
     says: str = ""
 
 
-class State(StrictModel):
+class RoomState(StrictModel):
     """The content of `interview.json`.
 
     sealed: the interview's content, not readable at a glance; "" if only the interviewer has it.
@@ -55,7 +55,7 @@ class State(StrictModel):
     minutes: int
     began: str
     sealed: str = ""
-    made: tuple[Made, ...] = Field(default=(), strict=False)
+    made: tuple[DiaryEntry, ...] = Field(default=(), strict=False)
     finished: str = ""
 
 
@@ -76,7 +76,7 @@ class Room:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            self.state = State.model_validate_json((folder / STATE).read_bytes())
+            self.state = RoomState.model_validate_json((folder / STATE).read_bytes())
             state = self.state
             self.interview = unseal(state.sealed) if state.sealed else Interview(state.kind, state.seed, ())
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
@@ -89,7 +89,7 @@ class Room:
 
     # --- the clock ---
 
-    def used(self, until: str = "") -> timedelta:
+    def time_used(self, until: str = "") -> timedelta:
         """Return the time on the clock, without pauses: up to now, to a moment, or to the end of the interview."""
         end = _time(until or self.state.finished) if until or self.state.finished else datetime.now(UTC)
         total, running_since = timedelta(), _time(self.state.began)
@@ -110,7 +110,7 @@ class Room:
 
     def clock(self) -> str:
         """Return the time that is left, in words."""
-        left = timedelta(minutes=self.state.minutes) - self.used()
+        left = timedelta(minutes=self.state.minutes) - self.time_used()
         words = f"{abs(left) // timedelta(minutes=1)} min"
         if left < timedelta():
             words += " over the time"
@@ -125,10 +125,10 @@ class Room:
         kept = self.folder / ".kept"
         kept.mkdir(exist_ok=True)
         write_missing(kept, {f"{digest}.py": text})
-        one = Made(what=what, at=_now(), source=digest, says=says)
+        one = DiaryEntry(what=what, at=_now(), source=digest, says=says)
         self._write(self.state.model_copy(update={"made": (*self.state.made, one)}))
 
-    def versions(self) -> Iterator[tuple[Made, str]]:
+    def versions(self) -> Iterator[tuple[DiaryEntry, str]]:
         """Yield what was made with the script as it was then."""
         for one in self.state.made:
             path = self.folder / ".kept" / f"{one.source}.py"
@@ -144,7 +144,7 @@ class Room:
         self.note("finish")
         self._write(self.state.model_copy(update={"finished": _now()}))
 
-    def _write(self, state: State) -> None:
+    def _write(self, state: RoomState) -> None:
         self.state = state
         write_whole({self.folder / STATE: (state.model_dump_json(indent=1) + "\n").encode()}, durable=False)
 
@@ -221,7 +221,7 @@ def make_room(folder: Path, interview: Interview, minutes: int, *, sealed: str, 
     }
     write_missing(folder, files)
     load_folder(interview.dataset).write(folder / DATA)
-    state = State(kind=kind, seed=interview.seed, minutes=minutes, began=_now(), sealed=sealed)
+    state = RoomState(kind=kind, seed=interview.seed, minutes=minutes, began=_now(), sealed=sealed)
     write_whole({folder / STATE: (state.model_dump_json(indent=1) + "\n").encode()}, durable=False)
     room = Room(folder)
     room.run(bar=bar)

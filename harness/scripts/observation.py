@@ -140,7 +140,7 @@ def observe(
         canonical_setup(number, numerics=settings.numerics)
         apply_script_numerics()
         silent = redirect_stdout(io.StringIO())
-        with observer.installed(), module_track(observer.log), main_program(), silent, suppress(_Stop):
+        with observer.install(), module_track(observer.log), main_program(), silent, suppress(_Stop):
             call_script(script, arguments)
     return observer.seen
 
@@ -193,7 +193,7 @@ class _Observer:
         self._originals: dict[str, Any] = {}
 
     @contextmanager
-    def installed(self) -> Iterator[None]:
+    def install(self) -> Iterator[None]:
         """Install all hooks while the context lasts."""
         with ExitStack() as stack:
             stack.enter_context(note_losses(self._losses))
@@ -211,8 +211,8 @@ class _Observer:
                 (np.random, "default_rng", self._default_rng),
                 (workers, "_start", self._start_worker),
                 (nn.functional, "dropout", self._note_dropout),
-                (nn.utils, "clip_grad_norm_", self._noting("clipping", nn.utils.clip_grad_norm_)),
-                (nn.utils, "clip_grad_value_", self._noting("clipping", nn.utils.clip_grad_value_)),
+                (nn.utils, "clip_grad_norm_", self._count_calls("clipping", nn.utils.clip_grad_norm_)),
+                (nn.utils, "clip_grad_value_", self._count_calls("clipping", nn.utils.clip_grad_value_)),
                 (torch.autocast, "__enter__", self._note_autocast(torch.autocast.__enter__)),
                 (torch.autograd, "backward", self._note_backward(torch.autograd.backward)),
             ):
@@ -251,7 +251,8 @@ class _Observer:
         number = self.seen.features[f"randperm {n}"]
         self.seen.features[f"randperm {n}"] += 1
         own = torch.Generator().manual_seed(zlib.crc32(f"randperm {n} {number}".encode()))
-        return permute(n, generator=own, **{key: one for key, one in options.items() if key != "generator"})
+        drawn: Tensor = permute(n, generator=own, **{key: one for key, one in options.items() if key != "generator"})
+        return drawn
 
     # --- batches ---
 
@@ -322,7 +323,7 @@ class _Observer:
             restore_rng_states(before)
 
     def _consume(self, with_gradients: bool) -> None:
-        """Note fetched batches as those of the training or of the validation: a network is now called on them."""
+        """Note fetched batches as training or validation batches: a network is now called on them."""
         for loader, epoch, batch in self._fetched:
             kept = self.seen.training if with_gradients else self.seen.validation
             if not epoch:
@@ -434,7 +435,7 @@ class _Observer:
             if self._ends(self.seen):
                 raise _Stop
 
-    def _noting(self, feature: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _count_calls(self, feature: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def note(*arguments: Any, **options: Any) -> Any:
             self.seen.features[feature] += 1
             return function(*arguments, **options)

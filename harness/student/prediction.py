@@ -115,9 +115,9 @@ def seal(workspace: Workspace, answers: Mapping[str, str]) -> None:
         if answers[name] not in known:
             raise UserError(f"{answers[name]!r} is not one of the answers: choose from {', '.join(known)}.")
     check = answers["check"].replace("-", "_")
-    known = checks_for(workspace.broken_source())
-    if check not in (NO_CHECK, *known):
-        names = [NO_CHECK, *(name.replace("_", "-") for name in known)]
+    every = checks_for(workspace.broken_source())
+    if check not in (NO_CHECK, *every):
+        names = [NO_CHECK, *(name.replace("_", "-") for name in every)]
         raise UserError(f"There is no check {answers['check']!r}: {suggestion(answers['check'], names)}")
     why = " ".join(answers["why"].split())
     if not 0 < len(why) <= MOST_WHY:

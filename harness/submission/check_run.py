@@ -184,7 +184,8 @@ def shape_fault(log: Path | str, records: Sequence[Record]) -> str:
             return f"{where} has epoch {record.get('epoch')} instead of epoch {epoch}"
         if ("loss" if is_batch else "val_loss") not in record:
             return f"{where}: no loss"
-        if not is_batch and not batches:
+        # A script may validate once more at its end, for example the network that it has kept as the best one.
+        if not is_batch and not batches and not epoch:
             return f"{where}: epoch {epoch} has no batch"
         if is_batch:
             step, batches = step + 1, batches + 1

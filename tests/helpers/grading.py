@@ -69,7 +69,9 @@ def checks(recipe_id: str, source: str) -> Replay:
     recipe = load_recipe(recipe_id)
     request = check_request(request_of(recipe, source, own_settings(recipe, recipe.dataset)))
     subject = Subject(Path("experiment.py"), source, request.settings, load_dataset(recipe.dataset))
-    found = (CheckResult(check=name, outcome=make_check(subject, name).outcome) for name in mechanism_checks(subject.source))
+    found = (
+        CheckResult(check=name, outcome=make_check(subject, name).outcome) for name in mechanism_checks(subject.source)
+    )
     return Replay(status="OK", checks=tuple(found))
 
 

@@ -1,7 +1,6 @@
 """Import modules and read data that all runs need. This script runs once, in the process that forks for each run."""
 
 import importlib
-import sys
 
 import numpy as np  # noqa: F401
 import torch
@@ -22,17 +21,15 @@ import harness.run.settings
 import harness.run.training
 import harness.scripts.run
 from harness.canonical_setup import canonical_setup
+from harness.checks.core.of_scripts import load_library
 from harness.data import DATASETS, EMBEDDED
-from harness.recipes.suite import suite_path
 from harness.run.provenance import platform_class
 
 # Import the checks that a replay may run.
 for _name in harness.checks.check_names():
     importlib.import_module(f"harness.checks.{_name}")
 
-if (_above := str(suite_path("trainwreck").parent)) not in sys.path:
-    sys.path.append(_above)
-importlib.import_module("trainwreck.child")
+load_library()
 
 for _name in EMBEDDED:
     if DATASETS[_name].kind != "files":

@@ -5,6 +5,7 @@ shows something that a sound training may have, too. Names have underscores here
 """
 
 import ast
+import importlib
 import shutil
 import sys
 import tempfile
@@ -62,13 +63,19 @@ def _read(node: ast.ClassDef, documentation: str, place: int) -> Check:
     return Check(name, own or documentation, _ORDER + place, ast.literal_eval(found["question"]), 1.0, tuple(outcomes))
 
 
+def load_library() -> None:
+    """Import the library, which lies beside the packages or in the suite of a wheel."""
+    if (above := str(suite_path("trainwreck").parent)) not in sys.path:
+        sys.path.append(above)
+    importlib.import_module("trainwreck.child")
+
+
 def watch(subject: "ScriptSubject", names: Collection[str]) -> dict[str, Finding]:
     """Watch a script in forks of this process, and return the finding of each named check.
 
     Raises `UserError` if the script fails.
     """
-    if (above := str(suite_path("trainwreck").parent)) not in sys.path:
-        sys.path.append(above)
+    load_library()
     from harness.scripts import track
     from harness.scripts.numerics import apply_script_numerics
     from harness.scripts.run import watch_loaders
