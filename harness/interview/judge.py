@@ -8,6 +8,7 @@ judged together: what they change of the behaviour is something that nobody aske
 
 import ast
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -28,7 +29,11 @@ TextState = Literal["healthy", "broken", "other"]
 
 @dataclass(frozen=True)
 class FaultVerdict:
-    """The verdict on one fault. how: "text" or "behaviour". caught_by: the tests that fail only because of it."""
+    """The verdict on one fault.
+
+    how: "text", "behaviour", or "a person", who has to decide about lines that agree neither with a known fix nor with
+    a known mask. caught_by: the tests that fail only because of this fault.
+    """
 
     id: str
     fixed: bool
@@ -98,11 +103,11 @@ def judge_source(interview: Interview, source: str, measure: Measure) -> tuple[d
     own = {one.id: changes.within(one) for one in interview.recipes() if one.id not in left}
     rest = [place for place in changes.places if not any(place in places for places in own.values())]
     introduced = _apart(changes.apply(rest), healthy, measure, reference)
-    for id in found:
-        # A fault may also be fixed elsewhere: then the other changes and the broken lines together are as healthy.
-        if introduced and not found[id][0] and id in left:
-            others = _Changes(interview.source_with(left), interview.source_with([id]), source)
-            if not _apart(others.apply(rest), healthy, measure, reference):
+    for id in found if rest else ():
+        # A fault may also be fixed elsewhere: then the other changes and the lines of the fault together are as healthy.
+        if not found[id][0]:
+            whole = _Changes(interview.source_with(left), interview.source_with({id} & left), source)
+            if not _apart(whole.apply([*own.get(id, ()), *rest]), healthy, measure, reference):
                 found[id], introduced = (True, "behaviour"), []
     return found, introduced
 
@@ -123,7 +128,11 @@ def _judge_fault(
         return True, "behaviour"
     edits = load_variants(id) if SOLUTIONS.is_dir() else ()
     right = [edit.source(broken) for edit in edits if edit.verdict in ("full", "alternative")]
-    return any(not differences(own, measure(program)) for program in right), "behaviour"
+    if any(not differences(own, measure(program)) for program in right):
+        return True, "behaviour"
+    wrong = [broken, *(edit.source(broken) for edit in edits if edit.verdict == "masking")]
+    known = any(not differences(own, measure(program)) for program in wrong)
+    return False, "behaviour" if known else "a person"
 
 
 def _apart(source: str, healthy: str, measure: Measure, reference: Callable[[], Behaviour]) -> list[str]:
@@ -213,7 +222,7 @@ def named_places(notes: str) -> list[set[str]]:
     for line in notes.splitlines():
         place, _, sentence = line.strip().removeprefix("-").partition(":")
         if line.strip().startswith("-") and len(sentence.split()) > 2:
-            found.append(set(place.replace("`", " ").replace(".", " ").replace("()", " ").split()))
+            found.append(set(re.findall(r"\w+", place)))
     return found
 
 

@@ -165,7 +165,7 @@ def _report(room: Room, verdict: InterviewVerdict) -> InterviewReport:
 
 
 def _row(room: Room, recipe: Recipe, found: FaultVerdict) -> tuple[str, ...]:
-    fixed = "yes" if found.fixed else "no"
+    fixed = "yes" if found.fixed else "a person decides" if found.how == "a person" else "no"
     return (
         recipe.id,
         fixed + (", in another way" if found.fixed and found.how == "behaviour" else ""),
@@ -198,7 +198,8 @@ def _fault_report(interview: Interview, recipe: Recipe) -> FaultNotes:
 def show_verdict(verdict: InterviewVerdict) -> Iterator[str]:
     """Yield the verdict as lines of text."""
     for one in verdict.faults:
-        parts = ["fixed" if one.fixed else "not fixed"]
+        unknown = "unlike all known fixes: a person decides about 12 more points"
+        parts = ["fixed" if one.fixed else unknown if one.how == "a person" else "not fixed"]
         parts += ["its place named"] if one.named and one.fixed else []
         parts += [f"caught by {', '.join(one.caught_by)}"] if one.caught_by else []
         yield f"{one.points:>4g} of 20  {one.id}: {', '.join(parts)}"
