@@ -34,7 +34,7 @@ def interview(ctx: click.Context, work: Path, kind: str, seed: int | None, minut
     click.echo(f"{room.folder}: {room.clock()}.")
     click.echo("Next:")
     click.echo(f"  1. read {room.folder / 'TASK.md'}; the clock is also in {page}")
-    click.echo(f"  2. look at the first run in {room.run_page()}, and edit {room.script}")
+    click.echo(f"  2. look at the first run in {room.folder / 'runs' / '0' / 'run.html'}, and edit {room.script}")
     click.echo("  3. make interview-run, as often as you like; make finish ends the interview")
 
 
@@ -124,6 +124,7 @@ def finish(work: Path, diary: bool) -> None:
             room.finish()
         click.echo(f"Written: {pack_answer(room, diary=diary)}. Send it to your interviewer.")
         return
+    click.echo("This takes a few minutes.", err=True)
     verdict = finish_room(room, lambda sentence: click.echo(sentence, err=True))
     for line in show_verdict(verdict):
         click.echo(line)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from typing import Literal
 
 from harness.behaviour.compare import Behaviour, differences, independent_aspects
@@ -103,12 +104,15 @@ def judge_source(interview: Interview, source: str, measure: Measure) -> tuple[d
     own = {one.id: changes.within(one) for one in interview.recipes() if one.id not in left}
     rest = [place for place in changes.places if not any(place in places for places in own.values())]
     introduced = _apart(changes.apply(rest), healthy, measure, reference)
-    for id in found if rest else ():
-        # A fault may also be fixed elsewhere: then the other changes and the lines of the fault together are as healthy.
-        if not found[id][0]:
-            whole = _Changes(interview.source_with(left), interview.source_with({id} & left), source)
-            if not _apart(whole.apply([*own.get(id, ()), *rest]), healthy, measure, reference):
-                found[id], introduced = (True, "behaviour"), []
+    for id in [id for id, (fixed, _) in found.items() if not fixed]:
+        # A fault may also be fixed in other lines: then it and all changes that are not wrong are together as healthy.
+        whole = _Changes(interview.source_with(left), interview.source_with({id} & left), source)
+        places = [*rest, *chain.from_iterable(own[other] for other in own if other == id or found[other][0])]
+        program = whole.apply(list(dict.fromkeys(places)))
+        if _parse(program) == _parse(alone[id]):
+            continue
+        if not _apart(program, healthy, measure, reference):
+            found[id], introduced = (True, "behaviour"), []
     return found, introduced
 
 
@@ -117,8 +121,8 @@ def _judge_fault(
 ) -> tuple[bool, str]:
     """Judge the healthy script with only those changes of the candidate that touch the lines of one fault."""
     healthy, broken = interview.healthy_source(), interview.source_with([id])
-    for known, fixed in ((healthy, True), (broken, False)):
-        if _parse(source) == _parse(known):
+    for program, fixed in ((healthy, True), (broken, False)):
+        if _parse(source) == _parse(program):
             return fixed, "text"
     try:
         own = measure(source)
@@ -196,6 +200,11 @@ def _places_between(one: str, two: str) -> list[_Place]:
     ]
 
 
+def require_python(source: str) -> None:
+    """Raise `UserError` if the script is not valid Python."""
+    _parse(source)
+
+
 def _parse(source: str) -> str:
     """Return a text that is the same for equal programs, whatever their comments and layout."""
     try:
@@ -247,13 +256,15 @@ def judge_tests(
     for test, passes in healthy.items():
         variants = [name for name, found in sound.items() if not found.get(test, False)]
         if not passes:
-            problems.append(f"{test} fails on the healthy script.")
+            problems.append(f"{test} fails on the healthy script, so it tests no fault.")
         elif variants:
             problems.append(f"{test} fails on a sound variant of the healthy script ({variants[0]}).")
         else:
             counted.append(test)
     return {
-        fault: tuple(test for test in counted if not found.get(test, False)) for fault, found in broken.items()
+        # A program on which the tests did not end says nothing.
+        fault: tuple(test for test in counted if found.get(test) is False)
+        for fault, found in broken.items()
     }, problems
 
 

@@ -15,7 +15,15 @@ from harness.behaviour.compare import Behaviour
 from harness.files import write_whole
 from harness.interview.draw import Interview
 from harness.interview.follow_up import judge_follow_up
-from harness.interview.judge import FaultVerdict, InterviewVerdict, judge_source, judge_tests, text_state, verdict_of
+from harness.interview.judge import (
+    FaultVerdict,
+    InterviewVerdict,
+    judge_source,
+    judge_tests,
+    require_python,
+    text_state,
+    verdict_of,
+)
 from harness.interview.room import NOTES, PAGE, TESTS, Room
 from harness.interview.tests_of import run_tests
 from harness.page.run_page import TEMPLATES, content_policy, page_environment
@@ -58,15 +66,16 @@ def finish_room(room: Room, say: Say = lambda sentence: None) -> InterviewVerdic
 
     Raises `UserError` if the script does not run.
     """
+    interview, source = room.interview, read_source(room.script)
+    notes, _ = read_source(room.folder / NOTES), read_source(room.folder / TESTS)
+    require_python(source)
     if not room.state.finished:
         room.finish()
-    interview, source = room.interview, read_source(room.script)
     say("Comparing the script with the healthy one.")
     states, introduced = judge_source(interview, source, cache(_measure(interview)))
     caught, bad_tests = _test(room, say)
     say("Trying the follow-up.")
     follow_up = judge_follow_up(interview.kind, room.folder, interview.healthy_source())
-    notes = read_source(room.folder / NOTES)
     verdict = verdict_of(interview, states, introduced, notes, caught, bad_tests, follow_up)
     write_whole({room.folder / VERDICT: (json.dumps(asdict(verdict), indent=1) + "\n").encode()}, durable=False)
     write_page(room, verdict)
@@ -86,7 +95,8 @@ def _test(room: Room, say: Say) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     passed = run_tests(room.folder, healthy, tests)
     if not any(passed.values()):
         reason = "test_train.py has no test that passes on the healthy script."
-        return {}, [reason] if not passed else [f"{name} fails on the healthy script." for name in passed]
+        failing = [f"{name} fails on the healthy script, so it tests no fault." for name in passed]
+        return {}, failing or [reason]
     say("Running your tests on sound variants, and on the script with each fault.")
     variants = {id: run_tests(room.folder, source, tests) for id, source in sound_variants(interview).items()}
     broken = {id: run_tests(room.folder, interview.source_with([id]), tests) for id in interview.faults}

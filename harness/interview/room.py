@@ -18,13 +18,14 @@ from harness.files import write_whole
 from harness.formats.toml_file import StrictModel
 from harness.interview.draw import Interview, draw_interview
 from harness.recipes.suite import PACKAGES
-from harness.run.files import RUN_PAGE
+from harness.run.files import METRICS_LOG, RUN_PAGE
+from harness.run.metrics_log import epoch_records, read_metrics_log
 from harness.run.settings import RunJob, RunSettings
 from harness.student.runs import launch
-from harness.workspace.workspace import DATA, TRACK, make_folder, read_source, write_missing
+from harness.workspace.workspace import DATA, INTERVIEW, TRACK, make_folder, read_source, write_missing
 
 STATE, SCRIPT, TASK, NOTES, TESTS, PAGE = (
-    "interview.json", "train.py", "TASK.md", "notes.md", "test_train.py", "interview.html",
+    INTERVIEW, "train.py", "TASK.md", "notes.md", "test_train.py", "interview.html",
 )  # fmt: skip
 _TEMPLATES = Path(__file__).parent / "templates"
 _PREFIX = "interview-"
@@ -111,7 +112,7 @@ class Room:
     def clock(self) -> str:
         """Return the time that is left, in words."""
         left = timedelta(minutes=self.state.minutes) - self.time_used()
-        words = f"{abs(left) // timedelta(minutes=1)} min"
+        words = f"{round(abs(left) / timedelta(minutes=1))} min"
         if left < timedelta():
             words += " over the time"
         return f"{words}{' left' if left >= timedelta() else ''}{', paused' if self.is_paused else ''}"
@@ -171,8 +172,13 @@ class Room:
             compare_with=str(first.resolve()) if number else None,
         )
         made = launch(job, resumable=False, bar=bar)
-        loss, accuracy = made["final_val_loss"], made["final_val_accuracy"]
-        figures = [f"{name} {value:.4g}" for name, value in (("val_loss", loss), ("val_accuracy", accuracy)) if value]
+        last = epoch_records(read_metrics_log(self.folder / "runs" / str(number) / METRICS_LOG))[-1:]
+        figures = [
+            f"{name} {value:.4g}"
+            for record in last
+            for name, value in record.items()
+            if name.startswith("val_") and isinstance(value, float)
+        ]
         self.note("run", f"run {number}: {', '.join(figures) or 'no validation figure'}")
         return made
 

@@ -27,6 +27,7 @@ from harness.workspace.progress import progress_of
 
 REPORT = "report.md"
 SETTINGS = "workspace.json"
+INTERVIEW = "interview.json"  # the state of an interview, whose folder lies beside the workspaces
 PROMPT = "PROMPT.md"
 WORK = Path("work")  # the default folder of workspaces
 HISTORY_PAGE = "history.html"
@@ -199,9 +200,10 @@ class Workspace:
 def find_work() -> Path:
     """Return the folder of workspaces in which the user is, or else the path `work` in the current folder."""
     here = Path.cwd()
-    if any(here.glob(f"*/{SETTINGS}")):
+    if any(any(here.glob(f"*/{name}")) for name in (SETTINGS, INTERVIEW)):
         return Path()
-    workspace = next((folder for folder in (here, *here.parents) if (folder / SETTINGS).is_file()), None)
+    folders = (here, *here.parents)
+    workspace = next((one for one in folders if (one / SETTINGS).is_file() or (one / INTERVIEW).is_file()), None)
     return WORK if workspace is None else Path(os.path.relpath(workspace.parent))
 
 
