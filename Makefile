@@ -60,8 +60,14 @@ interview: $(RUN)
 	@$(BIN)/harness interview $(work) $(if $(KIND),--kind "$(KIND)") $(if $(SEED),--seed "$(SEED)") \
 	  $(if $(MINUTES),--minutes "$(MINUTES)") $(if $(AGAIN),--again)
 
-interview-run interview-checks interview-pause: $(RUN)
-	@$(BIN)/harness interview $(work) $(@:interview-%=%)
+interview-run: $(RUN)
+	@$(BIN)/harness interview $(work) run
+
+interview-checks: $(RUN)
+	@$(BIN)/harness interview $(work) checks
+
+interview-pause: $(RUN)
+	@$(BIN)/harness interview $(work) pause
 
 finish: $(RUN)
 	@$(BIN)/harness interview $(work) finish

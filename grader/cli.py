@@ -287,7 +287,9 @@ def interview() -> None:
 @click.argument("name")
 @click.option("--kind", metavar="NAME", default="classifier", help="classifier (default) or tabular.")
 @click.option("--seed", metavar="N", type=whole_number(0), required=True, help="Decides which faults are drawn.")
-@click.option("--minutes", metavar="N", type=whole_number(1), default=45, show_default=True)
+@click.option(
+    "--minutes", metavar="N", type=whole_number(1), default=45, show_default=True, help="The time on the clock."
+)
 @click.option("--out", type=_FOLDER, default=Path(), help="The folder for both files.  [default: this folder]")
 def new_interview(name: str, kind: str, seed: int, minutes: int, out: Path) -> None:
     """Write NAME.tar.gz for a candidate, and NAME.key.json with the faults, which you keep."""

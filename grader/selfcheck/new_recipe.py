@@ -22,10 +22,10 @@ from harness.files import write_whole
 from harness.recipes.recipe import (
     EXERCISES,
     PLACEHOLDER,
+    SYMPTOM_SIGNALS,
     Edit,
     Recipe,
     Reducer,
-    Signal,
     Symptom,
     experiment_source,
     load_recipes,
@@ -186,7 +186,7 @@ def propose(broken: Sequence[Sequence[Record]], healthy: Sequence[Sequence[Recor
     broken, healthy: the records of the runs, with the same seeds.
     """
     best: dict[str, tuple[float, Symptom]] = {}
-    for signal, reducer, steps in product(get_args(Signal), get_args(Reducer), _WINDOWS):
+    for signal, reducer, steps in product(SYMPTOM_SIGNALS, get_args(Reducer), _WINDOWS):
         if steps is not None and reducer in ("first", "last"):
             continue
         measure = Symptom(signal=signal, reduce=reducer, steps=steps, above=0.0, says="x")

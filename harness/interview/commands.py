@@ -14,10 +14,12 @@ from harness.console.command_line import whole_number, work_option
 @work_option
 @click.option("--kind", metavar="NAME", default="classifier", help="classifier (default) or tabular.")
 @click.option("--seed", metavar="N", type=whole_number(0), help="Draw the interview with this number.")
-@click.option("--minutes", metavar="N", type=whole_number(1), default=45, show_default=True)
+@click.option(
+    "--minutes", metavar="N", type=whole_number(1), default=45, show_default=True, help="The time on the clock."
+)
 @click.option("--again", is_flag=True, help="End the interview that is going on, and draw other faults.")
 def interview(ctx: click.Context, work: Path, kind: str, seed: int | None, minutes: int, again: bool) -> None:
-    """Practise a debugging interview: one training script, four faults at once, and a clock.
+    """Practise an interview: a script with four faults, and a clock.
 
     Without a subcommand, start an interview, or show the clock of the one that is going on.
     """

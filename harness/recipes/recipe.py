@@ -28,16 +28,16 @@ HEALTHY = "healthy"  # the cause of a run that is not broken
 NO_HINTS = ("", "", "")  # the hints of a case if its course gives no hints
 
 Area = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
-_SIGNALS = frozenset({
+SYMPTOM_SIGNALS = (
     "loss", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio", "optimizer_steps", "val_loss", "val_accuracy",
     "val_accuracy_served", "eval_buffer_change", "eval_mode_gain", "eval_disagreement",
-})  # fmt: skip
+)  # fmt: skip
 
 
 def _known_signal(name: str) -> str:
     """Return the name of a signal; scripts have validation figures of their own. Raises `ValueError` for others."""
-    if name not in _SIGNALS and not name.startswith("val_"):
-        raise ValueError(f"it must be one of {', '.join(sorted(_SIGNALS))}, or begin with val_")
+    if name not in SYMPTOM_SIGNALS and not name.startswith("val_"):
+        raise ValueError(f"it must be one of {', '.join(SYMPTOM_SIGNALS)}, or begin with val_")
     return name
 
 

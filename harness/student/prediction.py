@@ -20,7 +20,7 @@ from harness.recipes.recipe import Recipe
 from harness.run.files import METRICS_LOG
 from harness.run.metrics_log import batch_records, read_metrics_log
 from harness.workspace.progress import MOST_WHY, NO_CHECK, Prediction, note_progress, progress_of
-from harness.workspace.workspace import PROMPT, Workspace
+from harness.workspace.workspace import PROMPT, Workspace, read_source
 
 _LITTLE, _HALF, _ALIKE = 0.05, 0.5, 0.1
 # Maps each key of a prediction to its question, and to the possible answers with their meanings.
@@ -115,7 +115,7 @@ def seal(workspace: Workspace, answers: Mapping[str, str]) -> None:
         if answers[name] not in known:
             raise UserError(f"{answers[name]!r} is not one of the answers: choose from {', '.join(known)}.")
     check = answers["check"].replace("-", "_")
-    every = checks_for(workspace.broken_source())
+    every = checks_for(read_source(workspace.experiment))
     if check not in (NO_CHECK, *every):
         names = [NO_CHECK, *(name.replace("_", "-") for name in every)]
         raise UserError(f"There is no check {answers['check']!r}: {suggestion(answers['check'], names)}")
