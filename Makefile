@@ -17,8 +17,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make exercise BREAK=huge_lr      make a workspace, run the broken experiment
 #:   make exercise BREAK=mystery LEVEL=2    start a hidden, random exercise
 #:   make interview                   four faults in one script, and a clock;
-#:                                    KIND=classifier|tabular, SEED=, MINUTES=,
-#:                                    AGAIN=1 draws others
+#:                                    SEED=, MINUTES=, AGAIN=1 draws others
 #:   make interview-run               run its script; every run is kept
 #:   make interview-checks            run the checks on it
 #:   make interview-pause             stop the clock, or let it go on

@@ -285,7 +285,7 @@ def interview() -> None:
 
 @interview.command("new")
 @click.argument("name")
-@click.option("--kind", metavar="NAME", default="classifier", help="classifier (default) or tabular.")
+@click.option("--kind", metavar="NAME", default="tabular", help="tabular (default); others follow.")
 @click.option("--seed", metavar="N", type=whole_number(0), required=True, help="Decides which faults are drawn.")
 @click.option(
     "--minutes", metavar="N", type=whole_number(1), default=45, show_default=True, help="The time on the clock."

@@ -12,7 +12,7 @@ from harness.console.command_line import whole_number, work_option
 @click.group(invoke_without_command=True)
 @click.pass_context
 @work_option
-@click.option("--kind", metavar="NAME", default="classifier", help="classifier (default) or tabular.")
+@click.option("--kind", metavar="NAME", default="tabular", help="tabular (default); others follow.")
 @click.option("--seed", metavar="N", type=whole_number(0), help="Draw the interview with this number.")
 @click.option(
     "--minutes", metavar="N", type=whole_number(1), default=45, show_default=True, help="The time on the clock."
