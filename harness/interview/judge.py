@@ -160,7 +160,8 @@ class _Place:
 
     def touches(self, lines: set[int]) -> bool:
         """Return whether the place has one of these lines, or the gap beside one."""
-        return bool(lines & set(range(self.start - (self.start == self.end), self.end + 1)))
+        is_new = self.start == self.end
+        return bool(lines & set(range(self.start - is_new, self.end + is_new)))
 
 
 class _Changes:
