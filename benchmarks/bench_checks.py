@@ -20,6 +20,7 @@ from grader.syntax.edit_size import functions_changed
 from harness.recipes.known_edits import load_shared_edits
 from harness.recipes.recipe import Recipe, load_recipes
 from harness.run.settings import RunSettings
+from harness.scripts.form import is_script
 
 SHARE = 0.9
 HEADINGS = (
@@ -75,7 +76,9 @@ def row(broken: Sequence[Subject], sound: Sequence[Subject], found: Mapping[str,
 def main(only: tuple[str, ...], most: int | None, jobs: int, write: bool) -> None:
     """Run the checks on the broken and healthy experiments of the recipes."""
     machine = this_machine()
-    recipes = [one for one in load_recipes()[0] if not only or one.id in only]
+    recipes = [
+        one for one in load_recipes()[0] if one.id in (only or (one.id,)) and not is_script(one.healthy_source())
+    ]
     if unknown := set(only) - {one.id for one in recipes}:
         raise BenchmarkError(f"There is no recipe {', '.join(sorted(unknown))}: harness list names them.")
     broken, sound = broken_subjects(recipes), sound_subjects(recipes, most)

@@ -15,9 +15,10 @@ from grader.score.behaviour import OWN_BEHAVIOUR, break_requests, comparison_of,
 from grader.score.evidence import Evidence
 from grader.score.self_test import own_evidence, reference_report
 from grader.selfcheck.runs import request_of
+from harness.behaviour.child import behaviour_of
 from harness.behaviour.probes import measure_behaviour
 from harness.behaviour.sound import Comparison
-from harness.checks import make_check, mechanism_checks
+from harness.checks import make_check, mechanism_checks, run_checks
 from harness.checks.core.subject import Subject
 from harness.data.datasets import Dataset, read_embedded
 from harness.data.loading import load_dataset
@@ -27,6 +28,7 @@ from harness.run.experiment import tensor_data
 from harness.run.metrics_log import to_strict
 from harness.run.settings import RunSettings
 from harness.run.training import train
+from harness.scripts.form import is_script
 from helpers.mini_experiments import load, real_data
 
 HELDOUT = Path(__file__).parents[2] / "grader" / "replay" / "heldout"
@@ -68,6 +70,9 @@ def checks(recipe_id: str, source: str) -> Replay:
     """Run the checks on an experiment, as the grader does."""
     recipe = load_recipe(recipe_id)
     request = check_request(request_of(recipe, source, own_settings(recipe, recipe.dataset)))
+    if is_script(source):
+        made = run_checks(source, request.settings, mechanism_checks(source)).items()
+        return Replay(status="OK", checks=tuple(CheckResult(check=name, outcome=one.outcome) for name, one in made))
     subject = Subject(Path("experiment.py"), source, request.settings, load_dataset(recipe.dataset))
     found = (
         CheckResult(check=name, outcome=make_check(subject, name).outcome) for name in mechanism_checks(subject.source)
@@ -80,6 +85,8 @@ def behaviour(recipe_id: str, source: str) -> Replay:
     """Measure the behaviour of an experiment, as the grader does."""
     recipe = load_recipe(recipe_id)
     request = check_request(request_of(recipe, source, own_settings(recipe, recipe.dataset)), "behaviour")
+    if is_script(source):
+        return Replay(status="OK", behaviour=to_strict(behaviour_of(source, request.settings)))
     subject = Subject(Path("experiment.py"), source, request.settings, load_dataset(recipe.dataset))
     return Replay(status="OK", behaviour=to_strict(measure_behaviour(subject)))
 
