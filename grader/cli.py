@@ -285,10 +285,15 @@ def interview() -> None:
 
 @interview.command("new")
 @click.argument("name")
-@click.option("--kind", metavar="NAME", default="tabular", help="tabular (default); others follow.")
+@click.option("--kind", metavar="NAME", default="tabular", help="The kind of script.  [default: tabular]")
 @click.option("--seed", metavar="N", type=whole_number(0), required=True, help="Decides which faults are drawn.")
 @click.option(
-    "--minutes", metavar="N", type=whole_number(1), default=45, show_default=True, help="The time on the clock."
+    "--minutes",
+    metavar="N",
+    type=whole_number(1, 24 * 60),
+    default=45,
+    show_default=True,
+    help="The time on the clock.",
 )
 @click.option("--out", type=_FOLDER, default=Path(), help="The folder for both files.  [default: this folder]")
 def new_interview(name: str, kind: str, seed: int, minutes: int, out: Path) -> None:

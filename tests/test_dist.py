@@ -37,6 +37,11 @@ from harness.run.provenance import harness_hash
         ("fetch it again with `make data DATASET=mnist`", "fetch it again with `harness fetch mnist`"),
         ("make the run again, and make a test", "make the run again, and make a test"),
         ("`.venv/bin/harness causes` prints it", "`harness causes` prints it"),
+        ("make interview-run, then make finish", "harness interview run, then harness interview finish"),
+        (
+            "make interview starts one; make interview AGAIN=1",
+            "harness interview starts one; harness interview --again",
+        ),
     ],
 )
 def test_commands_of_make_have_a_form_without_it(text: str, typed: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zlib
 from itertools import combinations
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def test_the_text_decides_about_each_selection_of_the_faults(kind: str) -> None:
 
 def by_text(source: str) -> Behaviour:
     """Take each program for one with a behaviour of its own."""
-    return {"outputs": {"text": [float(hash(source) % 10**6)]}}
+    return {"outputs": {"text": [float(zlib.crc32(source.encode()))]}}
 
 
 def test_a_fix_in_other_lines_and_another_change_are_told_apart() -> None:
@@ -136,8 +137,8 @@ def test_pauses_are_not_on_the_clock(room: Room, tmp_path: Path) -> None:
     record = json.loads((copy / "interview.json").read_text(encoding="utf-8"))
     record["began"] = "2026-01-01T10:00:00+00:00"
     record["made"] = [
-        {"what": "pause", "at": "2026-01-01T10:05:00+00:00"},
-        {"what": "go on", "at": "2026-01-01T11:00:00+00:00"},
+        {"what": "pause", "at": "2026-01-01T10:05:00+00:00", "source": 16 * "0"},
+        {"what": "go on", "at": "2026-01-01T11:00:00+00:00", "source": 16 * "0"},
     ]
     record["finished"] = "2026-01-01T11:10:00+00:00"
     (copy / "interview.json").write_text(json.dumps(record), encoding="utf-8")
@@ -146,6 +147,21 @@ def test_pauses_are_not_on_the_clock(room: Room, tmp_path: Path) -> None:
     assert not opened.is_paused
     with pytest.raises(UserError, match="is finished"):
         opened.require_open()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("source", "../../../secret"), ("at", "soon"), ("at", "2026-01-01T10:05:00")]
+)
+def test_an_entry_of_a_candidate_names_no_other_file_and_no_other_time(
+    room: Room, tmp_path: Path, name: str, value: str
+) -> None:
+    copy = tmp_path / "interview-1"
+    shutil.copytree(room.folder, copy)
+    record = json.loads((copy / "interview.json").read_text(encoding="utf-8"))
+    record["made"][0][name] = value
+    (copy / "interview.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(UserError, match="cannot be read"):
+        Room(copy)
 
 
 def test_a_damaged_state_is_named(tmp_path: Path) -> None:

@@ -33,6 +33,11 @@ def test_the_checks_of_scripts_are_those_of_the_library() -> None:
         assert {one.id for one in load_check(name).every_outcome} >= expected.keys()
 
 
+def test_the_documentation_gives_their_number() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "harness.md").read_text(encoding="utf-8")
+    assert f"measured by the {len(script_checks())} checks of the library" in " ".join(text.split())
+
+
 def test_a_script_has_other_checks_than_an_experiment_with_functions() -> None:
     functions = experiment_source("digits_mlp")
     assert "lr_find" in checks_for(functions)

@@ -27,15 +27,15 @@ from harness.recipes.recipe import Recipe
 from harness.recipes.suite import suite_path
 from harness.run.provenance import ABOVE_CHECKS, harness_hash
 from harness.run.settings import RunSettings
+from harness.scripts.form import is_script
 
 # All runs for one submission share the time limit `seconds`. The other limits apply to each run. Measured on one
 # 2.5 GHz core, a run of the slowest recipe takes 10 s and 420 MB, including its checks and the evaluation of its
-# weights. A submission with a personal seed needs three such runs. A script takes 8 s, its checks 25 s, and the
-# measurement of its behaviour 25 s. So the limit also suffices on a processor that is four times slower. `wall_seconds`
-# suffices on a busy machine, where a run gets only a fifth of a processor.
+# weights. A submission with a personal seed needs three such runs. So the limit also suffices on a processor that is
+# four times slower. `wall_seconds` suffices on a busy machine, where a run gets only a fifth of a processor.
 RUN_LIMITS = Limits(
-    seconds=300,
-    wall_seconds=1500,
+    seconds=120,
+    wall_seconds=600,
     memory_bytes=2 * 2**30,
     processes=16,
     file_bytes=64 * 2**20,
@@ -44,6 +44,8 @@ RUN_LIMITS = Limits(
     output_bytes=2**20,
     result_bytes=96 * 2**20,
 )
+# A script takes 8 s, its checks 25 s, and the measurement of its behaviour 25 s.
+_TIMES_FOR_SCRIPTS = 2.5
 # Increase this number if the content of a replay changes.
 _FORMAT = 6
 
@@ -119,6 +121,11 @@ class Request:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
+def time_limit(recipe: Recipe) -> float:
+    """Return the time that all runs of a submission share, in seconds. The healthy experiment decides, not an edit."""
+    return RUN_LIMITS.seconds * (_TIMES_FOR_SCRIPTS if is_script(recipe.healthy_source()) else 1)
+
+
 @cache
 def _environment(kind: ReplayKind) -> str:
     """Return a text that changes if the harness, the grader's scripts, the data, the limits or the machine change.
@@ -149,12 +156,12 @@ def trusted_requests(recipe: Recipe, settings: RunSettings | None = None) -> tup
     """
     settings = settings or own_settings(recipe, recipe.dataset)
     broken, reference = (
-        Request(recipe, settings, source, tree_digest(source), trusted=True)
+        Request(recipe, settings, source, tree_digest(source), trusted=True, seconds=time_limit(recipe))
         for source in (recipe.broken_source(), recipe.healthy_source())
     )
     if broken.is_ours:
         return broken, reference
-    third = RUN_LIMITS.seconds / 3
+    third = time_limit(recipe) / 3
     return replace(broken, seconds=third), replace(reference, seconds=third)
 
 
@@ -180,7 +187,10 @@ def requests_of(submission: Submission, recipe: Recipe) -> dict[Role, Request]:
     fixes equal the reference fix.
     """
     broken, reference = trusted_requests(recipe, submission.settings)
-    own = Request(broken.recipe, submission.settings, submission.source, submission.tree, trusted=False)
+    own = Request(
+        broken.recipe, submission.settings, submission.source, submission.tree, trusted=False,
+        seconds=time_limit(recipe),
+    )  # fmt: skip
     fixed = next((ours for ours in (reference, broken) if ours.tree == own.tree), own)
     return {
         "broken": broken,
@@ -200,7 +210,7 @@ def in_time(request: Request, earlier: Mapping[Request, Replay]) -> Request:
     if request.is_ours:
         return request
     spent = [replay.seconds for made, replay in earlier.items() if not made.is_ours]
-    left = RUN_LIMITS.seconds - sum(spent)
+    left = time_limit(request.recipe) - sum(spent)
     enough = left >= 2 * max(spent, default=0.0) and not any(replay.lasting for replay in earlier.values())
     return replace(request, seconds=min(request.seconds, left) if enough else 0.0)
 

@@ -18,7 +18,7 @@ from grader.progress import ProgressBar, shown_progress
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Cache, Replays, default_folder, local_executor, trim
-from grader.replay.request import Request, data_state, machine_state
+from grader.replay.request import Request, data_state, machine_state, time_limit
 from grader.syntax.program import program_digest, tree_digest
 from harness.checks.core.child import start
 from harness.data.loading import default_cache
@@ -110,7 +110,8 @@ def request_of(
     recipe: Recipe, source: str, settings: RunSettings, *, trusted: bool = True, repetition: int = 0
 ) -> Request:
     """Return a request to replay a source. trusted: whether the source is from the suite, not from a student."""
-    return Request(recipe, settings, source, tree_digest(source), trusted=trusted, repetition=repetition)
+    tree, seconds = tree_digest(source), time_limit(recipe)
+    return Request(recipe, settings, source, tree, trusted=trusted, repetition=repetition, seconds=seconds)
 
 
 def _key(subject: SubjectChecks) -> str:

@@ -85,18 +85,23 @@ def measure_behaviour(subject: Subject) -> MeasuredBehaviour:
     found: MeasuredBehaviour = {}
     with record_places(str(subject.path)) as executed:
         for name, probe in _PROBES.items():
-            figures: AspectFigures = {}
-            try:
-                for figure, numbers in probe(subject):
-                    figures[figure] = [round_number(number) for number in numbers]
-            except Exception as error:  # the program's code may raise anything
-                figures[RAISES] = [type(error).__name__]
-            found[name] = figures
+            found[name] = figures_of(probe(subject))
     found[NOT_EXECUTED] = not_executed(ast.parse(subject.source), executed)
     return found
 
 
 Probe = Iterator[tuple[str, Sequence[float | str]]]
+
+
+def figures_of(probe: Probe) -> AspectFigures:
+    """Return the rounded figures of a probe; if it raises, also a figure `raises` with the name of the exception."""
+    figures: AspectFigures = {}
+    try:
+        for figure, numbers in probe:
+            figures[figure] = [round_number(number) for number in numbers]
+    except Exception as error:  # the program's code may raise anything
+        figures[RAISES] = [type(error).__name__]
+    return figures
 
 
 # --- data ---

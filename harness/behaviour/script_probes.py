@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.behaviour.compare import NOT_EXECUTED, RAISES
+from harness.behaviour.compare import NOT_EXECUTED
 from harness.behaviour.execution import not_executed, record_places
-from harness.behaviour.probes import AspectFigures, Probe
-from harness.behaviour.projections import fourier_features, project, project_rows, round_number
+from harness.behaviour.probes import AspectFigures, Probe, figures_of
+from harness.behaviour.projections import fourier_features, project, project_rows
 from harness.scripts.observation import Kind, Observation, observe
 from harness.scripts.run import evaluate_checkpoint
 from harness.scripts.script import CHECKPOINT, ScriptSubject
@@ -42,15 +42,7 @@ def measure_script(subject: ScriptSubject) -> dict[str, AspectFigures]:
             held = _observe(subject, "held weights", keep=lambda update: update < _FIRST, ends=_has_validated)
             natural = _observe(subject, "natural", keep=lambda update: update < _FIRST, ends=_has_saved_twice)
         seen = {"held": held, "moved": moved, "natural": natural}
-        found: dict[str, AspectFigures] = {}
-        for name, probe in _PROBES.items():
-            figures: AspectFigures = {}
-            try:
-                for figure, numbers in probe(subject, seen):
-                    figures[figure] = [round_number(number) for number in numbers]
-            except Exception as error:  # the script's code may raise anything
-                figures[RAISES] = [type(error).__name__]
-            found[name] = figures
+        found = {name: figures_of(probe(subject, seen)) for name, probe in _PROBES.items()}
     found[NOT_EXECUTED] = not_executed(ast.parse(subject.source), executed)
     return found
 

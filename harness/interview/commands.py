@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from harness.console.command_line import whole_number, work_option
+from harness.recipes.suite import as_typed
 
 # Each command imports its other modules inside its function, so that `harness --help` is fast.
 
@@ -12,10 +13,15 @@ from harness.console.command_line import whole_number, work_option
 @click.group(invoke_without_command=True)
 @click.pass_context
 @work_option
-@click.option("--kind", metavar="NAME", default="tabular", help="tabular (default); others follow.")
+@click.option("--kind", metavar="NAME", default="tabular", help="The kind of script.  [default: tabular]")
 @click.option("--seed", metavar="N", type=whole_number(0), help="Draw the interview with this number.")
 @click.option(
-    "--minutes", metavar="N", type=whole_number(1), default=45, show_default=True, help="The time on the clock."
+    "--minutes",
+    metavar="N",
+    type=whole_number(1, 24 * 60),
+    default=45,
+    show_default=True,
+    help="The time on the clock.",
 )
 @click.option("--again", is_flag=True, help="End the interview that is going on, and draw other faults.")
 def interview(ctx: click.Context, work: Path, kind: str, seed: int | None, minutes: int, again: bool) -> None:
@@ -37,7 +43,7 @@ def interview(ctx: click.Context, work: Path, kind: str, seed: int | None, minut
     click.echo("Next:")
     click.echo(f"  1. read {room.folder / 'TASK.md'}; the clock is also in {page}")
     click.echo(f"  2. look at the first run in {room.folder / 'runs' / '0' / 'run.html'}, and edit {room.script}")
-    click.echo("  3. make interview-run, as often as you like; make finish ends the interview")
+    click.echo(as_typed("  3. make interview-run, as often as you like; make finish ends the interview"))
 
 
 @interview.command()
@@ -132,4 +138,4 @@ def finish(work: Path, diary: bool) -> None:
         click.echo(line)
     click.echo("Next:")
     click.echo(f"  1. look at {room.folder / 'interview.html'}: faults, fixes, your diary, and what is asked next")
-    click.echo("  2. make interview AGAIN=1 draws other faults")
+    click.echo(as_typed("  2. make interview AGAIN=1 draws other faults"))

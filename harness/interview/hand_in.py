@@ -1,7 +1,6 @@
 """Open the archive of an interview that somebody else has drawn, and pack the answer for the interviewer."""
 
 import io
-import shutil
 import tarfile
 from pathlib import Path
 
@@ -52,8 +51,3 @@ def pack_answer(room: Room, *, diary: bool) -> Path:
             for version in sorted((room.folder / DIARY).glob("*.py")):
                 archive.add(version, arcname=f"{DIARY}{version.name}")
     return path
-
-
-def remove_room(room: Room) -> None:
-    """Delete the folder of an interview, after it was packed for a candidate."""
-    shutil.rmtree(room.folder)

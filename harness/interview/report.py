@@ -120,7 +120,7 @@ def write_page(room: Room, verdict: InterviewVerdict | None = None) -> Path:
     ends = ""
     if not room.state.finished and not room.is_paused:
         left = timedelta(minutes=room.state.minutes) - room.time_used()
-        ends = _in(left)
+        ends = (datetime.now(UTC) + left).isoformat(timespec="seconds")
     page = (
         page_environment(TEMPLATES, _OWN)
         .get_template("interview.html.j2")
@@ -142,18 +142,14 @@ def write_page(room: Room, verdict: InterviewVerdict | None = None) -> Path:
     return path
 
 
-def _in(left: timedelta) -> str:
-    return (datetime.now(UTC) + left).isoformat(timespec="seconds")
-
-
 def _minutes(time: timedelta) -> str:
     return f"{time / timedelta(minutes=1):.0f}"
 
 
 def _diary(room: Room) -> Iterator[tuple[str, ...]]:
-    before = room.interview.broken_source()
+    before = None  # the first entry is the first run
     for one, source in room.versions():
-        changed = sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in _diff(before, source))
+        changed = 0 if before is None else sum(line[:1] in "+-" for line in _diff(before, source))
         yield _minutes(room.time_used(one.at)), one.what, one.says, str(changed) if changed else ""
         before = source
 

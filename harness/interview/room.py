@@ -7,17 +7,18 @@ import secrets
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from harness.data.folder import load_folder
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.formats.toml_file import StrictModel
 from harness.interview.draw import Interview, draw_interview
-from harness.recipes.suite import PACKAGES
+from harness.recipes.suite import PACKAGES, as_typed
 from harness.run.files import METRICS_LOG, RUN_PAGE
 from harness.run.metrics_log import epoch_records, read_metrics_log
 from harness.run.settings import RunJob, RunSettings
@@ -29,18 +30,19 @@ STATE, SCRIPT, TASK, NOTES, TESTS, PAGE = (
 )  # fmt: skip
 _TEMPLATES = Path(__file__).parent / "templates"
 _PREFIX = "interview-"
-MINUTES = 45
+MOST_MINUTES = 24 * 60
 
 
 class DiaryEntry(StrictModel):
-    """Something that the candidate did: `what` is "run", "checks", "pause" or "go on"; at: the time (ISO 8601, UTC).
+    """Something that the candidate did: `what` is "run", "checks", "pause", "go on" or "finish".
 
-    source: the SHA-256 of the script at this time, whose text is in `.kept/`. says: the result in a few words.
+    source: the beginning of the SHA-256 of the script at this time, whose text is in `.kept/`. says: the result in a
+    few words.
     """
 
     what: str
-    at: str
-    source: str = ""
+    at: AwareDatetime
+    source: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     says: str = ""
 
 
@@ -53,11 +55,11 @@ class RoomState(StrictModel):
     format_version: int = 1
     kind: str
     seed: int
-    minutes: int
-    began: str
+    minutes: Annotated[int, Field(ge=1, le=MOST_MINUTES)]
+    began: AwareDatetime
     sealed: str = ""
     made: tuple[DiaryEntry, ...] = Field(default=(), strict=False)
-    finished: str = ""
+    finished: AwareDatetime | None = None
 
 
 def seal(interview: Interview) -> str:
@@ -81,7 +83,8 @@ class Room:
             state = self.state
             self.interview = unseal(state.sealed) if state.sealed else Interview(state.kind, state.seed, ())
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
-            raise UserError(f"{folder / STATE} cannot be read: start another interview with make interview.") from None
+            again = as_typed("make interview AGAIN=1")
+            raise UserError(f"{folder / STATE} cannot be read: put it back, or remove it; then {again}.") from None
 
     @property
     def script(self) -> Path:
@@ -90,13 +93,13 @@ class Room:
 
     # --- the clock ---
 
-    def time_used(self, until: str = "") -> timedelta:
+    def time_used(self, until: datetime | None = None) -> timedelta:
         """Return the time on the clock, without pauses: up to now, to a moment, or to the end of the interview."""
-        end = _time(until or self.state.finished) if until or self.state.finished else datetime.now(UTC)
-        total, running_since = timedelta(), _time(self.state.began)
+        end = until or self.state.finished or _now()
+        total, running_since = timedelta(), self.state.began
         going = True
         for one in self.state.made:
-            at = min(_time(one.at), end)
+            at = min(one.at, end)
             if one.what == "pause" and going:
                 total, going = total + (at - running_since), False
             elif one.what == "go on" and not going:
@@ -122,7 +125,7 @@ class Room:
     def note(self, what: str, says: str = "") -> None:
         """Note something that the candidate did, and keep the script as it is now."""
         text = read_source(self.script)
-        digest = _digest(text)
+        digest = sha256(text.encode()).hexdigest()[:16]
         kept = self.folder / ".kept"
         kept.mkdir(exist_ok=True)
         write_missing(kept, {f"{digest}.py": text})
@@ -152,7 +155,8 @@ class Room:
     def require_open(self) -> None:
         """Raise `UserError` if the interview has ended."""
         if self.state.finished:
-            raise UserError(f"The interview in {self.folder} is finished: make interview AGAIN=1 starts another one.")
+            again = as_typed("make interview AGAIN=1")
+            raise UserError(f"The interview in {self.folder} is finished: {again} starts another one.")
 
     # --- runs ---
 
@@ -210,14 +214,9 @@ def make_room(folder: Path, interview: Interview, minutes: int, *, sealed: str, 
     """Write the files of an interview into a folder, make the first run, and start the clock."""
     make_folder(folder)
     kind = interview.kind
-    words = {"minutes": str(minutes), "folder": str(folder)}
-    task = (
-        (_TEMPLATES / TASK)
-        .read_text(encoding="utf-8")
-        .replace("{follow_up}", (_TEMPLATES / f"follow_up_{kind}.md").read_text(encoding="utf-8").strip())
-    )
-    for name, value in words.items():
-        task = task.replace(f"{{{name}}}", value)
+    follow_up = (_TEMPLATES / f"follow_up_{kind}.md").read_text(encoding="utf-8").strip()
+    task = (_TEMPLATES / TASK).read_text(encoding="utf-8").replace("{follow_up}", follow_up)
+    task = as_typed(task.replace("{minutes}", str(minutes)))
     files = {
         SCRIPT: interview.broken_source(),
         TRACK: (PACKAGES / "harness" / "scripts" / TRACK).read_text(encoding="utf-8"),
@@ -245,19 +244,9 @@ def open_room(work: Path) -> Room:
     """Return the latest interview. Raises `UserError` if there is none."""
     rooms = rooms_of(work)
     if not rooms:
-        raise UserError("There is no interview yet: make interview starts one.")
+        raise UserError(as_typed("There is no interview yet: make interview starts one."))
     return rooms[-1]
 
 
-def _digest(text: str) -> str:
-    from hashlib import sha256
-
-    return sha256(text.encode()).hexdigest()[:16]
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)

@@ -42,6 +42,10 @@ def as_typed(text: str) -> str:
 def without_make(text: str) -> str:
     """Return a text in which each `make` command is replaced by the equivalent `harness` command."""
     text = text.replace(".venv/bin/harness", "harness").replace("`docs/", f"`{ROOT / 'docs'}/")
+    text = text.replace("make finish", "make interview-finish").replace(
+        "make interview AGAIN=1", "make interview --again"
+    )
+    text = re.sub(r"\bmake interview(?:-(\w+))?", lambda found: f"harness interview {found[1] or ''}".rstrip(), text)
     return _MAKE.sub(lambda found: _command(found[1], dict(_ARGUMENT.findall(found[2]))), text)
 
 

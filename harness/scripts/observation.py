@@ -54,14 +54,13 @@ class _Stop(BaseException):
 class Call:
     """A call of a network by the script itself.
 
-    with_gradients: whether autograd was on. training: the mode of the network. updates: the number of updates before.
-    output: the first tensor of the output. network: the network, which goes on changing.
+    with_gradients: whether autograd was on. training: the mode of the network. output: the first tensor of the output.
+    network: the network, which goes on changing.
     """
 
     network: nn.Module
     with_gradients: bool
     training: bool
-    updates: int
     output: Tensor | None
 
 
@@ -69,16 +68,13 @@ class Call:
 class Update:
     """A step of an optimizer.
 
-    names: the parameters. gradients: what the optimizer used, None for a parameter without. moves: the changes of the
-    weights. rates: the learning rate of each group. losses: the values from which backward passes started since the
-    update before.
+    names: the parameters. gradients: the gradients that the optimizer used, None for a parameter without. moves: the
+    changes of the weights.
     """
 
     names: list[str]
     gradients: list[Tensor | None]
     moves: list[Tensor]
-    rates: list[float]
-    losses: list[float]
 
 
 @dataclass
@@ -86,9 +82,12 @@ class Observation:
     """What was seen of one run.
 
     training, validation: the first epoch's batches, as lists of their tensors. orders: the indices of each epoch of
-    the training loader. versions: a digest of the same example for each worker of each epoch. figures: what the script
-    logged of its validations. saved: each checkpoint as bytes, with the number of updates before it. kept: which
-    updates were kept whole. features: what the script used at all.
+    the training loader. versions: a digest of the same example for each worker of each epoch. calls: the calls of
+    networks by the script itself. updates: the updates that `keep` chose, by number. rates, losses: for each update,
+    the first learning rate, and the values from which backward passes started. figures: the figures of each validation,
+    with the number of updates before it. saved: each checkpoint as bytes, with the number of updates before it.
+    first_weights: the norm of each parameter before the first training call. evaluated: the weights at the first call
+    of each validation. features: how often the script used dropout, autocast and so on. made: the number of updates.
     """
 
     training: list[list[Tensor]] = field(default_factory=list)
@@ -265,8 +264,8 @@ class _Observer:
         self._pin("epoch", len(self._loaders), epoch)
         order: list[Any] = []
         sampler = DataLoader._index_sampler.fget(loader)  # type: ignore[attr-defined]
-        if not isinstance(loader.dataset, IterableDataset):
-            self._note_version(loader, epoch)
+        if not (self._is_pinned or loader.num_workers or isinstance(loader.dataset, IterableDataset)):
+            self._add_version(loader.dataset, rng_states())
         with patch.object(DataLoader, "_index_sampler", property(lambda _: _Noting(sampler, order))):
             made = workers.EmulatedWorkers(loader) if loader.num_workers else self._originals["__iter__"](loader)
         return self._batches(loader, epoch, order, made)
@@ -284,12 +283,9 @@ class _Observer:
                 break
             self._fetched.append((loader, epoch, batch))
             if number == 0:
-                self._order_of(loader, order)
+                self._orders.setdefault(id(loader), []).append(order)
             number += 1
             yield batch
-
-    def _order_of(self, loader: DataLoader[Any], order: list[Any]) -> None:
-        self._orders.setdefault(id(loader), []).append(order)
 
     def _start_worker(self, loader: DataLoader[Any], number: int, base: int) -> Any:
         epoch = self._epochs[id(loader)]
@@ -302,10 +298,6 @@ class _Observer:
         elif not isinstance(info.dataset, IterableDataset):
             self._add_version(info.dataset, states)
         return fetcher, info, states
-
-    def _note_version(self, loader: DataLoader[Any], epoch: int) -> None:
-        if not self._is_pinned and not loader.num_workers:
-            self._add_version(loader.dataset, rng_states())
 
     def _add_version(self, dataset: Any, states: dict[str, Any]) -> None:
         """Note the first example as a data set gives it in this state, and restore everything."""
@@ -355,13 +347,7 @@ class _Observer:
             return
         found = first_tensor(output)
         self.seen.calls.append(
-            Call(
-                module,
-                torch.is_grad_enabled(),
-                module.training,
-                self.seen.made,
-                None if found is None else found.detach().clone(),
-            )
+            Call(module, torch.is_grad_enabled(), module.training, None if found is None else found.detach().clone())
         )
 
     def _add(self, network: nn.Module) -> None:
@@ -404,8 +390,6 @@ class _Observer:
                 [self._names.get(id(p), f"parameter {place}") for place, p in enumerate(held)],
                 self._gradients,
                 [p.detach() - self._before[id(p)] for p in held],
-                [float(group["lr"]) for group in optimizer.param_groups],
-                list(self._losses),
             )
         self._losses.clear()
         if self._kind == "held weights":
