@@ -221,7 +221,7 @@ def make_room(folder: Path, interview: Interview, minutes: int, *, sealed: str, 
         SCRIPT: interview.broken_source(),
         TRACK: (PACKAGES / "harness" / "scripts" / TRACK).read_text(encoding="utf-8"),
         TASK: task,
-        NOTES: (_TEMPLATES / NOTES).read_text(encoding="utf-8"),
+        NOTES: (_TEMPLATES / "notes_form.md").read_text(encoding="utf-8"),
         TESTS: (_TEMPLATES / "test_train.txt").read_text(encoding="utf-8"),
     }
     write_missing(folder, files)

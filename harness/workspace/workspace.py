@@ -13,7 +13,6 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from harness.data.folder import load_folder
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.formats.toml_file import read_table
@@ -270,6 +269,8 @@ def create_workspace(
     make_folder(folder)
     write_missing(folder, _handout_files(folder, source))
     if is_script(source) and not os.path.lexists(folder / DATA):
+        from harness.data.folder import load_folder  # pages read workspaces too, and numpy would slow them down
+
         load_folder(settings.dataset).write(folder / DATA)
     record = {"format_version": 1, "recipe": recipe, "settings": dataclasses.asdict(settings)}
     write_where_missing(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
