@@ -123,6 +123,9 @@ def _order(subject: ScriptSubject, seen: Seen) -> Probe:
     yield "sorted", [float([*first] == sorted(first))]
     full = [order for order in orders if len(order) == len(first)]
     yield "different orders", [len(set(full)) / len(full)]
+    for order in seen["natural"].second.get("orders", [])[:1]:
+        other = set(_flat(order))
+        yield "examples of both ranks", [len(other & set(first)) / max(len(other), 1)]
 
 
 def _flat(order: Sequence[Any]) -> tuple[int, ...]:
@@ -157,6 +160,8 @@ def _share(flags: Iterator[bool]) -> float:
 def _losses(subject: ScriptSubject, seen: Seen) -> Probe:
     for number, losses in enumerate(seen["held"].losses[:_FIRST]):
         yield f"update {number}", losses
+    for number, losses in enumerate(seen["held"].second.get("losses", [])[:_FIRST]):
+        yield f"update {number} of the second rank", losses
 
 
 def _gradients(subject: ScriptSubject, seen: Seen) -> Probe:
@@ -265,6 +270,9 @@ def _not_recorded() -> Iterator[None]:
 def _first_steps(subject: ScriptSubject, seen: Seen) -> Probe:
     natural = seen["natural"]
     yield "losses", [sum(losses) for losses in natural.losses[:_FIRST]]
+    if natural.second:
+        pairs = zip(natural.states, natural.second["states"], strict=False)
+        yield "ranks with equal weights", [float(one == other) for one, other in pairs]
     yield (
         "moves",
         [

@@ -38,6 +38,7 @@ from harness.run.settings import RunSettings
 from harness.run.step_hooks import LastStepHook
 from harness.scripts import workers
 from harness.scripts.numerics import apply_script_numerics
+from harness.scripts.ranks import SecondRank
 from harness.scripts.recording import first_tensor, note_losses
 from harness.scripts.run import call_script, main_program, module_track, parts_of
 from harness.scripts.script import CHECKPOINT, Script
@@ -88,6 +89,8 @@ class Observation:
     with the number of updates before it. saved: each checkpoint as bytes, with the number of updates before it.
     first_weights: the norm of each parameter before the first training call. evaluated: the weights at the first call
     of each validation. features: how often the script used dropout, autocast and so on. made: the number of updates.
+    states: the sum of all weights after each update that `keep` chose. second: the orders, losses and states of the
+    second process of a distributed script.
     """
 
     training: list[list[Tensor]] = field(default_factory=list)
@@ -105,6 +108,8 @@ class Observation:
     evaluated: list[list[Tensor]] = field(default_factory=list)
     features: Counter[str] = field(default_factory=Counter)
     made: int = 0
+    states: list[float] = field(default_factory=list)
+    second: Mapping[str, Any] = field(default_factory=dict)
 
 
 Ends = Callable[[Observation], bool]
@@ -139,8 +144,13 @@ def observe(
         canonical_setup(number, numerics=settings.numerics)
         apply_script_numerics()
         silent = redirect_stdout(io.StringIO())
-        with observer.install(), module_track(observer.log), main_program(), silent, suppress(_Stop):
+        with ExitStack() as stack:
+            stack.enter_context(suppress(_Stop))
+            pair = stack.enter_context(SecondRank(script.ranks, observer.tell))
+            for context in (observer.install(), module_track(observer.log), main_program(), silent):
+                stack.enter_context(context)
             call_script(script, arguments)
+    observer.seen.second = pair.told or {}
     return observer.seen
 
 
@@ -218,6 +228,11 @@ class _Observer:
                 self._originals[name] = getattr(owner, name)
                 stack.enter_context(patch.object(owner, name, _as_method(own) if owner is DataLoader else own))
             yield
+
+    def tell(self) -> dict[str, Any]:
+        """Return what the first process of a distributed script gets to know about the second one."""
+        seen = self.seen
+        return {"orders": seen.orders, "losses": seen.losses, "states": seen.states}
 
     @property
     def _is_pinned(self) -> bool:
@@ -391,6 +406,7 @@ class _Observer:
                 self._gradients,
                 [p.detach() - self._before[id(p)] for p in held],
             )
+            seen.states.append(sum(float(p.detach().double().sum()) for p in held))
         self._losses.clear()
         if self._kind == "held weights":
             with torch.no_grad():

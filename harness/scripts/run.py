@@ -6,6 +6,7 @@ script has the option `--resume`; then its files get the same bytes as if it had
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,7 @@ from harness.run.settings import RunSettings
 from harness.run.setup import input_sheet
 from harness.run.training import ShowProgress
 from harness.scripts.numerics import apply_script_numerics
+from harness.scripts.ranks import SecondRank
 from harness.scripts.recording import Recording
 from harness.scripts.script import CHECKPOINT as SCRIPT_CHECKPOINT
 from harness.scripts.script import Script
@@ -36,6 +38,7 @@ from harness.scripts.storage import POSITIONS, LogPlace, Storage
 from harness.scripts.workers import EmulatedWorkers
 
 OUT = "out"
+_SECOND = "rank1"
 
 
 def run_script(
@@ -71,7 +74,7 @@ def evaluate_checkpoint(script: Script, data: Path, out: Path) -> Record:
         figures.update({name: _number(name, value) for name, value in values.items() if name.startswith("val_")})
 
     apply_script_numerics()
-    with module_track(log), main_program():
+    with SecondRank(script.ranks), module_track(log), main_program():
         call_script(script, ["--data", str(data), "--out", str(out), "--seed", "0", "--evaluate"])
     if not figures:
         raise UserError(f"{script.path} logs no validation figure with --evaluate.")
@@ -119,17 +122,20 @@ class ScriptRun:
             (self._folder / POSITIONS).unlink(missing_ok=True)
         canonical_setup(self._settings.seed, numerics=self._settings.numerics)
         apply_script_numerics()
-        log_path = self._folder / METRICS_LOG
-        with ExitStack() as stack:
+        with SecondRank(self._script.ranks) as pair, ExitStack() as stack:
+            if pair.rank:
+                self._become_second()
+            log_path = self._folder / METRICS_LOG
             self._file = stack.enter_context(log_path.open("a" if continues else "w", encoding="utf-8"))
             self._log = stack.enter_context(LogWriter(self._file, self._note))
             stack.enter_context(self._recording)
-            storage = Storage(self._folder, self._position, self._cut_log if continues else None)
+            storage = Storage(self._folder, self._position, self._cut_log if continues else None, saves=not pair.rank)
             stack.enter_context(storage.install())
             stack.enter_context(module_track(self._figures))
             stack.enter_context(watch_loaders(self._batch, self._emulate))
             stack.enter_context(main_program())
             call_script(self._script, arguments)
+        shutil.rmtree(self._folder / _SECOND, ignore_errors=True)
         if not self.last_batch:
             raise UserError(f"{self._script.path} made no update of an optimizer: look at its loop.")
         if not (out / SCRIPT_CHECKPOINT).is_file():
@@ -137,6 +143,12 @@ class ScriptRun:
         (self._folder / POSITIONS).unlink(missing_ok=True)
         write_whole({self._folder / CHECKPOINT: (out / SCRIPT_CHECKPOINT).read_bytes()}, durable=False)
         return self
+
+    def _become_second(self) -> None:
+        """Write the files of the second process into a folder of their own, which the first one deletes."""
+        self._folder /= _SECOND
+        self._folder.mkdir(exist_ok=True)
+        self._progress = lambda step, steps, loss: None
 
     def _update(self, measured: BatchMeasurements) -> None:
         self._log.batch(dict(self.position), measured)

@@ -21,6 +21,7 @@ from harness.run.experiment import compile_source
 from harness.run.settings import RunSettings
 
 CHECKPOINT = "ckpt.pt"
+RANKS = 2  # processes of a distributed script
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,12 @@ class Script:
     def can_resume(self) -> bool:
         """Whether the script has an option `--resume`."""
         return "--resume" in _texts(self.source)
+
+    @property
+    def ranks(self) -> int:
+        """The number of processes that run the script together: 2 if it calls `init_process_group`, otherwise 1."""
+        names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(ast.parse(self.source))}
+        return RANKS if "init_process_group" in names else 1
 
     def run(self, arguments: list[str]) -> None:
         """Run the script as the main program of this process. Raises what the script raises, or `UserError`."""

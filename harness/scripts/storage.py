@@ -14,6 +14,7 @@ import torch
 
 from harness.files import write_whole
 from harness.run.checkpoint import canonical
+from harness.scripts.script import CHECKPOINT
 
 POSITIONS = "positions.jsonl"
 
@@ -32,12 +33,19 @@ class Storage:
     """Replaces `torch.save` and `torch.load` for a script. Use `install()` as a context manager.
 
     position: a function that returns the present place in the log for a digest. restored: a function that gets the
-    place at which the first checkpoint was saved that a resumed script loads, or None if it is unknown.
+    place at which the first checkpoint was saved that a resumed script loads, or None if it is unknown. saves: False
+    leaves out `ckpt.pt`, because two processes would write it at the same time.
     """
 
     def __init__(
-        self, folder: Path, position: Callable[[str], LogPlace], restored: Callable[[LogPlace | None], None] | None
+        self,
+        folder: Path,
+        position: Callable[[str], LogPlace],
+        restored: Callable[[LogPlace | None], None] | None,
+        *,
+        saves: bool = True,
     ) -> None:
+        self._saves = saves
         self._file = folder / POSITIONS
         self._position = position
         self._restored = restored
@@ -68,6 +76,8 @@ class Storage:
     def _write(self, file: Any, content: bytes) -> None:
         if not isinstance(file, str | os.PathLike):
             file.write(content)
+            return
+        if not self._saves and Path(file).name == CHECKPOINT:
             return
         position = self._position(hashlib.sha256(content).hexdigest())
         with self._file.open("a", encoding="utf-8") as positions:

@@ -78,6 +78,7 @@ def watch(subject: "ScriptSubject", names: Collection[str]) -> dict[str, Finding
     load_library()
     from harness.scripts import track
     from harness.scripts.numerics import apply_script_numerics
+    from harness.scripts.ranks import SecondRank
     from harness.scripts.run import watch_loaders
     from trainwreck import child
     from trainwreck.runs import watch_script
@@ -89,7 +90,7 @@ def watch(subject: "ScriptSubject", names: Collection[str]) -> dict[str, Finding
         shutil.copy(track.__file__, Path(folder, "track.py"))
         arguments = ["--data", str(subject.data), "--out", f"{folder}/out", "--seed", str(subject.settings.seed)]
         wanted = [name.replace("_", "-") for name in names]
-        with watch_loaders(lambda batch: None, emulate=True):
+        with watch_loaders(lambda batch: None, emulate=True), SecondRank(subject.script.ranks):
             found = watch_script(script, arguments, _UPDATES, wanted, fork=child.main, quiet=True)
     if found is None:
         raise UserError(f"{subject.path} ended without a result while the checks watched it.")
