@@ -210,6 +210,56 @@ def test_the_follow_up_is_judged_by_equality(room: Room, added: str, points: flo
     assert sum(gained for gained, _, _ in found.values()) == points, found
 
 
+SAMPLER = """
+import torch
+from torch.utils.data import Sampler
+
+
+class ResumableSampler(Sampler):
+    def __init__(self, dataset, num_replicas, rank, seed=0):
+        self.size, self.ranks, self.rank, self.seed = len(dataset), num_replicas, rank, seed
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch):
+        self.epoch, self.done = epoch, 0
+
+    def __len__(self):
+        return len(range(self.rank, self.size, self.ranks))
+
+    def __iter__(self):
+        generator = torch.Generator().manual_seed(100 * self.seed + self.epoch)
+        share = torch.randperm(self.size, generator=generator).tolist()[self.rank :: self.ranks]
+        for i in share[self.done :]:
+            self.done += 1
+            yield i
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "lost"),
+    [
+        (("", ""), 0),
+        (("            self.done += 1\n", ""), 8),  # starts the epoch over
+        (("            self.done += 1\n            yield i", "            yield i\n            self.done += 1"), 8),
+        (("+ self.epoch)", ")"), 3),
+        (("[self.rank :: self.ranks]", ""), 7),
+        (("100 * self.seed + ", ""), 2),
+    ],
+)
+def test_a_sampler_that_continues_is_judged_by_equality(edit: tuple[str, str], lost: float, tmp_path: Path) -> None:
+    assert edit[0] in SAMPLER
+    (tmp_path / "train.py").write_text(SAMPLER.replace(*edit) if edit[0] else SAMPLER, encoding="utf-8")
+    found = judge_follow_up("ddp", tmp_path, "")
+    assert sum(most - gained for gained, most, _ in found.values()) == lost, found
+
+
 @pytest.mark.slow
 def test_an_interview_can_be_finished(room: Room) -> None:
     left = room.interview.faults[0]

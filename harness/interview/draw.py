@@ -14,6 +14,7 @@ KINDS = {
     "classifier": ("digits_mixup", "digits"),
     "tabular": ("orders_table", "shipments"),
     "segmentation": ("cells_unet", "cells"),
+    "ddp": ("shapes_ddp", "shapes"),
 }
 """The kinds of interviews, each with the script that its faults are put into, and the script's data set."""
 FAULTS = 4

@@ -3,7 +3,8 @@
 FOLDER has the candidate's `train.py` and the data, and HEALTHY is the file of the healthy script.
 
 A GPT gets a cache of keys and values: `generate(..., use_cache=True)` must give the tokens of the method without a
-cache, and compute each position once. In the other kinds, an evaluation is split as over several ranks:
+cache, and compute each position once. A distributed training gets a sampler that continues in the middle of an epoch
+(see `templates/follow_up_ddp.md`). In the other kinds, an evaluation is split as over several ranks:
 `partial_sums(model, loader)` returns a tensor of sums for one part of the data, and `figures(sums)` must make of the
 added sums what `evaluate(model, loader)` says of the whole data.
 """
@@ -43,6 +44,16 @@ _OF_SUMS = {
     "the order of the parts does not matter": 2.0,
     "the network is in eval mode": 2.0,
 }
+_OF_SAMPLER = {
+    "the ranks share an epoch without repeats": 5.0,
+    "the shares differ by one example at most": 2.0,
+    "another order in each epoch": 3.0,
+    "the same order for the same seed": 2.0,
+    "a new sampler continues in the middle of an epoch": 5.0,
+    "the next epochs are those of an uninterrupted run": 3.0,
+}
+_POINTS = {"gpt": _OF_GPT, "ddp": _OF_SAMPLER}
+_RANK_COUNTS = (1, 2, 3)
 Found = dict[str, tuple[float, float, str]]
 
 
@@ -70,7 +81,7 @@ def in_points(kind: str, found: Mapping[str, str] | None) -> Found:
 
     found: as of `judge_here`, or None without an answer.
     """
-    wanted = _OF_GPT if kind == "gpt" else _OF_SUMS
+    wanted = _POINTS.get(kind, _OF_SUMS)
     said = dict.fromkeys(wanted, "the script did not answer") if found is None else found
     return {name: (points if said[name] == "yes" else 0.0, points, said[name]) for name, points in wanted.items()}
 
@@ -87,13 +98,17 @@ def judge_here(kind: str, place: Path, healthy: Path) -> dict[str, str]:
     healthy: the file of the healthy script.
     """
     canonical_setup(0, numerics="portable")
-    wanted = _OF_GPT if kind == "gpt" else _OF_SUMS
+    wanted = _POINTS.get(kind, _OF_SUMS)
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             sys.path.insert(0, str(place))
             script = _load("train", place / "train.py")
-            known = _load("healthy", healthy)
-            tests = _cache_tests(script) if kind == "gpt" else _sum_tests(script, known, kind, place / "data")
+            if kind == "gpt":
+                tests = _cache_tests(script)
+            elif kind == "ddp":
+                tests = _sampler_tests(script)
+            else:
+                tests = _sum_tests(script, _load("healthy", healthy), kind, place / "data")
             found = {name: _attempt(test) for name, test in tests.items()}
         except Exception as error:
             found = dict.fromkeys(wanted, _words(error))
@@ -164,6 +179,59 @@ def _cache_tests(script: ModuleType) -> Mapping[str, Callable[[], bool]]:
         "a second call is not changed by the first one": lambda: same(1, 4, 8) and same(1, 9, 8, seed=3),
         "the same tokens beyond the block": lambda: same(1, 6, size + 12) and same(1, size + 5, 6),
         "each position is computed once": once,
+    }
+
+
+def _sampler_tests(script: ModuleType) -> Mapping[str, Callable[[], bool]]:
+    def sampler(size: int, ranks: int, rank: int, seed: int = 3) -> Any:
+        return script.ResumableSampler(range(size), ranks, rank, seed=seed)
+
+    def epoch_of(size: int, ranks: int, epoch: int, seed: int = 3) -> list[list[int]]:
+        shares = []
+        for rank in range(ranks):
+            one = sampler(size, ranks, rank, seed)
+            one.set_epoch(epoch)
+            shares.append([int(i) for i in one])
+        return shares
+
+    def without_repeats() -> bool:
+        return all(sorted(sum(epoch_of(n, ranks, 1), [])) == [*range(n)] for n in (12, 25) for ranks in _RANK_COUNTS)
+
+    def even() -> bool:
+        for ranks in _RANK_COUNTS:
+            sizes = [len(share) for share in epoch_of(25, ranks, 0)]
+            if max(sizes) - min(sizes) > 1 or sizes != [len(sampler(25, ranks, rank)) for rank in range(ranks)]:
+                return False
+        return True
+
+    def continued(after: int, later: int) -> bool:
+        """Stop after some examples of epoch 2, and compare what follows with an uninterrupted run."""
+        for rank in range(2):
+            whole, first, second = (sampler(25, 2, rank) for _ in range(3))
+            for one in (whole, first):
+                one.set_epoch(2)
+            wanted = [int(i) for i in whole]
+            list(itertools.islice(first, after))
+            second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+            found = [int(i) for i in second]
+            if found != wanted[after:]:
+                return False
+            for epoch in range(3, 3 + later):
+                whole.set_epoch(epoch)
+                second.set_epoch(epoch)
+                if [*whole] != [*second] or len(second) != len(wanted):
+                    return False
+        return True
+
+    return {
+        "the ranks share an epoch without repeats": without_repeats,
+        "the shares differ by one example at most": even,
+        "another order in each epoch": lambda: len({str(epoch_of(25, 2, epoch)) for epoch in range(5)}) == 5,
+        "the same order for the same seed": lambda: (
+            epoch_of(25, 2, 1) == epoch_of(25, 2, 1) != epoch_of(25, 2, 1, seed=4)
+        ),
+        "a new sampler continues in the middle of an epoch": lambda: all(continued(k, 0) for k in (1, 5, 11)),
+        "the next epochs are those of an uninterrupted run": lambda: continued(4, 2),
     }
 
 
