@@ -249,7 +249,7 @@ class ResumableSampler(Sampler):
         (("            self.done += 1\n", ""), 8),  # starts the epoch over
         (("            self.done += 1\n            yield i", "            yield i\n            self.done += 1"), 8),
         (("+ self.epoch)", ")"), 3),
-        (("[self.rank :: self.ranks]", ""), 7),
+        (("[self.rank :: self.ranks]", ""), 10),
         (("100 * self.seed + ", ""), 2),
     ],
 )

@@ -195,7 +195,8 @@ def _sampler_tests(script: ModuleType) -> Mapping[str, Callable[[], bool]]:
         return shares
 
     def without_repeats() -> bool:
-        return all(sorted(sum(epoch_of(n, ranks, 1), [])) == [*range(n)] for n in (12, 25) for ranks in _RANK_COUNTS)
+        whole = ((n, itertools.chain(*epoch_of(n, ranks, 1))) for n in (12, 25) for ranks in _RANK_COUNTS)
+        return all(sorted(found) == [*range(n)] for n, found in whole)
 
     def even() -> bool:
         for ranks in _RANK_COUNTS:
