@@ -1,4 +1,4 @@
-"""`make test-portable`: four short runs and the golden table, on this processor and on three emulated ones.
+"""`make test-portable`: seven short runs and the golden table, on this processor and on three emulated ones.
 
 QEMU's user mode emulates the processor of one process, and not of the processes that it starts. So each emulated
 processor is a small script that stands for the Python interpreter, and `launch` starts the process that trains with it.
@@ -12,12 +12,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 from harness.canonical_setup import Numerics, run_environment
 from harness.run.files import CHECKPOINT, METRICS_LOG
-from harness.run.settings import RunSettings
+from harness.run.settings import RunJob, RunSettings
 from harness.student.runs import launch, single_run_job
 
 QEMU = "qemu-x86_64"
@@ -25,6 +27,12 @@ QEMU = "qemu-x86_64"
 PROCESSORS = ("Nehalem", "Haswell", "EPYC")
 # A perceptron, a transformer, a recurrent cell, and a table.
 RUNS = {"missing_zero_grad": "digits", "positions_missing": "phrases", "bptt_cut": "marks", "column_order": "visits"}
+# Scripts made short: products in bfloat16, workers of a loader, and two ranks.
+SCRIPTS = {
+    "char_gpt": ("tales", "steps: int = 180", "steps: int = 10"),
+    "digits_mixup": ("digits", "EPOCHS = 6", "EPOCHS = 1"),
+    "shapes_ddp": ("shapes", "EPOCHS = 5", "EPOCHS = 1"),
+}
 
 # /proc/cpuinfo is not emulated. NumPy asks the processor itself, and loads ten times as fast as torch.
 _FEATURES = "from numpy._core._multiarray_umath import __cpu_features__ as f; print(*(n for n in f if f[n]))"
@@ -53,12 +61,21 @@ def run_with(python: str, folder: Path) -> tuple[str, str, str]:
     wrong = ", ".join(name for name, verdict in golden.items() if verdict == "wrong")
     logs, checkpoints = hashlib.sha256(), hashlib.sha256()
     with patch.object(sys, "executable", python):
-        for recipe, dataset in RUNS.items():
-            settings = RunSettings(seed=42, dataset=dataset, epochs=1, max_steps=10)
-            result = launch(single_run_job(recipe, settings, folder / recipe), bar=False)
-            logs.update((folder / recipe / METRICS_LOG).read_bytes())
+        for job in _jobs(folder):
+            result = launch(job, bar=False)
+            logs.update(Path(job.folder, METRICS_LOG).read_bytes())
             checkpoints.update(result["checkpoint_sha256"].encode())
     return logs.hexdigest(), checkpoints.hexdigest(), wrong or "same"
+
+
+def _jobs(folder: Path) -> Iterator[RunJob]:
+    for recipe, dataset in RUNS.items():
+        settings = RunSettings(seed=42, dataset=dataset, epochs=1, max_steps=10)
+        yield single_run_job(recipe, settings, folder / recipe)
+    for name, (dataset, constant, short) in SCRIPTS.items():
+        job = single_run_job("none", RunSettings(seed=42, dataset=dataset), folder / name, experiment=name)
+        assert constant in job.source
+        yield replace(job, source=job.source.replace(constant, short))
 
 
 def _output(numerics: Numerics, *command: str) -> str:
