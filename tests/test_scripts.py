@@ -14,6 +14,7 @@ from harness.data.folder import load_folder
 from harness.errors import UserError
 from harness.recipes.recipe import experiment_source
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
+from harness.run.options import UNUSED
 from harness.scripts.form import is_script
 
 # A classifier with workers that draw, a bfloat16 product, and a checkpoint after each epoch.
@@ -163,6 +164,20 @@ def test_a_run_has_equal_bytes_with_emulated_workers_and_after_a_kill(data: Path
     assert run(killed, data, kill=15).returncode == -signal.SIGKILL
     assert run(killed, data, resume=True).returncode == 0
     assert digests(whole) == digests(emulated) == digests(killed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kill"), [("rings_diffusion", 170)])
+def test_a_healthy_script_has_equal_bytes_after_a_kill(name: str, kill: int, tmp_path: Path) -> None:
+    source, files = experiment_source(name), load_folder(UNUSED[name]).write(tmp_path / "data")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    done = run(whole, files, source)
+    assert done.returncode == 0, done.stderr
+    assert run(killed, files, source, emulate=True, kill=kill).returncode == -signal.SIGKILL
+    assert run(killed, files, source, emulate=True, resume=True).returncode == 0
+    assert digests(whole) == digests(killed)
+    figures = json.loads(run(whole, files, source, evaluate=True).stdout)
+    assert figures.items() <= json.loads(done.stdout.splitlines()[-1]).items()
 
 
 def test_the_checkpoint_is_evaluated_by_the_script(data: Path, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ UNUSED = {
     "digits_mixup": "digits",
     "digits_vae": "digits",
     "orders_table": "shipments",
+    "rings_diffusion": "rings",
 }
 
 
