@@ -167,7 +167,7 @@ def test_a_run_has_equal_bytes_with_emulated_workers_and_after_a_kill(data: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "kill"), [("rings_diffusion", 170)])
+@pytest.mark.parametrize(("name", "kill"), [("dates_seq2seq", 100), ("rings_diffusion", 170)])
 def test_a_healthy_script_has_equal_bytes_after_a_kill(name: str, kill: int, tmp_path: Path) -> None:
     source, files = experiment_source(name), load_folder(UNUSED[name]).write(tmp_path / "data")
     whole, killed = tmp_path / "whole", tmp_path / "killed"

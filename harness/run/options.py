@@ -16,6 +16,7 @@ DEFAULT_EXPERIMENT = "digits_mlp"
 UNUSED = {
     "cells_unet": "cells",
     "char_gpt": "tales",
+    "dates_seq2seq": "dates",
     "demand_forecast": "demand",
     "digits_contrastive": "digits",
     "digits_mixup": "digits",
