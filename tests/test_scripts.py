@@ -14,6 +14,7 @@ from harness.data.folder import load_folder
 from harness.errors import UserError
 from harness.recipes.recipe import experiment_source
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
+from harness.run.options import UNUSED
 from harness.scripts.form import is_script
 
 # A classifier with workers that draw, a bfloat16 product, and a checkpoint after each epoch.
@@ -165,6 +166,20 @@ def test_a_run_has_equal_bytes_with_emulated_workers_and_after_a_kill(data: Path
     assert digests(whole) == digests(emulated) == digests(killed)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kill"), [("dates_seq2seq", 100), ("rings_diffusion", 170)])
+def test_a_healthy_script_has_equal_bytes_after_a_kill(name: str, kill: int, tmp_path: Path) -> None:
+    source, files = experiment_source(name), load_folder(UNUSED[name]).write(tmp_path / "data")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    done = run(whole, files, source)
+    assert done.returncode == 0, done.stderr
+    assert run(killed, files, source, emulate=True, kill=kill).returncode == -signal.SIGKILL
+    assert run(killed, files, source, emulate=True, resume=True).returncode == 0
+    assert digests(whole) == digests(killed)
+    figures = json.loads(run(whole, files, source, evaluate=True).stdout)
+    assert figures.items() <= json.loads(done.stdout.splitlines()[-1]).items()
+
+
 def test_the_checkpoint_is_evaluated_by_the_script(data: Path, tmp_path: Path) -> None:
     last = json.loads(run(tmp_path, data).stdout)
     figures = json.loads(run(tmp_path, data, evaluate=True).stdout)
@@ -206,7 +221,7 @@ def test_products_in_bfloat16_are_rounded_products_in_float32() -> None:
 
 def test_the_files_of_a_data_set_are_in_one_split_alone() -> None:
     heldout = Path(__file__).parents[1] / "grader" / "replay" / "heldout"
-    for name, header in (("tales", 0), ("dates", 0), ("shipments", 1), ("demand", 1)):
+    for name, header in (("tales", 0), ("dates", 0), ("shipments", 1), ("demand", 1), ("rings", 1)):
         folder = load_folder(name)
         lines = [content.decode().splitlines()[header:] for content in folder.files.values()]
         lines += [path.read_text(encoding="utf-8").splitlines()[header:] for path in heldout.glob(f"{name}.*")]

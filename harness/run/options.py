@@ -16,11 +16,13 @@ DEFAULT_EXPERIMENT = "digits_mlp"
 UNUSED = {
     "cells_unet": "cells",
     "char_gpt": "tales",
+    "dates_seq2seq": "dates",
     "demand_forecast": "demand",
     "digits_contrastive": "digits",
     "digits_mixup": "digits",
     "digits_vae": "digits",
     "orders_table": "shipments",
+    "rings_diffusion": "rings",
     "shapes_ddp": "shapes",
 }
 

@@ -57,7 +57,11 @@ def date(rng: random.Random) -> str:
 
 _CARRIERS = {"northline": -0.9, "quickpost": -0.2, "hansen": 0.4, "roadrunner": 1.0, "ferry": 0.6, "tram": 0.0}
 _DEPOTS = {"aberg": -0.6, "brunn": 0.0, "celle": 0.5, "dorn": 0.9}
-_COLUMNS = {"shipments": "date,carrier,depot,service,distance,items,weight,value,late", "demand": "date,store,demand"}
+_COLUMNS = {
+    "shipments": "date,carrier,depot,service,distance,items,weight,value,late",
+    "demand": "date,store,demand",
+    "rings": "x,y",
+}
 _WEEKDAYS = (0.0, -0.4, -0.4, -0.2, 0.7, 1.3, 1.0)
 
 
@@ -113,6 +117,13 @@ def demand(rng: random.Random) -> list[str]:
             mean = level + week[when.weekday()] + growth * day / 440 + mood[i] + rng.gauss(0.0, 0.18)
             lines.append(f"{when.isoformat()},{name},{math.exp(mean):.0f}")
     return lines
+
+
+def ring_point(rng: random.Random) -> str:
+    """Return x and y of a point near one of three linked rings."""
+    x, y = rng.choice(((-1.1, 0.3), (0.0, -0.3), (1.1, 0.3)))
+    angle, radius = rng.uniform(0, 2 * math.pi), rng.gauss(0.7, 0.03)
+    return f"{x + radius * math.cos(angle):.4f},{y + radius * math.sin(angle):.4f}"
 
 
 def cells(rng: np.random.RandomState) -> bytes:
@@ -191,6 +202,7 @@ MADE: dict[str, DrawnData] = {
         "csv",
         (2000, 400, 400),
     ),
+    "rings": (lambda: different(ring_point, random.Random("rings")), table_file("rings"), "csv", (2304, 400, 400)),
     "demand": (lambda: iter(demand(random.Random("demand"))), table_file("demand"), "csv", (3360, 960, 960)),
 }
 
