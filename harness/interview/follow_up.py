@@ -50,7 +50,7 @@ _OF_SAMPLER = {
     "another order in each epoch": 3.0,
     "the same order for the same seed": 2.0,
     "a new sampler continues in the middle of an epoch": 5.0,
-    "the next epochs are those of an uninterrupted run": 3.0,
+    "the next epochs equal an uninterrupted run": 3.0,
 }
 _POINTS = {"gpt": _OF_GPT, "ddp": _OF_SAMPLER}
 _RANK_COUNTS = (1, 2, 3)
@@ -232,7 +232,7 @@ def _sampler_tests(script: ModuleType) -> Mapping[str, Callable[[], bool]]:
             epoch_of(25, 2, 1) == epoch_of(25, 2, 1) != epoch_of(25, 2, 1, seed=4)
         ),
         "a new sampler continues in the middle of an epoch": lambda: all(continued(k, 0) for k in (1, 5, 11)),
-        "the next epochs are those of an uninterrupted run": lambda: continued(4, 2),
+        "the next epochs equal an uninterrupted run": lambda: continued(4, 2),
     }
 
 
