@@ -20,7 +20,9 @@ UNUSED = {
     "digits_contrastive": "digits",
     "digits_mixup": "digits",
     "digits_vae": "digits",
+    "grammar_lora": "grammar",
     "orders_table": "shipments",
+    "pole_policy": "pole",
 }
 
 
