@@ -221,11 +221,13 @@ def test_products_in_bfloat16_are_rounded_products_in_float32() -> None:
 
 def test_the_files_of_a_data_set_are_in_one_split_alone() -> None:
     heldout = Path(__file__).parents[1] / "grader" / "replay" / "heldout"
-    for name, header in (("tales", 0), ("dates", 0), ("shipments", 1), ("demand", 1), ("rings", 1)):
+    headers = {"tales": 0, "dates": 0, "shipments": 1, "demand": 1, "rings": 1, "grammar": 0, "pole": 1}
+    for name, header in headers.items():
         folder = load_folder(name)
-        lines = [content.decode().splitlines()[header:] for content in folder.files.values()]
+        splits = [file for file in folder.files if file.startswith(("train.", "val."))]
+        lines = [folder.files[file].decode().splitlines()[header:] for file in splits]
         lines += [path.read_text(encoding="utf-8").splitlines()[header:] for path in heldout.glob(f"{name}.*")]
         assert len({line for part in lines for line in part}) == sum(map(len, lines))
-        assert folder.with_validation(b"x").files == {**folder.files, sorted(folder.files)[1]: b"x"}
+        assert folder.with_validation(b"x").files == {**folder.files, sorted(splits)[1]: b"x"}
     with pytest.raises(UserError, match="no data set 'tails': did you mean tales"):
         load_folder("tails")

@@ -39,7 +39,7 @@ def _table(columns: str) -> DataForm:
 
 
 # Data sets that are stored as the files `train.*` and `val.*`.
-FILES = ("tales", "dates", "shipments", "cells", "demand", "rings")
+FILES = ("tales", "dates", "shipments", "cells", "demand", "rings", "grammar", "pole")
 _GREY, _COLOUR = DataForm("images", (1, 28, 28)), DataForm("images", (3, 32, 32))
 _ADDED = {
     path.stem: tomllib.loads(path.read_text(encoding="utf-8"))

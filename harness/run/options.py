@@ -21,7 +21,9 @@ UNUSED = {
     "digits_contrastive": "digits",
     "digits_mixup": "digits",
     "digits_vae": "digits",
+    "grammar_lora": "grammar",
     "orders_table": "shipments",
+    "pole_policy": "pole",
     "rings_diffusion": "rings",
     "shapes_ddp": "shapes",
 }

@@ -61,6 +61,7 @@ _COLUMNS = {
     "shipments": "date,carrier,depot,service,distance,items,weight,value,late",
     "demand": "date,store,demand",
     "rings": "x,y",
+    "pole": "position,velocity,angle,angular_velocity",
 }
 _WEEKDAYS = (0.0, -0.4, -0.4, -0.2, 0.7, 1.3, 1.0)
 
@@ -124,6 +125,98 @@ def ring_point(rng: random.Random) -> str:
     x, y = rng.choice(((-1.1, 0.3), (0.0, -0.3), (1.1, 0.3)))
     angle, radius = rng.uniform(0, 2 * math.pi), rng.gauss(0.7, 0.03)
     return f"{x + radius * math.cos(angle):.4f},{y + radius * math.sin(angle):.4f}"
+
+
+# Words, each with two forms: for one and for many.
+Words = tuple[tuple[str, str], ...]
+_DETERMINERS = (
+    ("this", "these"), ("that", "those"), ("every", "all"), ("one", "two"), ("each", "many"), ("the", "the"),
+    ("my", "my"),
+)  # fmt: skip
+_LIVING = (*zip(_ONE, _MANY, strict=True), ("painter", "painters"), ("woman", "women"), ("mouse", "mice"))
+_LIFELESS = tuple((word, f"{word}s") for word in (*_THINGS, *_PLACES))
+_VERBS = (
+    *zip(_DOES, _DO, strict=True), ("likes", "like"), ("cleans", "clean"), ("watches", "watch"), ("knows", "know"),
+)  # fmt: skip
+_PREPOSITIONS = ("near", "behind", "beside")
+
+
+def _phrase(rng: random.Random, number: int, nouns: Words, is_subject: bool = False) -> Words:
+    """Return the words of a noun phrase, each in the form for this number (0: one, 1: many) and in the other form.
+
+    If the other form of a noun would be right, too, as in "finds the boats", both forms are the same.
+    """
+    determiner, noun = rng.choice(_DETERMINERS), rng.choice(nouns)
+    words = [determiner, noun if number == 0 else (noun[1], noun[0])]
+    if determiner[0] == determiner[1] and not is_subject:
+        words[1] = (words[1][0], words[1][0])
+    elif number == 1:
+        words[0] = (determiner[1], determiner[0])
+    if rng.random() < 0.5:
+        words.insert(1, (adjective := rng.choice(_KINDS), adjective))
+    return tuple(words)
+
+
+def _place(rng: random.Random) -> Words:
+    preposition = rng.choice(_PREPOSITIONS)
+    return (preposition, preposition), *_phrase(rng, rng.randrange(2), _LIFELESS)
+
+
+def grammatical(rng: random.Random) -> Words:
+    """Return the words of a sentence, each with its form for the other number.
+
+    The verb has the number of its subject. A second noun may stand between them.
+    """
+    number, verb = rng.randrange(2), rng.choice(_VERBS)
+    return (
+        *_phrase(rng, number, _LIVING, is_subject=True),
+        *(_place(rng) if rng.random() < 0.5 else ()),
+        verb if number == 0 else (verb[1], verb[0]),
+        *_phrase(rng, rng.randrange(2), (*_LIVING, *_LIFELESS)),
+        *(_place(rng) if rng.random() < 0.3 else ()),
+    )
+
+
+def grammar(rng: random.Random) -> str:
+    """Return 1, a tab and a grammatical sentence; or 0, a tab and a sentence with one mistake.
+
+    The mistake is a word of the wrong number, two neighbours that are swapped, or a missing verb or preposition.
+    """
+    words = grammatical(rng)
+    sentence, label = [word for word, _ in words], rng.randrange(2)
+    if label == 0:
+        kind = rng.random()
+        if kind < 0.6:
+            i = rng.choice([i for i, (word, other) in enumerate(words) if word != other])
+            sentence[i] = words[i][1]
+        elif kind < 0.8:
+            i = rng.randrange(len(words) - 1)
+            sentence[i : i + 2] = sentence[i + 1], sentence[i]
+        else:
+            needed = {*_PREPOSITIONS, *(form for verb in _VERBS for form in verb)}
+            del sentence[rng.choice([i for i, word in enumerate(sentence) if word in needed])]
+    return f"{label}\t{' '.join(sentence)}"
+
+
+def pole(rng: random.Random) -> str:
+    """Return the start of an episode from which a linear controller keeps a pole on a cart up for 200 steps of 40 ms.
+
+    The physics is the one of `CartPole` in `harness/experiments/pole_policy.py`.
+    """
+    while True:
+        start = [round(rng.uniform(-most, most), 3) for most in (1.8, 1.2, 0.15, 1.5)]
+        x, v, angle, w = start
+        for _ in range(200):
+            force = 8.0 if 0.4 * x + 0.8 * v + 10.0 * angle + 2.0 * w > 0 else -8.0
+            sin, cos = math.sin(angle), math.cos(angle)
+            push = (force + 0.05 * w**2 * sin) / 1.1
+            turn = (9.8 * sin - cos * push) / (0.5 * (4 / 3 - 0.1 * cos**2 / 1.1))
+            acceleration = push - 0.05 * turn * cos / 1.1
+            x, v, angle, w = x + 0.04 * v, v + 0.04 * acceleration, angle + 0.04 * w, w + 0.04 * turn
+            if abs(x) > 2.4 or abs(angle) > math.radians(12):
+                break
+        else:
+            return ",".join(f"{value:.3f}" for value in start)
 
 
 def cells(rng: np.random.RandomState) -> bytes:
@@ -195,6 +288,8 @@ DrawnData = tuple[Callable[[], Iterator[Any]], Callable[[Any], bytes], str, tupl
 MADE: dict[str, DrawnData] = {
     "tales": (lambda: different(tale, random.Random("tales")), text_file, "txt", (1440, 160, 160)),
     "dates": (lambda: different(date, random.Random("dates")), text_file, "tsv", (1440, 160, 300)),
+    "grammar": (lambda: different(grammar, random.Random("grammar")), text_file, "tsv", (1920, 320, 320)),
+    "pole": (lambda: different(pole, random.Random("pole")), table_file("pole"), "csv", (256, 160, 160)),
     "cells": (lambda: different(cells, numpy_random("cells")), cells_file, "npz", (160, 48, 60)),
     "shipments": (
         lambda: iter(shipments(random.Random("shipments"))),
