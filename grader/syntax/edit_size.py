@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from grader.syntax.program import does_nothing, imported_paths, parse_experiment, path_of, root_of
 from harness.recipes.recipe import Area
+from harness.scripts.form import is_script
 
 AREAS: dict[str, Area] = {
     "load_data": "data",
@@ -31,7 +32,7 @@ AREAS: dict[str, Area] = {
     "EPOCHS": "loop",
     "BATCH_SIZE": "loop",
 }
-# The metrics that the training loop uses; it ignores all other metrics.
+# The metrics that the harness takes from `evaluate`; it ignores all others. A script logs its own.
 _METRICS = ("val_loss", "val_accuracy")
 # Functions and methods with a side effect. If a name ends in _, such as `add_`, the method also has a side effect.
 _ACTING = frozenset({
@@ -142,7 +143,10 @@ def changed_areas(before: str, after: str) -> frozenset[Area]:
 
 @lru_cache(maxsize=256)
 def _parts(source: str) -> dict[str, _Part]:
-    tree = parse_experiment(source)
+    tree: ast.AST = parse_experiment(source)
+    if not is_script(source):
+        tree = _WithoutOwnMetrics().visit(tree)
+    assert isinstance(tree, ast.Module)
     paths = imported_paths(tree)
     grouped: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
@@ -311,11 +315,11 @@ class _Slice:
                 return self.statement(ast.Assign([target], value or ast.Constant(None)))
             case ast.Assign(targets=targets, value=value):
                 wanted = any(map(self._is_wanted, targets)) or self._acts(value)
-                return [ast.Assign(targets, _own_metrics(value))] if wanted else []
+                return [ast.Assign(targets, value)] if wanted else []
             case ast.AugAssign(target=target, value=value):
                 return [statement] if self._is_wanted(target) or self._acts(value) else []
             case ast.Return(value=value):
-                return [ast.Return(value and _own_metrics(value))]
+                return [ast.Return(value)]
             case ast.FunctionDef(name=name):
                 return [statement] if name in self.read else []
             case ast.Try(body=body, handlers=handlers, finalbody=final):
@@ -380,13 +384,16 @@ def _looks_for_non_finite(test: ast.expr) -> bool:
     return False
 
 
-def _own_metrics(value: ast.expr) -> ast.expr:
-    """Return a dictionary of metrics without metrics that the training loop ignores, and any other value unchanged."""
-    keys = [getattr(key, "value", None) for key in value.keys] if isinstance(value, ast.Dict) else []
-    if not isinstance(value, ast.Dict) or _METRICS[0] not in keys:
-        return value
-    kept = [index for index, key in enumerate(keys) if key in _METRICS]
-    return ast.Dict([value.keys[i] for i in kept], [value.values[i] for i in kept])
+class _WithoutOwnMetrics(ast.NodeTransformer):
+    """Removes those metrics from dictionaries of metrics that the harness ignores."""
+
+    def visit_Dict(self, node: ast.Dict) -> ast.Dict:
+        self.generic_visit(node)
+        keys = [getattr(key, "value", None) for key in node.keys]
+        if _METRICS[0] not in keys:
+            return node
+        kept = [index for index, key in enumerate(keys) if key in _METRICS]
+        return ast.copy_location(ast.Dict([node.keys[i] for i in kept], [node.values[i] for i in kept]), node)
 
 
 def _called_name(call: ast.Call) -> str:
