@@ -23,11 +23,11 @@ n_hidden = 128
 n_latent = 12
 # optimization
 batch_size = 64
-max_iters = 300
+n_epochs = 15
 learning_rate = 5e-3
 kl_warmup_iters = 100 # weight of the KL term goes linearly from 0 to 1
 # logging
-eval_interval = 60
+eval_interval = 3 # epochs
 n_samples = 64 # images drawn from the prior at the end
 
 
@@ -43,11 +43,6 @@ class BinarizedDigits(Dataset):
 
     def __getitem__(self, i):
         return self.x[i]
-
-
-def forever(loader):
-    while True:
-        yield from loader
 
 
 class VAE(nn.Module):
@@ -98,7 +93,6 @@ def estimate_elbo(model, loader):
         bce_sum += bce.item() * x.size(0) # the last batch is smaller
         kld_sum += kld.item() * x.size(0)
         n += x.size(0)
-    model.train()
     bce, kld = bce_sum / n, kld_sum / n
     return {'val_loss': bce + kld, 'val_reconstruction': bce, 'val_kl': kld}
 
@@ -108,27 +102,26 @@ def sample(model, n, rng):
     """pixel probabilities of n images (n, 1, 28, 28)"""
     model.eval()
     z = torch.randn(n, n_latent, generator=rng)
-    x = model.decode(z).sigmoid()
-    model.train()
-    return x
+    return model.decode(z).sigmoid()
 
 
 def train(model, train_loader, val_loader, ckpt_path):
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
-    batches = forever(train_loader)
-    model.train()
+    it = 0
     t0 = time.time()
-    for it in range(1, max_iters + 1):
-        x = next(batches)
-        logits, mu, logvar = model(x)
-        bce, kld = neg_elbo(logits, x, mu, logvar)
-        beta = min(it / kl_warmup_iters, 1.0)
-        loss = bce + beta * kld
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    for epoch in range(1, n_epochs + 1):
+        model.train()
+        for x in train_loader:
+            it += 1
+            logits, mu, logvar = model(x)
+            bce, kld = neg_elbo(logits, x, mu, logvar)
+            beta = min(it / kl_warmup_iters, 1.0)
+            loss = bce + beta * kld
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
 
-        if it % eval_interval == 0 or it == max_iters:
+        if epoch % eval_interval == 0 or epoch == n_epochs:
             val = estimate_elbo(model, val_loader)
             track.log(val, step=it)
             print(f"iter {it}: train {loss.item():.2f}, val {val['val_loss']:.2f}, {time.time() - t0:.1f}s")
