@@ -1,238 +1,200 @@
-"""Train a diffusion model on points in the plane (DDPM, Ho et al., 2020).
-
-    python rings_diffusion.py --data data --out out --seed 3
-    python rings_diffusion.py --data data --out out --resume
-    python rings_diffusion.py --data data --out out --evaluate
-
-train.csv and val.csv have the columns x and y. val_loss is the error of the predicted noise; val_distance is the
-Chamfer distance between samples and the points of val.csv. Both use the averaged weights.
-"""
-
-import argparse
-import copy
+#!/usr/bin/env python3
+# Toy DDPM in 2D: learns the distribution of the points in train.csv (columns x, y) and samples new ones.
+#
+#   [1] Ho et al., Denoising Diffusion Probabilistic Models, 2020
+#   [2] Tancik et al., Fourier Features Let Networks Learn High Frequency Functions, 2020
+#
+# Everything that is logged and sampled comes from the EMA weights.
+# TODO: compare with a cosine schedule of the betas.
 import math
-from dataclasses import dataclass
+from argparse import ArgumentParser
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.nn.functional import mse_loss, silu
+from torch.optim import Adam
+from torch.optim.lr_scheduler import LinearLR
+from torch.utils.data import DataLoader
 
 import track
 
-
-@dataclass(frozen=True)
-class Config:
-    timesteps: int = 50
-    hidden: int = 128
-    time_features: int = 32
-    octaves: int = 3
-    layers: int = 1
-
-    batch_size: int = 512
-    epochs: int = 60
-    lr: float = 8e-3
-    ema_decay: float = 0.95
-    eval_every: int = 12  # epochs
-    val_draws: int = 8
-    samples: int = 400
+cfg = dict(
+    diffusion=dict(T=50, beta_min=1e-4, beta_max=0.02),
+    net=dict(dim=128, depth=1, time_dim=32, octaves=3),
+    train=dict(epochs=60, batch_size=512, lr=8e-3, final_lr=0.05, ema=0.95),
+    val=dict(every=12, noise_draws=8, num_samples=400),
+)
 
 
-def load_points(file):
-    return torch.from_numpy(np.loadtxt(file, delimiter=",", skiprows=1, dtype=np.float32))
+def make_schedule(T, beta_min, beta_max):
+    # [1] has T = 1000; with fewer steps each one has to add more noise
+    betas = torch.linspace(beta_min, beta_max, T, dtype=torch.float64) * (1000 / T)
+    alphas = 1 - betas
+    abar = alphas.cumprod(0)
+    abar_prev = torch.cat([abar.new_ones(1), abar[:-1]])
+    var = betas * (1 - abar_prev) / (1 - abar)  # of q(x_{t-1} | x_t, x_0), eq. 7
+    schedule = dict(betas=betas, alphas=alphas, abar=abar, var=var)
+    return {k: v.float() for k, v in schedule.items()}
 
 
-# --- diffusion ------------------------------------------------------------------------------------------------------
+def q_sample(s, x0, t, eps):
+    abar = s["abar"][t][:, None]
+    return abar.sqrt() * x0 + (1 - abar).sqrt() * eps
 
 
-class Diffusion:
-    """The forward process q(x_t | x_0) with a linear noise schedule, and ancestral sampling."""
-
-    def __init__(self, timesteps):
-        self.timesteps = timesteps
-        scale = 1000 / timesteps  # the paper has 1000 steps
-        betas = torch.linspace(1e-4 * scale, 0.02 * scale, timesteps, dtype=torch.float64)
-        bars = torch.cumprod(1 - betas, dim=0)
-        bars_prev = torch.cat([torch.ones(1, dtype=torch.float64), bars[:-1]])
-        self.betas, self.alphas, self.alpha_bars = betas.float(), (1 - betas).float(), bars.float()
-        self.posterior_variance = (betas * (1 - bars_prev) / (1 - bars)).float()
-
-    def add_noise(self, x, t, noise):
-        """Return x_t for points x (B, 2) and timesteps t (B,), which start at 0."""
-        bar = self.alpha_bars[t].unsqueeze(1)
-        return bar.sqrt() * x + (1 - bar).sqrt() * noise
-
-    def loss(self, model, x, generator=None):
-        t = torch.randint(self.timesteps, (len(x),), generator=generator)
-        noise = torch.randn(x.shape, generator=generator)
-        return F.mse_loss(model(self.add_noise(x, t, noise), t), noise)
-
-    @torch.no_grad()
-    def sample(self, model, count, generator=None):
-        """Return `count` points (count, 2): start from noise and remove a part of it at each timestep."""
-        x = torch.randn(count, 2, generator=generator)
-        for t in reversed(range(self.timesteps)):
-            noise = model(x, torch.full((count,), t))
-            x = (x - self.betas[t] / (1 - self.alpha_bars[t]).sqrt() * noise) / self.alphas[t].sqrt()
-            if t > 0:
-                x = x + self.posterior_variance[t].sqrt() * torch.randn(x.shape, generator=generator)
-        return x
-
-
-# --- model ----------------------------------------------------------------------------------------------------------
-
-
-class ResidualBlock(nn.Module):
-    def __init__(self, width, time_features):
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.inner = nn.Linear(width, width)
-        self.time = nn.Linear(time_features, width)
-        self.outer = nn.Linear(width, width)
-
-    def forward(self, h, time):
-        return h + self.outer(F.silu(self.inner(self.norm(h)) + self.time(time)))
-
-
-class Denoiser(nn.Module):
-    """Predict the noise in points x (B, 2) at timesteps t (B,)."""
-
-    def __init__(self, hidden, time_features, octaves, layers):
-        super().__init__()
-        half = time_features // 2
-        time_frequencies = torch.exp(-math.log(1000) * torch.arange(half) / half)
-        self.register_buffer("time_frequencies", time_frequencies, persistent=False)
-        self.register_buffer("frequencies", 2.0 ** torch.arange(octaves), persistent=False)
-        self.stem = nn.Linear(2 + 4 * octaves, hidden)
-        self.blocks = nn.ModuleList(ResidualBlock(hidden, time_features) for _ in range(layers))
-        self.norm = nn.LayerNorm(hidden)
-        self.head = nn.Linear(hidden, 2)
-
-    def forward(self, x, t):
-        angles = t.float().unsqueeze(1) * self.time_frequencies
-        time = torch.cat([angles.sin(), angles.cos()], dim=1)
-        # Without Fourier features (Tancik et al., 2020), the network learns the thin rings slowly.
-        angles = (x.unsqueeze(2) * self.frequencies).flatten(1)
-        h = self.stem(torch.cat([x, angles.sin(), angles.cos()], dim=1))
-        for block in self.blocks:
-            h = block(h, time)
-        return self.head(F.silu(self.norm(h)))
-
-
-class EMA:
-    """Keep a copy of a model with exponential moving averages of its weights."""
-
-    def __init__(self, model, decay):
-        self.model = copy.deepcopy(model).requires_grad_(False).eval()
-        self.decay = decay
-        self.updates = 0
-
-    @torch.no_grad()
-    def update(self, model):
-        """Update the averages. The decay is smaller at first, so that the initial weights do not stay in them."""
-        self.updates += 1
-        decay = min(self.decay, self.updates / (self.updates + 10))
-        for average, p in zip(self.model.parameters(), model.parameters(), strict=True):
-            average.lerp_(p, 1 - decay)
-
-    def state_dict(self):
-        return {"model": self.model.state_dict(), "updates": self.updates}
-
-    def load_state_dict(self, state):
-        self.model.load_state_dict(state["model"])
-        self.updates = state["updates"]
-
-
-# --- evaluation -----------------------------------------------------------------------------------------------------
-
-
-def chamfer_distance(a, b):
-    """Return the mean distance from each point of a to the nearest point of b, plus the same from b to a."""
-    distances = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
-    return distances.min(dim=1).values.mean() + distances.min(dim=0).values.mean()
+def p_losses(s, net, x0, rng=None):
+    # L_simple, eq. 14
+    T = len(s["betas"])
+    t = torch.randint(T, (x0.shape[0],), generator=rng)
+    eps = torch.randn(x0.shape, generator=rng)
+    return mse_loss(net(q_sample(s, x0, t, eps), t), eps)
 
 
 @torch.no_grad()
-def evaluate(model, diffusion, points, config, seed=0):
-    """Return the loss on points and the distance of samples from them. Each call uses the same random numbers."""
-    g = torch.Generator().manual_seed(seed)
-    loss = diffusion.loss(model, points.repeat(config.val_draws, 1), g)
-    samples = diffusion.sample(model, config.samples, g)
-    return {"val_loss": loss.item(), "val_distance": chamfer_distance(samples, points).item()}
+def p_sample_loop(s, net, n, rng):
+    # algorithm 2
+    x = torch.randn(n, 2, generator=rng)
+    for i in range(len(s["betas"]) - 1, -1, -1):
+        eps = net(x, torch.full((n,), i, dtype=torch.long))
+        mean = (x - s["betas"][i] / (1 - s["abar"][i]).sqrt() * eps) / s["alphas"][i].sqrt()
+        x = mean
+        if i > 0:  # the last step is without noise
+            x = mean + s["var"][i].sqrt() * torch.randn(x.shape, generator=rng)
+    return x
 
 
-# --- training -------------------------------------------------------------------------------------------------------
+def sincos(angles):
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, default=Path("data"))
-    parser.add_argument("--out", type=Path, default=Path("out"))
-    parser.add_argument("--seed", type=int, default=3)
-    parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--evaluate", action="store_true")
-    args = parser.parse_args()
-    config = Config()
+class Block(nn.Module):
+    def __init__(self, dim, time_dim):
+        super().__init__()
+        self.norm = nn.LayerNorm(dim)
+        self.inner = nn.Linear(dim, dim)
+        self.time = nn.Linear(time_dim, dim)
+        self.outer = nn.Linear(dim, dim)
 
-    torch.manual_seed(args.seed)
-    train = load_points(args.data / "train.csv")
-    # Both columns have the same scale: a ring must not become an ellipse.
-    mean, std = train.mean(dim=0), train.std()
-    val = (load_points(args.data / "val.csv") - mean) / std
-    diffusion = Diffusion(config.timesteps)
-    model = Denoiser(config.hidden, config.time_features, config.octaves, config.layers)
-    ema = EMA(model, config.ema_decay)
+    def forward(self, h, temb):
+        out = self.inner(self.norm(h)) + self.time(temb)
+        return h + self.outer(silu(out))
 
-    ckpt = None
-    if args.resume or args.evaluate:
-        ckpt = torch.load(args.out / "ckpt.pt", weights_only=True)
-        model.load_state_dict(ckpt["model"])
-        ema.load_state_dict(ckpt["ema"])
-    if args.evaluate:
-        track.log(evaluate(ema.model, diffusion, val, config))
+
+class EpsNet(nn.Module):
+    def __init__(self, dim, depth, time_dim, octaves):
+        super().__init__()
+        half = time_dim // 2
+        self.register_buffer("time_freqs", torch.exp(-math.log(1000) / half * torch.arange(half)), persistent=False)
+        self.register_buffer("freqs", 2.0 ** torch.arange(octaves), persistent=False)
+        self.stem = nn.Linear(2 + 4 * octaves, dim)
+        self.blocks = nn.ModuleList([Block(dim, time_dim) for _ in range(depth)])
+        self.norm = nn.LayerNorm(dim)
+        self.head = nn.Linear(dim, 2)
+
+    def forward(self, x, t):
+        # x (B, 2), t (B,) in 0 .. T-1
+        temb = sincos(t[:, None] * self.time_freqs)
+        # plain coordinates are too smooth for the thin rings, hence [2]
+        fourier = sincos((x[:, :, None] * self.freqs).flatten(1))
+        h = self.stem(torch.cat([x, fourier], dim=-1))
+        for block in self.blocks:
+            h = block(h, temb)
+        return self.head(silu(self.norm(h)))
+
+
+@torch.no_grad()
+def update_ema(ema, net, step, max_decay):
+    # short memory at the start, or the random init would stay in the average
+    decay = min(max_decay, step / (step + 10))
+    for p_ema, p in zip(ema.parameters(), net.parameters(), strict=True):
+        p_ema.lerp_(p, 1 - decay)
+
+
+def chamfer(a, b):
+    d = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+    return d.amin(dim=1).mean() + d.amin(dim=0).mean()
+
+
+@torch.no_grad()
+def validate(s, net, x_val):
+    rng = torch.Generator().manual_seed(0)  # equal noise for all checkpoints
+    loss = p_losses(s, net, x_val.repeat(cfg["val"]["noise_draws"], 1), rng)
+    samples = p_sample_loop(s, net, cfg["val"]["num_samples"], rng)
+    return dict(val_loss=loss.item(), val_distance=chamfer(samples, x_val).item())
+
+
+def read_csv(path):
+    return torch.tensor(np.genfromtxt(path, delimiter=",", skip_header=1), dtype=torch.float32)
+
+
+def main(opt):
+    opt.out.mkdir(parents=True, exist_ok=True)
+    ckpt = opt.out / "ckpt.pt"
+
+    torch.manual_seed(opt.seed)
+    rng = torch.Generator().manual_seed(opt.seed)  # order of the training points
+    hp = cfg["train"]
+
+    x_train, x_val = read_csv(opt.data / "train.csv"), read_csv(opt.data / "val.csv")
+    shift, scale = x_train.mean(0), x_train.std()  # one scale for both axes, to keep circles round
+    x_train, x_val = (x_train - shift) / scale, (x_val - shift) / scale
+    dl = DataLoader(x_train, batch_size=hp["batch_size"], shuffle=True, drop_last=True, generator=rng)
+
+    s = make_schedule(**cfg["diffusion"])
+    net = EpsNet(**cfg["net"])
+    ema = deepcopy(net).requires_grad_(False).eval()
+    adam = Adam(net.parameters(), lr=hp["lr"], fused=True)
+    sched = LinearLR(adam, 1.0, hp["final_lr"], total_iters=hp["epochs"] * len(dl))
+    step = 0
+
+    if opt.resume or opt.evaluate:
+        state = torch.load(ckpt, weights_only=True)
+        for key, part in dict(model=net, ema=ema, adam=adam, sched=sched).items():
+            part.load_state_dict(state[key])
+        step = state["step"]
+        torch.set_rng_state(state["rng_cpu"])
+        rng.set_state(state["rng_order"])
+
+    if opt.evaluate:
+        track.log(validate(s, ema, x_val), step=step)
         return
 
-    order = torch.Generator().manual_seed(args.seed)
-    train_set = TensorDataset((train - mean) / std)
-    loader = DataLoader(train_set, config.batch_size, shuffle=True, drop_last=True, generator=order)
-    optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, fused=True)
-    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=config.epochs * len(loader))
-    epoch = 0
-    if ckpt is not None:
-        optimizer.load_state_dict(ckpt["optimizer"])
-        scheduler.load_state_dict(ckpt["scheduler"])
-        order.set_state(ckpt["order"])
-        torch.set_rng_state(ckpt["rng"])
-        epoch = ckpt["epoch"]
-
-    args.out.mkdir(parents=True, exist_ok=True)
-    while epoch < config.epochs:
-        for (x,) in loader:
-            loss = diffusion.loss(model, x)
-            optimizer.zero_grad(set_to_none=True)
+    for epoch in range(step // len(dl) + 1, hp["epochs"] + 1):
+        for x in dl:
+            loss = p_losses(s, net, x)
             loss.backward()
-            optimizer.step()
-            scheduler.step()
-            ema.update(model)
-        epoch += 1
-        if epoch % config.eval_every == 0 or epoch == config.epochs:
-            track.log(evaluate(ema.model, diffusion, val, config), step=epoch * len(loader))
-            state = {
-                "model": model.state_dict(),
-                "ema": ema.state_dict(),
-                "optimizer": optimizer.state_dict(),
-                "scheduler": scheduler.state_dict(),
-                "order": order.get_state(),
-                "rng": torch.get_rng_state(),
-                "epoch": epoch,
-            }
-            torch.save(state, args.out / "ckpt.pt")
+            adam.step()
+            adam.zero_grad()
+            sched.step()
+            step += 1
+            update_ema(ema, net, step, hp["ema"])
 
-    points = diffusion.sample(ema.model, config.samples, torch.Generator().manual_seed(args.seed)) * std + mean
-    np.savetxt(args.out / "samples.csv", points.numpy(), fmt="%.4f", delimiter=",", header="x,y", comments="")
+        if epoch % cfg["val"]["every"] == 0 or epoch == hp["epochs"]:
+            print(f"[{epoch:3d}] loss {loss:.3f}")
+            track.log(validate(s, ema, x_val), step=step)
+            state = dict(
+                model=net.state_dict(),
+                ema=ema.state_dict(),
+                adam=adam.state_dict(),
+                sched=sched.state_dict(),
+                step=step,
+                rng_cpu=torch.get_rng_state(),
+                rng_order=rng.get_state(),
+            )
+            torch.save(state, ckpt)
+
+    samples = p_sample_loop(s, ema, cfg["val"]["num_samples"], torch.Generator().manual_seed(opt.seed))
+    np.savetxt(opt.out / "samples.csv", samples * scale + shift, "%.4f", delimiter=",", header="x,y", comments="")
 
 
 if __name__ == "__main__":
-    main()
+    ap = ArgumentParser()
+    ap.add_argument("--data", type=Path, required=True)
+    ap.add_argument("--out", type=Path, required=True)
+    ap.add_argument("--seed", type=int, default=0)
+    ap.add_argument("--resume", action="store_true")
+    ap.add_argument("--evaluate", action="store_true")
+    main(ap.parse_args())
