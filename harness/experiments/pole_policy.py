@@ -1,259 +1,231 @@
-"""Learn to balance a pole on a cart with PPO (Schulman et al., 2017).
-
-    python pole_policy.py --data data --out out --seed 2
-    python pole_policy.py --data data --out out --resume
-    python pole_policy.py --data data --out out --evaluate
-
-train.csv and val.csv have start states of episodes. A push to the left or to the right moves the cart. An episode ends
-if the pole falls or the cart leaves its track. val_accuracy is the share of the validation starts from which the pole
-stays up until the time limit, with the likeliest action in each step; val_steps is the mean length of an episode.
-"""
-
+"""PPO (https://arxiv.org/abs/1707.06347) on a vectorized cart-pole."""
 import argparse
 import csv
 import math
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 from torch.distributions import Categorical
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 import track
 
-COLUMNS = ("position", "velocity", "angle", "angular_velocity")
-MAX_STEPS = 100
 
-EPOCHS = 4
-EPISODES = 32  # played between two rounds of updates
-GAMMA = 0.97
-GAE_LAMBDA = 0.95
-PPO_EPOCHS = 4
-MINIBATCH_SIZE = 512
-CLIP_RANGE = 0.2
-VALUE_COEF = 0.5
-ENTROPY_COEF = 0.005
-HIDDEN = 32
-LR = 1e-2
-MAX_GRAD_NORM = 0.5
+def parse_args():
+    p = argparse.ArgumentParser(formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    p.add_argument("--data", type=Path, required=True, help="folder with the start states, train.csv and val.csv")
+    p.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
+    p.add_argument("--seed", type=int, default=2)
+    p.add_argument("--evaluate", action="store_true", help="play the validation episodes with the saved agent")
+
+    p.add_argument("--epochs", type=int, default=4, help="passes over the start states")
+    p.add_argument("--num-envs", type=int, default=32, help="episodes per rollout")
+    p.add_argument("--max-steps", type=int, default=100, help="time limit of an episode")
+    p.add_argument("--hidden", type=int, default=32)
+    p.add_argument("--learning-rate", type=float, default=1e-2)
+    p.add_argument("--final-lr-factor", type=float, default=0.1, help="the learning rate decays linearly to this share")
+    p.add_argument("--gamma", type=float, default=0.97, help="discount")
+    p.add_argument("--gae-lambda", type=float, default=0.95)
+    p.add_argument("--update-epochs", type=int, default=3, help="passes over a rollout")
+    p.add_argument("--minibatch-size", type=int, default=512)
+    p.add_argument("--clip-coef", type=float, default=0.2)
+    p.add_argument("--vf-coef", type=float, default=0.5)
+    p.add_argument("--ent-coef", type=float, default=0.005)
+    p.add_argument("--max-grad-norm", type=float, default=0.5)
+    return p.parse_args()
 
 
-# --- environment ----------------------------------------------------------------------------------------------------
+class VecCartPole:
+    """B carts in parallel. obs is (B, 4); a cart whose done is set has ended its episode and is not reset.
 
-
-class CartPole:
-    """Carts with poles, as in Barto, Sutton and Anderson (1983), each in an episode of its own.
-
-    states: (B, 4), the columns of COLUMNS in m, m/s, rad and rad/s. fallen: (B,), whether the episode has ended.
+    The equations of motion are those of Barto, Sutton & Anderson (1983), integrated with Euler steps of tau seconds.
     """
 
-    GRAVITY = 9.8
-    CART_MASS, POLE_MASS = 1.0, 0.1
-    HALF_LENGTH = 0.5
-    FORCE = 8.0
-    SECONDS = 0.04  # for each step
-    MAX_POSITION, MAX_ANGLE = 2.4, 12 * math.pi / 180
+    gravity = 9.8
+    masscart = 1.0
+    masspole = 0.1
+    length = 0.5  # half of the pole
+    force_mag = 8.0
+    tau = 0.04
+    x_threshold = 2.4
+    theta_threshold = 12 * 2 * math.pi / 360
 
-    def __init__(self, states):
-        self.states = states
-        self.fallen = torch.zeros(len(states), dtype=torch.bool)
+    def __init__(self, starts):
+        self.state = starts
+        self.done = torch.zeros(len(starts), dtype=torch.bool)
+        self.scale = torch.tensor([self.x_threshold, 2.0, self.theta_threshold, 2.0])
 
-    def observe(self):
-        """Return the states (B, 4), each column scaled to about [-1, 1]."""
-        return self.states / torch.tensor([self.MAX_POSITION, 2.0, self.MAX_ANGLE, 2.0])
+    @property
+    def obs(self):
+        return self.state / self.scale
 
-    def step(self, actions):
-        """Push each cart to the left (0) or to the right (1). Return the rewards (B,).
+    def step(self, action):
+        _, x_dot, theta, theta_dot = self.state.unbind(1)
+        total_mass = self.masscart + self.masspole
+        polemass_length = self.masspole * self.length
+        sintheta, costheta = theta.sin(), theta.cos()
+        force = self.force_mag * (2.0 * action - 1.0)  # 0 is left, 1 is right
+        temp = (force + polemass_length * theta_dot**2 * sintheta) / total_mass
+        thetaacc = self.gravity * sintheta - costheta * temp
+        thetaacc = thetaacc / (self.length * (4 / 3 - self.masspole * costheta**2 / total_mass))
+        xacc = temp - polemass_length * thetaacc * costheta / total_mass
+        self.state = self.state + self.tau * torch.stack([x_dot, xacc, theta_dot, thetaacc], 1)
 
-        The reward is -1 for a fall, and else slightly negative far from the middle and from upright.
-        """
-        _, v, angle, w = self.states.unbind(dim=1)
-        force = self.FORCE * (2.0 * actions - 1.0)
-        sin, cos = angle.sin(), angle.cos()
-        mass = self.CART_MASS + self.POLE_MASS
-        push = (force + self.POLE_MASS * self.HALF_LENGTH * w**2 * sin) / mass
-        turn = self.GRAVITY * sin - cos * push
-        turn = turn / (self.HALF_LENGTH * (4 / 3 - self.POLE_MASS * cos**2 / mass))
-        acceleration = push - self.POLE_MASS * self.HALF_LENGTH * turn * cos / mass
-        rates = torch.stack([v, acceleration, w, turn], dim=1)
-        self.states = self.states + self.SECONDS * rates
-        is_outside = (self.states[:, 0].abs() > self.MAX_POSITION) | (self.states[:, 2].abs() > self.MAX_ANGLE)
-        self.fallen = self.fallen | is_outside
-        position, _, angle, _ = self.observe().unbind(dim=1)
-        return torch.where(self.fallen, -1.0, -0.03 * (position**2 + angle**2))
-
-
-def read_starts(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return TensorDataset(torch.tensor([[float(row[column]) for column in COLUMNS] for row in rows]))
+        x, _, theta, _ = self.state.unbind(1)
+        self.done = self.done | (x.abs() > self.x_threshold) | (theta.abs() > self.theta_threshold)
+        # -1 for a fall, and a small cost for being off the center or tilted
+        cost = (x / self.x_threshold) ** 2 + (theta / self.theta_threshold) ** 2
+        return torch.where(self.done, -1.0, -0.03 * cost)
 
 
-# --- model ----------------------------------------------------------------------------------------------------------
-
-
-def linear(inputs, outputs, gain):
-    layer = nn.Linear(inputs, outputs)
-    nn.init.orthogonal_(layer.weight, gain)
-    nn.init.zeros_(layer.bias)
+def layer_init(layer, std=2**0.5):
+    nn.init.orthogonal_(layer.weight, std)
+    nn.init.constant_(layer.bias, 0.0)
     return layer
 
 
-class ActorCritic(nn.Module):
-    def __init__(self, hidden, actions=2):
+def mlp(hidden, out, out_std):
+    return nn.Sequential(
+        layer_init(nn.Linear(4, hidden)),
+        nn.Tanh(),
+        layer_init(nn.Linear(hidden, hidden)),
+        nn.Tanh(),
+        layer_init(nn.Linear(hidden, out), std=out_std),
+    )
+
+
+class Agent(nn.Module):
+    def __init__(self, hidden):
         super().__init__()
-        self.actor = nn.Sequential(
-            linear(len(COLUMNS), hidden, math.sqrt(2)),
-            nn.Tanh(),
-            linear(hidden, hidden, math.sqrt(2)),
-            nn.Tanh(),
-            linear(hidden, actions, 0.01),
-        )
-        self.critic = nn.Sequential(
-            linear(len(COLUMNS), hidden, math.sqrt(2)),
-            nn.Tanh(),
-            linear(hidden, hidden, math.sqrt(2)),
-            nn.Tanh(),
-            linear(hidden, 1, 1.0),
-        )
+        self.actor = mlp(hidden, 2, out_std=0.01)
+        self.critic = mlp(hidden, 1, out_std=1.0)
 
-    def forward(self, observations):
-        """Return the logits of the actions (B, actions) and the values (B,) of observations (B, 4)."""
-        return self.actor(observations), self.critic(observations).squeeze(1)
+    def forward(self, obs):
+        return self.actor(obs), self.critic(obs).squeeze(-1)
 
 
-# --- training -------------------------------------------------------------------------------------------------------
+def load_starts(path):
+    with path.open(newline="") as f:
+        rows = csv.DictReader(f)
+        starts = [[float(r[k]) for k in ("position", "velocity", "angle", "angular_velocity")] for r in rows]
+    return TensorDataset(torch.tensor(starts))
 
 
 @torch.no_grad()
-def collect(model, starts):
-    """Play an episode from each start. Return the transitions of all episodes, as a data set.
+def rollout(agent, starts, args):
+    """Play one episode per start; returns a dataset of (obs, action, logprob, advantage, return)."""
+    envs = VecCartPole(starts)
+    obs, logits, actions, rewards, dones, valid = [], [], [], [], [], []
+    while len(obs) < args.max_steps and not envs.done.all():
+        valid.append(~envs.done)
+        obs.append(envs.obs)
+        logits.append(agent.actor(envs.obs))
+        actions.append(Categorical(logits=logits[-1]).sample())
+        rewards.append(envs.step(actions[-1]))
+        dones.append(envs.done)
 
-    A transition has an observation, the action and its log-probability, the advantage, and the return.
-    """
-    env = CartPole(starts)
-    observations, actions, logits, values, rewards, fallen, is_valid = [], [], [], [], [], [], []
-    while len(rewards) < MAX_STEPS and not env.fallen.all():
-        is_valid.append(~env.fallen)
-        observations.append(env.observe())
-        step_logits, step_values = model(observations[-1])
-        logits.append(step_logits)
-        values.append(step_values)
-        actions.append(Categorical(logits=step_logits).sample())
-        rewards.append(env.step(actions[-1]))
-        fallen.append(env.fallen)
-    _, last_values = model(env.observe())
+    # (T, B, ...)
+    obs, logits, actions, valid = (torch.stack(x) for x in (obs, logits, actions, valid))
+    logprobs = Categorical(logits=logits).log_prob(actions)
+    values = agent.critic(obs).squeeze(-1)
 
-    advantages = advantages_of(rewards, values, last_values, fallen)
-    actions, is_valid = torch.stack(actions), torch.stack(is_valid)
-    log_probs = Categorical(logits=torch.stack(logits)).log_prob(actions)
-    returns = advantages + torch.stack(values)
-    parts = torch.stack(observations), actions, log_probs, advantages, returns
-    return TensorDataset(*(part[is_valid] for part in parts))
-
-
-def advantages_of(rewards, values, last_values, fallen):
-    """Return the generalized advantage estimates (T, B) for lists with T entries (B,).
-
-    The time limit is not part of the task, so an episode that reaches it goes on with the value of its last state.
-    """
-    advantages, advantage, next_values = [], torch.zeros_like(last_values), last_values
+    # GAE, https://arxiv.org/abs/1506.02438. The time limit is not a terminal state: bootstrap from the last value.
+    nextvalue = agent.critic(envs.obs).squeeze(-1)
+    lastgaelam = 0.0
+    advantages = torch.zeros_like(values)
     for t in reversed(range(len(rewards))):
-        goes_on = (~fallen[t]).float()
-        delta = rewards[t] + GAMMA * goes_on * next_values - values[t]
-        advantage = delta + GAMMA * GAE_LAMBDA * goes_on * advantage
-        advantages.append(advantage)
-        next_values = values[t]
-    return torch.stack(advantages[::-1])
+        nextnonterminal = 1.0 - dones[t].float()
+        delta = rewards[t] + args.gamma * nextvalue * nextnonterminal - values[t]
+        advantages[t] = lastgaelam = delta + args.gamma * args.gae_lambda * nextnonterminal * lastgaelam
+        nextvalue = values[t]
+    returns = advantages + values
 
-
-def ppo_loss(model, observations, actions, old_log_probs, advantages, returns):
-    logits, values = model(observations)
-    policy = Categorical(logits=logits)
-    ratio = (policy.log_prob(actions) - old_log_probs).exp()
+    # (N, ...), without the steps after the end of an episode
+    obs, actions, logprobs, advantages, returns = (
+        x[valid] for x in (obs, actions, logprobs, advantages, returns)
+    )
+    # Normalized here and not per minibatch, since the last minibatch may hold a single step.
     advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    clipped = ratio.clamp(1 - CLIP_RANGE, 1 + CLIP_RANGE)
-    policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
-    value_loss = F.mse_loss(values, returns)
-    return policy_loss + VALUE_COEF * value_loss - ENTROPY_COEF * policy.entropy().mean()
+    return TensorDataset(obs, actions, logprobs, advantages, returns)
+
+
+def ppo_loss(agent, batch, args):
+    obs, actions, old_logprobs, advantages, returns = batch
+    logits, values = agent(obs)
+    dist = Categorical(logits=logits)
+    ratio = (dist.log_prob(actions) - old_logprobs).exp()
+
+    pg_loss1 = -advantages * ratio
+    pg_loss2 = -advantages * ratio.clamp(1 - args.clip_coef, 1 + args.clip_coef)
+    pg_loss = torch.max(pg_loss1, pg_loss2).mean()
+    v_loss = (values - returns).pow(2).mean()
+    entropy = dist.entropy().mean()
+    return pg_loss + args.vf_coef * v_loss - args.ent_coef * entropy
 
 
 @torch.no_grad()
-def evaluate(model, loader):
-    model.eval()
-    up = steps = count = 0
+def evaluate(agent, loader, args):
+    """Greedy policy: share of the episodes that reach the time limit, and mean length of an episode."""
+    agent.eval()
+    survived, lengths = [], []
     for (starts,) in loader:
-        env = CartPole(starts)
-        for _ in range(MAX_STEPS):
-            steps += (~env.fallen).sum().item()
-            logits, _ = model(env.observe())
-            env.step(logits.argmax(dim=1))
-        up += (~env.fallen).sum().item()
-        count += len(starts)
-    return {"val_accuracy": up / count, "val_steps": steps / count}
+        envs = VecCartPole(starts)
+        length = torch.zeros(len(starts))
+        for _ in range(args.max_steps):
+            length += ~envs.done
+            envs.step(agent.actor(envs.obs).argmax(-1))
+        survived.append(~envs.done)
+        lengths.append(length)
+    return {
+        "val_accuracy": torch.cat(survived).float().mean().item(),
+        "val_steps": torch.cat(lengths).mean().item(),
+    }
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, default=Path("data"))
-    parser.add_argument("--out", type=Path, default=Path("out"))
-    parser.add_argument("--seed", type=int, default=2)
-    parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--evaluate", action="store_true")
-    args = parser.parse_args()
-
+    args = parse_args()
     torch.manual_seed(args.seed)
-    model = ActorCritic(HIDDEN)
-    val_loader = DataLoader(read_starts(args.data / "val.csv"), batch_size=256)
-    if args.resume or args.evaluate:
-        ckpt = torch.load(args.out / "ckpt.pt", weights_only=True)
-        model.load_state_dict(ckpt["model"])
+    agent = Agent(args.hidden)
+    val_loader = DataLoader(load_starts(args.data / "val.csv"), batch_size=256)
+    ckpt_path = args.out / "ckpt.pt"
     if args.evaluate:
-        track.log(evaluate(model, val_loader))
+        agent.load_state_dict(torch.load(ckpt_path, weights_only=True)["model"])
+        track.log(evaluate(agent, val_loader, args))
         return
 
-    order = torch.Generator().manual_seed(args.seed)
-    start_loader = DataLoader(
-        read_starts(args.data / "train.csv"), EPISODES, shuffle=True, drop_last=True, generator=order
-    )
-    optimizer = torch.optim.Adam(model.parameters(), lr=LR, eps=1e-5, fused=True)
-    rounds = EPOCHS * len(start_loader)
-    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=rounds)
-    first_epoch = 0
-    if args.resume:
-        optimizer.load_state_dict(ckpt["optimizer"])
-        scheduler.load_state_dict(ckpt["scheduler"])
-        order.set_state(ckpt["order"])
-        torch.set_rng_state(ckpt["rng"])
-        first_epoch = ckpt["epoch"]
-
+    train_set = load_starts(args.data / "train.csv")
+    train_loader = DataLoader(train_set, args.num_envs, shuffle=True, drop_last=True)
+    optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5, fused=True)
+    num_rollouts = args.epochs * len(train_loader)
     args.out.mkdir(parents=True, exist_ok=True)
-    for epoch in range(first_epoch, EPOCHS):
-        model.train()
-        for (starts,) in start_loader:
-            transitions = collect(model, starts)
-            minibatches = BatchSampler(RandomSampler(transitions), MINIBATCH_SIZE, drop_last=False)
-            loader = DataLoader(transitions, batch_size=None, sampler=minibatches)
-            for _ in range(PPO_EPOCHS):
-                for batch in loader:
-                    loss = ppo_loss(model, *batch)
+
+    rollouts = global_step = 0
+    for epoch in range(1, args.epochs + 1):
+        agent.train()
+        for (starts,) in train_loader:
+            frac = 1.0 - (1.0 - args.final_lr_factor) * rollouts / num_rollouts
+            for group in optimizer.param_groups:
+                group["lr"] = frac * args.learning_rate
+
+            steps = rollout(agent, starts, args)
+            minibatches = DataLoader(
+                steps, batch_size=None, sampler=BatchSampler(RandomSampler(steps), args.minibatch_size, drop_last=False)
+            )
+            for _ in range(args.update_epochs):
+                for batch in minibatches:
+                    loss = ppo_loss(agent, batch, args)
                     optimizer.zero_grad()
                     loss.backward()
-                    nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
+                    nn.utils.clip_grad_norm_(agent.parameters(), args.max_grad_norm)
                     optimizer.step()
-            scheduler.step()
+            rollouts += 1
+            global_step += len(steps)
 
-        track.log(evaluate(model, val_loader), step=epoch + 1)
-        state = {
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "scheduler": scheduler.state_dict(),
-            "order": order.get_state(),
-            "rng": torch.get_rng_state(),
-            "epoch": epoch + 1,
-        }
-        torch.save(state, args.out / "ckpt.pt")
+        metrics = evaluate(agent, val_loader, args)
+        track.log(metrics, step=global_step)
+        print(f"epoch={epoch} global_step={global_step} mean_length={metrics['val_steps']:.1f}")
+        torch.save({"model": agent.state_dict(), "global_step": global_step}, ckpt_path)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def pretrain(sentences: list[list[str]], words: list[str]) -> nn.Module:
     index = {word: i for i, word in enumerate(words)}
     texts = [torch.tensor([index[word] for word in sentence]) for sentence in sentences]
     ids = nn.utils.rnn.pad_sequence(texts, batch_first=True, padding_value=grammar_lora.PAD)
-    encoder = grammar_lora.Encoder(grammar_lora.Config(dropout=0.1), len(words))  # type: ignore[no-untyped-call]
+    encoder = grammar_lora.Encoder(grammar_lora.EncoderConfig(dropout=0.1), len(words))
     bias = nn.Parameter(torch.zeros(len(words)))
     optimizer = torch.optim.AdamW([*encoder.parameters(), bias], lr=6e-3, weight_decay=0.01)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=6e-3, total_steps=STEPS)

@@ -201,7 +201,7 @@ def grammar(rng: random.Random) -> str:
 def pole(rng: random.Random) -> str:
     """Return the start of an episode from which a linear controller keeps a pole on a cart up for 200 steps of 40 ms.
 
-    The physics is the one of `CartPole` in `harness/experiments/pole_policy.py`.
+    The physics is the one of `VecCartPole` in `harness/experiments/pole_policy.py`.
     """
     while True:
         start = [round(rng.uniform(-most, most), 3) for most in (1.8, 1.2, 0.15, 1.5)]
