@@ -39,7 +39,11 @@ class Script:
     @property
     def ranks(self) -> int:
         """The number of processes that run the script together: 2 if it calls `init_process_group`, otherwise 1."""
-        names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(ast.parse(self.source))}
+        try:
+            nodes = ast.walk(ast.parse(self.source))
+        except SyntaxError:  # running the script says so
+            return 1
+        names = {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
         return RANKS if "init_process_group" in names else 1
 
     def run(self, arguments: list[str]) -> None:

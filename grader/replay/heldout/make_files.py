@@ -127,8 +127,8 @@ def ring_point(rng: random.Random) -> str:
     return f"{x + radius * math.cos(angle):.4f},{y + radius * math.sin(angle):.4f}"
 
 
-# Words, each with two forms: for one and for many.
-Words = tuple[tuple[str, str], ...]
+# WordForms, each with two forms: for one and for many.
+WordForms = tuple[tuple[str, str], ...]
 _DETERMINERS = (
     ("this", "these"), ("that", "those"), ("every", "all"), ("one", "two"), ("each", "many"), ("the", "the"),
     ("my", "my"),
@@ -141,7 +141,7 @@ _VERBS = (
 _PREPOSITIONS = ("near", "behind", "beside")
 
 
-def _phrase(rng: random.Random, number: int, nouns: Words, is_subject: bool = False) -> Words:
+def _phrase(rng: random.Random, number: int, nouns: WordForms, is_subject: bool = False) -> WordForms:
     """Return the words of a noun phrase, each in the form for this number (0: one, 1: many) and in the other form.
 
     If the other form of a noun would be right, too, as in "finds the boats", both forms are the same.
@@ -157,12 +157,12 @@ def _phrase(rng: random.Random, number: int, nouns: Words, is_subject: bool = Fa
     return tuple(words)
 
 
-def _place(rng: random.Random) -> Words:
+def _place(rng: random.Random) -> WordForms:
     preposition = rng.choice(_PREPOSITIONS)
     return (preposition, preposition), *_phrase(rng, rng.randrange(2), _LIFELESS)
 
 
-def grammatical(rng: random.Random) -> Words:
+def grammatical(rng: random.Random) -> WordForms:
     """Return the words of a sentence, each with its form for the other number.
 
     The verb has the number of its subject. A second noun may stand between them.
