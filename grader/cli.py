@@ -285,7 +285,9 @@ def interview() -> None:
 
 @interview.command("new")
 @click.argument("name")
-@click.option("--kind", metavar="NAME", default="tabular", help="classifier, segmentation or tabular.  [default: tabular]")
+@click.option(
+    "--kind", metavar="NAME", default="tabular", help="classifier, segmentation or tabular.  [default: tabular]"
+)
 @click.option("--seed", metavar="N", type=whole_number(0), required=True, help="Decides which faults are drawn.")
 @click.option(
     "--minutes",

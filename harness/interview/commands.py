@@ -13,7 +13,9 @@ from harness.recipes.suite import as_typed
 @click.group(invoke_without_command=True)
 @click.pass_context
 @work_option
-@click.option("--kind", metavar="NAME", default="tabular", help="classifier, segmentation or tabular.  [default: tabular]")
+@click.option(
+    "--kind", metavar="NAME", default="tabular", help="classifier, segmentation or tabular.  [default: tabular]"
+)
 @click.option("--seed", metavar="N", type=whole_number(0), help="Draw the interview with this number.")
 @click.option(
     "--minutes",
