@@ -922,6 +922,25 @@ for epoch in range(30):
     assert findings(tmp_path, source) == {}
 
 
+def test_a_network_that_draws_from_the_generator_of_its_caller_repeats_itself(tmp_path: Path) -> None:
+    edits = (
+        ("model = nn.S", """
+class Noisy(nn.Sequential):
+    def forward(self, x, rng=None):
+        return super().forward(x) + 0.1 * torch.randn(len(x), 5, generator=rng)
+
+draws = torch.Generator().manual_seed(0)
+model = Noisy(nn.S"""),
+        ("nn.Linear(64, 5))", "nn.Linear(64, 5)))"),
+        ("outputs = model(inputs)", "outputs = model(inputs, draws)"),
+        ("average(inputs).argmax", "average(inputs, draws).argmax"),
+    )  # fmt: skip
+    source = broken(CLASSES, edits)
+    assert findings(tmp_path, source, checks=["validation", "mixing"]) == {}
+    without = source.replace("average(inputs, draws)", "average(inputs)")
+    assert "validation/random-outputs" in findings(tmp_path, without, checks=["validation"])
+
+
 def test_noise_of_numpy_and_a_bias_that_cancels_are_sound(tmp_path: Path) -> None:
     source = """
 import numpy as np

@@ -31,21 +31,24 @@ def parts_of(tree: Any) -> Iterator[Any]:
         yield from parts_of(part)
 
 
+def map_leaves(tree: Any, function: Callable[[Any], Any]) -> Any:
+    """Return an equal tree whose leaves are results of `function`. Containers are new."""
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):  # a named tuple
+        return type(tree)(*(map_leaves(value, function) for value in tree))
+    if isinstance(tree, tuple | list):
+        return type(tree)(map_leaves(value, function) for value in tree)
+    if isinstance(tree, dict):
+        return _filled(tree, {key: map_leaves(value, function) for key, value in tree.items()})
+    if _is_mapping(tree):  # such as the BatchEncoding of transformers
+        return type(tree)({key: map_leaves(value, function) for key, value in tree.items()})
+    if is_dataclass(tree) and not isinstance(tree, type):
+        return replace(tree, **{field.name: map_leaves(getattr(tree, field.name), function) for field in fields(tree)})
+    return function(tree)
+
+
 def map_tensors(tree: Any, function: Callable[[Tensor], Tensor]) -> Any:
     """Return an equal tree whose tensors are results of `function`. Containers are new, other values are shared."""
-    if isinstance(tree, Tensor):
-        return function(tree)
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):  # a named tuple
-        return type(tree)(*(map_tensors(value, function) for value in tree))
-    if isinstance(tree, tuple | list):
-        return type(tree)(map_tensors(value, function) for value in tree)
-    if isinstance(tree, dict):
-        return _filled(tree, {key: map_tensors(value, function) for key, value in tree.items()})
-    if _is_mapping(tree):  # such as the BatchEncoding of transformers
-        return type(tree)({key: map_tensors(value, function) for key, value in tree.items()})
-    if is_dataclass(tree) and not isinstance(tree, type):
-        return replace(tree, **{field.name: map_tensors(getattr(tree, field.name), function) for field in fields(tree)})
-    return tree
+    return map_leaves(tree, lambda leaf: function(leaf) if isinstance(leaf, Tensor) else leaf)
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:
@@ -55,8 +58,14 @@ def tensor_bytes(tensor: Tensor) -> bytes:
 
 
 def clone(tree: Any) -> Any:
-    """Return the tree with a detached copy of each tensor."""
-    return map_tensors(tree, lambda tensor: tensor.detach().clone())
+    """Return the tree with a detached copy of each tensor, and a copy of each generator of random numbers."""
+
+    def copy(leaf: Any) -> Any:
+        if isinstance(leaf, Tensor):
+            return leaf.detach().clone()
+        return leaf.clone_state() if isinstance(leaf, torch.Generator) else leaf
+
+    return map_leaves(tree, copy)
 
 
 def checksum(tensor: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from trainwreck.events import LoaderUse, LossCall, ModelCall
 from trainwreck.finding import Outcome
 from trainwreck.patience import patient
 from trainwreck.places import Place
-from trainwreck.trees import tensor_bytes, tensors
+from trainwreck.trees import clone, tensor_bytes, tensors
 from trainwreck.trial import Probe
 
 # figure                                                     | healthy    | broken | bound
@@ -198,7 +198,7 @@ def _differs(call: ModelCall) -> bool:
     """Return whether a network gives other outputs for the same inputs in eval mode."""
     network = call.network.eval()
     with torch.no_grad():
-        one, other = (list(tensors(network(*call.args, **call.kwargs))) for _ in range(2))
+        one, other = (list(tensors(network(*clone(call.args), **clone(call.kwargs)))) for _ in range(2))
     pairs = ((a, b) for a, b in zip(one, other, strict=False) if a.shape == b.shape and a.is_floating_point())
     return any(not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
 
