@@ -53,8 +53,6 @@ COMMON_VARIABLES = {
     "TZ": "UTC",
     # Without this variable, cuBLAS refuses to run under deterministic algorithms.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-    # The checks of scripts have time limits, which must not decide on a busy machine: a run has a limit of its own.
-    "TRAINWRECK_PATIENCE": "100",
 }
 
 # Variables with these prefixes are removed (prefixes, because new releases add variables): thread counts and

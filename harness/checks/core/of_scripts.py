@@ -6,6 +6,7 @@ shows something that a sound training may have, too. Names have underscores here
 
 import ast
 import importlib
+import os
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from harness.checks.core.finding import PLACE, Check, Finding, Outcome
 from harness.errors import UserError
@@ -26,6 +28,7 @@ SOUND = Outcome("sound", "sound", "This check of the library trainwreck finds no
 _LEFT_OUT = frozenset({"repeat"})
 _KINDS: Mapping[str, Any] = {"alarm": "mechanism", "advice": "consequence", "note": "sound"}
 _UPDATES = 12
+_PATIENCE = "100"  # a run has a limit of its own
 _ORDER = 1000  # after the checks of experiments with functions
 
 
@@ -64,10 +67,15 @@ def _read(node: ast.ClassDef, documentation: str, place: int) -> Check:
 
 
 def load_library() -> None:
-    """Import the library, which lies beside the packages or in the suite of a wheel."""
+    """Import the library, which lies beside the packages or in the suite of a wheel.
+
+    Its time limits, which it computes when it is imported, become so long that a busy machine does not decide.
+    """
     if (above := str(suite_path("trainwreck").parent)) not in sys.path:
         sys.path.append(above)
-    importlib.import_module("trainwreck.child")
+    with patch.dict(os.environ, {"TRAINWRECK_PATIENCE": _PATIENCE}):
+        for name in ("trainwreck.child", "trainwreck.runs", "trainwreck.checks"):
+            importlib.import_module(name)
 
 
 def watch(subject: "ScriptSubject", names: Collection[str]) -> dict[str, Finding]:
