@@ -63,7 +63,7 @@ class CellDataset(Dataset):
 
 
 def pixel_statistics(file):
-    """Return mean and standard deviation of the pixels in a file, on the scale from 0 to 1."""
+    """Return mean and standard deviation of the pixels in a file."""
     with np.load(file) as data:
         pixels = data["inputs"] / 255
     return float(pixels.mean()), float(pixels.std())
