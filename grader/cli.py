@@ -9,7 +9,15 @@ import click
 
 from harness import __version__
 from harness.canonical_setup import usable_cores
-from harness.console.command_line import HELP_OPTIONS, confirm, run_command, whole_number, work_option
+from harness.console.command_line import (
+    HELP_OPTIONS,
+    confirm,
+    kind_option,
+    minutes_option,
+    run_command,
+    whole_number,
+    work_option,
+)  # fmt: skip
 from harness.errors import UserError, name_place
 from harness.recipes.suite import require_clone
 
@@ -285,18 +293,9 @@ def interview() -> None:
 
 @interview.command("new")
 @click.argument("name")
-@click.option(
-    "--kind", metavar="NAME", default="tabular", help="classifier, segmentation or tabular.  [default: tabular]"
-)
+@kind_option
 @click.option("--seed", metavar="N", type=whole_number(0), required=True, help="Decides which faults are drawn.")
-@click.option(
-    "--minutes",
-    metavar="N",
-    type=whole_number(1, 24 * 60),
-    default=45,
-    show_default=True,
-    help="The time on the clock.",
-)
+@minutes_option
 @click.option("--out", type=_FOLDER, default=Path(), help="The folder for both files.  [default: this folder]")
 def new_interview(name: str, kind: str, seed: int, minutes: int, out: Path) -> None:
     """Write NAME.tar.gz for a candidate, and NAME.key.json with the faults, which you keep."""

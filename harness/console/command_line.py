@@ -169,6 +169,13 @@ work_option = click.option(
     "--work", type=click.Path(file_okay=False, path_type=Path), default=_find_work,
     show_default="work, or the work folder around the current folder", help="The folder that contains your workspaces.",
 )  # fmt: skip
+kind_option = click.option(
+    "--kind", metavar="NAME", default="tabular", show_default=True, help="classifier, segmentation or tabular."
+)
+minutes_option = click.option(
+    "--minutes", metavar="N", type=whole_number(1, 24 * 60), default=45, show_default=True,
+    help="The time on the clock of an interview.",
+)  # fmt: skip
 _seed = click.option(
     "--seed", metavar="N", type=whole_number(0, 2**32 - 1),
     help="The seed of the run, 0 to 4294967295. Default: the recipe's own seed, or 42.",

@@ -5,7 +5,6 @@
 #   [2] Tancik et al., Fourier Features Let Networks Learn High Frequency Functions, 2020
 #
 # Everything that is logged and sampled comes from the EMA weights.
-# TODO: compare with a cosine schedule of the betas.
 import math
 from argparse import ArgumentParser
 from copy import deepcopy

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from harness.console.command_line import whole_number, work_option
+from harness.console.command_line import kind_option, minutes_option, whole_number, work_option
 from harness.recipes.suite import as_typed
 
 # Each command imports its other modules inside its function, so that `harness --help` is fast.
@@ -13,18 +13,9 @@ from harness.recipes.suite import as_typed
 @click.group(invoke_without_command=True)
 @click.pass_context
 @work_option
-@click.option(
-    "--kind", metavar="NAME", default="tabular", help="classifier, segmentation or tabular.  [default: tabular]"
-)
+@kind_option
 @click.option("--seed", metavar="N", type=whole_number(0), help="Draw the interview with this number.")
-@click.option(
-    "--minutes",
-    metavar="N",
-    type=whole_number(1, 24 * 60),
-    default=45,
-    show_default=True,
-    help="The time on the clock.",
-)
+@minutes_option
 @click.option("--again", is_flag=True, help="End the interview that is going on, and draw other faults.")
 def interview(ctx: click.Context, work: Path, kind: str, seed: int | None, minutes: int, again: bool) -> None:
     """Practise an interview: a script with four faults, and a clock.

@@ -206,7 +206,7 @@ def _sampler_tests(script: ModuleType) -> Mapping[str, Callable[[], bool]]:
         return True
 
     def continued(after: int, later: int) -> bool:
-        """Stop after some examples of epoch 2, and compare what follows with an uninterrupted run."""
+        """Stop after some examples of epoch 2, and compare the rest with an uninterrupted run."""
         for rank in range(2):
             whole, first, second = (sampler(25, 2, rank) for _ in range(3))
             for one in (whole, first):

@@ -230,7 +230,7 @@ class _Observer:
             yield
 
     def tell(self) -> dict[str, Any]:
-        """Return what the first process of a distributed script gets to know about the second one."""
+        """Return the notes of the second process of a distributed script for the first one."""
         seen = self.seen
         return {"orders": seen.orders, "losses": seen.losses, "states": seen.states}
 

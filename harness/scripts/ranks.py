@@ -34,8 +34,8 @@ class OtherRankEnded(RuntimeError):
 class SecondRank:
     """A second process that runs the body of the context, too. It ends where the body ends.
 
-    ranks: 1 makes no second process. tell: in the second process, returns what the first one then finds in `told`, as
-    JSON.
+    ranks: 1 makes no second process. tell: runs at the end of the second process; the first one gets its result, as
+    JSON, in `told`.
 
     Both processes find their rank in the environment, as under `torchrun`. If the body raises an exception in the
     second process, the first one raises `UserError` with its message.
@@ -80,7 +80,10 @@ class SecondRank:
         with os.fdopen(self._report[0], "rb") as file:
             content = file.read()
         status = os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1])
-        report = json.loads(content) if content else {"error": f"it ended with the status {status}"}
+        try:
+            report = dict(json.loads(content))
+        except (ValueError, TypeError):  # the script has ended the process, or has written into its pipe
+            report = {"error": f"it ended with the status {status}"}
         self.told = report.get("told")
         if report.get("error") and (error is None or _is_loss(error)):
             raise UserError(f"In the second of two processes: {report['error']}") from None
@@ -135,7 +138,7 @@ class _Done(dist.Work):
 
 
 class _PairGroup(dist.ProcessGroup):
-    """A process group of two. It reads what the other rank sends from one pipe, and writes to another."""
+    """A process group of two, which reads from one pipe and writes to another."""
 
     def __init__(self, rank: int, reading: int, writing: int) -> None:
         super().__init__(rank, RANKS)  # type: ignore[call-arg]
