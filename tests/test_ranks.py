@@ -191,3 +191,34 @@ def test_an_error_of_the_first_rank_stays_its_own() -> None:
         if dist.get_rank() == 0:
             raise UserError("mine")
         dist.barrier()
+
+
+WATCH = """
+import json, sys
+from pathlib import Path
+from harness.checks.core.of_scripts import watch
+from harness.run.settings import RunSettings
+from harness.scripts.script import ScriptSubject
+
+job = json.loads(sys.argv[1])
+subject = ScriptSubject(Path("experiment.py"), job["source"], RunSettings(seed=3, dataset="digits"), Path(job["data"]))
+print(watch(subject, ["replicas"])["replicas"].outcome)
+"""
+AROUND = ("F.cross_entropy(model(x), y)", "F.cross_entropy(net(x), y)")
+SAME_SHARE = ("DistributedSampler(train, world, rank", "DistributedSampler(train, world, 0")
+NOISE = ("model(x), y)", "model(x + 0.01 * torch.randn_like(x)), y)")
+
+
+@pytest.mark.parametrize(
+    ("edits", "outcome"),
+    [((), "sound"), ((AROUND,), "drift"), ((SAME_SHARE,), "same-examples"), ((SAME_SHARE, NOISE), "same-labels")],
+)
+def test_a_fault_of_two_ranks_is_found(edits: tuple[tuple[str, str], ...], outcome: str, data: Path) -> None:
+    source = SCRIPT
+    for edit in edits:
+        assert edit[0] in source
+        source = source.replace(*edit)
+    environment = run_environment("portable") | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", WATCH, json.dumps({"source": source, "data": str(data)})]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, outcome), done.stderr
