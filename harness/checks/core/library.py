@@ -1,17 +1,16 @@
 """Find checks, load their declarations, and run them on an experiment with functions or on a script."""
 
-import ast
 import importlib
 import tempfile
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.checks.core.finding import Check, Finding, LogLimit, Outcome
-from harness.checks.core.of_scripts import script_checks, watch
+from harness.checks.core.declaration import read_check
+from harness.checks.core.finding import Check, Finding
+from harness.checks.core.of_scripts import measure_script, script_checks
 from harness.errors import UserError, suggestion
 from harness.scripts.form import is_script
 
@@ -62,20 +61,7 @@ def load_check_for(name: str, source: str) -> Check:
 
 @cache
 def _load(name: str) -> Check:
-    # Parse the module instead of importing it, because the import needs torch and takes seconds, and every command
-    # lists the checks.
-    documentation = ast.get_docstring(ast.parse((_FOLDER / f"{name}.py").read_text(encoding="utf-8"))) or ""
-    table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
-    outcomes = tuple(map(_outcome, table.pop("outcome")))
-    known = {outcome.id for outcome in outcomes}
-    other = script_checks()[name].outcomes if name in script_checks() else ()
-    of_scripts = tuple(outcome for outcome in other if outcome.id not in known)
-    return Check(name, documentation, outcomes=outcomes, of_scripts=of_scripts, **table)
-
-
-def _outcome(table: dict[str, Any]) -> Outcome:
-    in_log = LogLimit(**table.pop("in_log")) if "in_log" in table else None
-    return Outcome(**{**table, "next": tuple(table.get("next", ()))}, in_log=in_log)
+    return read_check(_FOLDER, name, script_checks())
 
 
 @contextmanager
@@ -105,7 +91,7 @@ def make_checks(subject: "Subject | ScriptSubject", names: Sequence[str]) -> "It
     from harness.scripts.script import ScriptSubject
 
     if isinstance(subject, ScriptSubject):
-        yield from watch(subject, names).items()
+        yield from measure_script(subject, names).items()
     else:
         yield from ((name, make_check(subject, name)) for name in names)
 

@@ -1,7 +1,8 @@
-"""The checks of scripts, which the library `trainwreck` has. Their outcomes are read here without importing torch.
+"""The checks of scripts: those of the library `trainwreck`, and those of `harness.checks.scripts`.
 
-For a script, a check has the outcome "sound", or one that the library reports: alarms show the fault itself, advice
-shows something that a sound training may have, too. Names have underscores here, as all names of checks.
+Their outcomes are read here without importing torch. A check of the library has the outcome "sound", or one that the
+library reports: alarms show the fault itself, advice shows something that a sound training may have, too. Names have
+underscores here, as all names of checks.
 """
 
 import ast
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from harness.checks.core.declaration import read_check
 from harness.checks.core.finding import PLACE, Check, Finding, Outcome
 from harness.errors import UserError
 from harness.recipes.suite import suite_path
@@ -23,6 +25,7 @@ from harness.recipes.suite import suite_path
 if TYPE_CHECKING:
     from harness.scripts.script import ScriptSubject
 
+_FOLDER = Path(__file__).parents[1] / "scripts"
 SOUND = Outcome("sound", "sound", "This check of the library trainwreck finds nothing wrong.")
 # A run of a recipe repeats to the byte, and this check needs a process with other hashes.
 _LEFT_OUT = frozenset({"repeat"})
@@ -34,7 +37,16 @@ _ORDER = 1000  # after the checks of experiments with functions
 
 @cache
 def script_checks() -> Mapping[str, Check]:
-    """Return the checks of scripts by name, in the order of the library."""
+    """Return the checks of scripts by name: those of the library in its order, then further ones."""
+    return {**_checks_of_library(), **{name: read_check(_FOLDER, name, {}) for name in _own_names()}}
+
+
+@cache
+def _own_names() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def _checks_of_library() -> Mapping[str, Check]:
     folder = suite_path("trainwreck") / "checks"
     classes = {
         node.name: (node, ast.get_docstring(tree) or "")
@@ -78,11 +90,17 @@ def load_library() -> None:
             importlib.import_module(name)
 
 
-def watch(subject: "ScriptSubject", names: Collection[str]) -> dict[str, Finding]:
-    """Watch a script in forks of this process, and return the finding of each named check.
+def measure_script(subject: "ScriptSubject", names: Collection[str]) -> dict[str, Finding]:
+    """Return the finding of each named check of scripts. Raises `UserError` if the script fails."""
+    own = [name for name in names if name in _own_names()]
+    found = _watch(subject, [name for name in names if name not in own]) if len(own) < len(names) else {}
+    for name in own:
+        found[name] = importlib.import_module(f"harness.checks.scripts.{name}").measure(subject)
+    return {name: found[name] for name in names}
 
-    Raises `UserError` if the script fails.
-    """
+
+def _watch(subject: "ScriptSubject", names: Collection[str]) -> dict[str, Finding]:
+    """Watch a script in forks of this process, and return the finding of each named check of the library."""
     load_library()
     from harness.scripts import track
     from harness.scripts.numerics import apply_script_numerics
