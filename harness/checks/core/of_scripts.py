@@ -1,4 +1,4 @@
-"""The checks of scripts: those of the library `trainwreck`, and those of `harness.checks.scripts`.
+"""The checks of scripts: the library `trainwreck` has most of them, `harness.checks.scripts` the others.
 
 Their outcomes are read here without importing torch. A check of the library has the outcome "sound", or one that the
 library reports: alarms show the fault itself, advice shows something that a sound training may have, too. Names have
@@ -37,7 +37,7 @@ _ORDER = 1000  # after the checks of experiments with functions
 
 @cache
 def script_checks() -> Mapping[str, Check]:
-    """Return the checks of scripts by name: those of the library in its order, then further ones."""
+    """Return the checks of scripts by name: first the checks of the library in its order, then the others."""
     return {**_checks_of_library(), **{name: read_check(_FOLDER, name, {}) for name in _own_names()}}
 
 
