@@ -1,6 +1,6 @@
 """Evaluate the checkpoint of a script with `--evaluate`, and compare the figures with those in the log.
 
-The figures that a run logs must be those of the weights that it keeps. If they differ, the script keeps other weights
+The logged figures must belong to the weights that the run keeps. If they do not, the script keeps other weights
 than it has evaluated, loads others, or evaluates a loaded network otherwise: with other statistics, another mode, or
 other data.
 """
