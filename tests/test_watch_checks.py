@@ -57,6 +57,27 @@ for epoch in range(4):
     best = copy.deepcopy(model.state_dict())
 model.load_state_dict(best)
 """
+# Edits of CLASSES: each example gets noise from a generator that the data set has.
+NOISE = (
+    (
+        "train_data = ",
+        """
+class Noisy(torch.utils.data.Dataset):
+    def __init__(self, x, y):
+        self.x, self.y, self.random = x, y, random.Random(1)
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, i):
+        return self.x[i] + self.random.choice((0, 0.01)), self.y[i]
+
+
+train_data = """,
+    ),
+    ("TensorDataset(x[:384], y[:384])", "Noisy(x[:384], y[:384])"),
+)
+OWN_GENERATOR = "torch.utils.data.get_worker_info().dataset.random = random.Random"
 NUMBERS = """
 import torch
 import torch.nn.functional as F
@@ -522,6 +543,15 @@ FAULTS: dict[str, tuple[str, Edits]] = {
             ("DataLoader(train_data, 32", "DataLoader(train_data, 32, num_workers=2, worker_init_fn=seed"),
         ),
     ),
+    "workers/same-draws": (CLASSES, (*NOISE, (", 32, shuffle=True", ", 32, shuffle=True, num_workers=2"))),
+    "workers/same-epochs": (
+        CLASSES,
+        (
+            *NOISE,
+            (", 32, shuffle=True", ", 32, shuffle=True, num_workers=2, worker_init_fn=seed"),
+            ("class Noisy", f"def seed(worker):\n    {OWN_GENERATOR}(worker)\n\n\nclass Noisy"),
+        ),
+    ),
     "pairs/apart": (
         IMAGES,
         (("        return image", "        image = image.roll(3 + random.randrange(8), 2)\n        return image"),),
@@ -616,6 +646,17 @@ def test_a_fault_is_found(outcome: str, tmp_path: Path) -> None:
     assert outcome in found
     place = found[outcome]["place"]
     assert not place["line"] or Path(place["file"]).name == "train.py"
+
+
+def test_workers_with_seeds_of_their_own_draw_differently(tmp_path: Path) -> None:
+    own = (
+        (", 32, shuffle=True", ", 32, shuffle=True, num_workers=2, worker_init_fn=seed"),
+        (
+            "class Noisy",
+            f"def seed(worker):\n    {OWN_GENERATOR}(torch.utils.data.get_worker_info().seed)\n\n\nclass Noisy",
+        ),
+    )
+    assert findings(tmp_path, broken(CLASSES, (*NOISE, *own)), checks=["workers"]) == {}
 
 
 def test_a_loop_that_learns_nothing_is_told_after_two_epochs(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 import hashlib
 import random
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -17,13 +19,15 @@ from trainwreck.trees import tensor_bytes, tensors
 from trainwreck.trial import Probe
 
 _TWICE = 2
-_SEEDS = (11, 12)  # the state before the script's own function differs, as torch makes it
+_SEEDS = (11, 12, 111)  # the state before the script's own function differs, as torch makes it
+_READS = 16  # with two variants of equal probability, two workers agree by chance once in 65,536 times
 
 
 class Workers(Check):
     """The workers of a loader give other batches than each other, and draw other random numbers.
 
-    A child calls the `worker_init_fn` of each loader for two workers, and compares their random states.
+    A child calls the `worker_init_fn` of each loader for two workers, and compares their random states. Other children
+    read an example several times, as a worker does, and compare the variants.
     """
 
     name = "workers"
@@ -39,6 +43,20 @@ class Workers(Check):
             "All workers of a data loader draw the same random numbers.",
             "Add the number of the worker to the seed in worker_init_fn.",
             "duplicate_worker_rng",
+        ),
+        "same-draws": Outcome(
+            "alarm",
+            "The workers of a data loader read the same random variants of an example.",
+            "Each worker gets a copy of the data set, with the state of its generators: give each copy a new generator"
+            " in worker_init_fn, with the seed get_worker_info().seed.",
+            "duplicate_worker_rng",
+        ),
+        "same-epochs": Outcome(
+            "advice",
+            "A worker reads the same random variants of an example in each epoch.",
+            "Workers start anew in each epoch: seed them with get_worker_info().seed, which changes, and not with a"
+            " constant.",
+            "augmentation_repeats",
         ),
     }
 
@@ -63,27 +81,63 @@ class Workers(Check):
     def trials(self) -> Generator[Probe, Any, None]:
         """Seed two workers of each loader as the script does."""
         for use in self.watch.loaders.values():
-            function = getattr(use.loader, "worker_init_fn", None)
-            if function is None or use.loader.num_workers < _TWICE:
+            if use.loader.num_workers < _TWICE:
                 continue
-            equal = yield lambda function=function: _have_equal_states(function)  # type: ignore[misc]
-            if equal:
+            if equal := (yield partial(_have_equal_states, use.loader)):
                 self.tell("same-seed", f"{' and '.join(equal)} for workers 0 and 1", "the worker_init_fn of the loader")
+                continue
+            if isinstance(use.loader.dataset, IterableDataset):
+                continue
+            found = []
+            for worker, seed in ((0, _SEEDS[0]), (1, _SEEDS[1]), (0, _SEEDS[2])):  # the third: in another epoch
+                found.append((yield partial(_variants, use.loader, worker, seed)))
+            first, second, later = found
+            if not first or len({*first}) == 1:
+                continue
+            if first == second:
+                self.tell("same-draws", f"{_READS} variants of example 0 in workers 0 and 1", "the data set")
+            elif first == later and not use.loader.persistent_workers:
+                self.tell("same-epochs", f"{_READS} variants of example 0 in two epochs", "the worker_init_fn")
 
 
-def _have_equal_states(function: Any) -> list[str]:
-    """Return the generators that have equal states after the function was called for workers 0 and 1."""
+def _have_equal_states(loader: Any) -> list[str]:
+    """Return the generators of the process that have equal states in workers 0 and 1."""
     numpy = sys.modules.get("numpy")
     states = []
-    for worker, seed in enumerate(_SEEDS):
-        random.seed(seed)
-        torch.manual_seed(seed)
-        if numpy is not None:
-            numpy.random.seed(seed)
-        function(worker)
-        drawn = {"random": random.random(), "torch": float(torch.rand(()))}
-        states.append(drawn if numpy is None else {**drawn, "numpy.random": numpy.random.random()})
+    for worker, seed in enumerate(_SEEDS[:_TWICE]):
+        with _as_worker(loader, worker, seed):
+            drawn = {"random": random.random(), "torch": float(torch.rand(()))}
+            states.append(drawn if numpy is None else {**drawn, "numpy.random": numpy.random.random()})
     return [name for name in states[0] if states[0][name] == states[1][name]]
+
+
+def _variants(loader: Any, worker: int, seed: int) -> list[str]:
+    """Read example 0 several times as a worker does. Return the digests, or [] if that fails."""
+    try:
+        with _as_worker(loader, worker, seed):
+            digests = [digest_of(loader.collate_fn([loader.dataset[0]])) for _ in range(_READS)]
+    except Exception:  # a data set with other keys, for example
+        return []
+    return [] if None in digests else [digest.hex() for digest in digests if digest]
+
+
+@contextmanager
+def _as_worker(loader: Any, worker: int, seed: int) -> Iterator[None]:
+    """Give this process, which only answers a probe, the seed and the state of a worker."""
+    random.seed(seed)
+    torch.manual_seed(seed)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(seed)
+    workers = torch.utils.data._utils.worker
+    workers._worker_info = workers.WorkerInfo(
+        id=worker, num_workers=loader.num_workers, seed=seed, dataset=loader.dataset
+    )
+    try:
+        if loader.worker_init_fn is not None:
+            loader.worker_init_fn(worker)
+        yield
+    finally:
+        workers._worker_info = None
 
 
 def digest_of(batch: Any) -> bytes | None:
