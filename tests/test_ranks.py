@@ -13,9 +13,12 @@ import torch.distributed as dist
 from test_scripts import digests, run
 
 from harness.canonical_setup import run_environment
+from harness.checks import run_checks
+from harness.checks.core.library import load_check_for
 from harness.data.folder import load_folder
 from harness.errors import UserError
 from harness.recipes.recipe import experiment_source
+from harness.run.settings import RunSettings
 from harness.scripts.ranks import SecondRank
 from harness.scripts.script import Script
 
@@ -222,3 +225,11 @@ def test_a_fault_of_two_ranks_is_found(edits: tuple[tuple[str, str], ...], outco
     command = [sys.executable, "-c", WATCH, json.dumps({"source": source, "data": str(data)})]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, outcome), done.stderr
+
+
+@pytest.mark.slow
+def test_the_checks_of_a_sound_distributed_script_end_and_find_nothing() -> None:
+    source = experiment_source("shapes_ddp")
+    found = run_checks(source, RunSettings(seed=7, dataset="shapes"))
+    assert {name for name, one in found.items() if not load_check_for(name, source).outcome(one.outcome).sound} == set()
+    assert found["resume"].outcome == "continues"

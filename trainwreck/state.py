@@ -28,7 +28,7 @@ from trainwreck.events import (
 from trainwreck.finding import DEFAULT_STEPS, LEVELS, Finding
 from trainwreck.places import Place
 from trainwreck.trees import clone
-from trainwreck.trial import Probe, Trial, begin_trial, can_fork, run_probe
+from trainwreck.trial import Probe, Trial, begin_trial, can_fork, is_alone, run_probe
 
 _KEPT = 200  # calls of one update that are kept, and losses
 _EVALUATIONS = 4  # the latest ones are kept
@@ -281,7 +281,8 @@ class Watch:
 
     def _trial(self, trial: Trial) -> Any:
         """Return the answer of a trial, `{}` if none can be made, or None in a child that makes it."""
-        if not self.is_over:  # the script has ended, so its loop cannot go on
+        # After the end of the script, its loop cannot go on.
+        if not self.is_over or not is_alone():
             return {}
         if can_fork():
             return begin_trial(trial, self.step)

@@ -67,6 +67,11 @@ class Trial:
 Probe = Callable[[], Any]
 
 
+def is_alone() -> bool:
+    """Return whether no other process trains together with this one, for which a trial would wait for ever."""
+    return os.environ.get("WORLD_SIZE", "1") == "1"
+
+
 def can_fork() -> bool:
     """Return whether a child can be forked here, and can do no harm.
 
