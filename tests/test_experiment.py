@@ -9,8 +9,9 @@ from helpers.mini_experiments import MINI, edited, load, mini_data
 from torch import nn
 
 from harness.errors import UserError
-from harness.run.experiment import FUNCTIONS, Experiment, HarnessFault, disable_dropout
+from harness.run.experiment import Experiment, HarnessFault, disable_dropout
 from harness.run.settings import RunSettings
+from harness.scripts.form import FUNCTIONS
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

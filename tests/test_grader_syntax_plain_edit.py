@@ -6,8 +6,10 @@ from helpers.mini_experiments import edited
 from helpers.sampling import every_recipe
 
 from grader.syntax.plain_edit import MOST_NODES, plain_edit
+from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import known_fixes
 from harness.recipes.recipe import Recipe, experiment_source
+from harness.scripts.form import is_script
 
 MLP = experiment_source("digits_mlp")
 
@@ -483,3 +485,22 @@ def test_a_source_that_does_not_parse_is_not_plain() -> None:
     (found,) = plain_edit(MLP, "def (")
     assert found.line == 0
     assert "cannot be read" in found.message
+
+
+def test_the_main_block_of_a_script_is_checked_because_it_runs() -> None:
+    broken = load_recipe("logits_rounded").broken_source()
+    start = 'if __name__ == "__main__":\n'
+    assert broken.count(start) == 1
+    found = plain_edit(broken, broken.replace(start, f"{start}    torch.save = print\n"))
+    assert {one.line for one in found} == {broken[: broken.index(start)].count("\n") + 2}
+
+
+def test_a_file_of_another_form_is_not_plain() -> None:
+    functions, script = load_recipe("huge_lr").broken_source(), load_recipe("logits_rounded").broken_source()
+    for broken, submitted in ((functions, script), (script, functions)):
+        assert [one.message for one in plain_edit(broken, submitted)] == [
+            "the file is no longer a script, or has become one"
+        ]
+    main = '\n\nif __name__ == "__main__":\n    torch.save = print\n'
+    assert not is_script(functions + main)  # so the harness never runs the block
+    assert plain_edit(functions, functions + main) == ()

@@ -6,7 +6,8 @@ statement is plain if each node in its syntax tree has a row in the table of syn
 of this row. A plain statement may use names in the file, listed library functions, and attributes that are allowed for
 the kind of object (`kinds.py`). It may store values only where they do not outlive the call. All code that Python
 evaluates is checked, including annotations, defaults, decorators, targets and conditions. Code without a row is not
-plain. The block of `if __name__ == "__main__"` never runs, so it is not checked.
+plain. In an experiment with functions, the block of `if __name__ == "__main__"` never runs, so it is not checked; in a
+script, it is checked.
 
 An edit that is not plain loses no points only for this. If its run has the same bytes as the run of the reference fix,
 it trains like the reference fix. Otherwise, the instructor decides. Plain code can still recognize a check by its
@@ -46,6 +47,7 @@ from grader.syntax.allowed import (
 from grader.syntax.grammar import is_listed
 from grader.syntax.kinds import Kinds, base, holds, is_storable, item_of, names_bound_by
 from grader.syntax.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
+from harness.scripts.form import has_functions, is_script
 
 # A plain edit inserts at most this number of syntax-tree nodes. Among 90 honest fixes in different styles, half insert
 # at most 28 nodes. The largest fix, which adds a metric, inserts 88. The largest experiment of the suite has 1328
@@ -91,7 +93,10 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
         tree = parse_experiment(submitted)
     except Unparsable as error:
         return (Suspicion(0, f"the file cannot be read ({error})"),)
-    inserted = [(node, place) for node, place in _statements(tree.body) if _key(node, place) not in ours.statements]
+    if is_script(submitted) != is_script(broken):
+        return (Suspicion(0, "the file is no longer a script, or has become one"),)
+    own = _statements(tree)
+    inserted = [(node, place) for node, place in own if _key(node, place) not in ours.statements]
     size = sum(1 for node, _ in inserted for _ in ast.walk(node))
     judge = _StatementJudge(tree, ours)
     if size > MOST_NODES:
@@ -123,7 +128,7 @@ def _own_names(broken: str) -> _Ours:
     owners = {id(node.value) for node in public}
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return _Ours(
-        frozenset(_key(node, place) for node, place in _statements(tree.body)),
+        frozenset(_key(node, place) for node, place in _statements(tree)),
         frozenset(path_of(node, paths) for node in public if id(node) not in owners) - {""},
         frozenset(
             (_word(kinds.of(node.value)), node.attr + "()" * (id(node) in called))
@@ -132,7 +137,7 @@ def _own_names(broken: str) -> _Ours:
         ),
         frozenset(
             (*place.inside, part.attr)
-            for node, place in _statements(tree.body)
+            for node, place in _statements(tree)
             for part in ast.walk(node)
             if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
         ),
@@ -152,11 +157,19 @@ def _key(node: ast.stmt, place: _Context) -> tuple[str, ...]:
     return (ast.dump(node), place.where, str(place.is_init), *(place.inside if stores else ()))
 
 
-def _statements(block: list[ast.stmt], place: _Context = _Context("top")) -> Iterator[tuple[ast.stmt, _Context]]:
-    """Yield (statement, position) for every statement, also for nested statements."""
+def _statements(tree: ast.Module) -> list[tuple[ast.stmt, _Context]]:
+    """Return (statement, position) for every statement that runs, also for nested statements."""
+    body = [node for node in tree.body if not has_functions(tree) or not _is_main(node)]
+    return list(_nested(body, _Context("top")))
+
+
+def _is_main(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) in _MAIN
+
+
+def _nested(block: list[ast.stmt], place: _Context) -> Iterator[tuple[ast.stmt, _Context]]:
     for node in block:
-        is_main = isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) in _MAIN
-        if does_nothing(node) or (place.where == "top" and is_main):
+        if does_nothing(node):
             continue
         fields = dict(ast.iter_fields(node))
         handlers = fields.get("handlers", [])
@@ -172,7 +185,7 @@ def _statements(block: list[ast.stmt], place: _Context = _Context("top")) -> Ite
         elif isinstance(node, ast.FunctionDef):
             inner = _Context("function", (*place.inside, node.name))
         for inside in (*blocks(node), *(item.body for item in handlers)):
-            yield from _statements(inside, inner)
+            yield from _nested(inside, inner)
 
 
 class _StatementJudge:

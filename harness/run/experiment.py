@@ -27,11 +27,8 @@ from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError, printable, suggestion
 from harness.run.settings import RunSettings
+from harness.scripts.form import FUNCTIONS
 
-FUNCTIONS = (
-    "load_data", "build_model", "build_optimizer", "build_scheduler", "prepare_batch", "compute_loss", "train_step",
-    "evaluate",
-)  # fmt: skip
 CONSTANTS = ("EPOCHS", "BATCH_SIZE")
 OPTIONAL_FUNCTIONS = ("save_checkpoint", "load_checkpoint", "predict", "end_epoch")
 _MODULE_NAME = "experiment"

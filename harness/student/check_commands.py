@@ -12,10 +12,10 @@ import click
 from harness.checks import Check, check_names, every_check, load_check, script_checks
 from harness.console.command_line import measure_options, work_option
 from harness.console.terminal import fold, terminal_width
+from harness.scripts.form import has_functions
 
 # Each command imports its other modules inside its function, so that `harness --help` is fast.
 
-_FEW_FUNCTIONS = 3  # of eight; a file with fewer is no experiment with a mistake, but another script
 _target = click.argument("target", metavar="EXERCISE|SCRIPT.py")
 _json = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 
@@ -97,8 +97,6 @@ def triage(**given: Any) -> None:
 
 def _is_ordinary(script: Path) -> bool:
     """Return whether a file is a notebook, or a script without the functions of an experiment."""
-    from harness.run.experiment import FUNCTIONS
-
     if script.suffix == ".ipynb":
         return True
     if script.suffix != ".py":
@@ -107,8 +105,7 @@ def _is_ordinary(script: Path) -> bool:
         tree = ast.parse(script.read_bytes())
     except (SyntaxError, ValueError):
         return False  # the error message appears when the file is loaded
-    defined = {part.name for part in tree.body if isinstance(part, ast.FunctionDef)}
-    return len(defined & set(FUNCTIONS)) < _FEW_FUNCTIONS
+    return not has_functions(tree)
 
 
 def _watch(script: Path, *, target: str, work: Path, as_json: bool, **options: Any) -> None:
