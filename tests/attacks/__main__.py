@@ -14,6 +14,7 @@ from attacks.attack import Attack, Family
 from attacks.catalogue import chosen
 from attacks.judge import UNFIT, attack_faults, class_faults, known_points, row_of
 from attacks.lab import Lab, Scored, make_lab, score_class
+from attacks.score_scripts import SCRIPT_RECIPE
 from grader.replay.replayer import ENGINES, Engine
 from grader.sandbox import sandbox_problem
 from harness.canonical_setup import usable_cores
@@ -34,7 +35,8 @@ def main() -> int:
     start = time.monotonic()
     failed = 0
     with tempfile.TemporaryDirectory(prefix="red-team-") as name:
-        lab = make_lab(Path(name), others=OTHERS, jobs=asked.jobs, engine=asked.engine)
+        with_script = any(attack.recipe == SCRIPT_RECIPE for attack in attacks)
+        lab = make_lab(Path(name), others=OTHERS, jobs=asked.jobs, engine=asked.engine, with_script=with_script)
         print(f"{len(lab.honest)} honest submissions, {len(attacks)} attacks, engine {asked.engine}", flush=True)
         if not asked.together:
             with ThreadPoolExecutor(asked.jobs) as pool:

@@ -13,7 +13,7 @@ from grader.score.verdict import RowStatus
 from harness.submission.archive import deterministic_tar_gz
 
 Family = Literal["archive", "sandbox", "score", "reader"]
-Baseline = Literal["untouched", "wrong", "masked", "reference", "stub"]
+Baseline = Literal["untouched", "wrong", "masked", "reference", "stub", "script"]
 RECIPE = "huge_lr"
 # An attack that succeeds prints this word. The attack joins the word at run time (`"-".join(("wreck", "breached"))`),
 # so no source contains it. The grader's output must never contain it.
@@ -28,7 +28,8 @@ class Base:
     reference: the correct fix, 100 points. masked: clipping hides the symptom, at most 4 points for the fix. untouched:
     the broken experiment, handed in as if it were fixed. wrong: an edit that fixes nothing, with its own reproducible
     run, which earns the points for reproducibility. canary: a file in the grader's home folder. secret: the content of
-    this file, which must not appear in any output. submissions: the folder of the class.
+    this file, which must not appear in any output. submissions: the folder of the class. script: a broken script, handed
+    in as if it were fixed, or b"" if no attack needs it.
     """
 
     reference: bytes
@@ -38,6 +39,7 @@ class Base:
     canary: Path
     secret: str
     submissions: Path
+    script: bytes = b""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from helpers.honest_class import STUDENTS, HonestClass, make_submissions
 from helpers.watched import Ended, Stuck, Watched
 
 from attacks import score_deriving as deriving
+from attacks import score_scripts as scripts
 from attacks.attack import BREACHED, RECIPE, Attack, Base
 from grader.course.log import log_path
 from grader.replay.replayer import Engine
@@ -57,7 +58,9 @@ class Lab:
         """The rows whose points no attack may exceed, by the kind of submission."""
         rows = self.alone.rows()
         runs = {what: rows[f"{student}_{RECIPE}"] for what, student in STUDENTS.items()}
-        return runs | {what: rows[f"{who}_{deriving.EXERCISE}"] for what, who in deriving.STUDENTS.items()}
+        further = [(deriving.EXERCISE, deriving.STUDENTS), (scripts.SCRIPT_RECIPE, scripts.STUDENTS)]
+        named = {what: f"{who}_{exercise}" for exercise, students in further for what, who in students.items()}
+        return runs | {what: rows[name] for what, name in named.items() if name in rows}
 
 
 def make_lab(
@@ -67,11 +70,12 @@ def make_lab(
     jobs: int = 2,
     known: HonestClass | None = None,
     engine: Engine = "warm",
+    with_script: bool = False,
 ) -> Lab:
     """Make the honest submissions and score them.
 
     These are the submissions for the recipe `huge_lr`, and one correct fix of each recipe in `others`. known: honest
-    submissions and replays from an earlier call.
+    submissions and replays from an earlier call. with_script: make the submission for attacks with scripts, too.
     """
     canary = folder / "home" / "canary.txt"
     canary.parent.mkdir(parents=True)
@@ -84,6 +88,10 @@ def make_lab(
     memory = None if known is None else known.remember(folder / "known")
     honest = {**honest, **deriving.honest_tarballs()}
     bases = {what: honest[f"{student}_{RECIPE}.tar.gz"] for what, student in STUDENTS.items()}
+    if with_script:
+        own = scripts.honest_tarballs(folder / "script")
+        honest |= own
+        bases["script"] = next(iter(own.values()))
     base = Base(**bases, canary=canary, secret=secret, submissions=folder / "alone" / "submissions")
     empty = Lab(folder, base, honest, Scored(Ended(0, "", ""), 0.0, (), folder, folder))
     alone = score_class(empty, "alone", (), memory=memory, jobs=jobs, engine=engine)
