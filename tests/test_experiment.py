@@ -11,7 +11,7 @@ from torch import nn
 from harness.errors import UserError
 from harness.run.experiment import Experiment, HarnessFault, disable_dropout
 from harness.run.settings import RunSettings
-from harness.scripts.form import FUNCTIONS
+from harness.scripts.form import DEFAULTS, FUNCTIONS
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -66,9 +66,18 @@ def test_an_exception_at_import_shows_the_lines_of_the_student(statement: str, s
     assert "harness" not in message
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {*DEFAULTS}))
 def test_a_function_that_is_missing_is_named(name: str, tmp_path: Path) -> None:
     assert f"has no function {name}: put it back" in refusal(tmp_path, MINI + f"\n\ndel {name}\n")
+
+
+def test_without_two_functions_the_rate_is_constant_and_a_batch_is_used_as_it_is(tmp_path: Path) -> None:
+    experiment = load(tmp_path, MINI + "".join(f"\n\ndel {name}\n" for name in DEFAULTS))
+    model = experiment.build_model()
+    assert experiment.build_scheduler(experiment.build_optimizer(model), 10) is None
+    inputs, labels = torch.zeros(2, 1, 28, 28), torch.zeros(2).long()
+    assert experiment.prepare_batch(inputs, labels, torch.Generator()) == (inputs, labels)
+    assert "has no function prepare_batch" in refusal(tmp_path, MINI + "\n\nprepare_batch = 3\n")
 
 
 def test_a_function_that_takes_other_arguments_is_named(tmp_path: Path) -> None:

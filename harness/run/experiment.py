@@ -1,9 +1,9 @@
 """Load an `experiment.py` and call its functions. Error messages name the line in the student's file.
 
-An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. Optional functions are
-`predict`, which classifies raw examples, and `end_epoch`, which says whether to stop early. If the experiment has
-`save_checkpoint` and `load_checkpoint`, the run is interrupted before step `INTERRUPTED_AT` and continues from the
-experiment's checkpoint.
+An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. The functions in
+`DEFAULTS` may be missing. Further optional functions are `predict`, which classifies raw examples, and `end_epoch`, which says
+whether to stop early. If the experiment has `save_checkpoint` and `load_checkpoint`, the run is interrupted before step
+`INTERRUPTED_AT` and continues from the experiment's checkpoint.
 """
 
 import inspect
@@ -27,7 +27,7 @@ from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError, printable, suggestion
 from harness.run.settings import RunSettings
-from harness.scripts.form import FUNCTIONS
+from harness.scripts.form import DEFAULTS, FUNCTIONS
 
 CONSTANTS = ("EPOCHS", "BATCH_SIZE")
 OPTIONAL_FUNCTIONS = ("save_checkpoint", "load_checkpoint", "predict", "end_epoch")
@@ -227,6 +227,8 @@ class Experiment:
     def build_scheduler(self, optimizer: torch.optim.Optimizer, total_steps: int) -> LRScheduler | None:
         """Return the learning-rate schedule, which is stepped once a batch, or None."""
         expected = "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None"
+        if "build_scheduler" not in self._functions:
+            return None
         scheduler = self.call("build_scheduler", optimizer, total_steps)
         if scheduler is not None and not isinstance(scheduler, LRScheduler):
             raise self._wrong("build_scheduler", expected, scheduler)
@@ -234,6 +236,8 @@ class Experiment:
 
     def prepare_batch(self, inputs: Tensor, labels: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
         """Return the batch as the experiment prepares it for the network."""
+        if "prepare_batch" not in self._functions:
+            return inputs, labels
         result = self.call("prepare_batch", inputs, labels, rng)
         if not _is_tensor_pair(result):
             raise self._wrong("prepare_batch", "(inputs, labels), two tensors", result)
@@ -339,7 +343,7 @@ def compile_source(path: Path, source: str) -> CodeType:
 def _check_parts(module: ModuleType, path: Path) -> None:
     own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
     for name in FUNCTIONS:
-        if not callable(getattr(module, name, None)):
+        if not callable(getattr(module, name, None)) and not (name in DEFAULTS and not hasattr(module, name)):
             hint = suggestion(name, own) if own else "the file has no functions at all."
             raise UserError(f"{path} has no function {name}: put it back; {hint}")
     for name in CONSTANTS:

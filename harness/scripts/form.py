@@ -6,7 +6,9 @@ FUNCTIONS = (
     "load_data", "build_model", "build_optimizer", "build_scheduler", "prepare_batch", "compute_loss", "train_step",
     "evaluate",
 )  # fmt: skip
-"""The functions that an experiment with functions has."""
+"""The functions that an experiment with functions has. It may leave out those in `DEFAULTS`."""
+DEFAULTS = ("build_scheduler", "prepare_batch")
+"""Functions that may be missing: then the learning rate is constant, and a batch is used as it is."""
 _FEW = 3  # a file with fewer of them is no experiment with a mistake, but another program
 
 
