@@ -1,9 +1,9 @@
 """Load an `experiment.py` and call its functions. Error messages name the line in the student's file.
 
 An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. The functions in
-`DEFAULTS` may be missing. Further optional functions are `predict`, which classifies raw examples, and `end_epoch`, which says
-whether to stop early. If the experiment has `save_checkpoint` and `load_checkpoint`, the run is interrupted before step
-`INTERRUPTED_AT` and continues from the experiment's checkpoint.
+`DEFAULTS` may be missing. Further optional functions are `predict`, which classifies raw examples, and `end_epoch`,
+which says whether to stop early. If the experiment has `save_checkpoint` and `load_checkpoint`, the run is interrupted
+before step `INTERRUPTED_AT` and continues from the experiment's checkpoint.
 """
 
 import inspect
