@@ -9,6 +9,7 @@ from helpers.mini_experiments import MINI, edited, load, mini_data
 from torch import nn
 
 from harness.errors import UserError
+from harness.recipes.recipe import experiment_source
 from harness.run.experiment import Experiment, HarnessFault, disable_dropout
 from harness.run.settings import RunSettings
 from harness.scripts.form import DEFAULTS, FUNCTIONS
@@ -64,6 +65,11 @@ def test_an_exception_at_import_shows_the_lines_of_the_student(statement: str, s
     assert f"  line {line_of(source, statement)}, in prepare: {statement}\n" in message
     assert f"  line {line_of(source, 'True: prepare')}, in <module>" in message
     assert "harness" not in message
+
+
+def test_a_script_without_its_main_block_is_told_so(tmp_path: Path) -> None:
+    source = experiment_source("orders_table").replace('if __name__ == "__main__":\n    main()\n', "")
+    assert 'has no block `if __name__ == "__main__":`' in refusal(tmp_path, source)
 
 
 @pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {*DEFAULTS}))

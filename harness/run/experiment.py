@@ -317,6 +317,9 @@ def load_experiment(path: Path, source: str) -> Experiment:
     except KeyboardInterrupt:
         raise
     except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "track":  # only scripts have it
+            main = 'if __name__ == "__main__":'
+            raise UserError(f"{path} has no block `{main}`, without which a script cannot run: put it back.") from error
         raise UserError(
             f"{path} raised {_headline(error)} when it was loaded\n{_student_lines(error, path)}Fix that line."
         ) from error
