@@ -137,8 +137,24 @@ def functions_changed(before: str, after: str) -> frozenset[str]:
 
 
 def changed_areas(before: str, after: str) -> frozenset[Area]:
-    """Return the areas in which two experiments differ. Raises `Unparsable`."""
-    return frozenset(AREAS[name] for name in functions_changed(before, after) & AREAS.keys())
+    """Return the areas in which two experiments differ; for scripts, only "model" is told. Raises `Unparsable`."""
+    changed = functions_changed(before, after)
+    if not is_script(after):
+        return frozenset(AREAS[name] for name in changed & AREAS.keys())
+    return frozenset[Area]({"model"}) if changed & (_networks(before) | _networks(after)) else frozenset()
+
+
+def _networks(source: str) -> set[str]:
+    """Return the names of the classes at the top level that derive from a class of `torch.nn`."""
+    tree = parse_experiment(source)
+    paths, found = imported_paths(tree), set[str]()
+    for item in tree.body:
+        bases = item.bases if isinstance(item, ast.ClassDef) else []
+        if isinstance(item, ast.ClassDef) and any(
+            path_of(base, paths).startswith("torch.nn.") or root_of(base) in found for base in bases
+        ):
+            found.add(item.name)
+    return found
 
 
 @lru_cache(maxsize=256)
@@ -149,8 +165,9 @@ def _parts(source: str) -> dict[str, _Part]:
     assert isinstance(tree, ast.Module)
     paths = imported_paths(tree)
     grouped: dict[str, list[ast.stmt]] = {}
+    script = is_script(source)
     for statement in tree.body:
-        if not does_nothing(statement) and not _never_runs(statement):
+        if not does_nothing(statement) and not _is_import(statement) and (script or not _is_main(statement)):
             grouped.setdefault(_name(statement), []).append(statement)
     literals = {name: value for name, block in grouped.items() if (value := _literal(block))}
     containers = {name for name, block in grouped.items() if name and all(map(_makes_container, block))}
@@ -205,10 +222,13 @@ def _read(tree: ast.AST) -> set[str]:
     return {node.id for node in names if not isinstance(node.ctx, ast.Store)}
 
 
-def _never_runs(statement: ast.stmt) -> bool:
-    """Return whether a statement is an import, or the block of `if __name__ == "__main__"`."""
-    is_main = isinstance(statement, ast.If) and "__name__" in _read(statement.test)
-    return is_main or isinstance(statement, ast.Import | ast.ImportFrom)
+def _is_main(statement: ast.stmt) -> bool:
+    """Return whether a statement is the block of `if __name__ == "__main__"`, which runs in scripts only."""
+    return isinstance(statement, ast.If) and "__name__" in _read(statement.test)
+
+
+def _is_import(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Import | ast.ImportFrom)
 
 
 def _makes_container(statement: ast.stmt) -> bool:
@@ -340,7 +360,7 @@ class _Slice:
                 return [type(statement)(**fields)] if fields["body"] or fields.get("orelse") else []
             case ast.Pass() | ast.Global() | ast.Nonlocal():
                 return []
-        return [] if _never_runs(statement) else [statement]
+        return [] if _is_import(statement) else [statement]
 
     def _is_wanted(self, target: ast.expr) -> bool:
         """Return whether an assignment to this target affects the training."""
