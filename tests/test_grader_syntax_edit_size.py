@@ -140,3 +140,13 @@ def test_code_that_moves_into_a_helper_of_its_function_stays_with_it() -> None:
     assert edit_sizes(before, after) == {}
     # Code in the helper that did not come from the function is an edit of the helper.
     assert edit_sizes(helped.format("", rest), after) == {"prepared": 6}
+
+
+def test_a_script_counts_its_main_block_and_names_its_networks() -> None:
+    script = experiment_source("dates_seq2seq")
+    longer = edited(script, ("        trainer.fit()\n", "        trainer.epochs = 9\n        trainer.fit()\n"))
+    assert sum(edit_sizes(script, longer).values()) > 0
+    assert changed_areas(script, longer) == frozenset()
+    # A subclass of nn.Module, and a class of another kind.
+    assert changed_areas(script, edited(script, ("self.scale = hid**-0.5", "self.scale = hid**-0.25"))) == {"model"}
+    assert changed_areas(script, edited(script, ("lr=1e-2", "lr=1e-3"))) == frozenset()
