@@ -504,3 +504,15 @@ def test_a_file_of_another_form_is_not_plain() -> None:
     main = '\n\nif __name__ == "__main__":\n    torch.save = print\n'
     assert not is_script(functions + main)  # so the harness never runs the block
     assert plain_edit(functions, functions + main) == ()
+
+
+def test_honest_edits_of_scripts_are_plain() -> None:
+    recipe = load_recipe("plateau_per_batch")
+    broken = recipe.broken_source()
+    for fix in known_fixes(recipe)[0]:
+        if fix.verdict == "full":
+            assert plain_edit(broken, fix.source) == (), fix.id
+    closure = edited(
+        recipe.healthy_source(), ("            optimizer.step()\n", "            optimizer.step(loss.item)\n")
+    )
+    assert plain_edit(broken, closure)

@@ -526,7 +526,9 @@ class _StatementJudge:
             self.odd(node, f"the method .{name[:60]}() of this object")
         self._approved.add(id(function))
         own = word in ("own", "network") and self._kinds.is_method(word, name)
-        if name == "step" and values and not own and not (word == "scaler" and len(values) == 1 and node.args):
+        # A scaler gets the optimizer, and a schedule such as ReduceLROnPlateau gets the metric.
+        takes_one = word in ("scaler", "scheduler") and len(values) == 1 and node.args
+        if name == "step" and values and not own and not takes_one:
             self.odd(node, ".step() with a closure or another argument")
         if name == "update" and values and not own and word not in ("dict", "set"):
             self.odd(node, ".update() with arguments")
