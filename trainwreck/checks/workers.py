@@ -20,7 +20,7 @@ from trainwreck.trial import Probe
 
 _TWICE = 2
 _SEEDS = (11, 12, 111)  # the state before the script's own function differs, as torch makes it
-_READS = 16  # with two variants of equal probability, two workers agree by chance once in 65,536 times
+_READS = 16  # if two variants are equally likely, sound workers agree once in 65,536 times
 
 
 class Workers(Check):
