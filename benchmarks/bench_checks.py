@@ -17,10 +17,10 @@ import click
 from benchmarks.judging import PLACES, Answer, Subject, Verdict, answers, jobs_option, verdict
 from benchmarks.measure import PAGE, BenchmarkError, publish, this_machine
 from grader.syntax.edit_size import functions_changed
+from harness.recipes.form import is_script
 from harness.recipes.known_edits import load_shared_edits
 from harness.recipes.recipe import Recipe, load_recipes
 from harness.run.settings import RunSettings
-from harness.scripts.form import is_script
 
 SHARE = 0.9
 HEADINGS = (

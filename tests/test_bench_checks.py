@@ -7,9 +7,9 @@ from benchmarks.bench_checks import HEADINGS, broken_subjects, row, sound_subjec
 from benchmarks.judging import Answer, Subject, answers, areas_of, verdict
 from benchmarks.measure import PAGE
 from harness.checks import load_check
+from harness.recipes.form import is_script
 from harness.recipes.recipe import Area, load_recipes
 from harness.run.settings import RunSettings
-from harness.scripts.form import is_script
 
 RECIPES = [recipe for recipe in load_recipes()[0] if not is_script(recipe.healthy_source())]
 SETTINGS = RunSettings(seed=1, dataset="digits")

@@ -20,8 +20,8 @@ from helpers.fix_styles import (
 
 from harness.checks import load_check, make_check
 from harness.checks.core.outcomes import mechanisms_of
+from harness.recipes.form import is_script
 from harness.recipes.recipe import Recipe, load_recipes
-from harness.scripts.form import is_script
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.recipes.form import is_script
 from harness.recipes.recipe import experiment_names, experiment_source
 from harness.run.options import default_dataset
 from harness.run.settings import RunSettings
-from harness.scripts.form import is_script
 from harness.student.runs import launch, single_run_job
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card that torch can use")

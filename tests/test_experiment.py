@@ -9,10 +9,10 @@ from helpers.mini_experiments import MINI, edited, load, mini_data
 from torch import nn
 
 from harness.errors import UserError
+from harness.recipes.form import DEFAULTS, FUNCTIONS
 from harness.recipes.recipe import experiment_source
 from harness.run.experiment import Experiment, HarnessFault, disable_dropout
 from harness.run.settings import RunSettings
-from harness.scripts.form import DEFAULTS, FUNCTIONS
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

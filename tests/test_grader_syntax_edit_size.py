@@ -8,9 +8,9 @@ from helpers.mini_experiments import edited
 
 from grader.syntax import edit_size
 from grader.syntax.edit_size import AREAS, changed_areas, edit_sizes, functions_changed
+from harness.recipes.form import FUNCTIONS
 from harness.recipes.recipe import experiment_source
 from harness.run.experiment import CONSTANTS
-from harness.scripts.form import FUNCTIONS
 
 CNN = experiment_source("shapes_cnn")
 BACK, STEP = "    loss.backward()\n", "    optimizer.step()\n"

@@ -7,9 +7,9 @@ from helpers.sampling import every_recipe
 
 from grader.syntax.plain_edit import MOST_NODES, plain_edit
 from harness.recipes.catalogue import load_recipe
+from harness.recipes.form import is_script
 from harness.recipes.known_edits import known_fixes
 from harness.recipes.recipe import Recipe, experiment_source
-from harness.scripts.form import is_script
 
 MLP = experiment_source("digits_mlp")
 

@@ -4,8 +4,8 @@ import pytest
 from insightless import UNTOUCHED, Earned, earned, earned_on_healthy, edits, sound_cases, table, too_much
 
 from harness.recipes.catalogue import load_recipe
+from harness.recipes.form import is_script
 from harness.recipes.recipe import recipe_ids
-from harness.scripts.form import is_script
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 # Every fifteenth recipe with functions. A new recipe shifts the choice.

@@ -199,13 +199,13 @@ def test_an_error_of_the_first_rank_stays_its_own() -> None:
 WATCH = """
 import json, sys
 from pathlib import Path
-from harness.checks.core.of_scripts import watch
+from harness.checks.core.of_scripts import measure_script
 from harness.run.settings import RunSettings
 from harness.scripts.script import ScriptSubject
 
 job = json.loads(sys.argv[1])
 subject = ScriptSubject(Path("experiment.py"), job["source"], RunSettings(seed=3, dataset="digits"), Path(job["data"]))
-print(watch(subject, ["replicas"])["replicas"].outcome)
+print(measure_script(subject, ["replicas"])["replicas"].outcome)
 """
 AROUND = ("F.cross_entropy(model(x), y)", "F.cross_entropy(net(x), y)")
 SAME_SHARE = ("DistributedSampler(train, world, rank", "DistributedSampler(train, world, 0")

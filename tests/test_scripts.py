@@ -12,10 +12,10 @@ import pytest
 from harness.canonical_setup import run_environment
 from harness.data.folder import load_folder
 from harness.errors import UserError
+from harness.recipes.form import is_script
 from harness.recipes.recipe import experiment_source
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.run.options import UNUSED
-from harness.scripts.form import is_script
 
 # A classifier with workers that draw, a bfloat16 product, and a checkpoint after each epoch.
 SCRIPT = """

@@ -23,11 +23,11 @@ from harness.behaviour.settings import examined_settings
 from harness.checks import mechanism_checks
 from harness.data.datasets import EMBEDDED_FOLDER
 from harness.recipes.catalogue import load_recipe
+from harness.recipes.form import is_script
 from harness.recipes.recipe import Recipe
 from harness.recipes.suite import suite_path
 from harness.run.provenance import ABOVE_CHECKS, harness_hash
 from harness.run.settings import RunSettings
-from harness.scripts.form import is_script
 
 # All runs for one submission share the time limit `seconds`. The other limits apply to each run. Measured on one
 # 2.5 GHz core, a run of the slowest recipe takes 10 s and 420 MB, including its checks and the evaluation of its

@@ -29,11 +29,11 @@ from harness.data.loading import load_dataset
 from harness.errors import UserError
 from harness.formats.toml_file import read_table
 from harness.recipes.cases import SEEDS, Sound
+from harness.recipes.form import is_script
 from harness.recipes.known_edits import load_shared_edits
 from harness.recipes.recipe import SOLUTIONS, Recipe, Symptom
 from harness.run.settings import RunSettings
 from harness.run.symptoms import judge_symptom
-from harness.scripts.form import is_script
 from harness.submission.check_run import diagnostic_fault
 
 FIRST_SEED = 100

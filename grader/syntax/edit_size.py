@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from grader.syntax.program import does_nothing, imported_paths, parse_experiment, path_of, root_of
+from harness.recipes.form import is_script
 from harness.recipes.recipe import Area
-from harness.scripts.form import is_script
 
 AREAS: dict[str, Area] = {
     "load_data": "data",

@@ -47,7 +47,7 @@ from grader.syntax.allowed import (
 from grader.syntax.grammar import is_listed
 from grader.syntax.kinds import Kinds, base, holds, is_storable, item_of, names_bound_by
 from grader.syntax.program import Unparsable, blocks, does_nothing, imported_paths, parse_experiment, path_of
-from harness.scripts.form import has_functions, is_script
+from harness.recipes.form import has_functions, is_script
 
 # A plain edit inserts at most this number of syntax-tree nodes. Among 90 honest fixes in different styles, half insert
 # at most 28 nodes. The largest fix, which adds a metric, inserts 88. The largest experiment of the suite has 1328
@@ -160,14 +160,14 @@ def _key(node: ast.stmt, place: _Context) -> tuple[str, ...]:
 def _statements(tree: ast.Module) -> list[tuple[ast.stmt, _Context]]:
     """Return (statement, position) for every statement that runs, also for nested statements."""
     body = [node for node in tree.body if not has_functions(tree) or not _is_main(node)]
-    return list(_nested(body, _Context("top")))
+    return list(_walk_block(body, _Context("top")))
 
 
 def _is_main(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) in _MAIN
 
 
-def _nested(block: list[ast.stmt], place: _Context) -> Iterator[tuple[ast.stmt, _Context]]:
+def _walk_block(block: list[ast.stmt], place: _Context) -> Iterator[tuple[ast.stmt, _Context]]:
     for node in block:
         if does_nothing(node):
             continue
@@ -185,7 +185,7 @@ def _nested(block: list[ast.stmt], place: _Context) -> Iterator[tuple[ast.stmt, 
         elif isinstance(node, ast.FunctionDef):
             inner = _Context("function", (*place.inside, node.name))
         for inside in (*blocks(node), *(item.body for item in handlers)):
-            yield from _nested(inside, inner)
+            yield from _walk_block(inside, inner)
 
 
 class _StatementJudge:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from harness.recipes.form import is_script
 from harness.recipes.recipe import Recipe
 from harness.run.settings import RunSettings
-from harness.scripts.form import is_script
 
 
 @lru_cache(maxsize=512)

@@ -26,8 +26,8 @@ from harness.canonical_setup import canonical_setup
 from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError, printable, suggestion
+from harness.recipes.form import DEFAULTS, FUNCTIONS
 from harness.run.settings import RunSettings
-from harness.scripts.form import DEFAULTS, FUNCTIONS
 
 CONSTANTS = ("EPOCHS", "BATCH_SIZE")
 OPTIONAL_FUNCTIONS = ("save_checkpoint", "load_checkpoint", "predict", "end_epoch")

@@ -12,7 +12,7 @@ import click
 from harness.checks import Check, check_names, every_check, load_check, script_checks
 from harness.console.command_line import measure_options, work_option
 from harness.console.terminal import fold, terminal_width
-from harness.scripts.form import has_functions
+from harness.recipes.form import has_functions
 
 # Each command imports its other modules inside its function, so that `harness --help` is fast.
 

@@ -17,12 +17,12 @@ from typing import IO, TYPE_CHECKING, Any
 from harness.errors import UserError, from_os_error, name_place
 from harness.files import sha256_line
 from harness.page.run_page import write_run_page
+from harness.recipes.form import is_script
 from harness.run.files import CHECKPOINT, CHECKSUM, EXPERIMENT, META, METRICS_LOG, RESULT, source_hash
 from harness.run.launch import Reporter, serve
 from harness.run.metrics_log import to_strict
 from harness.run.provenance import git_commit, harness_hash, platform_class, versions
 from harness.run.settings import RunJob
-from harness.scripts.form import is_script
 
 if TYPE_CHECKING:  # imported only in functions: torch needs its environment variables before its import
     from harness.data.datasets import Dataset

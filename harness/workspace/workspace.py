@@ -17,11 +17,11 @@ from harness.errors import UserError
 from harness.files import write_whole
 from harness.formats.toml_file import read_table
 from harness.recipes.catalogue import SUITE, Catalogue
+from harness.recipes.form import is_script
 from harness.recipes.recipe import EXERCISES, Recipe
 from harness.recipes.suite import IS_WHEEL, PACKAGES, as_typed
 from harness.run.files import CHECKPOINT, CHECKSUM, EXPERIMENT, INPUT_SHEET, META, METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.settings import RunSettings
-from harness.scripts.form import is_script
 from harness.workspace.progress import progress_of
 
 REPORT = "report.md"

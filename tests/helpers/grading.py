@@ -23,12 +23,12 @@ from harness.checks.core.subject import Subject
 from harness.data.datasets import Dataset, read_embedded
 from harness.data.loading import load_dataset
 from harness.recipes.catalogue import load_recipe
+from harness.recipes.form import is_script
 from harness.recipes.recipe import Recipe
 from harness.run.experiment import tensor_data
 from harness.run.metrics_log import to_strict
 from harness.run.settings import RunSettings
 from harness.run.training import train
-from harness.scripts.form import is_script
 from helpers.mini_experiments import load, real_data
 
 HELDOUT = Path(__file__).parents[2] / "grader" / "replay" / "heldout"

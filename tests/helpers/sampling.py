@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from harness.recipes.form import is_script
 from harness.recipes.recipe import Recipe, load_recipes
-from harness.scripts.form import is_script
 
 _QUICK = 5  # one recipe in this many
 # The helpers train functions in this process; tests/test_script_judging.py is about scripts.

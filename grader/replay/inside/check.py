@@ -31,10 +31,10 @@ def main() -> int:
     from harness.canonical_setup import apply_numerics
     from harness.checks.core.library import make_checks, open_subject
     from harness.errors import UserError
+    from harness.recipes.form import is_script
     from harness.run.apart import empty, run_apart
     from harness.run.metrics_log import to_strict
     from harness.run.settings import RunSettings
-    from harness.scripts.form import is_script
 
     tempfile.tempdir = str(SCRATCH)  # without a sandbox, the only folder for files
     job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))

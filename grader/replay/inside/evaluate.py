@@ -21,10 +21,10 @@ from harness.data.datasets import Split
 from harness.data.folder import load_folder
 from harness.data.loading import load_dataset
 from harness.errors import UserError
+from harness.recipes.form import is_script
 from harness.run.evaluation import evaluate_in_eval_mode
 from harness.run.experiment import Experiment, load_experiment, tensor_data
 from harness.run.metrics_log import Record, to_strict
-from harness.scripts.form import is_script
 from harness.scripts.run import evaluate_checkpoint
 from harness.scripts.script import CHECKPOINT, Script
 

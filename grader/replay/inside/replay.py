@@ -21,10 +21,10 @@ def make_run(job: dict[str, Any]) -> None:
     """Run the training that the job describes, and write its log and checkpoint to `out/`."""
     from harness.data.folder import load_folder
     from harness.data.loading import load_dataset
+    from harness.recipes.form import is_script
     from harness.run.experiment import load_experiment, tensor_data
     from harness.run.settings import RunSettings
     from harness.run.training import BEST_CHECKPOINT, train
-    from harness.scripts.form import is_script
     from harness.scripts.run import run_script
     from harness.scripts.script import Script
 

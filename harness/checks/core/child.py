@@ -10,9 +10,9 @@ from typing import Any
 from harness.checks.core.finding import Finding
 from harness.checks.core.library import checks_for, load_check, make_checks, open_subject
 from harness.errors import UserError
+from harness.recipes.form import is_script
 from harness.run.launch import ChildJob, Reporter, launch_child, serve
 from harness.run.settings import RunSettings
-from harness.scripts.form import is_script
 
 
 def start(

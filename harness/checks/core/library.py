@@ -12,7 +12,7 @@ from harness.checks.core.declaration import read_check
 from harness.checks.core.finding import Check, Finding
 from harness.checks.core.of_scripts import measure_script, script_checks
 from harness.errors import UserError, suggestion
-from harness.scripts.form import is_script
+from harness.recipes.form import is_script
 
 if TYPE_CHECKING:  # not at run time, because importing torch takes a second or two
     from harness.checks.core.subject import Subject
