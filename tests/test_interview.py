@@ -18,7 +18,8 @@ from harness.interview.room import NOTES, TESTS, Room, open_room, rooms_of, star
 from harness.interview.tests_of import run_tests
 from harness.recipes.recipe import load_recipes
 
-ABLE = [kind for kind, (name, _) in KINDS.items() if sum(one.experiment == name for one in load_recipes()[0]) >= FAULTS]
+COUNT = {kind: sum(one.experiment == name for one in load_recipes()[0]) for kind, (name, _) in KINDS.items()}
+ABLE = [kind for kind, count in COUNT.items() if count >= FAULTS]
 
 
 def no_measurement(source: str) -> Behaviour:
@@ -32,12 +33,13 @@ def test_there_are_interviews() -> None:
 @pytest.mark.parametrize("kind", ABLE)
 def test_four_faults_fit_together_and_at_most_one_is_silent(kind: str) -> None:
     used: list[str] = []
+    enough = COUNT[kind] >= 3 * FAULTS
     for seed in range(8):
         drawn = draw_interview(kind, seed, used)
         assert len({*drawn.faults}) == FAULTS
         assert sum(not one.symptoms for one in drawn.recipes()) <= 1
         assert drawn == draw_interview(kind, seed, used)
-        if len(used) < 2 * FAULTS:
+        if enough and len(used) < 2 * FAULTS:
             assert not {*used} & {*drawn.faults}
         used += drawn.faults
 
