@@ -15,7 +15,7 @@ from torch import Tensor
 
 from harness.checks.core.finding import Finding, Table, short
 from harness.errors import UserError
-from harness.scripts.observation import Observation, observe
+from harness.scripts.observation import Ends, Observation, observe
 from harness.scripts.script import ScriptSubject
 
 _SHOWN = 10  # rows of the table
@@ -88,7 +88,7 @@ def _same_entries(name: str, one: Any, other: Any) -> Iterator[tuple[str, bool]]
         yield name, type(one) is type(other) and bool(one == other)
 
 
-def _has_saved(times: int) -> Any:
+def _has_saved(times: int) -> Ends:
     def ends(seen: Observation) -> bool:
         return len(seen.saved) >= times
 
