@@ -32,7 +32,7 @@ from harness.canonical_setup import usable_cores
 from harness.errors import UserError, printable
 from harness.files import write_whole
 from harness.recipes.catalogue import SUITE, Catalogue
-from harness.recipes.suite import ROOT, suite_path
+from harness.recipes.suite import ROOT, suite_files
 from harness.submission.document import visible
 from harness.written.exercise import load_exercise
 
@@ -92,10 +92,8 @@ def bundle(settings: Settings, course: Path | None = None) -> Iterator[tuple[str
     for name in ("pyproject.toml", "README.md", *LEGAL):
         yield name, (ROOT / name).read_bytes()
     for folder in ("exercises", "grader", "harness", "solutions", "trainwreck"):
-        place = suite_path(folder)
-        for path in sorted(place.rglob("[!.]*")):
-            if path.is_file() and path.parent.name != "__pycache__":
-                yield f"{folder}/{path.relative_to(place).as_posix()}", path.read_bytes()
+        for name, path in suite_files(folder):
+            yield name, path.read_bytes()
 
 
 def _course_files(file: Path, assignment: str | None) -> Iterator[tuple[str, bytes]]:

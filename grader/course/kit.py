@@ -29,7 +29,7 @@ from harness.recipes.recipe import (
     Triage,
     recipe_ids,
 )
-from harness.recipes.suite import PACKAGES, suite_path
+from harness.recipes.suite import PACKAGES, suite_files, suite_path
 from harness.run.files import EXPERIMENT
 from harness.student.check_commands import documentation
 from harness.submission.archive import deterministic_tar_gz
@@ -214,17 +214,11 @@ def _files_of_every_kit(readme: str) -> dict[str, bytes]:
 
     A suite that was installed from a wheel does not have the library.
     """
-    harness = suite_path("harness")
     files = {
-        path.relative_to(PACKAGES).as_posix(): path.read_bytes()
-        for path in sorted(harness.rglob("[!.]*"))
-        if path.is_file() and path.parent.name != "__pycache__"
-        if not path.relative_to(harness).as_posix().startswith(HIDDEN_FROM_STUDENTS)
-    }
-    files |= {
-        path.relative_to(ROOT).as_posix(): path.read_bytes()
-        for path in sorted((ROOT / _LIBRARY).rglob("*.py"))
-        if path.relative_to(ROOT).parts[1] != "build"
+        name: path.read_bytes()
+        for folder in ("harness", _LIBRARY)
+        for name, path in suite_files(folder)
+        if not name.removeprefix("harness/").startswith(HIDDEN_FROM_STUDENTS)
     }
     files |= {name: (STATIC / source).read_bytes() for name, source in _STATIC.items()}
     files["README.md"] = readme.encode()

@@ -3,6 +3,7 @@
 import re
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import UserError
@@ -28,6 +29,15 @@ _ARGUMENT = re.compile(rf"([A-Z]+)=({_VALUE})")
 def suite_path(name: str) -> Path:
     """Return the path of a file or folder of the suite, given its path in a clone, such as `docs/checks.md`."""
     return (PACKAGES if name.partition("/")[0] in ("grader", "harness") else ROOT) / name
+
+
+def suite_files(folder: str) -> Iterator[tuple[str, Path]]:
+    """Yield the files below a folder of the suite, each with its path in a clone, without caches and built files."""
+    place = suite_path(folder)
+    for path in sorted(place.rglob("*")):
+        parts = path.relative_to(place).parts
+        if path.is_file() and not any(part.startswith(".") or part in ("__pycache__", "build") for part in parts):
+            yield f"{folder}/{'/'.join(parts)}", path
 
 
 def as_typed(text: str) -> str:
