@@ -43,11 +43,6 @@ def build_scheduler(optimizer, total_steps):
     return None
 
 
-def prepare_batch(inputs, targets, rng):
-    """Return a training batch as the network is to see it; `rng` is for random augmentation."""
-    return inputs, targets
-
-
 def compute_loss(outputs, targets):
     """Return the loss of logits (B, 1) against targets (B, 1), a scalar."""
     return F.binary_cross_entropy_with_logits(outputs, targets)

@@ -20,7 +20,7 @@ def load_data(data):
     return train, validation
 
 
-class Adapted(nn.Module):
+class LoRALinear(nn.Module):
     """A frozen linear layer W plus an update B A of rank RANK, times ALPHA / RANK; B begins at zero."""
 
     def __init__(self, linear):
@@ -42,7 +42,7 @@ def build_model():
     """Return the adapted layer with a new head: flat images (B, 784) to logits (B, 10)."""
     layers = nn.ModuleList([nn.Linear(784, 64), nn.Linear(64, 10)])
     layers.load_state_dict(pretrained_weights("base"))
-    return nn.Sequential(Adapted(layers[0]), nn.ReLU(), nn.Linear(64, 10))
+    return nn.Sequential(LoRALinear(layers[0]), nn.ReLU(), nn.Linear(64, 10))
 
 
 def build_optimizer(model):

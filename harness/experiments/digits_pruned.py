@@ -8,7 +8,7 @@ from harness.data.pretrained import pretrained_weights
 
 EPOCHS = 4
 BATCH_SIZE = 64
-KEPT = 0.1
+DENSITY = 0.1
 
 
 def load_data(data):
@@ -18,12 +18,12 @@ def load_data(data):
     return train, validation
 
 
-class Pruned(nn.Linear):
+class PrunedLinear(nn.Linear):
     """A linear layer with a mask that keeps the largest weights. The others are zero."""
 
     def __init__(self, weight, bias):
         super().__init__(weight.shape[1], weight.shape[0])
-        kept = int(KEPT * weight.numel())
+        kept = int(DENSITY * weight.numel())
         smallest = weight.abs().flatten().kthvalue(weight.numel() - kept + 1).values
         self.register_buffer("mask", weight.abs() >= smallest)
         with torch.no_grad():
@@ -44,9 +44,9 @@ def build_model():
     trained = pretrained_weights("base")
     return nn.Sequential(
         nn.Flatten(),
-        Pruned(trained["0.weight"], trained["0.bias"]),
+        PrunedLinear(trained["0.weight"], trained["0.bias"]),
         nn.ReLU(),
-        Pruned(trained["1.weight"], trained["1.bias"]),
+        PrunedLinear(trained["1.weight"], trained["1.bias"]),
     )
 
 

@@ -8,20 +8,22 @@ EPOCHS = 4
 BATCH_SIZE = 64
 LEVELS = 15
 MEAN = 0.23
-DEVIATION = 0.32
+STD = 0.32
 
 
-def prepared(images):
+def normalize(images):
     """Return grey images, uint8, as standardized images, float (N, 1, 28, 28)."""
-    return (images.float() / 255 - MEAN) / DEVIATION
+    return (images.float() / 255 - MEAN) / STD
 
 
 def load_data(data):
     """Return the training and the validation split, each as (standardized images, labels)."""
-    return (prepared(data.train.images), data.train.labels), (prepared(data.validation.images), data.validation.labels)
+    train = (normalize(data.train.images), data.train.labels)
+    validation = (normalize(data.validation.images), data.validation.labels)
+    return train, validation
 
 
-class Observed(nn.Module):
+class ObservedMLP(nn.Module):
     """A network with one hidden layer. It tracks its largest hidden activation, which sets the quantization scale."""
 
     def __init__(self):
@@ -46,17 +48,12 @@ class Observed(nn.Module):
 
 def build_model():
     """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""
-    return Observed()
+    return ObservedMLP()
 
 
 def build_optimizer(model):
     """Return the optimizer over all parameters of the model."""
     return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-
-
-def build_scheduler(optimizer, total_steps):
-    """Return a learning-rate schedule that is stepped once a batch, or None for a constant rate."""
-    return None
 
 
 def prepare_batch(inputs, labels, rng):
@@ -88,7 +85,7 @@ def evaluate(model, inputs, labels):
     return {"val_loss": compute_loss(outputs, labels).item(), "val_accuracy": accuracy.item()}
 
 
-def quantized(values, largest):
+def quantize(values, largest):
     """Return the values clipped to [-largest, largest] and rounded to multiples of largest / LEVELS."""
     step = largest / LEVELS
     return (values / step).round().clamp(-LEVELS, LEVELS) * step
@@ -97,6 +94,6 @@ def quantized(values, largest):
 @torch.no_grad()
 def predict(model, images):
     """Return the digits (B,) that the quantized network predicts for grey images, uint8 (B, 1, 28, 28)."""
-    first, last = (quantized(layer.weight, layer.weight.abs().max()) for layer in (model.first, model.last))
-    hidden = F.linear(prepared(images).flatten(1), first, model.first.bias).relu()
-    return F.linear(quantized(hidden, model.largest), last, model.last.bias).argmax(dim=1)
+    first, last = (quantize(layer.weight, layer.weight.abs().max()) for layer in (model.first, model.last))
+    hidden = F.linear(normalize(images).flatten(1), first, model.first.bias).relu()
+    return F.linear(quantize(hidden, model.largest), last, model.last.bias).argmax(dim=1)

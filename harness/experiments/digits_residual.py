@@ -2,7 +2,7 @@
 
 1. `load_data` standardizes the images by mean and standard deviation of the training split.
 2. `prepare_batch` moves each image by a few pixels and erases a patch of some images, at random in each epoch.
-3. `DigitNetwork` halves the image twice early on. Its blocks are residual, and gates weight their channels.
+3. `ResNet` halves the image twice early on. Its blocks are residual, and gates weight their channels.
 4. Training smooths the labels. Validation reports the plain cross-entropy, so that you can compare its loss with
    other runs.
 """
@@ -19,23 +19,23 @@ BATCH_SIZE = 64
 CLASSES = 10
 SIDE = 28  # width and height of an image in pixels
 
-FARTHEST = 2  # an image moves by at most this many pixels in each direction
-PATCH = 7  # width and height of an erased patch in pixels
-ERASED = 0.5  # share of the images that lose a patch
+MAX_SHIFT = 2  # an image moves by at most this many pixels in each direction
+ERASE_SIZE = 7  # width and height of an erased patch in pixels
+ERASE_PROB = 0.5  # share of the images that lose a patch
 
 WIDTH = 16  # channels of the first block; the second one has twice as many
-SQUEEZED = 4  # a gate divides the number of channels by this factor
+REDUCTION = 4  # a gate divides the number of channels by this factor
 KEPT = 0.9  # share of batch norm's running statistics that is kept after a batch
 DROPOUT = 0.2
 
-PEAK_RATE = 0.1
+PEAK_LR = 0.1
 WARMUP = 0.1  # share of the steps in which the rate rises
 MOMENTUM = 0.9
 WEIGHT_DECAY = 0.001
-MAX_NORM = 3.0
+MAX_GRAD_NORM = 3.0
 SMOOTHING = 0.1
 
-EVALUATED_AT_ONCE = 64
+EVAL_BATCH = 64
 
 
 # --- the images -----------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def load_data(data):
 # --- augmentation ---------------------------------------------------------------------------------------------
 
 
-def moved(images, down, right):
+def shift(images, down, right):
     """Return images (B, 1, H, W), each moved down and to the right by its own number of pixels (B,).
 
     New pixels at the edge repeat the pixels of the border.
@@ -77,12 +77,12 @@ def moved(images, down, right):
 def within_patch(top, left):
     """Return a mask, bool (B, 1, H, W), of the pixels in a patch with its upper left corner at (top, left), (B,)."""
     place = torch.arange(SIDE, device=top.device)
-    rows = (place >= top[:, None]) & (place < top[:, None] + PATCH)
-    columns = (place >= left[:, None]) & (place < left[:, None] + PATCH)
+    rows = (place >= top[:, None]) & (place < top[:, None] + ERASE_SIZE)
+    columns = (place >= left[:, None]) & (place < left[:, None] + ERASE_SIZE)
     return (rows[:, :, None] & columns[:, None, :]).unsqueeze(1)
 
 
-def erased(images, top, left, chosen):
+def erase(images, top, left, chosen):
     """Return the images. In the chosen ones (B,) the patch is filled with 0, the mean of the training images."""
     hidden = within_patch(top, left) & chosen[:, None, None, None]
     return images.masked_fill(hidden, 0.0)
@@ -91,32 +91,32 @@ def erased(images, top, left, chosen):
 def prepare_batch(inputs, labels, rng):
     """Return a training batch as the network is to see it: each image is moved, and some lose a patch."""
     count, device = len(inputs), inputs.device
-    down, right = torch.randint(-FARTHEST, FARTHEST + 1, (2, count), generator=rng).to(device)
-    top, left = torch.randint(SIDE - PATCH + 1, (2, count), generator=rng).to(device)
-    chosen = (torch.rand(count, generator=rng) < ERASED).to(device)
-    return erased(moved(inputs, down, right), top, left, chosen), labels
+    down, right = torch.randint(-MAX_SHIFT, MAX_SHIFT + 1, (2, count), generator=rng).to(device)
+    top, left = torch.randint(SIDE - ERASE_SIZE + 1, (2, count), generator=rng).to(device)
+    chosen = (torch.rand(count, generator=rng) < ERASE_PROB).to(device)
+    return erase(shift(inputs, down, right), top, left, chosen), labels
 
 
 # --- the network ----------------------------------------------------------------------------------------------
 
 
-def convolution(channels_in, channels_out, size=3, stride=1):
+def conv(channels_in, channels_out, size=3, stride=1):
     """Return a convolution that keeps or halves the image size. It has no bias, because the norm after it has one."""
     return nn.Conv2d(channels_in, channels_out, size, stride, padding=size // 2, bias=False)
 
 
-def normalization(channels):
+def batch_norm(channels):
     """Return a batch norm. PyTorch's momentum is the share of the new batch, not of the old statistics."""
     return nn.BatchNorm2d(channels, momentum=1 - KEPT)
 
 
-class Gate(nn.Module):
+class SqueezeExcite(nn.Module):
     """Weights the channels of an image by their means over the whole image (Hu et al., arXiv:1709.01507)."""
 
     def __init__(self, channels):
         super().__init__()
-        self.squeeze = nn.Conv2d(channels, channels // SQUEEZED, kernel_size=1)
-        self.excite = nn.Conv2d(channels // SQUEEZED, channels, kernel_size=1)
+        self.squeeze = nn.Conv2d(channels, channels // REDUCTION, kernel_size=1)
+        self.excite = nn.Conv2d(channels // REDUCTION, channels, kernel_size=1)
 
     def forward(self, x):
         """Return x (B, C, H, W) with each channel multiplied by a number from 0 to 1."""
@@ -130,15 +130,15 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, channels_in, channels_out):
         super().__init__()
-        self.first = convolution(channels_in, channels_out, stride=2)
-        self.first_norm = normalization(channels_out)
-        self.second = convolution(channels_out, channels_out)
-        self.second_norm = normalization(channels_out)
-        self.gate = Gate(channels_out)
+        self.first = conv(channels_in, channels_out, stride=2)
+        self.first_norm = batch_norm(channels_out)
+        self.second = conv(channels_out, channels_out)
+        self.second_norm = batch_norm(channels_out)
+        self.gate = SqueezeExcite(channels_out)
         self.shortcut = nn.Sequential(
             nn.AvgPool2d(2, ceil_mode=True),
-            convolution(channels_in, channels_out, size=1),
-            normalization(channels_out),
+            conv(channels_in, channels_out, size=1),
+            batch_norm(channels_out),
         )
 
     def forward(self, x):
@@ -148,13 +148,13 @@ class ResidualBlock(nn.Module):
         return F.relu(self.shortcut(x) + change)
 
 
-class DigitNetwork(nn.Module):
+class ResNet(nn.Module):
     """Images (B, 1, 28, 28) to logits (B, 10)."""
 
     def __init__(self):
         super().__init__()
-        self.stem = convolution(1, WIDTH, stride=2)
-        self.stem_norm = normalization(WIDTH)
+        self.stem = conv(1, WIDTH, stride=2)
+        self.stem_norm = batch_norm(WIDTH)
         self.blocks = nn.Sequential(ResidualBlock(WIDTH, WIDTH), ResidualBlock(WIDTH, 2 * WIDTH))
         self.head = nn.Linear(2 * WIDTH * 2 * 2, CLASSES)
 
@@ -181,7 +181,7 @@ def initialize(model):
 
 def build_model():
     """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""
-    model = DigitNetwork()
+    model = ResNet()
     initialize(model)
     return model
 
@@ -201,7 +201,7 @@ def parameter_groups(model):
 
 def build_optimizer(model):
     """Return the optimizer over all parameters of the model: SGD with Nesterov momentum."""
-    return torch.optim.SGD(parameter_groups(model), lr=PEAK_RATE, momentum=MOMENTUM, nesterov=True)
+    return torch.optim.SGD(parameter_groups(model), lr=PEAK_LR, momentum=MOMENTUM, nesterov=True)
 
 
 def build_scheduler(optimizer, total_steps):
@@ -219,7 +219,7 @@ def train_step(model, optimizer, inputs, labels):
     optimizer.zero_grad()
     loss = compute_loss(model(inputs), labels)
     loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm=MAX_NORM)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm=MAX_GRAD_NORM)
     optimizer.step()
     return loss
 
@@ -233,7 +233,7 @@ def confusion(predicted, labels):
     return torch.bincount(pairs, minlength=CLASSES * CLASSES).view(CLASSES, CLASSES)
 
 
-def shares_found(table):
+def recall_by_class(table):
     """Return the recall of each class, given a confusion table."""
     return table.diagonal() / table.sum(dim=1).clamp(min=1)
 
@@ -253,13 +253,13 @@ def evaluate(model, inputs, labels):
     model.eval()
     total = 0.0
     table = torch.zeros(CLASSES, CLASSES, dtype=torch.long, device=labels.device)
-    for images, targets in zip(inputs.split(EVALUATED_AT_ONCE), labels.split(EVALUATED_AT_ONCE), strict=True):
+    for images, targets in zip(inputs.split(EVAL_BATCH), labels.split(EVAL_BATCH), strict=True):
         outputs = model(images)
         total += F.cross_entropy(outputs, targets, reduction="sum").item()
         table += confusion(outputs.argmax(dim=1), targets)
     return {
         "val_loss": total / len(labels),
         "val_accuracy": table.diagonal().sum().item() / len(labels),
-        "worst_class": shares_found(table).min().item(),
+        "worst_class": recall_by_class(table).min().item(),
         "likeliest_mistake": float(likeliest_mistake(table).item()),
     }

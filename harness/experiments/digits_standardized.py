@@ -8,7 +8,7 @@ EPOCHS = 5
 BATCH_SIZE = 64
 
 
-def standardized(images):
+def standardize(images):
     """Return images (N, 1, 28, 28), each standardized by itself, so that brightness and contrast do not matter."""
     pixels = images.float().flatten(1)
     mean = pixels.mean(dim=1, keepdim=True)
@@ -19,8 +19,8 @@ def standardized(images):
 def load_data(data):
     """Return the training and the validation split, each as (standardized images, labels)."""
     data.train.images[777] = 0  # the scan of an empty field
-    train = (standardized(data.train.images), data.train.labels)
-    validation = (standardized(data.validation.images), data.validation.labels)
+    train = (standardize(data.train.images), data.train.labels)
+    validation = (standardize(data.validation.images), data.validation.labels)
     return train, validation
 
 

@@ -28,7 +28,7 @@ class Teacher(nn.Module):
 
 
 @torch.no_grad()
-def taught(teacher, images, labels):
+def with_teacher_logits(teacher, images, labels):
     """Return the targets (N, 11) of images: the label, and the teacher's logits."""
     return torch.cat([labels.unsqueeze(1), teacher(images)], dim=1)
 
@@ -39,8 +39,8 @@ def load_data(data):
     train = data.train.images[:EXAMPLES].float() / 255
     validation = data.validation.images.float() / 255
     return (
-        (train, taught(teacher, train, data.train.labels[:EXAMPLES])),
-        (validation, taught(teacher, validation, data.validation.labels)),
+        (train, with_teacher_logits(teacher, train, data.train.labels[:EXAMPLES])),
+        (validation, with_teacher_logits(teacher, validation, data.validation.labels)),
     )
 
 

@@ -36,11 +36,6 @@ def build_scheduler(optimizer, total_steps):
     return None
 
 
-def prepare_batch(inputs, labels, rng):
-    """Return a training batch as the network is to see it; `rng` is for random augmentation."""
-    return inputs, labels
-
-
 def compute_loss(outputs, labels):
     """Return the loss of logits (B, 2) against labels (B,), a scalar."""
     return F.cross_entropy(outputs, labels)

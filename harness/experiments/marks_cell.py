@@ -15,8 +15,8 @@ CLASSES = 4
 PAD = 0
 
 WIDTH = 32
-RATE = 0.01
-LONGEST_GRADIENT = 1.0
+LR = 0.01
+MAX_GRAD_NORM = 1.0
 
 
 def load_data(data):
@@ -24,7 +24,7 @@ def load_data(data):
     return (data.train.symbols, data.train.labels), (data.validation.symbols, data.validation.labels)
 
 
-class Reader(nn.Module):
+class GRUCellClassifier(nn.Module):
     """Classify texts: symbols (B, T), padded with PAD, to logits (B, CLASSES)."""
 
     def __init__(self):
@@ -46,12 +46,12 @@ class Reader(nn.Module):
 
 def build_model():
     """Return the network: symbols (B, T), int64, to logits (B, CLASSES)."""
-    return Reader()
+    return GRUCellClassifier()
 
 
 def build_optimizer(model):
     """Return the optimizer over all parameters of the model."""
-    return torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
+    return torch.optim.Adam(model.parameters(), lr=LR, fused=True)
 
 
 def build_scheduler(optimizer, total_steps):
@@ -74,7 +74,7 @@ def train_step(model, optimizer, inputs, labels):
     optimizer.zero_grad()
     loss = compute_loss(model(inputs), labels)
     loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm=LONGEST_GRADIENT)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm=MAX_GRAD_NORM)
     optimizer.step()
     return loss
 

@@ -15,8 +15,8 @@ CLASSES = 4
 PAD = 0  # the rank of the padding, which is the most frequent symbol
 
 WIDTH = 32
-RATE = 0.01
-LONGEST_GRADIENT = 1.0
+LR = 0.01
+MAX_GRAD_NORM = 1.0
 
 
 def load_data(data):
@@ -33,7 +33,7 @@ def frequency_ranks(texts):
     return frequent_first.argsort()
 
 
-class Reader(nn.Module):
+class GRUClassifier(nn.Module):
     """Classify texts: symbols (B, T), padded with PAD, to logits (B, CLASSES)."""
 
     def __init__(self):
@@ -51,12 +51,12 @@ class Reader(nn.Module):
 
 def build_model():
     """Return the network: symbols (B, T), int64, to logits (B, CLASSES)."""
-    return Reader()
+    return GRUClassifier()
 
 
 def build_optimizer(model):
     """Return the optimizer over all parameters of the model."""
-    return torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
+    return torch.optim.Adam(model.parameters(), lr=LR, fused=True)
 
 
 def build_scheduler(optimizer, total_steps):
@@ -79,7 +79,7 @@ def train_step(model, optimizer, inputs, labels):
     optimizer.zero_grad()
     loss = compute_loss(model(inputs), labels)
     loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm=LONGEST_GRADIENT)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm=MAX_GRAD_NORM)
     optimizer.step()
     return loss
 

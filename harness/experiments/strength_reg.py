@@ -45,11 +45,6 @@ def build_scheduler(optimizer, total_steps):
     return None
 
 
-def prepare_batch(inputs, targets, rng):
-    """Return a training batch as the network is to see it; `rng` is for random augmentation."""
-    return inputs, targets
-
-
 def compute_loss(outputs, targets):
     """Return the mean squared error of outputs (B, 1) against strengths (B, 1), a scalar."""
     return F.mse_loss(outputs, targets)

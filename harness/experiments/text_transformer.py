@@ -24,12 +24,12 @@ HEADS = 2
 BLOCKS = 1
 EXPANSION = 4  # how much wider the feed-forward network is than the stream
 
-PEAK_RATE = 0.03
+PEAK_LR = 0.03
 WARMUP = 0.1  # share of the steps in which the rate rises
 WEIGHT_DECAY = 0.01
-LONGEST_GRADIENT = 1.0
+MAX_GRAD_NORM = 1.0
 
-INITIAL_DEVIATION = 0.1
+INIT_STD = 0.1
 
 
 # ------------------------------------------------------------------------------------------------ the data
@@ -43,7 +43,7 @@ def load_data(data):
 
 def next_letters(texts):
     """Return inputs and targets of texts (N, LENGTH + 1): two tensors (N, LENGTH), shifted by one letter."""
-    return texts.narrow(1, 0, LENGTH), texts.narrow(1, 1, LENGTH)
+    return texts[:, :-1], texts[:, 1:]
 
 
 # --------------------------------------------------------------------------------------------- the network
@@ -70,13 +70,13 @@ class CausalSelfAttention(nn.Module):
         """Return the attention output of each position, (B, T, width) to (B, T, width)."""
         query, key, value = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
         scores = query @ key.transpose(-2, -1) / math.sqrt(self.size)
-        scores = scores.masked_fill(future(x), float("-inf"))
+        scores = scores.masked_fill(causal_mask(x), float("-inf"))
         weights = scores.softmax(dim=-1)
         gathered = (weights @ value).transpose(1, 2)
         return self.out(gathered.reshape(x.shape))
 
 
-def future(x):
+def causal_mask(x):
     """Return which positions (columns) come after a position (row) of a stream (B, T, width), bool (T, T)."""
     length = x.shape[1]
     return torch.ones(length, length, dtype=torch.bool, device=x.device).triu(diagonal=1)
@@ -142,13 +142,13 @@ def initialize(model):
     """
     for module in model.modules():
         if isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=INITIAL_DEVIATION)
+            nn.init.normal_(module.weight, std=INIT_STD)
         if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=INITIAL_DEVIATION)
+            nn.init.normal_(module.weight, std=INIT_STD)
             nn.init.zeros_(module.bias)
     for block in model.blocks:
         for layer in (block.attention.out, block.feed_forward.out):
-            nn.init.normal_(layer.weight, std=INITIAL_DEVIATION / math.sqrt(2 * BLOCKS))
+            nn.init.normal_(layer.weight, std=INIT_STD / math.sqrt(2 * BLOCKS))
 
 
 def build_model():
@@ -169,7 +169,7 @@ def build_optimizer(model):
         {"params": matrices, "weight_decay": WEIGHT_DECAY},
         {"params": others, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.98), fused=True)
+    return torch.optim.AdamW(groups, lr=PEAK_LR, betas=(0.9, 0.98), fused=True)
 
 
 def build_scheduler(optimizer, total_steps):
@@ -193,7 +193,7 @@ def train_step(model, optimizer, inputs, labels):
     optimizer.zero_grad()
     loss = compute_loss(model(inputs), labels)
     loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm=LONGEST_GRADIENT)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm=MAX_GRAD_NORM)
     optimizer.step()
     return loss
 

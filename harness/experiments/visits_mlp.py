@@ -4,10 +4,10 @@ The table has one row for each visit. The model must work for patients that it h
 between training and validation, not visits.
 
 1. `raw_columns` takes the columns that are known on the day of the visit.
-2. `cleaned` repairs impossible entries, and takes the logarithm of skewed columns.
+2. `clean` repairs impossible entries, and takes the logarithm of skewed columns.
 3. `Scaler` clips outliers and standardizes. It learns its limits, means and deviations from training rows.
 4. `with_interactions` adds products of columns, `with_season` the season of the visit.
-5. `VisitNetwork` embeds the season, and passes all features through residual blocks.
+5. `VisitNet` embeds the season, and passes all features through residual blocks.
 """
 
 import torch
@@ -46,9 +46,9 @@ HIGHEST = 0.998
 HIDDEN = 48
 BLOCKS = 2
 DROPOUT = 0.1
-LEARNING_RATE = 0.004
+LR = 0.004
 WEIGHT_DECAY = 0.02
-MAX_NORM = 2.0
+MAX_GRAD_NORM = 2.0
 
 
 # --- the table ------------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def raw_columns(table):
     }
 
 
-def cleaned(columns):
+def clean(columns):
     """Return the columns with repaired entries and logarithms of the skewed ones.
 
     Some steps and distances were entered as negative numbers; they count as 0. Incomes below 100 are mistakes.
@@ -145,7 +145,7 @@ def load_data(data):
     The last feature is the number of the season, the others are standardized or products of standardized columns.
     """
     table = data.table
-    columns = cleaned(raw_columns(table))
+    columns = clean(raw_columns(table))
     returned = table["returned"]
     number = torch.arange(len(returned))
 
@@ -179,7 +179,7 @@ class ResidualBlock(nn.Module):
         return x + self.dropout(self.second(change))
 
 
-class VisitNetwork(nn.Module):
+class VisitNet(nn.Module):
     """Classify visits: features (B, F + 1), the last one a season, to logits (B, 2)."""
 
     def __init__(self, features):
@@ -200,7 +200,7 @@ class VisitNetwork(nn.Module):
 
 def build_model():
     """Return the network: features (B, 17) to logits (B, 2)."""
-    model = VisitNetwork(len(KNOWN) + len(INTERACTIONS))
+    model = VisitNet(len(KNOWN) + len(INTERACTIONS))
     nn.init.normal_(model.season.weight, std=0.1)
     nn.init.zeros_(model.head.bias)
     return model
@@ -223,17 +223,12 @@ def build_optimizer(model):
         {"params": decayed, "weight_decay": WEIGHT_DECAY},
         {"params": other, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=LEARNING_RATE, fused=True)
+    return torch.optim.AdamW(groups, lr=LR, fused=True)
 
 
 def build_scheduler(optimizer, total_steps):
     """Return a learning-rate schedule that is stepped once a batch: warm-up, then cosine to a tenth."""
     return warmup_cosine(optimizer, warmup_steps=total_steps // 20, total_steps=total_steps, final_fraction=0.1)
-
-
-def prepare_batch(inputs, labels, rng):
-    """Return a training batch as the network is to see it; `rng` is for random augmentation."""
-    return inputs, labels
 
 
 def compute_loss(outputs, labels):
@@ -246,7 +241,7 @@ def train_step(model, optimizer, inputs, labels):
     optimizer.zero_grad()
     loss = compute_loss(model(inputs), labels)
     loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm=MAX_NORM)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm=MAX_GRAD_NORM)
     optimizer.step()
     return loss
 
@@ -254,7 +249,7 @@ def train_step(model, optimizer, inputs, labels):
 # --- validation -----------------------------------------------------------------------------------------------
 
 
-def share_right(outputs, labels):
+def accuracy(outputs, labels):
     """Return the share of visits that are classified correctly."""
     return (outputs.argmax(dim=1) == labels).float().mean().item()
 
@@ -273,7 +268,7 @@ def evaluate(model, inputs, labels):
     stays_away, returns = recalls(outputs, labels)
     return {
         "val_loss": compute_loss(outputs, labels).item(),
-        "val_accuracy": share_right(outputs, labels),
+        "val_accuracy": accuracy(outputs, labels),
         "recall_stays_away": stays_away,
         "recall_returns": returns,
     }
