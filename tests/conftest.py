@@ -28,8 +28,10 @@ os.environ.pop("MAKELEVEL", None)
 
 # The slowest files first: the last files are short, so all workers end together.
 LONGEST = (
-    "test_grader_class.py", "test_attacks.py", "test_faults.py", "test_bad_input.py", "test_recipes.py",
-    "test_exercise.py", "test_selfcheck.py", "test_grader_replay.py", "test_launch.py",
+    "test_behaviour.py", "test_grader_class.py", "test_attacks.py", "test_watch_checks.py", "test_grader_fix.py",
+    "test_faults.py", "test_watch_ways.py", "test_watch_output.py", "test_watch.py", "test_bad_input.py",
+    "test_course_assignment.py", "test_recipes.py", "test_exercise.py", "test_selfcheck.py", "test_gradescope.py",
+    "test_grader_replay.py", "test_launch.py", "test_ranks.py", "test_scripts.py", "test_script_judging.py",
     "test_grader_cluster.py", "test_doctor.py",
     "test_grader_sandbox_worker.py", "test_bench.py", "test_demo_run.py",
     "test_check_commands.py",

@@ -128,6 +128,7 @@ def unpacked_kit(folder: Path, course: Course) -> dict[str, Any]:
     return {"cwd": folder / "trainwreck", "program": (str(folder / ".venv/bin/python"), "-P", "-m", "harness")}
 
 
+@pytest.mark.slow
 def test_a_student_has_one_case_of_a_pool_and_figures_without_outcomes(tmp_path: Path) -> None:
     file = write_course(tmp_path, POOLED.replace("opens", 'triage = "figures"\npredict = true\nopens', 1))
     course = read_course(file)

@@ -211,6 +211,7 @@ def test_right_data_in_another_order_need_no_evaluator() -> None:
         assert correct(evidence(RECIPE, OTHER, fixed=misfit, comparison=one)).points == points
 
 
+@pytest.mark.slow
 def test_a_feature_that_is_switched_off_is_a_masked_cause() -> None:
     recipe = "forgotten_eval"
     source = edited(load_recipe(recipe).healthy_source(), ("nn.Dropout(0.6)", "nn.Dropout(0.0)"))

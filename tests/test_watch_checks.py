@@ -732,6 +732,7 @@ def test_a_loss_on_the_labels_that_are_evaluated_is_told(tmp_path: Path) -> None
     assert "validation/loss-on-all" in findings(tmp_path, everything)
 
 
+@pytest.mark.slow
 def test_trials_and_probes_are_made_where_no_process_can_be_forked(tmp_path: Path) -> None:
     for outcome in ("tokens/sees-later", "targets/column-unused"):
         (tmp_path / "train.py").write_text(broken(*FAULTS[outcome]), encoding="utf-8")

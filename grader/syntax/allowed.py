@@ -31,6 +31,7 @@ HARMLESS_ATTRIBUTES: dict[str, ObjectKind] = {
     **_each("thing", "in_features out_features num_features in_channels out_channels num_embeddings embedding_dim"),
     **_each("thing", "momentum p eps"),
     **_each("text", "name type"),
+    **_each("network", "module"),  # the network in a DistributedDataParallel or an AveragedModel
 }
 HARMLESS_METHODS: dict[str, ObjectKind] = {
     **_each(
