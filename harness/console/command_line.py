@@ -170,8 +170,9 @@ work_option = click.option(
     show_default="work, or the work folder around the current folder", help="The folder that contains your workspaces.",
 )  # fmt: skip
 kind_option = click.option(
-    "--kind", metavar="NAME", default="tabular", show_default=True, help="classifier, ddp, gpt, segmentation or tabular."
-)
+    "--kind", metavar="NAME", default="tabular", show_default=True,
+    help="classifier, ddp, gpt, segmentation or tabular.",
+)  # fmt: skip
 minutes_option = click.option(
     "--minutes", metavar="N", type=whole_number(1, 24 * 60), default=45, show_default=True,
     help="The time on the clock of an interview.",
