@@ -88,6 +88,13 @@ def test_a_mistake_is_named_with_its_line(find: str, replace: str, line: int, sa
     assert said in str(refusal.value)
 
 
+def test_a_hyphen_in_the_name_of_a_check_is_an_underscore() -> None:
+    node = "  a:\n    check: {}\n    outcomes:\n"
+    steps = "".join(f"      {one.id}: {{means: abc, conclude: unknown}}\n" for one in load_check("lr_find").outcomes)
+    one, other = (parse_tree("start: a\nnodes:\n" + node.format(name) + steps) for name in ("lr-find", "lr_find"))
+    assert one == other
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -10,6 +10,7 @@ from grader.written.decision_tree import (
     arrivals,
     experiments,
     judge_tree,
+    measured_outcomes,
     reference_text,
     reference_tree,
     sound_outcomes,
@@ -113,6 +114,32 @@ def test_every_sound_outcome_of_a_check_must_lead_to_the_right_conclusion() -> N
 
     assert verdicts({HEALTHY: {}}, text(first)) == {HEALTHY: "not concluded"}
     assert verdicts({HEALTHY: {}}, text(first, *others)) == {HEALTHY: "right"}
+
+
+def test_an_experiment_gives_only_the_outcomes_that_were_measured_on_it() -> None:
+    """`loss_form` has several sound outcomes, and each healthy experiment has one of them."""
+    found = measured_outcomes(experiments())
+    assert [one["decay"] for one in found["excess_weight_decay"]] == ["excessive"]
+    assert "no-decay" in {one["decay"] for one in found[HEALTHY]}
+    tree = """\
+start: a
+nodes:
+  a:
+    check: modes
+    outcomes:
+      agree: {means: abc, go: b}
+"""
+    others = [one.id for one in load_check("modes").outcomes if one.id != "agree"]
+    tree += "".join(f"      {name}: {{means: abc, conclude: unknown}}\n" for name in others)
+    tree += "  b:\n    check: loss-form\n    outcomes:\n"
+    for one in load_check("loss_form").outcomes:
+        end = {"grows": "loss_sum", "agrees": HEALTHY}.get(one.id, "unknown")
+        tree += f"      {one.id}: {{means: abc, conclude: {end}}}\n"
+    ends = {one.truth: one for one in arrivals(parse_tree(tree), experiments(), found)}
+    assert ends["loss_sum"].verdict == "right"
+    assert {walked.conclusion for walked in ends[HEALTHY].walks} == {HEALTHY}
+    without = {one.truth: one for one in arrivals(parse_tree(tree), experiments())}
+    assert {walked.conclusion for walked in without[HEALTHY].walks} == {HEALTHY, "unknown"}
 
 
 def test_a_check_that_changes_nothing_costs_points_for_minutes() -> None:

@@ -1,12 +1,12 @@
 """Judge a decision tree: follow the tree for every broken recipe and for a healthy experiment.
 
-`solutions/<id>/measured.toml` lists the checks that find the break of a recipe. Every other check has a sound outcome
-for this recipe. If a check has several sound outcomes, the tree must handle all of them. The outcomes come from these
-files, so no check runs, and a new recipe needs no change here.
+Each experiment gives the outcomes that were measured on it (`solutions/<id>/measured.toml`, `solutions/sound.toml`). If
+the outcome of a check depends on the seed, the tree must handle all sound outcomes of this check. The outcomes come
+from these files, so no check runs, and a new recipe needs no change here.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
@@ -17,12 +17,15 @@ from grader.score.attachments import AnswerTable
 from grader.score.rubric import Criterion
 from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
-from harness.checks.core.outcomes import trips_of
+from harness.checks.core.outcomes import outcomes_of, outcomes_of_healthy, trips_of
 from harness.errors import UserError
+from harness.recipes.catalogue import load_recipe
 from harness.written.decision_tree import CASES, HEALTHY, UNKNOWN, Tree, Walk, parse_tree, walk
 from harness.written.derivation_judge import AnswerCheck
 
 TripsOfOne = Mapping[str, str]
+# For an experiment, the outcomes of its checks that do not find its break. The healthy experiments are several.
+Measured = Mapping[str, Sequence[Mapping[str, str]]]
 TreeVerdict = Literal["right", "wrong", "a guess", "not concluded"]
 
 # If a tree takes four times as many minutes as the reference tree, it gets no points for its cost. Such a tree runs
@@ -64,6 +67,12 @@ def experiments() -> dict[str, TripsOfOne]:
     return {**found, HEALTHY: {}}
 
 
+def measured_outcomes(known: Iterable[str]) -> Measured:
+    """Return the measured outcomes of each experiment; for `healthy`, those of each healthy experiment in `CASES`."""
+    sound = dict.fromkeys(load_recipe(recipe).experiment for recipe in CASES)
+    return {truth: [*map(outcomes_of_healthy, sound)] if truth == HEALTHY else [outcomes_of(truth)] for truth in known}
+
+
 _LOOK = "The table below shows the walk of each experiment, and which other experiments take the same walk."
 _CHEAPER = "Begin with checks that separate many experiments in few minutes. Remove checks that change no conclusion."
 # For the id of each rubric item: the criterion, the title, and the remedy.
@@ -77,12 +86,13 @@ _CHECKS: Mapping[str, tuple[Criterion, str, str]] = {
 
 def judge_tree(text: str, file: str, known: Mapping[str, TripsOfOne] | None = None) -> Judgement:
     """Judge the text of a tree. If `known` is given, use these experiments instead of `experiments()`."""
+    measured = measured_outcomes(experiments()) if known is None else {}
     known = experiments() if known is None else known
-    found, reference = list[TreeEnd](), arrivals(reference_tree(known), known)
+    found, reference = list[TreeEnd](), arrivals(reference_tree(known), known, measured)
     try:
         tree = parse_tree(text, file)
         nothing, remedy = tree.flaw(), "Let the conclusion depend on the outcome of a check."
-        found = [] if nothing else arrivals(tree, known)
+        found = [] if nothing else arrivals(tree, known, measured)
     except UserError as error:
         nothing, remedy = str(error), "Run make check, which reads the tree like the grader, and names the wrong line."
     breaks = [one for one in found if one.truth != HEALTHY]
@@ -106,14 +116,16 @@ def judge_tree(text: str, file: str, known: Mapping[str, TripsOfOne] | None = No
     return Judgement(checks=checks_of(findings), findings=table)
 
 
-def arrivals(tree: Tree, known: Mapping[str, TripsOfOne]) -> list[TreeEnd]:
+def arrivals(tree: Tree, known: Mapping[str, TripsOfOne], measured: Measured | None = None) -> list[TreeEnd]:
     """Follow a tree without loops for every experiment. Return the walks and the verdict for each experiment.
+
+    `measured` has the outcomes of the checks that do not find the break. Without it, they are any sound outcomes.
 
     A conclusion is right if it names the experiment, or another experiment with the same outcomes of all checks. But if
     a different experiment takes the same walk, the conclusion is a guess, because the checks on this walk do not
     separate the two experiments.
     """
-    walks = {truth: _walks(tree, trips) for truth, trips in known.items()}
+    walks = {truth: _walks(tree, trips, (measured or {}).get(truth, ({},))) for truth, trips in known.items()}
     found = []
     for truth, trips in known.items():
         alike = {other for other, its in known.items() if its == trips}
@@ -129,17 +141,18 @@ def arrivals(tree: Tree, known: Mapping[str, TripsOfOne]) -> list[TreeEnd]:
     return found
 
 
-def _walks(tree: Tree, trips: TripsOfOne) -> tuple[Walk, ...]:
+def _walks(tree: Tree, trips: TripsOfOne, measured: Sequence[Mapping[str, str]]) -> tuple[Walk, ...]:
     """Return the different walks of one experiment.
 
-    `trips` has the outcomes of the checks that find the break. For the other checks, try every combination of sound
-    outcomes.
+    `trips` has the outcomes of the checks that find the break, and `measured` other outcomes. For the checks in
+    neither, try every combination of sound outcomes.
     """
-    names = sorted({node.check for node in tree.nodes.values()} - trips.keys())
     walks: dict[tuple[tuple[str, str, str], ...], Walk] = {}
-    for choice in product(*map(sound_outcomes, names)):
-        walked = walk(tree, {**dict(zip(names, choice, strict=True)), **trips}.__getitem__)
-        walks[walked.steps] = walked
+    for outcomes in measured:
+        names = sorted({node.check for node in tree.nodes.values()} - trips.keys() - outcomes.keys())
+        for choice in product(*map(sound_outcomes, names)):
+            walked = walk(tree, {**dict(zip(names, choice, strict=True)), **outcomes, **trips}.__getitem__)
+            walks[walked.steps] = walked
     return tuple(walks.values())
 
 

@@ -12,10 +12,10 @@
         check: loss_form
         ...
 
-`start` names the first node. A node runs one check (a name of `harness.checks`) and lists all outcomes of the check.
-Each outcome has `means`, an explanation in the student's words, and either `go` or `conclude`. `go` is the name of
-another node. `conclude` is the name of an exercise, `healthy`, or `unknown`. Several outcomes may go to the same node.
-No path may reach the same node twice.
+`start` names the first node. A node runs one check (a name of `harness.checks`) and lists all outcomes of the check. In
+the name of a check, `-` and `_` are the same. Each outcome has `means`, an explanation in the student's words, and
+either `go` or `conclude`. `go` is the name of another node. `conclude` is the name of an exercise, `healthy`, or
+`unknown`. Several outcomes may go to the same node. No path may reach the same node twice.
 """
 
 import re
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from harness.checks import check_names, load_check
 from harness.errors import UserError, printable, suggestion
@@ -57,7 +57,7 @@ class Step(StrictModel):
 class Node(StrictModel):
     """A node of a tree: one check, and a step for each outcome of the check."""
 
-    check: str
+    check: Annotated[str, AfterValidator(lambda name: name.replace("-", "_"))]
     outcomes: Mapping[str, Step]
 
 

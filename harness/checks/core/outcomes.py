@@ -71,6 +71,11 @@ def outcomes_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, 
     return {**measured.outcomes, **measured.trips}
 
 
+def outcomes_of_healthy(experiment: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return the outcomes of checks on a healthy experiment, if they are the same for all seeds."""
+    return dict(_of_sound(solutions).get(experiment, {}))
+
+
 def mechanisms_of(recipe: Recipe | str, solutions: Path = SOLUTIONS) -> dict[str, str]:
     """Return those outcomes of `trips_of` that show the fault itself; they disappear after a correct fix."""
     return {
