@@ -1,12 +1,10 @@
 """Measure the gradients of the first 20 steps as the optimizer uses them, after any scaling or clipping.
 
-`distance from a fresh gradient` compares the gradient that the optimizer uses with the gradient of the current batch
-alone; 0 means that both are equal bit by bit. Zero entries are normal behind a ReLU. `zero entries beyond those in
-float32` are not normal, because float16 has rounded them to zero. To count them, the check repeats the same steps
-without autocast.
-
-`update/weight` is the length of an update divided by the length of the weights that it changes. About 0.001 is usual;
-if it is 1, one step overwrites the layer.
+`difference from a recomputed gradient` compares the gradient that the optimizer uses with the gradient of the current
+batch alone; 0 means that both are equal bit by bit. Zero entries are normal behind a ReLU. `zero entries beyond those
+in float32` are not normal, because float16 has rounded them to zero. To count them, the check repeats the same steps
+without autocast. `update/weight` is the length of an update divided by the length of the weights that it changes. About
+0.001 is usual; if it is 1, one step overwrites the layer.
 """
 
 import math
@@ -21,7 +19,7 @@ from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 
 # figure                                 | healthy | broken  | bound          | source
-# distance from a fresh gradient         | 0       |         | STALE 1e-6     | equal bit by bit
+# difference from a recomputed gradient  | 0       |         | STALE 1e-6     | equal bit by bit
 # zero entries beyond those in float32   | <= 1 %  | >= 50 % | UNDERFLOW 10 % | float16 with and without a scaler
 # largest norm / first norm              | <= 10   | >= 140  | EXPLODING 30   | the broken runs blow up
 # smallest RMS of a matrix / largest RMS | >= 0.06 |         | VANISHING 1e-3
@@ -67,11 +65,11 @@ def measure(subject: Subject) -> Finding:
     return Finding(
         _outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
         f"gradient norm {short(norms[0])} at first, {short(worst(norms))} at most;"
-        f" distance from a fresh gradient {short(stale)}; zero entries {percent(median(zeros_used))}",
+        f" differs from a recomputed gradient by {short(stale)}; zero entries {percent(median(zeros_used))}",
         {
             "first norm": norms[0],
             "greatest norm": worst(norms),
-            "distance from a fresh gradient, greatest": stale,
+            "greatest difference from a recomputed gradient": stale,
             "zero entries, median": median(zeros_used),
             "zero entries beyond those in float32": lost,
         },

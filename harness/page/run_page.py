@@ -242,7 +242,10 @@ def chart_sections(runs: Sequence[RunFiles]) -> list[ChartSection]:
     gradients = [
         small("grad_norm", "Gradient norm", "2-norm over all parameters", scale="log"),
         small("grad_zero_fraction", "Zero gradient entries", "fraction of all", include=(0, 1)),
-        small("stale_grad_ratio", "Distance from a fresh gradient", "relative distance", scale="auto", include=(0, 1)),
+        small(
+            "stale_grad_ratio", "Difference from a recomputed gradient", "relative distance", scale="auto",
+            include=(0, 1),
+        ),
     ]  # fmt: skip
     activations = [
         line_chart(

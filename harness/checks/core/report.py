@@ -132,7 +132,7 @@ def walk_lines(reports: Sequence[CheckReport]) -> Iterator[Line]:
     wrong = unsound(reports)
     yield Line(verdict(reports), hang=2, tone="bad" if wrong else "good")
     faults = sum(one.outcome.mechanism for one in wrong)
-    shown = "Likely causes, perhaps one fault that several checks see:" if faults > 1 else "Likely cause:"
+    shown = "Likely causes, perhaps the same bug seen twice:" if faults > 1 else "Likely cause:"
     others = "Perhaps consequences:" if faults else "No check shows the cause yet. Perhaps consequences of it:"
     for title, is_fault in ((shown, True), (others, False)):
         found = [one for one in wrong if one.outcome.mechanism == is_fault]
