@@ -35,6 +35,10 @@ class _Commands(click.Group):
     Its help lists the commands for exercises in the order in which students use them, then the checks.
     """
 
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command. Its name may have underscores, because names of checks have them in reports."""
+        return super().get_command(ctx, name.replace("_", "-"))
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
@@ -145,14 +149,27 @@ def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
 @run_options
 @work_option
 @resume_option
-def verify(recipe: str, work: Path, resume: bool, **options: Any) -> None:
+@click.option(
+    "--which", is_flag=True,
+    help="Name the checks that differed in your last attempt at a mystery. Your submission says that you asked.",
+)  # fmt: skip
+def verify(recipe: str, work: Path, resume: bool, which: bool, **options: Any) -> None:
     """Run your edited experiment and compare it with the broken run."""
+    from harness.recipes.mysteries import is_mystery
     from harness.run.options import RunOptions
-    from harness.student.exercise import judge_attempt, verify_exercise
-    from harness.student.summary import show_attempt
+    from harness.student.exercise import name_differing_checks, verify_exercise
+    from harness.student.summary import show_differing_checks, show_verdict_of
+    from harness.workspace.workspace import open_workspace
 
-    workspace = verify_exercise(recipe, work, RunOptions(**options), resume=resume)
-    show_attempt(workspace, judge_attempt(workspace))
+    if which:
+        if not is_mystery(recipe):
+            raise UserError(
+                f"{recipe} is not a mystery, so verify already shows each criterion: remove --which (WHICH=1)."
+            )
+        workspace = open_workspace(work, recipe)
+        show_differing_checks(workspace, name_differing_checks(workspace))
+        return
+    show_verdict_of(verify_exercise(recipe, work, RunOptions(**options), resume=resume))
 
 
 @cli.command()
@@ -161,8 +178,8 @@ def verify(recipe: str, work: Path, resume: bool, **options: Any) -> None:
 def watch(recipe: str, work: Path) -> None:
     """Run your experiment each time you save it, and compare it with the broken run."""
     from harness.run.options import RunOptions
-    from harness.student.exercise import judge_attempt, verify_exercise
-    from harness.student.summary import show_attempt
+    from harness.student.exercise import verify_exercise
+    from harness.student.summary import show_verdict_of
     from harness.workspace.workspace import open_workspace
 
     workspace = open_workspace(work, recipe)
@@ -176,8 +193,7 @@ def watch(recipe: str, work: Path) -> None:
                 ran = saved
                 click.clear()
                 try:
-                    verify_exercise(recipe, work, RunOptions())
-                    show_attempt(workspace, judge_attempt(workspace), again="and save it")
+                    show_verdict_of(verify_exercise(recipe, work, RunOptions()), again="and save it")
                 except UserError as error:
                     click.echo(f"There is no new run. {error}")
                 click.echo("Save the file to run it again. Press Ctrl-C to stop.")

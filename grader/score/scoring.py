@@ -68,6 +68,11 @@ def score_submission(
         facts["revealed"] = True
         message = "The student looked at the solution before handing this in, according to the workspace."
         flags.append(Flag(id="revealed", message=message))
+    if submission.manifest.named_checks:
+        message = (
+            "The student asked `make verify` which checks differ, according to the workspace. This costs no points."
+        )
+        flags.append(Flag(id="named checks", message=message))
     row = scored_row(
         submission.name, submission.student, submission.recipe, submission.sha256,
         score_evidence(evidence, weights), flags, facts,

@@ -19,6 +19,7 @@ def behaviour_of(source: str, settings: RunSettings, *, bar: bool = False) -> Be
         label="measuring",
         what="measurement",
         place="The experiment",
+        quiet=True,  # the functions are called hundreds of times, so their prints would bury the result
     )
     found: Behaviour = launch_child(child, bar=bar)["behaviour"]
     return found

@@ -62,7 +62,7 @@ def without_make(text: str) -> str:
 def _command(verb: str, arguments: dict[str, str]) -> str:
     first = arguments.pop("BREAK", "") if verb != "data" else arguments.pop("DATASET", "")
     words = ["harness", "fetch" if verb == "data" else verb, first]
-    words += [f"--{name.lower()}" + f" {value}" * (name != "YES") for name, value in arguments.items()]
+    words += [f"--{name.lower()}" + f" {value}" * (name not in ("YES", "WHICH")) for name, value in arguments.items()]
     return " ".join(filter(None, words))
 
 

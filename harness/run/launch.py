@@ -1,9 +1,10 @@
 """Run a job in a child process: the parent starts the child and waits, and the child sends events through a pipe.
 
 The child reads its job as one line from standard input. It sends events to the parent, each as a line with a JSON
-object: `started`, `progress`, and at the end `finished`, `user_error` or `fault`. If the parent ends, the child ends
-too. If the parent shows a progress bar, it prints the child's output line by line above the bar. Before the child opens
-a debugger, the child sends `debugging` and waits until the parent stops using the terminal.
+object: `started`, `progress`, `found` (a part of the result), and at the end `finished`, `user_error` or `fault`. If
+the parent ends, the child ends too. If the parent shows a progress bar, it prints the child's output line by line above
+the bar. Before the child opens a debugger, the child sends `debugging` and waits until the parent stops using the
+terminal.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -41,7 +42,7 @@ class ChildJob:
 
     label: the text before the progress bar. what: the name of the job in messages, such as "run". place: the file that
     a message names if its code ends the process. checkpoint: the file from which an interrupted job can continue, if it
-    exists.
+    exists. quiet: whether the standard output of the child is discarded.
     """
 
     module: str
@@ -51,6 +52,7 @@ class ChildJob:
     what: str
     place: str
     checkpoint: Path | None = None
+    quiet: bool = False
 
     @property
     def go_on(self) -> str:
@@ -61,10 +63,13 @@ class ChildJob:
         return f"{again} with --resume (RESUME=1) to continue from {self.checkpoint.parent}"
 
 
-def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
+def launch_child(
+    job: ChildJob, *, bar: bool = True, hear: Callable[[Mapping[str, Any]], None] = lambda event: None
+) -> dict[str, Any]:
     """Do a job in a child process and return its result. If `bar`, show a progress bar at a terminal.
 
-    Raises `UserError` for a user's mistake, `Stopped` after Ctrl-C, and `ChildFault` for a bug in trainwreck.
+    hear: gets each event `found`, and may print lines. Raises `UserError` for a user's mistake, `Stopped` after Ctrl-C,
+    and `ChildFault` for a bug in trainwreck.
     """
     outcome: dict[str, Any] = {"event": "none"}
     when = "before the first step"
@@ -75,10 +80,12 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
                 break  # the child was killed while it wrote this line
             event = json.loads(line)
             if event["event"] == "progress":
-                says = f"loss {float(event['loss']):.4g}" if "loss" in event else str(event["says"])
                 if progress:
-                    progress.update(event["step"], event["steps"], says)
+                    progress.update(event)
                 when = f"at step {event['step']}" + (f" of {event['steps']}" if event["steps"] else "")
+            elif event["event"] == "found":
+                with progress.pause() if progress else contextlib.nullcontext():
+                    hear(event)
             elif event["event"] == "debugging":
                 child.leave_terminal()
             else:
@@ -96,18 +103,18 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
         raise ChildFault(f"the {job.what} failed because of a bug in trainwreck; the traceback is above")
     if child.interrupted or code in (130, -signal.SIGINT):
         raise Stopped(f"Stopped {when}: {job.go_on}.")
-    if code > 0 and outcome["event"] == "none":
-        raise ChildFault(f"the process of the {job.what} did not start; the output above says why")
-    raise UserError(_describe_end(job, when, code))
+    raise _end_without_result(job, when, code, started=outcome["event"] != "none")
 
 
-def _describe_end(job: ChildJob, when: str, code: int) -> str:
-    """Return the message about a process that ended with status `code` before its job was done."""
+def _end_without_result(job: ChildJob, when: str, code: int, *, started: bool) -> UserError | ChildFault:
+    """Return the error for a process that ended with status `code` before its job was done."""
+    if code > 0 and not started:
+        return ChildFault(f"the process of the {job.what} did not start; the output above says why")
     if code < 0:
         hint = ", which the system sends if there is not enough memory" if code == -signal.SIGKILL else ""
         killer = f"{signal.Signals(-code).name}{hint}"
-        return f"The {job.what} was killed {when} by {killer}: {job.go_on}."
-    return (
+        return UserError(f"The {job.what} was killed {when} by {killer}: {job.go_on}.")
+    return UserError(
         f"{job.place} ended the process of the {job.what} {when}, with status {code}: remove the line that calls exit."
     )
 
@@ -141,8 +148,21 @@ class _Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def update(self, step: int, steps: int, says: str) -> None:
-        """Show that `step` of `steps` steps are done, followed by the text `says`. If `steps` is 0, it is unknown."""
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """Remove the bar for the time of the block, in which the command prints lines of its result."""
+        running = self._progress.live.is_started
+        self._progress.stop()
+        try:
+            yield
+        finally:
+            if running:
+                self._progress.start()
+
+    def update(self, event: Mapping[str, Any]) -> None:
+        """Show how many steps are done, and the loss or another text. If the number of steps is 0, it is unknown."""
+        step, steps = event["step"], event["steps"]
+        says = f"loss {float(event['loss']):.4g}" if "loss" in event else str(event["says"])
         done = f"{step:>{len(str(steps))}}/{steps}" if steps else str(step)
         self._progress.update(self._task, completed=step, total=steps or None, done=done, says=says)
 
@@ -175,8 +195,8 @@ class _Child:
                 [sys.executable, "-P", "-m", job.module, str(writing), _AT_TERMINAL if _has_terminal() else "-"],
                 env=run_environment(job.numerics),
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE if bar else 2,
-                stderr=subprocess.STDOUT if bar else None,
+                stdout=subprocess.DEVNULL if job.quiet else subprocess.PIPE if bar else 2,
+                stderr=None if not bar else subprocess.PIPE if job.quiet else subprocess.STDOUT,
                 pass_fds=(writing,),
                 text=True,
                 errors="replace",
@@ -192,7 +212,8 @@ class _Child:
         self._send(job.line)
         self._shows: threading.Thread | None = None
         if bar:
-            self._shows = threading.Thread(target=bar.print_above, args=(self.process.stdout,), daemon=True)
+            shown = self.process.stderr if job.quiet else self.process.stdout
+            self._shows = threading.Thread(target=bar.print_above, args=(shown,), daemon=True)
             self._shows.start()
 
     def _send(self, line: str) -> None:

@@ -20,7 +20,7 @@ from harness.run.options import RunOptions
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunName
 from harness.student.runs import launch, workspace_job
-from harness.workspace.progress import note_student, noted_student, progress_of
+from harness.workspace.progress import note_progress, note_student, noted_student, progress_of
 from harness.workspace.workspace import (
     CHECKED,
     RUNS,
@@ -33,6 +33,7 @@ from harness.workspace.workspace import (
 
 if TYPE_CHECKING:  # these modules import libraries that a run does not need
     from harness.student.attempts import Attempt
+    from harness.student.goal import Say
     from harness.submission.check_run import CheckItem
 
 
@@ -170,10 +171,11 @@ def verify_exercise(
     return workspace
 
 
-def judge_attempt(workspace: Workspace) -> "Attempt | None":
+def judge_attempt(workspace: Workspace, say: "Say" = lambda item: None) -> "Attempt | None":
     """Judge the fixed run, store it as an attempt, and return the attempt, or None if the experiment was not edited.
 
-    Raises `UserError` if the checks cannot run on the experiment.
+    say: gets each criterion as soon as it is judged, as in `harness.student.goal.judge`. Raises `UserError` if the
+    checks cannot run on the experiment.
     """
     if not workspace.is_edited():
         return None
@@ -186,7 +188,24 @@ def judge_attempt(workspace: Workspace) -> "Attempt | None":
     if recipe.is_case and before.read_bytes() == after.read_bytes():
         return keep_attempt(workspace, [])  # a verdict would reveal whether this case is broken at all
     examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT))
-    return keep_attempt(workspace, judge(recipe, workspace.settings, records, examined))
+    return keep_attempt(workspace, judge(recipe, workspace.settings, records, examined, say))
+
+
+def name_differing_checks(workspace: Workspace) -> "tuple[str, ...]":
+    """Return the checks that differ in the last attempt at a mystery, and store that the student asked for them.
+
+    Raises `UserError` if no attempt has the current experiment, or if its checks were not run or do not differ.
+    """
+    from harness.student.attempts import list_attempts
+
+    made = list_attempts(workspace)
+    if not made or made[-1].source() != read_source(workspace.experiment):
+        raise UserError(f"There is no verdict on the current {workspace.experiment}: run {workspace.command('verify')}")
+    names = tuple(name for item in made[-1].criteria for name in item.checks)
+    if not names:
+        raise UserError(f"In the last attempt at {workspace.recipe}, no check differs, or the log already differs.")
+    note_progress(workspace.folder, named_checks=True)
+    return names
 
 
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":

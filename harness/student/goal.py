@@ -6,9 +6,11 @@ The grader also evaluates the weights on data that students never get, and compa
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field
 
 from harness.behaviour.child import behaviour_of
 from harness.behaviour.compare import Behaviour
@@ -29,32 +31,41 @@ _LIKE_A_GUESS = 1.5
 _OF_LOSS = frozenset({"loss", "val_loss"})
 AS_HEALTHY = "every function behaves as in a healthy program"
 UNLIKE_HEALTHY = "the part that was broken still differs from a healthy program"
+LOG, CHECKS = "log", "checks"  # the two criteria of a hidden exercise
 
 
 class GoalItem(StrictModel):
-    """One criterion of a fixed run: its description, whether this run meets it, and the measured value or finding."""
+    """One criterion of a fixed run: its description, whether this run meets it, and the measured value or finding.
+
+    checks: for a hidden exercise, the names of the checks that differ. Only an option of `verify` shows these names.
+    """
 
     says: str
     reached: bool
     found: str
     by_check: bool = False
+    checks: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     @property
     def short(self) -> str:
         """The result for this criterion in a few words."""
         if self.by_check:
             return f"{self.says} finds {self.found.partition(':')[0]}"
+        if self.says in (LOG, CHECKS):
+            return f"{self.says}: {self.found}"
         subject, verb, _ = self.says.partition(" is ")
         return f"{subject}: {self.found}" if verb else self.found  # such as "validation accuracy: 60.0%"
+
+
+# Judges report each criterion as soon as it is known.
+Say = Callable[[GoalItem], None]
 
 
 def describe_goal(recipe: Recipe, dataset: str) -> list[str]:
     """Return the criteria of a fixed run in words. They name no check, because the student must find the right checks.
 
-    For a case of a course, the words do not reveal whether anything is broken.
+    For a hidden exercise, use its own sentences instead (`harness.student.summary`).
     """
-    if isinstance(recipe, Case) or recipe.course is not None:
-        return ["the log and the checks match a healthy run (or you find that the broken run already matches one)"]
     lines = ["the log shows no symptom any more"] if _symptoms(recipe, dataset) else []
     if recipe.goal is not None and dataset == recipe.dataset:
         lines += [_describe_bound(*item) for item in _figures(recipe.goal)]
@@ -91,41 +102,130 @@ class OnThisMachine:
 
     def behaviour(self) -> Behaviour:
         """Measure and return the behaviour of each function."""
-        return behaviour_of(self.source, examined_settings(self.recipe, self.recipe.broken_source()))
+        return behaviour_of(self.source, examined_settings(self.recipe, self.recipe.broken_source()), bar=True)
 
     def outcomes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Run the named checks and return {check: outcome}."""
-        return {name: finding.outcome for name, finding in run_checks(self.source, self.settings, names).items()}
+        # A student who prints values in `train_step` wants to see the values of the run, not of each check.
+        found = run_checks(self.source, self.settings, names, bar=True, quiet=True)
+        return {name: finding.outcome for name, finding in found.items()}
 
 
-def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], examined: Examination) -> list[GoalItem]:
+def judge(
+    recipe: Recipe,
+    settings: RunSettings,
+    records: Sequence[Record],
+    examined: Examination,
+    say: Say = lambda item: None,
+) -> list[GoalItem]:
     """Judge a run by its log and, if the log looks right, also by its functions and checks. Return the judged criteria.
 
     If the student changed the epochs or the batch size, the log does not count, because even a healthy run may then
-    show a symptom. Raises as the methods of `examined` do.
+    show a symptom. `say` gets each criterion as soon as it is judged: reading the log takes no time, but measuring
+    functions and checks takes up to two minutes. Raises as the methods of `examined` do.
+
+    A hidden exercise has only the criteria `LOG` and `CHECKS`. Separate criteria would reveal what is wrong, or that
+    nothing is.
+    """
+    every = mechanism_checks(recipe.broken_source())
+    told = _HiddenCriteria(say, examined, every) if isinstance(recipe, Case) else _Criteria(say)
+    certain, uncertain = _judge_log(recipe, settings, records)
+    told.add(certain)
+    if not all(item.reached for item in certain):
+        told.add(uncertain)
+        return told.end_of_log()
+    told.add([item for item in uncertain if item.reached])
+    missed = [item for item in uncertain if not item.reached]
+    if not missed:
+        told.end_of_log()
+    programs = examined.programs
+    comparison = None if programs is None else compare(examined.behaviour(), programs)
+    other = comparison is not None and (comparison.other_loss or comparison.other_network)
+    if missed and not (comparison is not None and other and not comparison.open_causes):
+        told.add(missed)
+        return told.end_of_log()
+    told.end_of_log()
+    told.judge_functions(_by_functions(comparison, examined, every, recipe.goal.checks if recipe.goal else ()))
+    return told.found
+
+
+def _judge_log(
+    recipe: Recipe, settings: RunSettings, records: Sequence[Record]
+) -> tuple[list[GoalItem], list[GoalItem]]:
+    """Return the criteria about the log: first the certain ones, then others that a correct fix may miss.
+
+    A correct fix with another loss or network may miss a criterion about the loss.
     """
     goal = recipe.goal
     certain: list[GoalItem] = []
-    uncertain: list[GoalItem] = []  # a correct fix with another loss or network may miss these
+    uncertain: list[GoalItem] = []
     if settings.epochs is None and settings.batch_size is None:
         if not all(math.isfinite(record["loss"]) for record in batch_records(records)[-1:]):
-            return [GoalItem(says="the loss is finite", reached=False, found="the last loss is NaN or infinite")]
+            return [GoalItem(says="the loss is finite", reached=False, found="the last loss is NaN or infinite")], []
         for symptom in _symptoms(recipe, settings.dataset):
             (uncertain if symptom.signal in _OF_LOSS else certain).append(_gone(symptom, records))
         if goal is not None and settings.dataset == recipe.dataset:
             chance, last = 1 / len(CLASS_NAMES[recipe.dataset] or (0,)), epoch_records(records)[-1]
             uncertain += [_judge_bound(item, last, chance) for item in _figures(goal)]
-    criteria = [*certain, *uncertain]
-    if all(item.reached for item in certain):
-        programs = examined.programs
-        comparison = None if programs is None else compare(examined.behaviour(), programs)
-        other = comparison is not None and (comparison.other_loss or comparison.other_network)
-        if comparison is not None and other and not comparison.open_causes:
-            criteria = certain
-        if all(item.reached for item in criteria):
-            names = mechanism_checks(recipe.broken_source()), () if goal is None else goal.checks
-            criteria = [*criteria, *_by_functions(comparison, examined, *names)]
-    return [_as_a_whole(criteria)] if criteria and isinstance(recipe, Case) else criteria
+    return certain, uncertain
+
+
+class _Criteria:
+    """The criteria that are judged so far. `say` gets each one at once."""
+
+    def __init__(self, say: Say) -> None:
+        self.found: list[GoalItem] = []
+        self._say = say
+
+    def add(self, items: Iterable[GoalItem]) -> None:
+        """Add criteria."""
+        for item in items:
+            self.found.append(item)
+            self._say(item)
+
+    def end_of_log(self) -> list[GoalItem]:
+        """Return all criteria, when no further criterion about the log follows."""
+        return self.found
+
+    def judge_functions(self, items: Iterable[GoalItem]) -> None:
+        """Add the criteria about functions and checks."""
+        self.add(items)
+
+
+class _HiddenCriteria(_Criteria):
+    """The criteria of a hidden exercise: all criteria about the log become one, and all others become one."""
+
+    def __init__(self, say: Say, examined: Examination, every: Sequence[str]) -> None:
+        super().__init__(say)
+        self._log: list[GoalItem] = []
+        self._examined, self._every = examined, every
+
+    def add(self, items: Iterable[GoalItem]) -> None:
+        """Collect criteria about the log."""
+        self._log += items
+
+    def end_of_log(self) -> list[GoalItem]:
+        """Add the criterion `LOG`, unless it was added before or the log does not count."""
+        if self._log and not self.found:
+            healthy = all(item.reached for item in self._log)
+            found = "healthy" if healthy else "differs from a healthy run"
+            super().add([GoalItem(says=LOG, reached=healthy, found=found)])
+        return self.found
+
+    def judge_functions(self, items: Iterable[GoalItem]) -> None:
+        """Add the criterion `CHECKS`. If something is wrong, run all checks and count those that differ."""
+        made = list(items)
+        if not made:
+            return
+        if all(item.reached for item in made):
+            super().add([GoalItem(says=CHECKS, reached=True, found="healthy")])
+            return
+        outcomes = self._examined.outcomes(self._every)
+        differ = tuple(name for name, outcome in outcomes.items() if not load_check(name).outcome(outcome).sound)
+        count = f"{len(differ)} of {len(outcomes)} {'differs' if len(differ) == 1 else 'differ'}"
+        if not differ:
+            count = f"none of {len(outcomes)} differs, but a function behaves differently from a healthy program"
+        super().add([GoalItem(says=CHECKS, reached=False, found=count, checks=differ)])
 
 
 def _by_functions(
@@ -174,16 +274,6 @@ def _as_healthy(comparison: Comparison) -> GoalItem:
         )
     found = "yes" if comparison.is_right else "the broken part is fixed, but another part differs"
     return GoalItem(says=AS_HEALTHY, reached=True, found=found)
-
-
-def _as_a_whole(found: Sequence[GoalItem]) -> GoalItem:
-    """Combine all criteria into one.
-
-    Separate criteria would reveal what is wrong in a hidden exercise, or that nothing is.
-    """
-    reached = all(item.reached for item in found)
-    says = "the log and the checks match a healthy run"
-    return GoalItem(says=says, reached=reached, found="yes" if reached else "the log or a check differs")
 
 
 def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:

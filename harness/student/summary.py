@@ -21,7 +21,7 @@ from harness.run.files import METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
 from harness.student.goal import UNLIKE_HEALTHY, describe_goal
 from harness.workspace.progress import begun_exercises, noted_student, progress_of
-from harness.workspace.workspace import HISTORY_PAGE, PROMPT, SETTINGS, Workspace, open_workspace
+from harness.workspace.workspace import HISTORY_PAGE, PROMPT, SETTINGS, Workspace, make_command, open_workspace
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
@@ -32,7 +32,12 @@ if TYPE_CHECKING:  # their imports load libraries that a run does not need
     from harness.submission.check_run import CheckItem
 
 RunFigures = dict[str, str]
+CHECKPOINT_ROW = "checkpoint SHA-256"
 _NAME_HEALTHY = f"or, if you find nothing wrong, name the cause {HEALTHY} in {{report}}"
+_HIDDEN_GOAL = (
+    "It counts as solved if your run matches a healthy one. If nothing is broken, leave the file alone and say"
+    " `healthy`."
+)
 _NOTHING_WRONG = (
     "The right answer changes no line and names the cause healthy. To be sure, first run the checks: they find"
     " nothing wrong. Then change one line that looks odd, run the experiment, and compare both runs. If they are"
@@ -71,14 +76,15 @@ def run_figures(folder: Path) -> RunFigures:
         "validation accuracy": share(last["val_accuracy"]),
         **{f"… {how} ": share(last.get(f"val_accuracy_{end}")) for how, end in _OTHERWISE.items()},
         "steps": str(result["steps"]),
-        "checkpoint SHA-256": result["checkpoint_sha256"][:16],
+        CHECKPOINT_ROW: result["checkpoint_sha256"][:16],
     }
 
 
 def _table(columns: dict[str, RunFigures]) -> Table:
     """Return a table with a column for each run.
 
-    A further evaluation of the last weights gets a row only if its value differs.
+    A further evaluation of the last weights gets a row only if its value differs. A table that compares runs has no
+    digest of the checkpoint.
     """
     table = Table()
     table.add_column("")
@@ -87,6 +93,8 @@ def _table(columns: dict[str, RunFigures]) -> Table:
     first: list[str] = []
     for row in next(iter(columns.values())):
         values = [figures[row] for figures in columns.values()]
+        if row == CHECKPOINT_ROW and len(columns) > 1:
+            continue  # it also differs if only the recorded metrics differ, and the weights are equal
         if not row.startswith("…"):
             first = values
         elif all(value in ("-", own) for value, own in zip(values, first, strict=True)):
@@ -147,9 +155,12 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
         from harness.student.prediction import show_prediction
 
         show_prediction(workspace)
-    console.print("The experiment counts as fixed if", style="bold")
-    for line in describe_goal(recipe, workspace.settings.dataset):
-        _show_folded(console, line, indent=2, hang=2)
+    if recipe.is_case:
+        _show_folded(console, _HIDDEN_GOAL, style="bold")
+    else:
+        console.print("The experiment counts as fixed if", style="bold")
+        for line in describe_goal(recipe, workspace.settings.dataset):
+            _show_folded(console, line, indent=2, hang=2)
     hint = "" if recipe.hints == NO_HINTS else f" (or get a hint: {workspace.command('hint', ' LEVEL=1')})"
     checks = f"run nearly all checks: {workspace.command('triage')}"
     if recipe.triage == "off":
@@ -163,12 +174,40 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
     )
 
 
-def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str = "") -> None:
-    """Print an attempt next to the broken run, and whether the attempt meets each criterion of a fixed run.
+def show_verdict_of(workspace: Workspace, *, again: str = "") -> None:
+    """Judge the fixed run, and print each result as soon as it is known: the table, the criteria, then the verdict.
 
-    attempt: None if the experiment was not edited. again: words that say how to run it again (default: use `verify`).
+    again: words that say how to run the experiment again (default: use `verify`).
+    Raises `UserError` if the checks cannot run on the experiment.
     """
+    from harness.student.exercise import judge_attempt
+
+    if workspace.is_edited():
+        show_attempt_run(workspace)
+    show_attempt(workspace, judge_attempt(workspace, show_criterion), again=again)
+
+
+def show_attempt_run(workspace: Workspace) -> None:
+    """Print the run of the edited experiment next to the broken run."""
     console = Console()
+    broken, fixed = (workspace.run_folder(run) for run in ("broken", "fixed"))
+    console.print(f"{workspace.recipe}: the broken run and yours", markup=False, style="bold")
+    console.print(_table({"broken": run_figures(broken), "yours": run_figures(fixed)}))
+    _show_findings(console, fixed)
+
+
+def show_criterion(item: "GoalItem") -> None:
+    """Print whether the attempt meets one criterion."""
+    mark, style = ("✓", "green") if item.reached else ("✗", "bold red")
+    _show_folded(Console(), f"{mark} {item.says}: {item.found}", hang=2, style=style)
+
+
+def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str = "") -> None:
+    """Print the verdict on an attempt, whose criteria were printed before, and the next steps.
+
+    attempt: None if the experiment was not edited. again: as in `show_verdict_of`.
+    """
+    console, recipe = Console(), workspace.exercise
     again = again or f"then {workspace.command('verify')}"
     broken, fixed = (workspace.run_folder(run) for run in ("broken", "fixed"))
     if attempt is None:
@@ -178,34 +217,83 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         _show_next(
             console,
             f"edit {workspace.experiment}, {again}",
-            *([_NAME_HEALTHY.format(report=workspace.report)] if workspace.exercise.is_case else []),
+            *([_NAME_HEALTHY.format(report=workspace.report)] if recipe.is_case else []),
         )
         return
-    name = "fixed" if attempt.fixed else f"attempt {attempt.number}"
-    console.print(f"{workspace.recipe}: the broken run and attempt {attempt.number}", markup=False, style="bold")
-    console.print(_table({"broken": run_figures(broken), name: run_figures(fixed)}))
-    _show_findings(console, fixed)
-    for item in attempt.criteria:
-        mark, style = ("✓", "green") if item.reached else ("✗", "bold red")
-        _show_folded(console, f"{mark} {item.says}: {item.found}", hang=2, style=style)
-    if not attempt.fixed and (attempt.criteria or workspace.exercise.course is None):
+    if attempt.fixed:
+        _show_fixed(console, workspace, attempt)
+    elif attempt.criteria or not recipe.is_case:
         _show_folded(console, _not_yet(attempt.criteria), style="bold")
+        which = "" if not any(item.checks for item in attempt.criteria) else workspace.command("verify", " WHICH=1")
         _show_next(
-            console, f"edit {workspace.experiment}, {again}", f"your attempts so far: {workspace.command('history')}"
+            console,
+            f"edit {workspace.experiment}, {again}",
+            *([f"to see which checks differ: {which} (your submission says that you asked)"] if which else []),
+            f"your attempts so far: {workspace.command('history')}",
         )
-        return
+    else:
+        # A verdict on a case of a course, or on an edit that changes nothing, would reveal whether anything is broken.
+        triage = "" if recipe.triage == "off" else f", and run {workspace.command('triage')} again"
+        same = (broken / METRICS_LOG).read_bytes() == (fixed / METRICS_LOG).read_bytes()
+        said = "Your edit does not change the log. " if same else ""
+        _show_folded(console, f"{said}Decide for yourself whether the experiment is fixed: compare both runs{triage}.")
+        _show_report_steps(console, workspace)
+
+
+def _show_fixed(console: Console, workspace: Workspace, attempt: "Attempt") -> None:
+    """Print that an attempt is fixed, what there is to learn from the exercise, and the next exercise."""
+    from harness.student.debrief import has_debrief, show_debrief
+
     verdict = "Fixed, as far as your machine can tell. The grader also evaluates the weights on held-out data."
-    if not attempt.fixed:  # for a case of a course, a verdict would reveal whether anything was broken
-        again = "" if workspace.exercise.triage == "off" else f", and run {workspace.command('triage')} again"
-        verdict = f"Decide for yourself whether the experiment is fixed: compare both runs{again}."
-    _show_folded(console, verdict)
+    _show_folded(console, verdict, style="bold green")
+    if not has_debrief(workspace.exercise):
+        _show_folded(console, "A course kit contains no solution. Your report goes to your instructor with your runs.")
+        _show_report_steps(console, workspace)
+        return
+    show_debrief(workspace, attempt)
+    console.print()
+    following = _following(workspace)
     _show_next(
         console,
-        f"1. look at both runs in {fixed / RUN_PAGE}; if you are not sure that the fault is gone, edit and verify"
-        " again",
+        f"look at both runs in {workspace.run_folder('fixed') / RUN_PAGE}",
+        *([f"the next exercise: {following}"] if following else []),
+        f"to hand in for a grade: write {workspace.report}, then {workspace.command('check')}",
+    )
+
+
+def _show_report_steps(console: Console, workspace: Workspace) -> None:
+    _show_next(
+        console,
+        f"1. look at both runs in {workspace.run_folder('fixed') / RUN_PAGE}; if you are not sure that the fault is"
+        " gone, edit and verify again",
         f"2. write your findings into {workspace.report}",
         f"3. {workspace.command('check')}",
     )
+
+
+def _following(workspace: Workspace) -> str:
+    """Return the command that starts the next exercise: one that was not begun, on the same level if there is one."""
+    recipe, work = workspace.exercise, workspace.folder.parent
+    begun = begun_exercises(work)
+    level = recipe.goal.level if recipe.goal else 1
+    if is_mystery(recipe.id):
+        return make_command("exercise", work / MYSTERY, f" LEVEL={level}")
+    others = [one for one in load_recipes()[0] if one.id not in begun and one.goal and one.goal.level >= level]
+    # Another area first: the same kind of fault again teaches less.
+    nearest = min(others, key=lambda one: (one.goal.level if one.goal else 0, one.area == recipe.area), default=None)
+    return "" if nearest is None else make_command("exercise", work / nearest.id)
+
+
+def show_differing_checks(workspace: Workspace, names: Sequence[str]) -> None:
+    """Print the commands of the checks that differ in the last attempt at a mystery."""
+    from harness.checks import load_check
+
+    console = Console()
+    _show_line(console, "These checks differ from a healthy run:", style="bold")
+    for name in names:
+        _show_line(console, f"  {load_check(name).command(workspace.recipe)}  # {load_check(name).question}")
+    _show_folded(console, "Your submission says that you asked.")
+    _show_next(console, f"edit {workspace.experiment}, then {workspace.command('verify')}")
 
 
 def _not_yet(criteria: "Sequence[GoalItem]") -> str:

@@ -61,8 +61,9 @@ class FileManifest(BaseModel):
 class Manifest(FileManifest):
     """The `manifest.json` of an exercise with two runs.
 
-    `hints` is the number of hints that were shown, `revealed` says whether the solution was shown, and `prediction` is
-    the student's prediction of the broken run, or None.
+    `hints` is the number of hints that were shown, `revealed` says whether the solution was shown, `named_checks` says
+    whether `verify` named the checks that differ, and `prediction` is the student's prediction of the broken run, or
+    None.
     """
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
@@ -70,6 +71,7 @@ class Manifest(FileManifest):
     dataset_digest: _Digest | None
     hints: Annotated[int, Field(ge=0, le=MOST_HINTS)] = 0
     revealed: bool = False
+    named_checks: bool = False
     prediction: Prediction | None = None
 
 
@@ -143,5 +145,5 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
     }
     noted = progress_of(workspace.folder)
     said = noted.prediction.model_dump() if noted.prediction else None
-    more = {"hints": noted.hints, "revealed": noted.revealed, "prediction": said}
+    more = {"hints": noted.hints, "revealed": noted.revealed, "named_checks": noted.named_checks, "prediction": said}
     return with_manifest(members, facts | {name: value for name, value in more.items() if value})

@@ -1,7 +1,7 @@
 """Store a student's progress in `work/.progress/<id>.json`, which remains when a workspace is deleted.
 
 The progress contains the number of hints that were shown, and whether the solution was shown. The manifest of a
-submission repeats both as information, not as proof, because a student can edit the files.
+submission repeats them as information, not as proof, because a student can edit the files.
 """
 
 from pathlib import Path
@@ -36,12 +36,14 @@ class Prediction(StrictModel):
 class Progress(StrictModel):
     """Progress in one exercise.
 
-    `handed_in` is the name of the tarball, and `score` the points (of 100) from `make score`; each may be None.
+    `named_checks` says whether `verify` named the checks that differ in a mystery. `handed_in` is the name of the
+    tarball, and `score` the points (of 100) from `make score`; each may be None.
     """
 
     format_version: Literal[1] = 1
     hints: Annotated[int, Field(ge=0, le=MOST_HINTS)] = 0
     revealed: bool = False
+    named_checks: bool = False
     handed_in: str | None = None
     score: float | None = None
     prediction: Prediction | None = None

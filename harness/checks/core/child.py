@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from harness.recipes.form import is_script
 from harness.run.launch import ChildJob, Reporter, launch_child, serve
 from harness.run.settings import RunSettings
 
+Say = Callable[[str, Finding], None]
+
 
 def start(
     subjects: Sequence[tuple[str, RunSettings]],
@@ -22,12 +24,13 @@ def start(
     *,
     modules: Path | None = None,
     bar: bool = False,
+    quiet: bool = False,
+    say: Say | None = None,
 ) -> list[dict[str, Finding]]:
     """Run checks on several experiments (source and settings) in one process, and return the findings of each one.
 
-    All settings must have the same value of `numerics`. `modules` is as in `run_checks`. Checks measure on the CPU,
-    even if the run uses another device.
-    Raises the errors of `launch_child`.
+    All settings must have the same value of `numerics`. `modules`, `quiet` and `say` are as in `run_checks`. Checks
+    measure on the CPU, even if the run uses another device. Raises the errors of `launch_child`.
     """
     path = str(source_path.resolve()) if source_path else None
     jobs = [[source, asdict(replace(settings, device="cpu"))] for source, settings in subjects]
@@ -38,10 +41,16 @@ def start(
         label="measuring",
         what="measurement",
         place=path or "The experiment",
+        quiet=quiet,
     )
+
+    def hear(event: Mapping[str, Any]) -> None:
+        if say is not None:
+            say(event["name"], Finding.from_json(event["finding"]))
+
     return [
         {name: Finding.from_json(finding) for name, finding in findings.items()}
-        for findings in launch_child(child, bar=bar)["findings"]
+        for findings in launch_child(child, bar=bar, hear=hear)["findings"]
     ]
 
 
@@ -53,12 +62,15 @@ def run_checks(
     source_path: Path | None = None,
     modules: Path | None = None,
     bar: bool = False,
+    quiet: bool = False,
+    say: Say | None = None,
 ) -> dict[str, Finding]:
     """Run checks (by default all) in a separate process with the numerics of a run, and return their findings.
 
     Outcomes are the same on all machines of the same platform class. Each check starts again from the seed, so checks
     do not affect each other. Error messages name the file `source_path`. The experiment may import modules from the
-    folder `modules`. If `bar` is true, a terminal shows the progress.
+    folder `modules`. If `bar` is true, a terminal shows the progress. If `quiet` is true, the output of the experiment
+    is discarded. `say` gets the name and the finding of each check as soon as the check is done.
 
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
     `ChildFault` for a bug of the harness.
@@ -68,7 +80,7 @@ def run_checks(
         form = "a script" if is_script(source) else "an experiment with functions"
         name = wrong[0].replace("_", "-")
         raise UserError(f"The check {name} cannot measure {form}: harness checks lists both kinds.")
-    (found,) = start([(source, settings)], wanted, source_path, modules=modules, bar=bar)
+    (found,) = start([(source, settings)], wanted, source_path, modules=modules, bar=bar, quiet=quiet, say=say)
     return found
 
 
@@ -87,6 +99,7 @@ def _execute(line: str, reporter: Reporter) -> None:
             reporter.send("progress", step=0, steps=len(names), says=names[0] if names else "")
             for name, finding in make_checks(subject, names):
                 found[-1][name] = finding.to_json()
+                reporter.send("found", name=name, finding=found[-1][name])
                 reporter.send("progress", step=len(found[-1]), steps=len(names), says=name)
     reporter.send("finished", result={"findings": found})
 
