@@ -3,6 +3,8 @@
 import json
 import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -169,10 +171,10 @@ def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[CheckRe
 
 def test_the_terminal_shows_every_figure_and_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
     (one,) = reports(FULL, overfit="stalls")
-    show([one], "huge_lr: heading")
+    show([one])
     said = capsys.readouterr().out
     for part in (
-        "huge_lr: heading", one.check.question, one.check.summary, "stalls: 0.5 of 1", "a figure: 0.1235",
+        one.check.question, one.check.summary, "stalls: 0.5 of 1", "a figure: 0.1235",
         "another: inf", "none: -", "yes: yes", "A table", "1e-09", HOSTILE, "Next:",
         "  harness loss-form huge_lr\n", one.outcome.reading,
     ):  # fmt: skip
@@ -181,14 +183,14 @@ def test_the_terminal_shows_every_figure_and_the_next_command(capsys: pytest.Cap
 
 def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
     walk = reports(overfit="stalls", data="unpaired", first_loss="chance", tokens="no-texts")
-    show(walk, "heading")
+    show(walk)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:4] == [
-        "heading", "2 of 4 checks found something wrong: data, overfit.", "Likely cause:",
+    assert lines[:3] == [
+        "2 of 4 checks found something wrong: data, overfit.", "Likely cause:",
         "  unpaired       harness data huge_lr",
     ]  # fmt: skip
-    assert lines[7:9] == ["  stalls         harness overfit huge_lr", f"    0.5 of 1 {HOSTILE}"]
-    assert lines[10:12] == ["Sound: first-loss (chance).", "Nothing to judge: tokens (no-texts)."]
+    assert lines[6:8] == ["  stalls         harness overfit huge_lr", f"    0.5 of 1 {HOSTILE}"]
+    assert lines[9:11] == ["Sound: first-loss (chance).", "Nothing to judge: tokens (no-texts)."]
     # A check that has already run is not a next step.
     following = lines[lines.index("Next:") + 1 :]
     assert f"  read: {walk[1].outcome.look}" in following
@@ -198,12 +200,45 @@ def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_walk_without_a_cause_says_so_and_one_without_a_fault_says_what_is_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    show(reports(overfit="stalls", data="sound"), "heading")
+    show(reports(overfit="stalls", data="sound"))
     assert "No check shows the cause yet." in capsys.readouterr().out
-    show(reports(first_loss="chance", data="sound"), "heading")
+    show(reports(first_loss="chance", data="sound"))
     said = capsys.readouterr().out
     assert "Does the code do anything that no check measures?" in said
+    assert "  data: which examples are kept" in said
+    assert said.endswith("  If you have fixed it: harness verify huge_lr\n") or "source " in said
     assert "healthy" not in said, "something is wrong with every exercise that has a name of its own"
+
+
+def test_a_check_that_finds_something_is_shown_before_the_others_are_done(tmp_path: Path) -> None:
+    """The first line of the result arrives while later checks still run, also through a pipe."""
+    command = [str(Path(sys.executable).with_name("harness")), "triage", "label_off_by_one"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        heading, first = process.stdout.readline(), process.stdout.readline()
+        running = process.poll() is None
+        process.kill()
+    assert heading.startswith("label_off_by_one: the original experiment")
+    assert re.fullmatch(r"  data finds [a-z-]+\n|  labels finds [a-z-]+\n", first)
+    assert running
+
+
+def test_prints_of_the_experiment_do_not_bury_the_result_of_several_checks(tmp_path: Path) -> None:
+    source = (
+        load_recipe("huge_lr")
+        .broken_source()
+        .replace("    loss.backward()", "    print('PRINTED')\n    loss.backward()")
+    )
+    settings = RunSettings(seed=42, dataset="digits")
+    (tmp_path / "quiet.py").write_text(
+        "from harness.checks import run_checks\nfrom harness.run.settings import RunSettings\nimport sys\n"
+        f"run_checks({source!r}, {settings!r}, ['first_loss', 'gradients'], quiet=sys.argv[1] == 'quiet')\n"
+    )
+    for how, shown in (("quiet", False), ("loud", True)):
+        run = subprocess.run(
+            [sys.executable, "quiet.py", how], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert ("PRINTED" in run.stdout + run.stderr) == shown
 
 
 def test_a_terminal_gets_wrapped_sentences_and_whole_commands(
@@ -212,11 +247,11 @@ def test_a_terminal_gets_wrapped_sentences_and_whole_commands(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
     walk = reports(overfit="stalls", learning_rate="too-large", lr_find="above", first_loss="chance")
-    show(walk, "heading")
+    show(walk)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
     assert max(len(line) for line in lines if "source" not in line) <= 60
-    assert "    The learning rate is 1 or more, or plain gradient steps" in lines
-    assert "    reduce the loss only at a lower rate: the updates" in lines
+    assert "    The rate is at least 1, or a lower rate learns and this" in lines
+    assert "    one does not." in lines
     start = lines.index("  read: build_optimizer: the learning rate; then everything")
     assert lines[start + 1] == "        that makes the gradient longer"
 
@@ -231,11 +266,11 @@ def test_a_shell_that_does_not_find_harness_is_told_what_to_source(
     (scripts / "harness").touch(mode=0o755)
     for path, told in (("/nowhere", True), (str(scripts), False)):
         monkeypatch.setenv("PATH", path)
-        show(reports(overfit="stalls"), "heading")
+        show(reports(overfit="stalls"))
         assert (f"source '{scripts}/activate'" in capsys.readouterr().out) == told
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.chdir(tmp_path)
-    show(reports(overfit="stalls"), "heading")
+    show(reports(overfit="stalls"))
     assert "source 'a venv/bin/activate'" in capsys.readouterr().out
 
 

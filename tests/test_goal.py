@@ -1,6 +1,7 @@
 """The judgement of an attempt on the student's own machine, and the stored attempts."""
 
 import html
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from helpers.commands import mistake, succeed
 from helpers.made_up_runs import BROKEN, FIXED, make_workspace, read_lines
 
-from harness.checks import Finding
+from harness.checks import Finding, load_check, mechanism_checks
 from harness.errors import UserError
 from harness.recipes.cases import case_of
 from harness.recipes.catalogue import load_recipe
@@ -41,7 +42,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, found: str) -> list[Any]:
     asked: list[Any] = []
     monkeypatch.setattr(goal, "programs_of", lambda recipe: None)
 
-    def run_checks(source: str, settings: RunSettings, names: tuple[str, ...]) -> dict[str, Finding]:
+    def run_checks(source: str, settings: RunSettings, names: tuple[str, ...], **_: Any) -> dict[str, Finding]:
         asked.append((source, settings, names))
         return {name: Finding(found, "", {}) for name in names}
 
@@ -72,7 +73,7 @@ def test_a_cause_that_is_still_there_is_told_by_what_the_check_measures(monkeypa
     outcome(monkeypatch, "too-large")
     last = judge(RECIPE, SETTINGS, records(), "source")[-1]
     assert not last.reached
-    assert last.found.startswith("too-large: The learning rate is 1 or more")
+    assert last.found.startswith("too-large: The rate is at least 1")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,44 @@ def test_of_a_mystery_no_verdict_tells_whether_something_is_broken(monkeypatch: 
         settings = RunSettings(seed=42, dataset=healthy.dataset)
         said = [judge(case, one, log, "source") for case, one in ((broken, SETTINGS), (healthy, settings))]
         assert said[0] == said[1]
-        assert [item.reached for item in said[0]] == [reached]
+        expected = [("log", True), ("checks", True)] if reached else [("log", False)]
+        assert [(item.says, item.reached) for item in said[0]] == expected
+
+
+def test_a_mystery_says_how_many_checks_differ_and_names_them_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome(monkeypatch, "usual")
+    told: list[GoalItem] = []
+
+    class Examined(OnThisMachine):
+        def outcomes(self, names: Sequence[str]) -> dict[str, str]:
+            return {name: "too-large" if name == "learning_rate" else sound_outcome(name) for name in names}
+
+    case = case_of("mystery-1-1", [RECIPE])
+    found = goal.judge(case, SETTINGS, records(), Examined(case, SETTINGS, "source"), told.append)
+    every = len(mechanism_checks(case.broken_source()))
+    assert [(item.says, item.found) for item in found] == [("log", "healthy"), ("checks", f"1 of {every} differs")]
+    assert found == told
+    assert found[1].checks == ("learning_rate",)
+    assert "learning" not in f"{found[1].says} {found[1].found} {found[1].short}"
+
+
+def sound_outcome(check: str) -> str:
+    return next(one.id for one in load_check(check).outcomes if one.sound)
+
+
+def test_what_the_log_shows_is_said_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome(monkeypatch, "usual")
+    told: list[GoalItem] = []
+    before: list[int] = []
+
+    class Examined(OnThisMachine):
+        def outcomes(self, names: Sequence[str]) -> dict[str, str]:
+            before.append(len(told))
+            return dict.fromkeys(names, "usual")
+
+    found = goal.judge(RECIPE, SETTINGS, records(), Examined(RECIPE, SETTINGS, "source"), told.append)
+    assert before == [len(RECIPE.symptoms) + 1]
+    assert found == told
 
 
 def test_under_other_epochs_the_checks_judge_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,11 +26,11 @@ def test_from_the_first_attempt_to_the_solution(tmp_path: Path) -> None:
     assert "You have not edited" in succeed("verify", "huge_lr", cwd=tmp_path)
     edit(folder / "experiment.py", "lr=10.0", "lr=2.0")
     said = succeed("verify", "huge_lr", cwd=tmp_path)
-    assert "attempt 1 ┃" in said
+    assert "yours ┃" in said
     assert "Not fixed yet." in said
     edit(folder / "experiment.py", "lr=2.0", "lr=0.1")
     said = succeed("verify", "huge_lr", cwd=tmp_path)
-    assert re.search(r"broken ┃ +fixed ┃", said)
+    assert re.search(r"broken ┃ +yours ┃", said)
     assert "Fixed, as far as your machine can tell." in said
     said = succeed("history", "huge_lr", cwd=tmp_path)
     assert re.search(r"1 │ .*not yet", said)

@@ -11,8 +11,10 @@ from harness.student.hand_in import Tarball
 from harness.student.summary import (
     run_figures,
     show_attempt,
+    show_attempt_run,
     show_broken_run,
     show_checks,
+    show_criterion,
     show_exercises,
     show_single_run,
     show_submission,
@@ -23,6 +25,14 @@ from harness.workspace.workspace import Workspace
 
 Capture = pytest.CaptureFixture[str]
 LONG = "a folder with a name [bold]that[/bold] is quite long, as those of courses are, and then some more"
+
+
+def fixed_attempt(workspace: Workspace, reached: GoalItem) -> Attempt:
+    """Return an attempt whose experiment has the reference fix."""
+    folder = workspace.folder / "attempts" / "001"
+    folder.mkdir(parents=True)
+    (folder / "experiment.py").write_text(workspace.exercise.healthy_source(), encoding="utf-8")
+    return Attempt(1, folder, (reached,))
 
 
 @pytest.fixture
@@ -43,7 +53,9 @@ def test_the_worst_gradient_norm_is_the_one_that_is_no_number(workspace: Workspa
 def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, capsys: Capture) -> None:
     show_broken_run(workspace, made=False)
     reached = GoalItem(says="no symptom in loss any more", reached=True, found="max loss is 2.3")
-    show_attempt(workspace, Attempt(1, tmp_path, (reached,)))
+    show_attempt_run(workspace)
+    show_criterion(reached)
+    show_attempt(workspace, fixed_attempt(workspace, reached))
     show_attempt(workspace, None)
     said = capsys.readouterr().out
     broken, fixed = workspace.run_folder("broken"), workspace.run_folder("fixed")
@@ -51,9 +63,9 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, 
         f"{workspace.folder} exists already, so nothing in it was changed.\n",
         f"  1. look at {broken / 'run.html'} in a browser, and read {workspace.folder / 'PROMPT.md'}\n",
         f"  4. make verify BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
-        f"  1. look at both runs in {fixed / 'run.html'};"
-        " if you are not sure that the fault is gone, edit and verify again\n",
-        f"  3. make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
+        f"  look at both runs in {fixed / 'run.html'}\n",
+        f"  to hand in for a grade: write {workspace.report}, then make check BREAK=huge_lr"
+        f" WORK='{workspace.folder.parent}'\n",
         f"You have not edited {workspace.experiment} yet: both runs are the same.\n",
     ):
         assert text in said
@@ -74,6 +86,44 @@ def test_an_attempt_that_is_not_fixed_says_what_is_missing(
     missed = GoalItem(says=AS_HEALTHY, reached=False, found=found, by_check=by_check)
     show_attempt(workspace, Attempt(1, workspace.folder, (log, missed)))
     assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_table_of_two_runs_has_no_digest_of_the_checkpoint(workspace: Workspace, capsys: Capture) -> None:
+    """It differs if only `evaluate` was changed, because the checkpoint holds the metrics, too."""
+    show_attempt_run(workspace)
+    assert "checkpoint SHA-256" not in capsys.readouterr().out
+    show_broken_run(workspace, made=True)
+    assert "checkpoint SHA-256" in capsys.readouterr().out
+
+
+def test_a_fixed_attempt_shows_what_there_is_to_learn(workspace: Workspace, capsys: Capture) -> None:
+    reached = GoalItem(says="no symptom in loss any more", reached=True, found="max loss is 2.3")
+    show_attempt(workspace, fixed_attempt(workspace, reached))
+    said = capsys.readouterr().out
+    for part in (
+        f"The cause: {workspace.exercise.cause}",
+        "harness learning-rate huge_lr finds too-large: ",
+        "In the log: the loss passes 50 within 20 steps.",
+        "Yours changes 1 line; the shortest known fix changes 1.",
+        "What masks it, and why that is no fix",
+        "Interview question",
+        "the next exercise: make exercise BREAK=",
+    ):
+        assert part in said, part
+
+
+def test_a_course_shows_no_solution_but_where_the_report_goes(
+    workspace: Workspace, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = GoalItem(says="no symptom in loss any more", reached=True, found="max loss is 2.3")
+    attempt = fixed_attempt(workspace, reached)
+    recipe = workspace.exercise.model_copy(update={"course": "dl-2026"})
+    monkeypatch.setattr(Workspace, "exercise", recipe)
+    show_attempt(workspace, attempt)
+    said = capsys.readouterr().out
+    assert recipe.cause not in said
+    assert f"2. write your findings into {workspace.report}" in said
+    assert "A course kit contains no solution. Your report goes to your instructor with your runs." in said
 
 
 def test_findings_are_shown_as_they_are(workspace: Workspace, capsys: Capture) -> None:

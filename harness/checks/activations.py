@@ -70,9 +70,15 @@ def measure(subject: Subject) -> Finding:
         outcome = "linear"
     else:
         outcome = "exploding" if end > max(VARIANCE_RISE * max(start, of_targets), VARIANCE_FLOOR) else "alive"
+    more = ""
+    if outcome == "saturated":
+        more = f"; saturated entries {percent(saturated)}"
+    elif outcome == "linear":
+        more = "; the outputs are a linear function of the inputs"
     return Finding(
         outcome,
-        f"dead units {percent(dead)}; variance of the output {short(start)} at first, {short(end)} after {STEPS} steps",
+        f"dead units {percent(dead)}; variance of the output {short(start)} at first, {short(end)} after {STEPS} steps"
+        + more,
         {
             "dead units, worst layer": dead,
             "saturated entries, worst layer": saturated,

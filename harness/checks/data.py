@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Finding, Table
+from harness.checks.core.finding import Cell, Finding, Table, percent, short
 from harness.checks.core.loss import are_shares
 from harness.checks.core.subject import Subject, Trial, worst
 from harness.errors import UserError
@@ -88,6 +88,10 @@ def measure(subject: Subject) -> Finding:
     summary = f"{changed} labels changed since loading; {overlap} validation inputs are also in training"
     if outcome == "non-finite":
         summary = "; ".join(_not_finite(name, one) for name, one in tensors.items() if not one.isfinite().all())
+    elif outcome == "unpaired" and all(kept):
+        summary = f"in batches with known pairs, {percent(unpaired or 0.0)} of the inputs have another example's label"
+    elif outcome == "unlike":
+        summary = f"the inputs of the two splits have different distributions: their distance is {short(distance)}"
     return Finding(
         outcome,
         summary,

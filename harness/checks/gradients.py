@@ -62,10 +62,16 @@ def measure(subject: Subject) -> Finding:
     stale = worst(ratios)
     lost = median(own - full for own, full in zip(zeros_used[late], zeros[late], strict=True))
     caption = "Gradients that the optimizer used in the last step"
+    outcome = _outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none"
+    more = ""
+    if outcome == "underflow":
+        more = f", {percent(lost)} more than in float32"
+    elif outcome == "vanishing":
+        more = f"; smallest gradient of a matrix over the largest {short(min(sizes) / max(sizes))}"
     return Finding(
-        _outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
+        outcome,
         f"gradient norm {short(norms[0])} at first, {short(worst(norms))} at most;"
-        f" differs from a recomputed gradient by {short(stale)}; zero entries {percent(median(zeros_used))}",
+        f" differs from a recomputed gradient by {short(stale)}; zero entries {percent(median(zeros_used))}" + more,
         {
             "first norm": norms[0],
             "greatest norm": worst(norms),

@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Finding, short
+from harness.checks.core.finding import Cell, Finding, percent, short
 from harness.checks.core.subject import Subject, Trial
 from harness.run.evaluation import is_classification
 
@@ -93,6 +93,10 @@ def measure(subject: Subject) -> Finding:
         "validation examples with relatives in training": kin,
     }
     words = f"neighbours agree {short(within)} in training, {short(validation)} in validation, {short(across)} across"
+    if outcome == "renamed":
+        words += f", {short(renamed)} after renaming"
+    elif outcome == "divided":
+        words += f"; {percent(kin)} of the validation examples have relatives in training"
     return Finding(outcome, words, figures)
 
 

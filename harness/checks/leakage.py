@@ -72,7 +72,10 @@ def measure(subject: Subject) -> Finding:
             "column that tells the label": _find_telling_column(subject),
         }
         told = untraced["column that tells the label"] is not None
-        return Finding("one-column" if told else "untraced", f"{short(traced)} of the examples traced", untraced)
+        words = f"{short(traced)} of the examples traced"
+        if told:
+            words += f"; column {untraced['column that tells the label']} alone tells the label"
+        return Finding("one-column" if told else "untraced", words, untraced)
     training, validation = found
     shared = len(_both(training, validation))
     rows = raw.inputs[:, 0] if raw.columns else None
@@ -108,13 +111,23 @@ def measure(subject: Subject) -> Finding:
             "that column": column,
             "share of the next column": shares[second],
         }
+    if outcome == "one-column" and column and second:
+        words = (
+            f"shuffling column {column} costs {short(shares[column])} of the cost of shuffling all columns,"
+            f" and shuffling the next column {short(shares[second])}"
+        )
+        return Finding(outcome, words, figures, _costs(shares))
     return Finding(
         outcome,
         f"{shared} raw examples and {groups} groups in both splits; training changes with validation by {short(moved)}"
         + (f"; {short(later)} of the training rows are later than the first validation row" if raw.in_time else ""),
         figures,
-        (Table("Cost of shuffling a column (all columns: 1)", ("column", "share"), tuple(shares.items())),),
+        _costs(shares),
     )
+
+
+def _costs(shares: dict[str, float]) -> tuple[Table]:
+    return (Table("Cost of shuffling a column (all columns: 1)", ("column", "share"), tuple(shares.items())),)
 
 
 class _Raw:

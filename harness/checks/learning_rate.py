@@ -57,6 +57,8 @@ def measure(subject: Subject) -> Finding:
     summary = f"largest learning rate {short(largest)}; loss after {PLAIN_STEPS} plain steps {short(_level(own))}"
     if not (largest < LARGEST or sets_its_own) or overshoots:
         outcome = "too-large"
+        if overshoots:
+            summary += f", and {short(lower)} at a lower rate"
     elif held_back > HELD_BACK:
         outcome, summary = "held-back", f"{summary}; eps outweighs {held_back:.0%} of the entries"
     else:

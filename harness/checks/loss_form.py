@@ -116,8 +116,10 @@ def _classification(
     summary = f"distance from the gradient of the mean {short(distance)}; whole batch over half of it {short(growth)}"
     if not all(math.isfinite(loss) for _, loss, _ in rows):
         outcome = "overflows"
+        summary = "; ".join(f"{name}: the loss is {short(loss)}" for name, loss, _ in rows if not math.isfinite(loss))
     elif kind == "binary" and not ties_pairs(_on_scores(experiment, range, outputs), outputs, labels):
         outcome = "all-pairs"
+        summary = f"outputs {tuple(outputs.shape)}, targets {tuple(labels.shape)}: a target changes the loss of others"
     elif off < PARALLEL and (growth > GROWS or growth < 1 / GROWS):
         outcome = "grows"
     elif least is not None:
@@ -204,8 +206,13 @@ def _regression(experiment: Experiment, stable: Loss | None, outputs: Tensor, la
     elif stable is None or not abs(ratio - 1) < CLOSE:
         outcome = "no-reference"
     else:
-        outcome = "agrees" if _distance_at_outputs(experiment, stable, outputs, labels) < CLOSE else "differs"
+        apart = _distance_at_outputs(experiment, stable, outputs, labels)
+        outcome = "agrees" if apart < CLOSE else "differs"
     words = f"loss over the mean squared error {short(ratio)}; with each example twice, {short(growth)} times the loss"
+    if outcome == "differs":
+        words += f"; distance from the gradient of the mean squared error {short(apart)}"
+    elif outcome == "all-pairs":
+        words = f"outputs {tuple(outputs.shape)}, targets {tuple(labels.shape)}: a target changes the loss of others"
     figures: dict[str, Cell] = {"loss over the stable form": ratio, "loss of each example twice": growth}
     rows = (f"first batch, {len(labels)} examples", *once), ("the same, each example twice", *twice)
     return _make_finding(outcome, words, figures, rows)

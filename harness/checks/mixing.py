@@ -54,6 +54,8 @@ def measure(subject: Subject) -> Finding:
         outcome = "mixes-losses" if losses > LOSSES else "apart"
     figures: dict[str, Cell] = {"inputs": inputs, "outputs": outputs, "gradients at the outputs": losses}
     words = ", ".join(f"{name} {short(value)}" for name, value in figures.items())
+    if outcome == "draws":
+        return Finding(outcome, "two forward passes in eval mode give different outputs", figures)
     return Finding(outcome, f"relative change of other examples: {words}", figures)
 
 

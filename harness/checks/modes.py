@@ -30,7 +30,7 @@ wrong number of examples. The check accepts logarithms to base 10 or to the numb
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import torch
@@ -49,7 +49,7 @@ from harness.checks.core.evaluation import (
     record_old_copies,
     share_changed,
 )
-from harness.checks.core.finding import Finding, Table, short
+from harness.checks.core.finding import Finding, Table, percent, short
 from harness.checks.core.loss import are_probabilities, kind_of, mean_cross_entropy, stable_loss
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
@@ -102,28 +102,36 @@ def measure(subject: Subject) -> Finding:
     if trained_on and as_many and share_changed(trained_on, trial.inputs) == 0.0:
         changed_inputs = share_changed(evaluated_on, trial.validation[0])
     reported, whole, last, what = _as_reported(trial, outputs, first)
-    if not is_equal(first, second) or not moved <= REPEATS or (stand_in is not None and stand_in > REPEATS):
-        outcome = "unrepeatable"
-    elif metric_distance(first, trusted) > SAME:
-        outcome = "other-mode"
-    elif reported == "part":
-        outcome = "partial"
-    elif changed_inputs is not None and changed_inputs > CHANGED:
-        outcome = "other-inputs"
-    elif old_copies:
-        outcome = "old-statistics"
-    elif factor is not None and factor < PART:
-        outcome = "scaled"
-    else:
-        outcome = "other-mode" if reported == "" else "agree"
+    repeats = is_equal(first, second) and moved <= REPEATS and (stand_in is None or stand_in <= REPEATS)
+    faults = {
+        "unrepeatable": not repeats,
+        "other-mode": metric_distance(first, trusted) > SAME,
+        "partial": reported == "part",
+        "other-inputs": changed_inputs is not None and changed_inputs > CHANGED,
+        "old-statistics": bool(old_copies),
+        "scaled": factor is not None and factor < PART,
+    }
+    outcome = next((name for name, found in faults.items() if found), "other-mode" if reported == "" else "agree")
     columns = "evaluated", "loss", "loss again", "accuracy", "accuracy again"
     rows = (
         ("evaluate, as written", first[0], second[0], first[1], second[1]),
         ("evaluate, in eval mode", trusted[0], trusted_again[0], trusted[1], trusted_again[1]),
     )
-    summary = f"loss as written {short(first[0])}, again {short(second[0])}, in eval mode {short(trusted[0])}"
-    if outcome in ("partial", "other-mode") and whole is not None:
-        summary += f"; {what} of all outputs {short(whole)}, of the outputs of the last call {short(last)}"
+    ways = first, second, trusted
+    summary = _three(ways, "loss")
+    if outcome == "unrepeatable":
+        summary = _of_unrepeatable(ways, moved, stand_in)
+    elif outcome == "other-mode" and metric_distance(first, trusted) > SAME:
+        summary = _three(ways, "loss" if first[1] == trusted[1] else "accuracy")
+    elif outcome in ("partial", "other-mode"):
+        value = short(first[1] if what == "accuracy" else first[0])
+        summary = f"{what} as written {value}, of all outputs {short(whole)}, of the last call {short(last)}"
+    elif outcome == "other-inputs":
+        summary = f"evaluate changes {percent(changed_inputs or 0.0)} of the inputs, and training changes none"
+    elif outcome == "old-statistics":
+        summary = f"copies of the network with the initial statistics: {len(old_copies)}"
+    elif outcome == "scaled":
+        summary = f"the reported loss {short(first[0])} is {short(factor)} times the mean loss of the network"
     return Finding(
         outcome,
         summary,
@@ -144,6 +152,22 @@ def measure(subject: Subject) -> Finding:
         },
         tables=(Table("The same weights", columns, rows),),
     )
+
+
+def _three(ways: Sequence[LossAndAccuracy], name: str) -> str:
+    """Return the loss or the accuracy of `evaluate` as written, of a second call, and in eval mode."""
+    written, again, in_eval_mode = (short(found[name == "accuracy"]) for found in ways)
+    return f"{name} as written {written}, again {again}, in eval mode {in_eval_mode}"
+
+
+def _of_unrepeatable(ways: Sequence[LossAndAccuracy], moved: float, stand_in: float | None) -> str:
+    """Return the values that show that an evaluation cannot be repeated."""
+    (loss, accuracy), (loss_again, accuracy_again), _ = ways
+    if loss != loss_again or accuracy != accuracy_again:
+        return _three(ways, "loss" if loss != loss_again else "accuracy")
+    if not moved <= REPEATS:
+        return f"an evaluation changes a buffer of the network by {short(moved)}"
+    return f"on a network with batch norm and dropout, two evaluations differ by {short(stand_in)}"
 
 
 def _factor(trial: Trial, written: Callable[[nn.Module], LossAndAccuracy], start: nn.Module) -> float | None:

@@ -40,11 +40,16 @@ def measure(subject: Subject) -> Finding:
         outcome = "missing"
     else:
         outcome = "unreached" if unreached else "same"
+    more = ""
+    if outcome == "foreign":
+        more = f"; it also holds {len(held - own)} tensors outside of the network"
+    elif outcome == "unregistered":
+        more = f"; the outputs also depend on {len(strangers)} tensors outside of the network"
     rows = tuple((n, "x".join(map(str, p.shape)), id(p) in held, n in reached) for n, p in named.items())
     return Finding(
         outcome,
         f"of {len(named)} trainable parameters, the optimizer holds {len(named) - len(missing)}"
-        f" and {len(named) - len(unreached)} get a gradient",
+        f" and {len(named) - len(unreached)} get a gradient{more}",
         {
             "trainable parameters": len(named),
             "not in the optimizer": len(missing),

@@ -38,9 +38,11 @@ def measure(subject: Subject) -> Finding:
     )
     distance, (_, loss, other_loss, _) = rows[-1][-1], rows[0]
     departs = "departs" if loss == other_loss else "other-draws"
+    outcome = "continues" if distance <= SAME else departs
+    more = f"; the next loss is {short(other_loss)} instead of {short(loss)}" if outcome == "other-draws" else ""
     return Finding(
-        "continues" if distance <= SAME else departs,
-        f"interrupted before step {at}; {STEPS} steps later the weights are {short(distance)} apart",
+        outcome,
+        f"interrupted before step {at}; {STEPS} steps later the weights are {short(distance)} apart{more}",
         {"interrupted before step": at, "distance of the weights": distance},
         tables=(Table("After the interruption", ("step", "loss", "loss, interrupted", "distance"), rows),),
     )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from harness.checks.core.finding import Finding, Table
+from harness.checks.core.finding import Finding, Table, percent
 from harness.checks.core.subject import Subject
 
 # figure                                   | healthy | broken | bound     | source
@@ -73,10 +73,14 @@ def measure(subject: Subject) -> Finding:
         wrong.append("")
     shares = {name: getattr(module, "momentum", None) or 0.0 for name, module in watched.items() if before[name]}
     forgets = [name for name, share in shares.items() if training.get(name) and share > SHARE]
+    outcome = "eval-mode" if wrong else "idle" if idle else "forgets" if forgets else "training"
+    more = (
+        f"; the last batch makes up {percent(max(shares.values()))} of the statistics" if outcome == "forgets" else ""
+    )
     return Finding(
-        "eval-mode" if wrong else "idle" if idle else "forgets" if forgets else "training",
+        outcome,
         f"the network is in {'training' if training.get('', True) else 'eval'} mode;"
-        f" {len(wrong) + len(idle)} of {len(rows)} layers with modes do not work",
+        f" {len(wrong) + len(idle)} of {len(rows)} layers with modes do not work{more}",
         {
             "network in training mode": training.get(""),
             "layers with modes": len(rows),

@@ -106,10 +106,12 @@ def measure(subject: Subject) -> Finding:
     if not lengths:
         return Finding("none", "no update with a finite gradient", {})
     longest, direction, clip, move = map(worst, (lengths, directions, clips, moves))
+    outcome = _outcome(longest, direction, clip, move)
+    more = f", off by {short(clip)} from the clipped gradient" if outcome == "clips-another" else ""
     return Finding(
-        _outcome(longest, direction, clip, move),
+        outcome,
         f"gradient {short(longest)} times as long as expected, direction off by {short(direction)},"
-        f" move off by {short(move)}",
+        f" move off by {short(move)}{more}",
         {
             "times the length": longest,
             "off its direction": direction,

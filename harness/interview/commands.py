@@ -64,7 +64,7 @@ def checks(work: Path, names: tuple[str, ...]) -> None:
     from harness.checks.core.report import CheckReport
     from harness.interview.room import open_room
     from harness.run.settings import RunSettings
-    from harness.student.show_checks import show
+    from harness.student.show_checks import show, show_heading
     from harness.workspace.workspace import read_source
 
     room = open_room(work)
@@ -76,7 +76,8 @@ def checks(work: Path, names: tuple[str, ...]) -> None:
     reports = [CheckReport(load_check_for(name, source), str(room.script), one) for name, one in found.items()]
     unsound = [f"{one.title} {one.outcome.id}" for one in reports if not one.outcome.sound]
     room.note("checks", ", ".join(unsound) or "nothing found")
-    show(reports, f"{room.script}: {room.clock()}")
+    show_heading(f"{room.script}: {room.clock()}")
+    show(reports, source=source)
 
 
 @interview.command()

@@ -4,7 +4,7 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,13 +18,13 @@ from harness.recipes.catalogue import is_case, load_recipe
 from harness.recipes.recipe import Triage, listed_ids
 from harness.run.options import DEFAULT_SEED, RunOptions, check_dataset
 from harness.run.settings import RunSettings
+from harness.student.blind_spots import blind_spot_lines
 from harness.workspace.progress import progress_of
 from harness.workspace.workspace import SETTINGS, make_command, open_workspace, read_source
 
-_ALL_SOUND = (
-    f"{READ}experiment.py again. Does the code do anything that no check measures?",
-    "If you find nothing wrong, name the cause healthy in report.md, and do not edit the experiment.",
-)
+_BLIND_SPOTS = "A fault may remain in these areas, which no check judges completely:"
+_READ_AGAIN = f"{READ}experiment.py again, these areas first. Does the code do anything that no check measures?"
+_SAY_HEALTHY = "If you find nothing wrong, name the cause healthy in report.md, and do not edit the experiment."
 _STYLES = {"plain": "", "heading": "bold", "good": "green", "bad": "bold red", "aside": "dim"}
 DEFAULT_DATASET = "digits"
 # The keys that a course may hide, because they reveal the outcome of a check.
@@ -76,21 +76,36 @@ def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
     print(json.dumps(whole, allow_nan=False))
 
 
-def show(reports: Sequence[CheckReport], heading: str, triage: Triage = "outcomes") -> None:
+def show_heading(text: str) -> None:
+    """Print which experiment is measured, before the checks run."""
+    _print([Line(text, wraps=False, tone="heading")])
+
+
+def show_early(report: CheckReport) -> None:
+    """Print one line if a check found something wrong, while other checks still run."""
+    if not report.outcome.sound:
+        _print([Line(f"{report.title} finds {report.outcome.id}", 2, wraps=False)])
+
+
+def show(reports: Sequence[CheckReport], triage: Triage = "outcomes", *, source: str = "") -> None:
     """Print the whole result of one check, or a summary of several checks, and then the next steps.
 
-    If the course shows only measurements, print only the measurements. At a terminal, sentences are wrapped, but lines
-    with a path or a command are not, so that users can copy them.
+    If the course shows only measurements, print only the measurements. source: the experiment; if no check finds
+    anything wrong, it decides which areas are shown that no check judges completely.
     """
+    _print(_screen(reports, triage, source))
+
+
+def _print(lines: Iterable[Line]) -> None:
+    """Print lines. At a terminal, sentences are wrapped, but lines with a path or a command can be copied."""
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     width = console.width if console.is_terminal else None
-    for line in _screen(reports, heading, triage):
+    for line in lines:
         text = fold(line.text, width, indent=line.indent, hang=line.hang) if line.wraps else str(line)
         console.print(text, style=_STYLES[line.tone])
 
 
-def _screen(reports: Sequence[CheckReport], heading: str, triage: Triage) -> Iterator[Line]:
-    yield Line(heading, wraps=False, tone="heading")
+def _screen(reports: Sequence[CheckReport], triage: Triage, source: str) -> Iterator[Line]:
     if triage != "outcomes":
         yield from _measurements(reports)
         return
@@ -104,8 +119,12 @@ def _screen(reports: Sequence[CheckReport], heading: str, triage: Triage) -> Ite
         yield from walk_lines(reports)
     following = where_next(reports)
     # If no check finds a fault in an exercise, the fault may be in something that no check measures.
-    if len(reports) > 1 and not unsound(reports) and not reports[0].target.endswith(".py"):
-        following = [*_ALL_SOUND[: 1 + is_case(reports[0].target)]]
+    if len(reports) > 1 and not unsound(reports):
+        yield Line(_BLIND_SPOTS, tone="heading")
+        yield from (Line(line, 2, 2) for line in blind_spot_lines(source))
+        if not reports[0].target.endswith(".py"):
+            fixed = f"If you have fixed it: harness verify {shlex.quote(reports[0].target)}"
+            following = [_READ_AGAIN, _SAY_HEALTHY if is_case(reports[0].target) else fixed]
     if following:
         yield Line("Next:", tone="heading")
     for line in following:
