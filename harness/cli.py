@@ -214,6 +214,7 @@ def history(recipe: str, work: Path, number: int | None) -> None:
 
     load_recipe(recipe)
     workspace = open_workspace(work, recipe)
+    workspace.require_run("broken")
     if number is None:
         show_history(workspace)
     else:
@@ -310,6 +311,7 @@ def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: 
         raise UserError("Choose which values to print: give either --step N or --epoch N.")
     load_recipe(recipe)
     workspace = open_workspace(work, recipe)
+    workspace.require_run(run)
     path = workspace.run_folder(run) / METRICS_LOG
     log = LogValues(read_metrics_log(path))
     try:

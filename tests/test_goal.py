@@ -44,7 +44,8 @@ def outcome(monkeypatch: pytest.MonkeyPatch, found: str) -> list[Any]:
 
     def run_checks(source: str, settings: RunSettings, names: tuple[str, ...], **_: Any) -> dict[str, Finding]:
         asked.append((source, settings, names))
-        return {name: Finding(found, "", {}) for name in names}
+        known = {name: [one.id for one in load_check(name).every_outcome] for name in names}
+        return {name: Finding(found if found in known[name] else sound_outcome(name), "", {}) for name in names}
 
     monkeypatch.setattr(goal, "run_checks", run_checks)
     return asked

@@ -91,7 +91,7 @@ def test_imperfect_work_is_handed_in_with_a_warning(workspace: Workspace, tmp_pa
         ("experiment.py", "later", "experiment: verified: .*experiment.py was edited after the fixed run"),
         ("report.md", "# no front matter", "report: front matter: .*line 1"),
         ("runs/broken/metrics.log", "", "broken: log: .* make exercise BREAK=huge_lr .* makes the run again"),
-        ("runs/fixed/result.json", None, "fixed: files: there is no finished run"),
+        ("runs/fixed/result.json", None, "fixed: files: There is no finished run"),
         ("report.md", None, "report: front matter: There is no .*report.md"),
     ],
 )

@@ -203,3 +203,15 @@ def test_the_steps_state_the_points_and_point_to_help() -> None:
         "triage", "hint", "verify", "check", "submit", "causes", "show", "checks", "overfit",
     }  # fmt: skip
     assert "{" not in text.replace("{signal", "").replace("{cause", "").replace("{run", "").replace("{check", "")
+
+
+@pytest.mark.parametrize(("run", "verb"), [("broken", "exercise"), ("fixed", "verify")])
+def test_a_run_without_its_log_is_made_again_by_one_command(run: str, verb: str, tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    workspace.require_run(run)
+    log = workspace.run_folder(run) / "metrics.log"
+    log.unlink()
+    assert not workspace.has_run(run)
+    with pytest.raises(UserError) as refusal:
+        workspace.require_run(run)
+    assert str(refusal.value) == f"{log.parent} has no metrics.log: {workspace.command(verb)} makes the run."

@@ -53,7 +53,7 @@ def read_run(run_dir: Path) -> RunFiles:
         records = read_metrics_log(run_dir / METRICS_LOG)
         result, provenance, sheet = (read_object(run_dir / name) for name in (RESULT, META, INPUT_SHEET))
     except UserError as error:
-        raise UserError(f"{error}: run the experiment again to write a new one.") from None
+        raise UserError(f"{str(error).rstrip('.')}: run the experiment again to write a new one.") from None
     batches, epochs = batch_records(records), epoch_records(records)
     rows = [
         (str(index), *row, label)

@@ -161,11 +161,7 @@ def verify_exercise(
     """Run the student's experiment, store the run in `runs/fixed/`, and return the workspace."""
     recipe = catalogue.find(recipe_id)
     workspace = _open_with_options(recipe, work, options, catalogue)
-    if not workspace.has_run("broken"):
-        raise UserError(
-            f"{workspace.folder} has no finished broken run for the comparison: {workspace.command('exercise')} makes"
-            " it."
-        )
+    workspace.require_run("broken")
     source = read_source(workspace.experiment)
     launch(workspace_job(workspace, recipe, "fixed", source, resume=resume), bar=bar)
     return workspace
@@ -203,7 +199,11 @@ def name_differing_checks(workspace: Workspace) -> "tuple[str, ...]":
         raise UserError(f"There is no verdict on the current {workspace.experiment}: run {workspace.command('verify')}")
     names = tuple(name for item in made[-1].criteria for name in item.checks)
     if not names:
-        raise UserError(f"In the last attempt at {workspace.recipe}, no check differs, or the log already differs.")
+        missed = any(not item.reached for item in made[-1].criteria)
+        why = "the log already differs, so no check was run" if missed else "no check differs"
+        raise UserError(
+            f"In your last attempt at {workspace.recipe}, {why}: {workspace.command('triage')} runs the checks"
+        )
     note_progress(workspace.folder, named_checks=True)
     return names
 

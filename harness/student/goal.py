@@ -213,15 +213,20 @@ class _HiddenCriteria(_Criteria):
         return self.found
 
     def judge_functions(self, items: Iterable[GoalItem]) -> None:
-        """Add the criterion `CHECKS`. If something is wrong, run all checks and count those that differ."""
+        """Add the criterion `CHECKS`. If something is wrong, run all checks and count those that differ.
+
+        All checks also run if there is no other criterion, as for an exercise in which nothing is broken. Otherwise the
+        missing criterion would reveal that nothing is.
+        """
         made = list(items)
-        if not made:
-            return
-        if all(item.reached for item in made):
+        if made and all(item.reached for item in made):
             super().add([GoalItem(says=CHECKS, reached=True, found="healthy")])
             return
         outcomes = self._examined.outcomes(self._every)
         differ = tuple(name for name, outcome in outcomes.items() if not load_check(name).outcome(outcome).sound)
+        if not made and not differ:
+            super().add([GoalItem(says=CHECKS, reached=True, found="healthy")])
+            return
         count = f"{len(differ)} of {len(outcomes)} {'differs' if len(differ) == 1 else 'differ'}"
         if not differ:
             count = f"none of {len(outcomes)} differs, but a function behaves differently from a healthy program"

@@ -52,6 +52,6 @@ def _warnings(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
     failures = [item for item in items if item.outcome == "failed"]
     blocking = [item for item in failures if item.blocks]
     if blocking:
-        more = f" (There are {len(blocking) - 1} more problems: {command} lists them.)" if blocking[1:] else ""
+        more = f" ({command} lists all {len(blocking)} problems.)" if blocking[1:] else ""
         raise UserError(f"Not packed, {blocking[0].id}: {blocking[0].message}{more}")
     return failures

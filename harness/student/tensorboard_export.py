@@ -51,7 +51,7 @@ def _event_file(run: Path) -> bytes:
     try:
         images = read_images(read_object(run / INPUT_SHEET))
     except UserError as error:
-        raise UserError(f"{error}: run the experiment again to write a new one.") from None
+        raise UserError(f"{str(error).rstrip('.')}: run the experiment again to write a new one.") from None
     return encode_events(records, images)
 
 

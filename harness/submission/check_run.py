@@ -79,9 +79,10 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
         return failed_item(f"{run}: {name}", f"{fault}: {cure}.", blocks=blocks)
 
     if not workspace.has_run(run):
-        command = workspace.command("verify" if run == "fixed" else "exercise")
-        fault = f"there is no finished run in {folder}: {command} makes the run."
-        return [failed_item(f"{run}: files", fault, blocks=True)]
+        try:
+            workspace.require_run(run)
+        except UserError as error:
+            return [failed_item(f"{run}: files", str(error), blocks=True)]
     missing = [name for name in RUN_FILES if not (folder / name).is_file()]
     if missing:
         return [failed_item(f"{run}: files", f"{folder} has no {', '.join(missing)}: {again}.", blocks=True)]
@@ -281,7 +282,7 @@ def _tree(source: str) -> str:
 def check_repeats(workspace: Workspace, run: Run, rerun: Rerun) -> CheckItem:
     """Make one run again and compare its log and checkpoint, byte by byte."""
     item = f"{run}: repeats"
-    if not workspace.has_run(run):
+    if not (workspace.has_run(run) and workspace.has_run("broken")):
         return could_not_judge(item, "there is no finished run to make again.")
     folder, cure = workspace.run_folder(run), remedy(workspace, run)
     log, checkpoint = folder / METRICS_LOG, folder / CHECKPOINT

@@ -37,6 +37,7 @@ DATA, TRACK = "data", "track.py"  # what a script needs to run alone
 RUNS: tuple[Run, ...] = ("broken", "fixed")
 # The files of each run that a submission contains; it does not contain `best.pt`.
 RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, INPUT_SHEET, EXPERIMENT, RUN_PAGE)
+_NEEDED_OF_A_RUN = (RESULT, METRICS_LOG, CHECKPOINT, META, EXPERIMENT)
 # The harness writes these files into a workspace, and clean-work deletes them. All other files belong to the student.
 _MADE_BY_HARNESS = ("runs", SCORE, CHECKED, HISTORY_PAGE, SETTINGS, PROMPT, DATA, TRACK)
 State = Literal["not started", "begun", "verified", "handed in"]
@@ -47,7 +48,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _HINT_STEP = re.compile(r"^ *Stuck\? .*\n", re.MULTILINE)
 _READ_STEP = """\
 Open `runs/broken/run.html` in a browser, then read `experiment.py` from `load_data` to `evaluate`. The trainer calls
-   `model.train()` before the steps of each epoch; `evaluate` has to call `model.eval()` itself."""
+   `model.train()` before the steps of each epoch; `evaluate` has to call `model.eval()` itself. The file only defines
+   functions, so `python experiment.py` prints nothing: step 3 runs it."""
 _READ_SCRIPT_STEP = """\
 Open `runs/broken/run.html` in a browser, then read `experiment.py`. It is an ordinary training script, with its own
    loop. Its data is in `data/`, so `python experiment.py` also runs it alone; `--evaluate` evaluates its checkpoint.
@@ -149,8 +151,17 @@ class Workspace:
         return write_missing(self.folder, _handout_files(self.folder, self.broken_source()))
 
     def has_run(self, run: str) -> bool:
-        """Return whether the run `broken` or `fixed` is finished."""
-        return (self.run_folder(run) / RESULT).is_file()
+        """Return whether the run `broken` or `fixed` is finished, and the files are there that commands need."""
+        return all((self.run_folder(run) / name).is_file() for name in _NEEDED_OF_A_RUN)
+
+    def require_run(self, run: str) -> None:
+        """Raise `UserError` unless the run `broken` or `fixed` is finished and its files are there."""
+        if not self.has_run(run):
+            command = self.command("verify" if run == "fixed" else "exercise")
+            folder = self.run_folder(run)
+            lost = ", ".join(name for name in _NEEDED_OF_A_RUN if not (folder / name).is_file())
+            why = f"{folder} has no {lost}" if (folder / RESULT).is_file() else f"There is no finished run in {folder}"
+            raise UserError(f"{why}: {command} makes the run.")
 
     def require(self, asked: RunSettings) -> None:
         """Raise `UserError` if the workspace was made with other settings."""
