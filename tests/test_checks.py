@@ -607,6 +607,32 @@ def test_outcomes_on_a_miniature(name: str, outcome: str, source: str) -> None:
     assert Finding.from_json(found.to_json()).outcome == outcome
 
 
+# For some outcomes, a word of the summary that names the metric that decides.
+DECIDES = {
+    ("activations", "saturated"): "saturated entries",
+    ("activations", "linear"): "linear function",
+    ("classes", "renamed"): "are predicted as",
+    ("data", "unlike"): "their distance is",
+    ("data", "unpaired"): "another example's label",
+    ("decay", "coupled"): "its cosine with the weights",
+    ("gradients", "vanishing"): "smallest gradient of a matrix",
+    ("learning_rate", "too-large"): "at a lower rate",
+    ("loss_form", "all-pairs"): "outputs (",
+    ("modes", "other-inputs"): "of the inputs",
+    ("modes", "other-mode"): "accuracy as written",
+    ("modes", "scaled"): "times the mean loss",
+    ("parameters", "foreign"): "outside of the network",
+    ("training_mode", "forgets"): "of the statistics",
+    ("updates", "clips-another"): "from the clipped gradient",
+}
+
+
+@pytest.mark.parametrize(("name", "outcome"), DECIDES)
+def test_the_summary_of_an_outcome_names_the_metric_that_decides(name: str, outcome: str) -> None:
+    source = next(source for one, other, source in OUTCOMES if (one, other) == (name, outcome))
+    assert DECIDES[name, outcome] in make_check(mini_subject(source), name).summary
+
+
 @pytest.mark.parametrize("style", SOUND)
 def test_a_sound_program_in_another_style_raises_no_alarm(style: str) -> None:
     subject = mini_subject(SOUND[style])

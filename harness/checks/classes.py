@@ -51,20 +51,28 @@ def measure(subject: Subject) -> Finding:
         return Finding("no-classes", "the network does not accept the validation inputs as load_data returns them", {})
     if not is_classification(outputs, labels):
         return Finding("no-classes", f"outputs {tuple(outputs.shape)}, labels {tuple(labels.shape)}", {})
-    rows, outcome = _rows(trial, min(STEPS, trial.steps))
+    rows, outcome, names = _rows(trial, min(STEPS, trial.steps))
     if outcome == "left-out":
-        rows, outcome = _rows(trial, 2 * STEPS)
+        rows, outcome, names = _rows(trial, 2 * STEPS)
     least, usual = _shares_found(rows)
+    summary = f"share of examples found: worst class {short(least)}, median of the other classes {short(usual)}"
+    if outcome == "renamed":
+        summary = "most examples of " + ", ".join(
+            f"class {one} are predicted as {other}" for one, other in names.items()
+        )
     return Finding(
         outcome,
-        f"share of examples found: worst class {short(least)}, median of the other classes {short(usual)}",
+        summary,
         {"found of the worst class": least, "median of the other classes": usual},
         tables=(Table("Validation, by class", COLUMNS, tuple(rows)),),
     )
 
 
-def _rows(trial: Trial, steps: int) -> tuple[list[tuple[Cell, ...]], str]:
-    """Train for `steps` more steps; return a table row for each class, and the outcome."""
+def _rows(trial: Trial, steps: int) -> tuple[list[tuple[Cell, ...]], str, dict[int, int]]:
+    """Train for `steps` more steps; return a table row for each class, the outcome, and {class: other prediction}.
+
+    The dict contains the classes for most of whose examples the network predicts another class.
+    """
     for batch in trial.batches(steps):
         trial.step(*batch)
     inputs, labels = trial.validation
@@ -72,19 +80,20 @@ def _rows(trial: Trial, steps: int) -> tuple[list[tuple[Cell, ...]], str]:
         outputs = copy.deepcopy(trial.model).eval()(inputs)
     predicted = outputs.argmax(dim=-1)
     rows: list[tuple[Cell, ...]] = []
-    other_names = set[int]()
+    names: dict[int, int] = {}
     for label in range(outputs.shape[-1]):
         own, training = labels == label, int((trial.labels == label).sum())
         counts = predicted[own].bincount(minlength=outputs.shape[-1])
         size = int(own.sum())
         recall = float(counts[label] / size) if size and not _is_padding(labels, label) else None
         if size >= FEWEST and int(counts.argmax()) != label and float(counts.max() / size) > FOUND:
-            other_names.add(int(counts.argmax()))
+            names[label] = int(counts.argmax())
         rows.append((str(label), training, size, int((predicted == label).sum()), recall))
     least, usual = _shares_found(rows)
-    if len(other_names) >= 2 and labels.dim() == 1:
-        return rows, "renamed"
-    return rows, "left-out" if least < LOST and usual > FOUND else "all-found" if usual > FOUND else "too-early"
+    if len({*names.values()}) >= 2 and labels.dim() == 1:
+        return rows, "renamed", names
+    outcome = "left-out" if least < LOST and usual > FOUND else "all-found" if usual > FOUND else "too-early"
+    return rows, outcome, names
 
 
 def _is_padding(labels: Tensor, label: int) -> bool:

@@ -22,7 +22,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Finding, percent, short
+from harness.checks.core.finding import Cell, Finding, short
 from harness.checks.core.subject import Gradients, Subject, Trial, reference_gradients
 
 # figure                     | healthy | broken     | bound            | source
@@ -64,7 +64,7 @@ def measure(subject: Subject) -> Finding:
     elif not (share <= TAKEN or of_move <= OF_MOVE) or share > SURELY:
         outcome = "excessive" if proportion > PROPORTIONAL else "coupled"
     figures: dict[str, Cell] = {"taken by a step": share, "of the move": of_move, "in proportion": proportion}
-    more = f"; {percent(proportion)} of it is in proportion to the weights" if outcome in ("drifts", "coupled") else ""
+    more = f"; its cosine with the weights is {short(proportion)}" if outcome in ("drifts", "coupled") else ""
     return Finding(
         outcome,
         f"the decay of a step takes {short(share)} of the weights, {short(of_move)} of the gradient's move{more}",

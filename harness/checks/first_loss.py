@@ -58,7 +58,9 @@ def measure(subject: Subject) -> Finding:
     outcome = "low" if loss < LOW * least else "high" if loss > HIGH * guess else "chance"
     if outcome == "low" and loss > 0 and _knows(trial, model, outputs, labels):
         outcome = "trained"
-    least_words = f"; for labels as frequent as these, {short(least)}" if outcome == "low" and least < guess else ""
+    least_words = (
+        f"; for labels as frequent as these, {short(least)}" if outcome == "low" and least < 0.99 * guess else ""
+    )
     return Finding(
         outcome if math.isfinite(loss) else "non-finite",
         f"first loss {short(loss)}, {name} = {short(guess)}{least_words}",

@@ -125,7 +125,9 @@ def measure(subject: Subject) -> Finding:
         summary = _three(ways, "loss" if first[1] == trusted[1] else "accuracy")
     elif outcome in ("partial", "other-mode"):
         value = short(first[1] if what == "accuracy" else first[0])
-        summary = f"{what} as written {value}, of all outputs {short(whole)}, of the last call {short(last)}"
+        summary = f"{what} as written {value}, of all outputs {short(whole)}"
+        if len(outputs) > 1:
+            summary += f", of the last call {short(last)}"
     elif outcome == "other-inputs":
         summary = f"evaluate changes {percent(changed_inputs or 0.0)} of the inputs, and training changes none"
     elif outcome == "old-statistics":
