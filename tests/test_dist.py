@@ -34,6 +34,7 @@ from harness.run.provenance import harness_hash
         ("4. make verify BREAK=a WORK='/b c'", "4. harness verify a --work '/b c'"),
         ("`make submit BREAK=a STUDENT=<your login>` packs", "`harness submit a --student <your login>` packs"),
         ("give it once (make clean-work BREAK=a YES=1).", "give it once (harness clean-work a --yes)."),
+        ("make verify BREAK=mystery-1-3 WHICH=1 names them", "harness verify mystery-1-3 --which names them"),
         ("fetch it again with `make data DATASET=mnist`", "fetch it again with `harness fetch mnist`"),
         ("make the run again, and make a test", "make the run again, and make a test"),
         ("`.venv/bin/harness causes` prints it", "`harness causes` prints it"),
