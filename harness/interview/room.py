@@ -183,7 +183,7 @@ class Room:
             for name, value in record.items()
             if name.startswith("val_") and isinstance(value, float)
         ]
-        self.note("run", f"run {number}: {', '.join(figures) or 'no validation figure'}")
+        self.note("run", f"run {number}: {', '.join(figures) or 'no validation metric'}")
         return made
 
     def run_page(self) -> Path:

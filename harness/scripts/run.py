@@ -77,7 +77,7 @@ def evaluate_checkpoint(script: Script, data: Path, out: Path) -> Record:
     with SecondRank(script.ranks), module_track(log), main_program():
         call_script(script, ["--data", str(data), "--out", str(out), "--seed", "0", "--evaluate"])
     if not figures:
-        raise UserError(f"{script.path} logs no validation figure with --evaluate.")
+        raise UserError(f"{script.path} logs no validation metric with --evaluate.")
     return figures
 
 

@@ -43,7 +43,7 @@ _OF_FUNCTIONS: Mapping[Area, BlindSpot] = {
 _OF_SCRIPTS: Mapping[Area, BlindSpot] = {
     **_OF_FUNCTIONS,
     "pipeline": BlindSpot(
-        "what the augmentation does to an example and to its target",
+        "the effect of the augmentation on an example and on its target",
         "",
         "draw a few augmented examples with their targets",
     ),

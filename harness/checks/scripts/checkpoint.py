@@ -1,6 +1,6 @@
-"""Evaluate the checkpoint of a script with `--evaluate`, and compare the figures with those in the log.
+"""Evaluate the checkpoint of a script with `--evaluate`, and compare the metrics with the log.
 
-The logged figures must belong to the weights that the run keeps. If they do not, the script keeps other weights
+The logged metrics must belong to the weights that the run keeps. If they do not, the script keeps other weights
 than it has evaluated, loads others, or evaluates a loaded network otherwise: with other statistics, another mode, or
 other data.
 """
@@ -23,10 +23,10 @@ SAME = 1e-3
 
 
 def measure(subject: ScriptSubject) -> Finding:
-    """Run the script until it has saved twice, evaluate this checkpoint, and search the log for the figures."""
+    """Run the script until it has saved twice, evaluate this checkpoint, and search the log for the metrics."""
     seen = observe(subject.script, subject.data, subject.settings, "natural", ends=lambda seen: len(seen.saved) > 1)
     if not seen.saved or not seen.figures:
-        return Finding("not-evaluated", "the script saves no checkpoint, or logs no validation figure", {})
+        return Finding("not-evaluated", "the script saves no checkpoint, or logs no validation metric", {})
     updates, content = seen.saved[-1]
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as folder:
         (Path(folder) / CHECKPOINT).write_bytes(content)
@@ -40,13 +40,13 @@ def measure(subject: ScriptSubject) -> Finding:
     rows = tuple((name, logged.get(name), found.get(name)) for name in logged)
     name, one, other = max(rows, key=lambda row: _apart(row[1], row[2]))
     same = distances[nearest] <= SAME
-    text = f"the figures of validation {nearest + 1} of {len(distances)}" if same else (
+    text = f"the metrics of validation {nearest + 1} of {len(distances)}" if same else (
         f"{name} is {short(other)}, and the nearest in the log is {short(one)}")  # fmt: skip
     return Finding(
         "agrees" if same else "other-figures",
         f"checkpoint after {updates} updates: {text}",
         {"greatest relative distance": distances[nearest]},
-        tables=(Table("Figures", ("figure", "in the log", "of the checkpoint"), rows),),
+        tables=(Table("Metrics", ("metric", "in the log", "of the checkpoint"), rows),),
     )
 
 

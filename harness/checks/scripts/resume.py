@@ -1,6 +1,6 @@
 """Run a script until it has saved twice, continue it from its first checkpoint, and compare.
 
-A run that resumes from its checkpoint must make the same updates, log the same figures and save the same state as a run
+A run that resumes from its checkpoint must make the same updates, log the same metrics and save the same state as a run
 that was never interrupted. If the checkpoint lacks some state, or the script does not restore it, this state starts
 again: for example the moments of an optimizer, an average of the weights, the position in an epoch, or the state of a
 random generator. Only a run that is interrupted shows it.
@@ -66,7 +66,7 @@ def _compare(
                 values = f"{short(other_record.get(name))} instead of {short(one_record[name])}"
                 return "other-figures", f"the losses are the same, but {name} is {values}"
     if differing := [name for name, same in _entries(wanted, saved[1]) if not same]:
-        return "other-state", f"losses and figures are the same, but the checkpoint differs in {differing[0]}"
+        return "other-state", f"losses and metrics are the same, but the checkpoint differs in {differing[0]}"
     return "continues", f"{updates} updates later, everything is the same"
 
 
