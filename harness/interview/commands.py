@@ -131,5 +131,7 @@ def finish(work: Path, diary: bool) -> None:
     for line in show_verdict(verdict):
         click.echo(line)
     click.echo("Next:")
-    click.echo(f"  1. look at {room.folder / 'interview.html'}: the faults, your fixes, your diary, and the next questions")
+    click.echo(
+        f"  1. look at {room.folder / 'interview.html'}: the faults, your fixes, your diary, and the next questions"
+    )
     click.echo(as_typed("  2. make interview AGAIN=1 draws other faults"))
