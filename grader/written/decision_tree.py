@@ -68,7 +68,7 @@ def experiments() -> dict[str, TripsOfOne]:
 
 
 def measured_outcomes(known: Iterable[str]) -> Measured:
-    """Return the measured outcomes of each experiment; for `healthy`, those of each healthy experiment in `CASES`."""
+    """Return the measured outcomes of each experiment. `healthy` has the outcomes of all healthy ones in `CASES`."""
     sound = dict.fromkeys(load_recipe(recipe).experiment for recipe in CASES)
     return {truth: [*map(outcomes_of_healthy, sound)] if truth == HEALTHY else [outcomes_of(truth)] for truth in known}
 

@@ -38,20 +38,22 @@ def show_debrief(workspace: Workspace, attempt: Attempt) -> None:
     """Print the cause, how to find it, the known fixes beside the student's, what masks it, and the question."""
     console, recipe = Console(), workspace.exercise
     if recipe.is_healthy:
-        _heading(console, "Cause")
+        _print_heading(console, "Cause")
         _sentence(console, f"{HEALTHY}: {recipe.cause}. Your edit was not necessary.")
         return
     for cause in recipe.causes:
         one = load_recipe(cause)
         notes = read_notes(SOLUTIONS / cause / "notes.md")
-        _heading(console, f"The cause: {cause}, {one.cause}" if len(recipe.causes) > 1 else f"The cause: {one.cause}")
+        _print_heading(
+            console, f"The cause: {cause}, {one.cause}" if len(recipe.causes) > 1 else f"The cause: {one.cause}"
+        )
         _sections(console, notes, _CAUSE)
-        _heading(console, "How to find it")
+        _print_heading(console, "How to find it")
         for line in _evidence(one, workspace.recipe, notes):
             _sentence(console, line)
         _sections(console, notes, {"How to find it": ""})
         if len(recipe.causes) == 1:
-            _heading(console, "Known fixes")
+            _print_heading(console, "Known fixes")
             for line in _fixes(one, attempt):
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
         _sections(console, notes, {"Fix": ""})
@@ -118,7 +120,7 @@ def _lines(count: int) -> str:
     return "line" if count == 1 else "lines"
 
 
-def _heading(console: Console, text: str) -> None:
+def _print_heading(console: Console, text: str) -> None:
     console.print(f"\n{text}", style="bold", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -133,7 +135,7 @@ def _sections(console: Console, notes: dict[str, str], titles: dict[str, str]) -
         if title not in notes:
             continue
         if heading and title != "Cause":
-            _heading(console, heading)
+            _print_heading(console, heading)
         text = notes[title]
         console.print(
             Markdown(text) if console.is_terminal else " ".join(text.split()),

@@ -33,7 +33,7 @@ from harness.workspace.workspace import (
 
 if TYPE_CHECKING:  # these modules import libraries that a run does not need
     from harness.student.attempts import Attempt
-    from harness.student.goal import Say
+    from harness.student.goal import SayItem
     from harness.submission.check_run import CheckItem
 
 
@@ -167,7 +167,7 @@ def verify_exercise(
     return workspace
 
 
-def judge_attempt(workspace: Workspace, say: "Say" = lambda item: None) -> "Attempt | None":
+def judge_attempt(workspace: Workspace, say: "SayItem" = lambda item: None) -> "Attempt | None":
     """Judge the fixed run, store it as an attempt, and return the attempt, or None if the experiment was not edited.
 
     say: gets each criterion as soon as it is judged, as in `harness.student.goal.judge`. Raises `UserError` if the

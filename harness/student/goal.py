@@ -58,7 +58,7 @@ class GoalItem(StrictModel):
 
 
 # Judges report each criterion as soon as it is known.
-Say = Callable[[GoalItem], None]
+SayItem = Callable[[GoalItem], None]
 
 
 def describe_goal(recipe: Recipe, dataset: str) -> list[str]:
@@ -116,7 +116,7 @@ def judge(
     settings: RunSettings,
     records: Sequence[Record],
     examined: Examination,
-    say: Say = lambda item: None,
+    say: SayItem = lambda item: None,
 ) -> list[GoalItem]:
     """Judge a run by its log and, if the log looks right, also by its functions and checks. Return the judged criteria.
 
@@ -128,7 +128,7 @@ def judge(
     nothing is.
     """
     every = mechanism_checks(recipe.broken_source())
-    told = _HiddenCriteria(say, examined, every) if isinstance(recipe, Case) else _Criteria(say)
+    told = _HiddenCriteriaPrinter(say, examined, every) if isinstance(recipe, Case) else _CriteriaPrinter(say)
     certain, uncertain = _judge_log(recipe, settings, records)
     told.add(certain)
     if not all(item.reached for item in certain):
@@ -170,10 +170,10 @@ def _judge_log(
     return certain, uncertain
 
 
-class _Criteria:
+class _CriteriaPrinter:
     """The criteria that are judged so far. `say` gets each one at once."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: SayItem) -> None:
         self.found: list[GoalItem] = []
         self._say = say
 
@@ -192,10 +192,10 @@ class _Criteria:
         self.add(items)
 
 
-class _HiddenCriteria(_Criteria):
+class _HiddenCriteriaPrinter(_CriteriaPrinter):
     """The criteria of a hidden exercise: all criteria about the log become one, and all others become one."""
 
-    def __init__(self, say: Say, examined: Examination, every: Sequence[str]) -> None:
+    def __init__(self, say: SayItem, examined: Examination, every: Sequence[str]) -> None:
         super().__init__(say)
         self._log: list[GoalItem] = []
         self._examined, self._every = examined, every

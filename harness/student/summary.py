@@ -252,7 +252,7 @@ def _show_fixed(console: Console, workspace: Workspace, attempt: "Attempt") -> N
         return
     show_debrief(workspace, attempt)
     console.print()
-    following = _following(workspace)
+    following = _next_command(workspace)
     _show_next(
         console,
         f"look at both runs in {workspace.run_folder('fixed') / RUN_PAGE}",
@@ -271,7 +271,7 @@ def _show_report_steps(console: Console, workspace: Workspace) -> None:
     )
 
 
-def _following(workspace: Workspace) -> str:
+def _next_command(workspace: Workspace) -> str:
     """Return the command that starts the next exercise: one that was not begun, on the same level if there is one."""
     recipe, work = workspace.exercise, workspace.folder.parent
     begun = begun_exercises(work)

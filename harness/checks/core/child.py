@@ -14,7 +14,7 @@ from harness.recipes.form import is_script
 from harness.run.launch import ChildJob, Reporter, launch_child, serve
 from harness.run.settings import RunSettings
 
-Say = Callable[[str, Finding], None]
+SayFinding = Callable[[str, Finding], None]
 
 
 def start(
@@ -25,7 +25,7 @@ def start(
     modules: Path | None = None,
     bar: bool = False,
     quiet: bool = False,
-    say: Say | None = None,
+    say: SayFinding | None = None,
 ) -> list[dict[str, Finding]]:
     """Run checks on several experiments (source and settings) in one process, and return the findings of each one.
 
@@ -63,7 +63,7 @@ def run_checks(
     modules: Path | None = None,
     bar: bool = False,
     quiet: bool = False,
-    say: Say | None = None,
+    say: SayFinding | None = None,
 ) -> dict[str, Finding]:
     """Run checks (by default all) in a separate process with the numerics of a run, and return their findings.
 
