@@ -17,10 +17,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from harness.canonical_setup import Numerics, run_environment
 from harness.errors import ChildFault, Stopped, UserError, from_os_error
@@ -62,14 +63,14 @@ class ChildJob:
 
 
 def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
-    """Do a job in a child process and return its result. If `bar`, show a progress bar at a terminal.
+    """Do a job in a child process and return its result. If `bar`, show the progress by `progress_display`.
 
     Raises `UserError` for a user's mistake, `Stopped` after Ctrl-C, and `ChildFault` for a bug in trainwreck.
     """
     outcome: dict[str, Any] = {"event": "none"}
     when = "before the first step"
-    shown = _Bar(job.label) if bar and sys.stderr.isatty() else contextlib.nullcontext()
-    with shown as progress, _Child(job, progress) as child:
+    progress = progress_display.get()(job.label) if bar else None
+    with progress or contextlib.nullcontext(), _Child(job, progress) as child:
         for line in child.events:
             if not line.endswith("\n"):
                 break  # the child was killed while it wrote this line
@@ -117,6 +118,20 @@ def _has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+class ProgressDisplay(Protocol):
+    """Shows the progress of a job. It is a context manager, so that it can remove what it shows."""
+
+    def __enter__(self) -> "ProgressDisplay": ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def update(self, step: int, steps: int, says: str) -> None:
+        """Show that `step` of `steps` steps are done, followed by the text `says`. If `steps` is 0, it is unknown."""
+
+    def print_above(self, lines: IO[str]) -> None:
+        """Show each line of the child's output until the stream ends."""
+
+
 class _Bar:
     """A progress bar on standard error. Use it as a context manager, which removes the bar at the end."""
 
@@ -153,6 +168,16 @@ class _Bar:
                 self._progress.console.out(line.rstrip("\n"), highlight=False)
 
 
+def _terminal_bar(label: str) -> ProgressDisplay | None:
+    return _Bar(label) if sys.stderr.isatty() else None
+
+
+# Makes the display of a job from its label, or None if nobody sees the progress.
+progress_display: ContextVar[Callable[[str], ProgressDisplay | None]] = ContextVar(
+    "progress_display", default=_terminal_bar
+)
+
+
 class _Child:
     """A child process, and the pipe of its events. Use it as a context manager, which ends the process.
 
@@ -160,7 +185,7 @@ class _Child:
     experiment goes to standard error, because standard output contains only the results of the command.
     """
 
-    def __init__(self, job: ChildJob, bar: _Bar | None) -> None:
+    def __init__(self, job: ChildJob, bar: ProgressDisplay | None) -> None:
         self.interrupted = False
         self._debugging = False
         self._bar = bar
@@ -284,7 +309,7 @@ def serve(
     line = sys.stdin.readline()
     if not line:
         return 1  # the parent has ended
-    answered = _end_with_parent()
+    answered = end_with_parent()
 
     def ask_for_terminal() -> None:
         reporter.send("debugging")
@@ -316,7 +341,7 @@ def _raise_once(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _end_with_parent() -> threading.Event:
+def end_with_parent() -> threading.Event:
     """End this process when the parent closes standard input. To the experiment, standard input looks empty.
 
     Return an event that is set when the parent writes another line.

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from harness.checks import checks_for, load_check, run_checks
 from harness.checks.core.finding import short
+from harness.checks.core.library import load_check_for
 from harness.checks.core.report import READ, CheckReport, Line, choice_lines, unsound, walk_lines, where_next
 from harness.console.terminal import fold
 from harness.errors import UserError
@@ -84,12 +86,28 @@ def show(reports: Sequence[CheckReport], heading: str, triage: Triage = "outcome
     """
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     width = console.width if console.is_terminal else None
-    for line in _screen(reports, heading, triage):
+    for line in screen_lines(reports, heading, triage):
         text = fold(line.text, width, indent=line.indent, hang=line.hang) if line.wraps else str(line)
         console.print(text, style=_STYLES[line.tone])
 
 
-def _screen(reports: Sequence[CheckReport], heading: str, triage: Triage) -> Iterator[Line]:
+def measure(target: Target, names: Sequence[str] = (), *, options: tuple[str, ...] = ()) -> list[CheckReport]:
+    """Run the named checks, or by default all of triage, and return their reports.
+
+    options: the options that suggested commands repeat. Raises as `run_checks` does.
+    """
+    names = names or [name for name in checks_for(target.source) if load_check(name).in_triage]
+    findings = run_checks(
+        target.source, target.settings, names, source_path=target.path, modules=target.modules, bar=True
+    )
+    return [
+        CheckReport(load_check_for(name, target.source), target.name, finding, options)
+        for name, finding in findings.items()
+    ]
+
+
+def screen_lines(reports: Sequence[CheckReport], heading: str, triage: Triage) -> Iterator[Line]:
+    """Yield the lines that a terminal shows about the result of one check or of several checks."""
     yield Line(heading, wraps=False, tone="heading")
     if triage != "outcomes":
         yield from _measurements(reports)
