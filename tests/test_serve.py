@@ -110,7 +110,11 @@ def test_no_path_leads_out_of_the_workspaces(server: PracticeServer, path: str) 
 
 def test_broken_requests_get_an_error(server: PracticeServer) -> None:
     assert ask(server, f"{CASE}/save", "x" * 3_000_000)[0] == 413
-    assert ask(server, f"{CASE}/save", "[]")[1]["error"].startswith("Error: The request is not a JSON object")
+    for body in ("[]", "{", "[" * 100_000, "\0"):
+        assert ask(server, f"{CASE}/save", body)[1]["error"].startswith("Error: The request is not a JSON object")
+    seen = ask(server, CASE)[1]["experiment"]["seen"]
+    said = ask(server, f"{CASE}/save", {"text": "a\n\ud800", "seen": seen})[1]["error"]
+    assert said == "Error: Line 2 contains half of a character, which UTF-8 cannot store: remove it."
     assert ask(server, f"{CASE}/hint")[0] == 404, "a hint needs a POST"
     assert ask(server, f"{CASE}/nothing", {})[0] == 404
 
@@ -227,13 +231,13 @@ def test_a_miniature_is_saved_verified_and_listed(server: PracticeServer) -> Non
 @pytest.mark.slow
 def test_a_check_shows_the_lines_of_the_terminal(server: PracticeServer) -> None:
     (folder_of(server) / "experiment.py").write_text(SMALL)
-    terminal = succeed("lr-find", "huge_lr", "--work", server.work, cwd=Path.cwd())
-    ask(server, f"{CASE}/triage", {"check": "lr-find"})
+    terminal = succeed("first-loss", "huge_lr", "--work", server.work, cwd=Path.cwd())
+    ask(server, f"{CASE}/triage", {"check": "first-loss"})
     assert wait_for_job(server)["status"] == "finished"
     triage = ask(server, CASE)[1]["triage"]
     assert triage["current"]
     lines = [line.strip() for line, _ in triage["screen"]]
-    assert "At which learning rates does the loss fall?" in lines
+    assert "Does the first loss equal the loss of a guess (ln C for C classes)?" in lines
     assert [line for line in lines if line and line not in terminal] == []
     (folder_of(server) / "experiment.py").write_text(SMALL + "\n")
     assert not ask(server, CASE)[1]["triage"]["current"]
@@ -265,7 +269,7 @@ def test_one_run_at_a_time_and_stop_ends_it_with_its_children(server: PracticeSe
     assert ask(server, "/stop", {})[0] == 200, "there is nothing to stop, and no error"
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_end_of_the_command_ends_the_run(tmp_path: Path, how: signal.Signals) -> None:
     workspace = make_workspace(tmp_path / "work")
     with start("serve", "--no-browser", cwd=tmp_path) as command:
@@ -287,7 +291,7 @@ def test_the_end_of_the_command_ends_the_run(tmp_path: Path, how: signal.Signals
     for process in filter(is_running, processes):
         os.kill(process, signal.SIGKILL)
     assert errors == ""
-    if how == signal.SIGINT:
+    if how != signal.SIGKILL:
         assert command.returncode == 0
         assert said.endswith("Your work is in work.\n")
 

@@ -219,8 +219,16 @@ def save_experiment(name: str, work: Path, text: str, seen: str) -> dict[str, An
         )
     if found["problem"] or found["text"] != text:
         # A link may lead to the file, so replace the file, not the link.
-        write_whole({workspace.experiment.resolve(): text.encode()})
+        write_whole({workspace.experiment.resolve(): _encode(text)})
     return read_experiment(workspace)
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise UserError(f"Line {line} contains half of a character, which UTF-8 cannot store: remove it.") from None
 
 
 def _digest(text: str) -> str:

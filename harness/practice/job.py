@@ -54,16 +54,17 @@ def run_triage(name: str, work: Path, given: Mapping[str, Any]) -> dict[str, Any
     for one in reports:
         # A course may hide the outcomes, which say whether something is wrong.
         shown = target.triage == "outcomes"
-        lines = one.lines() if shown else one.measured_lines()
+        found = one.lines() if shown else one.measured_lines()
         checks.append(
             {
                 "title": one.title,
                 "question": one.check.question,
                 "sound": one.outcome.sound if shown else None,
-                "lines": [str(line) for line in lines],
+                "lines": [str(line) for line in found],
             }
         )
-    screen = [(str(line), line.tone) for line in screen_lines(reports, target.words, target.triage)]
+    lines = screen_lines(reports, target.words, target.triage, in_shell=False)
+    screen = [(str(line), line.tone) for line in lines]
     return {"source": target.source, "screen": screen, "checks": checks if not check else []}
 
 

@@ -5,6 +5,7 @@ neither other users of the machine nor other web pages can read or start anythin
 """
 
 import json
+import signal
 import traceback
 from contextlib import suppress
 from functools import cache
@@ -37,11 +38,12 @@ _SANDBOX = "sandbox allow-scripts allow-popups; frame-ancestors 'none'"
 
 
 def serve(work: Path, *, port: int = 0, browser: bool = True) -> None:
-    """Serve the page until Ctrl-C, which also ends the running job.
+    """Serve the page until Ctrl-C or SIGTERM, which also end the running job.
 
     port: 0 chooses a free port. browser: whether to open the page in a browser, if there is a screen. Raises
     `UserError` if the port is in use.
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a container that stops sends it
     with PracticeServer(work, port) as server:
         click.echo(f"Practise at {server.address}\nOnly this machine can open it. Press Ctrl-C to stop.")
         with suppress(KeyboardInterrupt):
@@ -96,7 +98,7 @@ class _PageHandler(LocalHandler):
             cookie = f"{self.server.cookie}={secret}; HttpOnly; SameSite=Strict; Path=/"
             return self.send_text(HTTPStatus.OK, page(), kind="text/html", Set_Cookie=cookie)
         try:
-            found = self._do(names, query, json.loads(body) if body else {})
+            found = self._do(names, _read_object(body))
         except Exception as error:
             known = describe_error(error, "harness")
             if known is None:
@@ -116,10 +118,8 @@ class _PageHandler(LocalHandler):
     def _send_json(self, value: Any, status: HTTPStatus) -> None:
         self.send_text(status, json.dumps(value, allow_nan=False), kind="application/json")
 
-    def _do(self, names: list[str], query: dict[str, str], given: Any) -> Any:
+    def _do(self, names: list[str], given: dict[str, Any]) -> Any:
         """Return plain data for JSON, the text of a page, or None if there is no such address."""
-        if not isinstance(given, dict):
-            raise UserError("The request is not a JSON object: load the page again.")
         match self.command, *names:
             case "GET", "queue", level if level.isdecimal():
                 return read_queue(self.server.work, int(level[:3]))
@@ -155,6 +155,17 @@ class _PageHandler(LocalHandler):
             case _:
                 return None
         return read_case(name, work, jobs.triage(name))
+
+
+def _read_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in a request. It is empty if the request has no body. Raises `UserError` otherwise."""
+    try:
+        found = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UserError("The request is not a JSON object: load the page again.")
+    return found
 
 
 @cache

@@ -106,8 +106,13 @@ def measure(target: Target, names: Sequence[str] = (), *, options: tuple[str, ..
     ]
 
 
-def screen_lines(reports: Sequence[CheckReport], heading: str, triage: Triage) -> Iterator[Line]:
-    """Yield the lines that a terminal shows about the result of one check or of several checks."""
+def screen_lines(
+    reports: Sequence[CheckReport], heading: str, triage: Triage, *, in_shell: bool = True
+) -> Iterator[Line]:
+    """Yield the lines about the result of one check or of several checks.
+
+    in_shell: whether to say, if needed, how the shell finds the suggested commands.
+    """
     yield Line(heading, wraps=False, tone="heading")
     if triage != "outcomes":
         yield from _measurements(reports)
@@ -128,7 +133,7 @@ def screen_lines(reports: Sequence[CheckReport], heading: str, triage: Triage) -
         yield Line("Next:", tone="heading")
     for line in following:
         yield Line(line, 2, len(READ), wraps=line.startswith(READ))
-    if following and (activate := _activate()):
+    if following and in_shell and (activate := _activate()):
         yield Line(f"To make this shell find the command harness: source {activate}", wraps=False, tone="aside")
 
 

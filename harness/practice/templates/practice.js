@@ -160,7 +160,7 @@
     shown = found;
     heading(found.name, found.title);
     if (!before) showHtml($("prompt-text"), found.prompt);
-    $("desk").hidden = !found.begun;
+    $("desk").classList.toggle("fresh", !found.begun);
     $("start").hidden = found.begun && !found.experiment.problem;
     $("start").textContent = found.begun ? "Put the missing files back" : "Run the broken experiment";
     showJob();
@@ -238,8 +238,9 @@
     $("triage-screen").replaceChildren();
     for (const [text, tone] of triage.screen) element($("triage-screen"), "p", `lines ${tone}`, text || "\u00a0");
     $("triage-checks").replaceChildren();
+    $("measured").hidden = !triage.checks.length;
     for (const one of triage.checks) {
-      const part = element($("triage-checks"), "details", "panel");
+      const part = element($("triage-checks"), "details");
       const summary = element(part, "summary");
       const state = { true: "sound", false: "finds something wrong" }[one.sound];
       element(summary, "b", one.sound === false ? "bad" : "", one.title);
@@ -372,7 +373,7 @@
   // --- jobs
 
   const isRunning = () => job?.status === "running";
-  const NAMES = { exercise: "The broken run", verify: "Verify", triage: "The checks" };
+  const NAMES = { exercise: "Broken run", verify: "Verify", triage: "Checks" };
 
   async function start(verb, given = {}) {
     ({ job } = await ask(about(verb), given));
@@ -387,7 +388,7 @@
         const number = job?.number;
         ({ job } = await ask("/job"));
         showJob();
-        if (name && job?.name === name && job.verb !== "triage" && shown?.begun) {
+        if (name && job?.name === name && job.verb !== "triage" && job.progress.step) {
           curves = await ask(about("curves"));
           drawCharts();
         }
@@ -414,10 +415,10 @@
     else $("progress").removeAttribute("value");
     let text = "";
     if (running) {
-      const detail = label ? ` ${step}${steps ? ` of ${steps}` : ""}, ${says}` : "";
-      text = `${NAMES[job.verb]} of ${job.name} is running.${mine ? detail : ""}`;
+      const detail = label && mine ? `, ${step}${steps ? ` of ${steps}` : ""}, ${says}` : "";
+      text = `${NAMES[job.verb]} of ${job.name}: running${detail}`;
     } else if (mine) {
-      text = job.says || job.result?.says || `${NAMES[job.verb]} ended.`;
+      text = job.says || job.result?.says || `${NAMES[job.verb]}: done.`;
     }
     // Screen readers read the begin and the end of a job, not each step.
     $("job").setAttribute("aria-live", running && $("job").textContent ? "off" : "polite");
@@ -505,6 +506,7 @@
       else remove(signal);
     }
     const figures = CHARTS.map(([signal]) => plots.get(signal)?.figure).filter(Boolean);
+    $("charts-section").hidden = !figures.length;
     if (figures.some((figure, index) => $("charts").children[index] !== figure)) $("charts").replaceChildren(...figures);
   }
 
@@ -519,7 +521,7 @@
     const before = plots.get(signal);
     if (before?.key === key) return;
     const figure = before?.figure ?? element(null, "figure", "chart");
-    before?.plot.destroy();
+    before?.plot?.destroy();
     figure.replaceChildren();
     if (!figure.isConnected) $("charts").append(figure);
     const caption = element(figure, "figcaption");
@@ -536,7 +538,12 @@
       `${label}: ${raw.length} values, ${course(raw)}`)).join("; ")}`);
     const values = lines.map(({ raw }) => raw.map(finite));
     const all = values.flat().filter((value) => value !== null);
-    const positive = all.length > 0 && all.every((value) => value > 0);
+    if (!all.length) {
+      element(host, "p", "soft", "no finite value");
+      plots.set(signal, { key, figure, plot: null });
+      return;
+    }
+    const positive = all.every((value) => value > 0);
     const log = positive && Math.max(...all) / Math.min(...all) > RATIO;
     const most = Math.max(...values.map((line) => line.length));
     const xs = Array.from({ length: most }, (_, index) => index);
@@ -562,11 +569,11 @@
   new ResizeObserver(() => {
     for (const { figure, plot } of plots.values()) {
       const width = figure.querySelector(".plot-host").clientWidth;
-      if (width && width !== plot.width) plot.setSize({ width, height: 170 });
+      if (plot && width && width !== plot.width) plot.setSize({ width, height: 170 });
     }
   }).observe($("charts"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    for (const { plot } of plots.values()) plot.redraw();
+    for (const { plot } of plots.values()) plot?.redraw();
   });
 
   // --- pages
@@ -599,7 +606,7 @@
     if (isRunning()) follow();
     if (name) {
       $("prompt").open = true;
-      $("desk").hidden = true;
+      $("desk").classList.add("fresh");
       await showCase();
       if (shown.begun && shown.last) $("prompt").open = false;
     } else await showQueue(Number(value) || 1);
