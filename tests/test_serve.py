@@ -248,7 +248,7 @@ def start_sleeping(path: Path, note: Path, ask_for: Any) -> list[int]:
     path.write_text(SLEEPS.format(path=str(note)))
     status, found = ask_for(f"{CASE}/verify", {})
     assert status == 200, found
-    wait_until(lambda: note.exists() and note.read_text().endswith(" "), "the experiment")
+    wait_until(lambda: note.exists() and note.read_text().endswith(" "), "the experiment", 300)
     return [int(word) for word in note.read_text().split()]
 
 
@@ -265,7 +265,7 @@ def test_one_run_at_a_time_and_stop_ends_it_with_its_children(server: PracticeSe
     status, found = ask(server, "/stop", {})
     job = found["job"]
     assert (job["status"], job["says"].partition(":")[0]) == ("failed", "Stopped before the first step")
-    wait_until(lambda: not any(map(is_running, processes)), "the end of the run")
+    wait_until(lambda: not any(map(is_running, processes)), "the end of the run", 300)
     assert ask(server, "/stop", {})[0] == 200, "there is nothing to stop, and no error"
 
 
@@ -283,11 +283,11 @@ def test_the_end_of_the_command_ends_the_run(tmp_path: Path, how: signal.Signals
                 workspace.experiment, tmp_path / "note", lambda path, given: ask_port(port, token, path, given)
             )
             command.send_signal(how)
-            said, errors = command.communicate(timeout=60)
+            said, errors = command.communicate(timeout=300)
         finally:
             command.kill()
     run = processes[:1] if how == signal.SIGKILL else processes  # no program can end children after SIGKILL
-    wait_until(lambda: not any(map(is_running, run)), "the end of the run")
+    wait_until(lambda: not any(map(is_running, run)), "the end of the run", 300)
     for process in filter(is_running, processes):
         os.kill(process, signal.SIGKILL)
     assert errors == ""

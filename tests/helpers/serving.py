@@ -27,7 +27,7 @@ def practising(work: Path) -> Iterator[PracticeServer]:
 
 def ask_port(port: int, token: str, path: str, given: object = None, **headers: str) -> tuple[int, Any]:
     """Return the status of a request and its answer, read as JSON if it is JSON. given: the body, or None for GET."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = HTTPConnection("127.0.0.1", port, timeout=300)
     body = given if given is None or isinstance(given, str) else json.dumps(given)
     headers = {"Cookie": f"trainwreck-{port}={token}", **headers}
     connection.request("GET" if given is None else "POST", path, body, headers)
@@ -42,7 +42,7 @@ def ask(server: PracticeServer, path: str, given: object = None, **headers: str)
     return ask_port(server.server_port, server.token, path, given, **headers)
 
 
-def wait_for_job(server: PracticeServer, seconds: float = 120) -> dict[str, Any]:
+def wait_for_job(server: PracticeServer, seconds: float = 600) -> dict[str, Any]:
     """Return the job when it has ended."""
     end = time.monotonic() + seconds
     while True:
