@@ -44,7 +44,7 @@ def read_queue(work: Path, level: int) -> dict[str, Any]:
         names = listed_ids()
     else:
         own = [name for name in known if _level_of(name) == level]
-        names = [*sorted(own, key=_by_number), *_upcoming(frozenset(begun_exercises(work)), level)]
+        names = [*sorted(own, key=_by_number), *_draw_next(frozenset(begun_exercises(work)), level)]
     others = sorted(known - set(names), key=_by_number)
     return {
         "level": level,
@@ -67,7 +67,7 @@ def _by_number(name: str) -> tuple[str, int]:
 
 
 @lru_cache
-def _upcoming(begun: frozenset[str], level: int) -> list[str]:
+def _draw_next(begun: frozenset[str], level: int) -> list[str]:
     """Return the names of the next cases of a level, which are not in `begun`."""
     names: list[str] = []
     for _ in range(AHEAD):
