@@ -14,6 +14,7 @@ resume   = $(if $(RESUME),--resume)
 
 #: Work on an exercise
 #:   make exercises                   list all exercises and your progress
+#:   make serve                       practise in a browser; PORT= sets the port
 #:   make exercise BREAK=huge_lr      make a workspace, run the broken experiment
 #:   make exercise BREAK=mystery LEVEL=2    start a hidden, random exercise
 #:   make interview                   four faults in one script, and a clock;
@@ -36,7 +37,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make shell                       open a shell that finds the command harness
 #:   make data DATASET=mnist          download MNIST or CIFAR-10
 #:   make doctor                      test if this machine gives the known bytes
-.PHONY: help interview interview-run interview-checks interview-pause finish exercises exercise predict triage verify watch history hint check submit reveal clean-work data doctor shell
+.PHONY: help serve interview interview-run interview-checks interview-pause finish exercises exercise predict triage verify watch history hint check submit reveal clean-work data doctor shell
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -49,6 +50,9 @@ $(RUN): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@echo "Installed. To use harness commands in this shell: source $(BIN)/activate" >&2
 	@touch $@
+
+serve: $(RUN)
+	@$(BIN)/harness serve $(work) $(if $(PORT),--port "$(PORT)")
 
 exercises: $(RUN)
 	@$(BIN)/harness exercises $(work)

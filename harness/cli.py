@@ -50,8 +50,8 @@ class _Commands(click.Group):
 
 
 _VERBS = (
-    "exercises", "exercise", "interview", "predict", "triage", "checks", "watch", "verify", "history", "hint", "causes",
-    "show", "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
+    "serve", "exercises", "exercise", "interview", "predict", "triage", "checks", "watch", "verify", "history", "hint",
+    "causes", "show", "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
 )  # fmt: skip
 
 
@@ -222,25 +222,33 @@ def history(recipe: str, work: Path, number: int | None) -> None:
 
 
 @cli.command()
+@work_option
+@click.option(
+    "--port", metavar="N", type=whole_number(1, 65535), help="The port of the page. By default, a free port."
+)  # fmt: skip
+@click.option("--no-browser", is_flag=True, help="Only print the address; do not open a browser.")
+def serve(work: Path, port: int | None, no_browser: bool) -> None:
+    """Practise in a browser, on a page that only this machine can open."""
+    from harness.practice.server import serve as serve_page
+
+    serve_page(work, port=port or 0, browser=not no_browser)
+
+
+@cli.command()
 @_recipe
 @work_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reveal(recipe: str, work: Path, yes: bool) -> None:
     """Show the solution of an exercise: the cause, the fix and an explanation."""
     from harness.recipes.catalogue import load_recipe
-    from harness.recipes.recipe import KitRecipe
+    from harness.student.solution import note_reveal, question_before
     from harness.student.summary import show_solution
-    from harness.workspace.progress import note_progress, progress_of
 
     found, folder = load_recipe(recipe), work / recipe
-    if isinstance(found, KitRecipe):
-        raise UserError("A course kit contains no solutions: your instructor decides when to show them.")
-    progress = progress_of(folder)
-    if progress.handed_in is None and not progress.revealed:
-        if not yes:
-            question = f"You have not handed in {recipe}. Show its solution? Your submission will say that you saw it."
-            confirm(question, "The solution was not shown.")
-        note_progress(folder, revealed=True)
+    question = question_before(found, folder)
+    if question and not yes:
+        confirm(question, "The solution was not shown.")
+    note_reveal(found, folder)
     show_solution(found)
 
 

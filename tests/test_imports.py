@@ -21,7 +21,7 @@ FLOORS = {
     ),
     "harness": (
         "errors files canonical_setup formats data recipes doctor run scripts checks behaviour workspace console page"
-        " submission written student interview experiments trainer cli __main__"
+        " submission written student interview practice experiments trainer cli __main__"
     ),
     "grader": (
         "private progress sandbox syntax intake replay score report written session judge course grade interview doctor"

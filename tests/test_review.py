@@ -20,16 +20,17 @@ from helpers.page_reader import Page
 from helpers.reviewing import reviewing
 
 from grader.cli import cli
-from grader.course import review_page
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.course.review import decide, find_open_items
 from grader.course.review_page import ReviewServer
 from grader.intake.folder import Arrival
+from grader.report.text import MARKER
 from grader.report.write import check_reports_folder, write_reports
 from grader.score.deadlines import LatePolicy, Schedule
 from grader.score.scores_file import SCORES, read_scores, scores_json
 from grader.score.verdict import SubmissionScore, open_item
 from harness.errors import UserError
+from harness.page.local_server import open_in_browser
 
 
 def test_a_submission_without_checks_gets_a_total(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_a_browser_gets_the_name_of_a_private_file_and_no_secret(
     for screen, count in ((":0", 1), ("", 1)):
         monkeypatch.setenv("DISPLAY", screen)
         monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-        with review_page._open_in_browser(server.address, server.out):
+        with open_in_browser(server.address, server.out, "review", marker=MARKER):
             check_reports_folder(server.out)
         assert len(opened) == count
     ((address, text, mode),) = opened
@@ -195,6 +196,7 @@ def test_nobody_else_can_ask_or_decide(server: ReviewServer) -> None:
         ask(server, item, {name: value for name, value in form.items() if name != "token"})[0],
         ask(server, item, form, Host="evil.example")[0],
         ask(server, item, form, **{"Sec-Fetch-Site": "cross-site"})[0],
+        ask(server, item, form, Origin="http://127.0.0.1:1")[0],
         ask(server, item.replace(server.token, "x"), form)[0],
     ):
         assert status == 403

@@ -5,16 +5,12 @@ in the instructor's name. It refuses requests for another host name (DNS rebindi
 run only our script. When the browser gets the answer to a decision, the decision is already on the disk.
 """
 
-import os
-import secrets
 import traceback
-import webbrowser
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
@@ -25,7 +21,6 @@ from grader.course.decisions import apply_decisions, decisions_path, load_decisi
 from grader.course.lateness import with_lateness
 from grader.course.requests import RegradeRequest, read_requests
 from grader.course.review import OpenItem, decide, find_open_items, items_of, row_key, seen_of, undo
-from grader.private import write_private
 from grader.report.excerpts import excerpts
 from grader.report.pages import format_decision_time
 from grader.report.text import MARKER, file_stem, points, render
@@ -33,22 +28,14 @@ from grader.score.deadlines import local_time
 from grader.score.scores_file import SCORES, read_scores
 from grader.score.verdict import Decided, Scores, SubmissionScore
 from harness.errors import UserError
+from harness.page.local_server import LocalHandler, LocalServer, open_in_browser
 
-_HOSTS = ("127.0.0.1", "localhost")  # the allowed host names; the port may be different, because of a tunnel
-_LARGEST = 100_000  # the maximum size of a form in bytes
 _COMMENTS = {"accept": "Your instructor has accepted this.", "reject": "Your instructor has not accepted this."}
 _ABOUT_CODE = (
     "not checked by machine",
     "other settings",
     "other platform",
 )  # the flags that do not reveal who the student is
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'",  # the rest of the policy is in the head of the page
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 def serve(out: Path, who: str, *, anonymous: bool = False) -> None:
@@ -59,7 +46,8 @@ def serve(out: Path, who: str, *, anonymous: bool = False) -> None:
     """
     with ReviewServer(out, who, anonymous=anonymous) as server:
         click.echo(f"Review at {server.address}\nOnly this machine can open it. Press Ctrl-C to stop.")
-        with _open_in_browser(server.address, out), suppress(KeyboardInterrupt):
+        # The marker lets the next grader score recognize the file as its own.
+        with open_in_browser(server.address, out, "review", marker=MARKER), suppress(KeyboardInterrupt):
             server.serve_forever()
     if (path := decisions_path(out)).is_file():
         click.echo(f"\nYour decisions are in {path}. Next: to apply them, run the same grader score command again.")
@@ -67,40 +55,18 @@ def serve(out: Path, who: str, *, anonymous: bool = False) -> None:
         click.echo("\nNothing was decided.")
 
 
-@contextmanager
-def _open_in_browser(address: str, out: Path) -> Iterator[None]:
-    """If there is a screen, open an address in a browser. Delete the file for this at the end of the `with` block.
-
-    All users of this machine can see the command line of the browser, so the address must not be in it. Instead, the
-    browser opens a file that redirects to the address, and that only its owner can read. The file is in the folder of
-    the reports, because some browsers cannot read temporary files.
-    """
-    # Without a screen, a text browser would take over the terminal.
-    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        yield
-        return
-    door = out / f"review-{secrets.token_hex(4)}.html"
-    write_private(door, f'{MARKER}<meta http-equiv="refresh" content="0; url={address}">\n'.encode())
-    try:
-        webbrowser.open(door.resolve().as_uri())
-        yield
-    finally:
-        door.unlink(missing_ok=True)
-
-
-class ReviewServer(ThreadingHTTPServer):
+class ReviewServer(LocalServer):
     """The server of the review pages, on a free port of 127.0.0.1."""
 
     def __init__(self, out: Path, who: str, *, anonymous: bool) -> None:
         self.out, self.who, self.anonymous = out, who, anonymous
-        self.token = secrets.token_urlsafe(24)
         self.desk(everything=False)  # read the files now, so that errors in them appear at once
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
 
     @property
     def address(self) -> str:
         """The address of the page that lists the open items."""
-        return f"http://127.0.0.1:{self.server_port}/{self.token}/"
+        return f"{self.origin}/{self.token}/"
 
     def desk(self, *, everything: bool) -> "_Desk":
         """Read the scores, decisions and requests again, and return the queue of items.
@@ -197,30 +163,13 @@ class _Desk:
         return [one for one in self.decided if (one.submission, one.about) == (item.row.submission, item.about)]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     server: ReviewServer
-    timeout = 60  # a connection without data is closed after this number of seconds
-    server_version, sys_version = "trainwreck", ""
 
-    def handle(self) -> None:
-        with suppress(ConnectionError):  # the browser has closed the connection
-            super().handle()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Do not print requests, because the instructor uses the terminal."""
-
-    def do_GET(self) -> None:
-        """Return the page of the queue or of an item."""
-        self._answer({})
-
-    def do_POST(self) -> None:
-        """Store a decision, and redirect the browser to the next open item."""
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > _LARGEST:
-            return self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The form is too large.")
-        body = self.rfile.read(int(length)).decode("utf-8", "replace")
-        form = {key: values[-1] for key, values in parse_qs(body, keep_blank_values=True).items()}
-        self._answer(form)
+    def answer(self, body: bytes) -> None:
+        """Return a page, or store the decision in a form and redirect the browser to the next open item."""
+        fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+        self._answer({key: values[-1] for key, values in fields.items()})
 
     def _answer(self, form: Mapping[str, str]) -> None:
         """Check that a request comes from our page, and answer it. form: the fields of a form; {} for a GET request."""
@@ -228,34 +177,26 @@ class _Handler(BaseHTTPRequestHandler):
         token, _, key = unquote(address.path).removeprefix("/").partition("/")
         query = {name: values[-1] for name, values in parse_qs(address.query).items()}
         posted = self.command == "POST"
-        if not self._is_ours(token, form.get("token", "") if posted else token):
-            return self._send(
+        if not self.is_allowed(self.server.token, token, form.get("token", "") if posted else token):
+            return self.send_text(
                 HTTPStatus.FORBIDDEN, "The address is wrong: open the address that grader review printed."
             )
         try:
             desk = self.server.desk(everything="all" in query)
             item = desk.find(key)
             if key and item is None:
-                return self._send(
+                return self.send_text(
                     HTTPStatus.NOT_FOUND, "This submission or item does not exist any more: go back to the queue."
                 )
             if posted and item is not None:
                 return self._keep(desk, item, form)
             page = self._page(desk, item, desk.find(query.get("done", "")), {}, "")
         except UserError as problem:
-            return self._send(HTTPStatus.CONFLICT, f"{problem} Then load this page again.")
+            return self.send_text(HTTPStatus.CONFLICT, f"{problem} Then load this page again.")
         except Exception:
             traceback.print_exc()
-            return self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "This is a bug in the grader: see the terminal.")
-        self._send(HTTPStatus.OK, page, kind="text/html")
-
-    def _is_ours(self, *tokens: str) -> bool:
-        """Return whether a request names our host, contains our secret, and does not come from another web page."""
-        secret = self.server.token.encode()
-        host = self.headers.get("Host", "").partition(":")[0]
-        from_here = self.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin" or self.command == "GET"
-        known = all(secrets.compare_digest(token.encode("utf-8", "replace"), secret) for token in tokens)
-        return host in _HOSTS and from_here and known
+            return self.send_text(HTTPStatus.INTERNAL_SERVER_ERROR, "This is a bug in the grader: see the terminal.")
+        self.send_text(HTTPStatus.OK, page, kind="text/html")
 
     def _keep(self, desk: "_Desk", item: OpenItem, form: Mapping[str, str]) -> None:
         """Store the decision in a form. If a field is invalid, show the form again with the values that were typed."""
@@ -277,12 +218,12 @@ class _Handler(BaseHTTPRequestHandler):
             # Read the files again: if another person has decided the item, the page must show that decision.
             desk = self.server.desk(everything=desk.everything)
             page = self._page(desk, item, None, {"points": words, "comment": comment}, str(problem))
-            return self._send(HTTPStatus.CONFLICT, page, kind="text/html")
+            return self.send_text(HTTPStatus.CONFLICT, page, kind="text/html")
         desk = self.server.desk(everything=desk.everything)
         stays = act == "undo" or desk.everything or desk.place(item) is None
         after = item if stays else desk.next_open(item)
         query = urlencode({**({"all": "1"} if desk.everything else {}), "done": item.key})
-        self._send(HTTPStatus.SEE_OTHER, "", Location=f"{self._base}{quote(after.key) if after else ''}?{query}")
+        self.send_text(HTTPStatus.SEE_OTHER, "", Location=f"{self._base}{quote(after.key) if after else ''}?{query}")
 
     @property
     def _base(self) -> str:
@@ -345,15 +286,6 @@ class _Handler(BaseHTTPRequestHandler):
                 ),
             }
         return render("review.html.j2", context, script="review.js", pictures=True, forms="review.css")
-
-    def _send(self, status: HTTPStatus, text: str, *, kind: str = "text/plain", **headers: str) -> None:
-        body = text.encode("utf-8", "replace")
-        self.send_response(status)
-        about = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": f"{len(body)}"}
-        for name, value in {**_HEADERS, **about, **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
 
 
 def _comment(item: OpenItem, act: str) -> str:

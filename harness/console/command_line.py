@@ -21,6 +21,8 @@ from harness.errors import CommandError, from_os_error
 from harness.recipes.suite import as_typed
 from harness.run.settings import MOST_BATCH_SIZE, MOST_EPOCHS
 
+FAULT = "This is a bug in trainwreck, not your mistake. Please report this bug, with the lines above."
+_STOPPED = "Stopped. No file is incomplete: run the same command again."
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 ClickCommand = Callable[..., Any]
 
@@ -42,17 +44,29 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         _fail(f"Error: {_usage(error, program)}")
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        _fail("Stopped. No file is incomplete: run the same command again.")
-    except CommandError as error:
-        _fail(error.shown(program), error.exit_code)
+    except click.exceptions.Abort:
+        _fail(_STOPPED)
     except click.ClickException as error:
         _fail(f"Error: {error}")
-    except OSError as error:
-        _fail_of_system(error)
-    except Exception:
-        _report_fault()
+    except BrokenPipeError:  # the program that reads our output, such as head, has closed the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (Exception, KeyboardInterrupt) as error:
+        if (found := describe_error(error, program)) is None:
+            traceback.print_exc()
+            click.echo(FAULT, err=True)
+            sys.exit(3)
+        _fail(*found)
     sys.exit(0)
+
+
+def describe_error(error: BaseException, program: str) -> tuple[str, int] | None:
+    """Return the message about an error that ended a command, and the exit status. Return None for a bug."""
+    if isinstance(error, KeyboardInterrupt):
+        return _STOPPED, CommandError.exit_code
+    mistake = from_os_error(error) if isinstance(error, OSError) else error
+    if isinstance(mistake, CommandError):
+        return as_typed(mistake.shown(program)), mistake.exit_code
+    return None
 
 
 def _run(command: click.Command, program: str) -> None:
@@ -62,16 +76,6 @@ def _run(command: click.Command, program: str) -> None:
         if isinstance(error.__context__, BrokenPipeError):  # rich would exit with status 1
             raise error.__context__ from None
         raise
-
-
-def _fail_of_system(error: OSError) -> NoReturn:
-    if isinstance(error, BrokenPipeError):  # the program that reads our output, such as head, has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    mistake = from_os_error(error)
-    if mistake is None:
-        _report_fault()
-    _fail(mistake.shown(""), mistake.exit_code)
 
 
 def _usage(error: click.UsageError, program: str) -> str:
@@ -112,12 +116,6 @@ def _drop_unwritten(stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-
-
-def _report_fault() -> NoReturn:
-    traceback.print_exc()
-    click.echo("This is a bug in trainwreck, not your mistake. Please report this bug, with the lines above.", err=True)
-    sys.exit(3)
 
 
 def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:

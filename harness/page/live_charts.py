@@ -73,13 +73,23 @@ def live_script() -> str:
 
     Raises `UserError` if uPlot is not installed.
     """
+    return f"{uplot_script()}\n{_own('live_charts.js')}"
+
+
+def uplot_script() -> str:
+    """Return uPlot with its licence. Raises `UserError` if uPlot is not installed."""
     licence = (TEMPLATES / _LICENCE).read_text(encoding="utf-8")
-    return f"/*!\n{licence}*/\n{_uplot('uplot.iife.min.js')}\n{_own('live_charts.js')}"
+    return f"/*!\n{licence}*/\n{_uplot('uplot.iife.min.js')}"
 
 
 def live_style() -> str:
     """Return the style sheet of the charts: uPlot's style, then `live_charts.css`. Raises as `live_script` does."""
-    return f"{_uplot('uplot.min.css')}\n{_own('live_charts.css')}"
+    return f"{uplot_style()}\n{_own('live_charts.css')}"
+
+
+def uplot_style() -> str:
+    """Return the style sheet of uPlot. Raises `UserError` if uPlot is not installed."""
+    return _uplot("uplot.min.css")
 
 
 def _own(name: str) -> str:

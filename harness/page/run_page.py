@@ -85,16 +85,20 @@ def _fixed_parts() -> tuple[Markup, Markup, str]:
     return Markup(style), Markup(live_script()), content_policy(style, live_script(), pictures=True)
 
 
-def content_policy(style: str, script: str = "", *, pictures: bool = False, forms: bool = False) -> str:
+def content_policy(
+    style: str, script: str = "", *, pictures: bool = False, forms: bool = False, requests: bool = False
+) -> str:
     """Return the content security policy for a page that contains this style sheet and script and loads no other files.
 
     The policy allows both by their SHA-256, so browsers do not run injected code. pictures: whether to allow pictures
-    whose data is in the page. forms: whether to allow forms that are sent to the server of the page.
+    whose data is in the page. forms: whether to allow forms that are sent to the server of the page. requests: whether
+    the script may send requests to this server.
     """
     target = "'self'" if forms else "'none'"
     policy = f"default-src 'none'; base-uri 'none'; form-action {target}; style-src {_hash_of(style)}"
     policy += f"; script-src {_hash_of(script)}" if script else ""
-    return policy + ("; img-src data:" if pictures else "")
+    policy += "; img-src data:" if pictures else ""
+    return policy + ("; connect-src 'self'" if requests else "")
 
 
 @cache

@@ -19,7 +19,7 @@ ROOT = _OF_WHEEL if IS_WHEEL else PACKAGES
 
 _VERBS = (
     "exercises", "exercise", "predict", "triage", "verify", "watch", "history", "hint", "check", "submit", "reveal",
-    "clean-work", "doctor",
+    "clean-work", "doctor", "serve",
 )  # fmt: skip
 _VALUE = r"(?:<[^>]*>|'[^']*'|[^\s`]*[^\s`.,;:)])"
 _MAKE = re.compile(rf"\bmake ({'|'.join(sorted(_VERBS, key=len, reverse=True))}|data)\b((?: [A-Z]+={_VALUE})*)")

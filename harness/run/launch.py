@@ -18,10 +18,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from harness.canonical_setup import Numerics, run_environment
 from harness.errors import ChildFault, Stopped, UserError, from_os_error
@@ -66,22 +67,23 @@ class ChildJob:
 def launch_child(
     job: ChildJob, *, bar: bool = True, hear: Callable[[Mapping[str, Any]], None] = lambda event: None
 ) -> dict[str, Any]:
-    """Do a job in a child process and return its result. If `bar`, show a progress bar at a terminal.
+    """Do a job in a child process and return its result. If `bar`, show the progress by `progress_display`.
 
     hear: gets each event `found`, and may print lines. Raises `UserError` for a user's mistake, `Stopped` after Ctrl-C,
     and `ChildFault` for a bug in trainwreck.
     """
     outcome: dict[str, Any] = {"event": "none"}
     when = "before the first step"
-    shown = _Bar(job.label) if bar and sys.stderr.isatty() else contextlib.nullcontext()
-    with shown as progress, _Child(job, progress) as child:
+    progress = progress_display.get()(job.label) if bar else None
+    with progress or contextlib.nullcontext(), _Child(job, progress) as child:
         for line in child.events:
             if not line.endswith("\n"):
                 break  # the child was killed while it wrote this line
             event = json.loads(line)
             if event["event"] == "progress":
                 if progress:
-                    progress.update(event)
+                    says = f"loss {float(event['loss']):.4g}" if "loss" in event else str(event["says"])
+                    progress.update(event["step"], event["steps"], says)
                 when = f"at step {event['step']}" + (f" of {event['steps']}" if event["steps"] else "")
             elif event["event"] == "found":
                 with progress.pause() if progress else contextlib.nullcontext():
@@ -124,6 +126,23 @@ def _has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+class ProgressDisplay(Protocol):
+    """Shows the progress of a job. It is a context manager, so that it can remove what it shows."""
+
+    def __enter__(self) -> "ProgressDisplay": ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def update(self, step: int, steps: int, says: str) -> None:
+        """Show that `step` of `steps` steps are done, followed by the text `says`. If `steps` is 0, it is unknown."""
+
+    def pause(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which the command may print lines of its result."""
+
+    def print_above(self, lines: IO[str]) -> None:
+        """Show each line of the child's output until the stream ends."""
+
+
 class _Bar:
     """A progress bar on standard error. Use it as a context manager, which removes the bar at the end."""
 
@@ -159,10 +178,8 @@ class _Bar:
             if running:
                 self._progress.start()
 
-    def update(self, event: Mapping[str, Any]) -> None:
+    def update(self, step: int, steps: int, says: str) -> None:
         """Show how many steps are done, and the loss or another text. If the number of steps is 0, it is unknown."""
-        step, steps = event["step"], event["steps"]
-        says = f"loss {float(event['loss']):.4g}" if "loss" in event else str(event["says"])
         done = f"{step:>{len(str(steps))}}/{steps}" if steps else str(step)
         self._progress.update(self._task, completed=step, total=steps or None, done=done, says=says)
 
@@ -173,6 +190,16 @@ class _Bar:
                 self._progress.console.out(line.rstrip("\n"), highlight=False)
 
 
+def _terminal_bar(label: str) -> ProgressDisplay | None:
+    return _Bar(label) if sys.stderr.isatty() else None
+
+
+# Makes the display of a job from its label, or None if nobody sees the progress.
+progress_display: ContextVar[Callable[[str], ProgressDisplay | None]] = ContextVar(
+    "progress_display", default=_terminal_bar
+)
+
+
 class _Child:
     """A child process, and the pipe of its events. Use it as a context manager, which ends the process.
 
@@ -180,7 +207,7 @@ class _Child:
     experiment goes to standard error, because standard output contains only the results of the command.
     """
 
-    def __init__(self, job: ChildJob, bar: _Bar | None) -> None:
+    def __init__(self, job: ChildJob, bar: ProgressDisplay | None) -> None:
         self.interrupted = False
         self._debugging = False
         self._bar = bar
@@ -305,7 +332,7 @@ def serve(
     line = sys.stdin.readline()
     if not line:
         return 1  # the parent has ended
-    answered = _end_with_parent()
+    answered = end_with_parent()
 
     def ask_for_terminal() -> None:
         reporter.send("debugging")
@@ -337,7 +364,7 @@ def _raise_once(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _end_with_parent() -> threading.Event:
+def end_with_parent() -> threading.Event:
     """End this process when the parent closes standard input. To the experiment, standard input looks empty.
 
     Return an event that is set when the parent writes another line.

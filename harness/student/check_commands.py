@@ -45,35 +45,20 @@ def _command_of(check: Check) -> click.Command:
 
 def _measure(names: Sequence[str], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
     """Run the named checks, or all of triage, on an exercise or a file, and print the results as text or JSON."""
-    from harness.checks import checks_for, run_checks
-    from harness.checks.core.finding import Finding
-    from harness.checks.core.library import load_check_for
-    from harness.checks.core.report import CheckReport
     from harness.data import DATASETS
     from harness.errors import UserError
     from harness.run.options import RunOptions
-    from harness.student.show_checks import find_target, print_json, show, show_early, show_heading
+    from harness.student.show_checks import find_target, measure, print_json, show, show_heading
     from harness.workspace.workspace import find_work
 
     found = find_target(target, work, RunOptions(**options))
-    names = names or [name for name in checks_for(found.source) if load_check(name).in_triage]
     # The suggested next commands repeat the options of this command.
     given = [f"--{name.removesuffix('_size')} {value}" for name, value in options.items() if value is not None]
     given += [f"--work {shlex.quote(str(work))}"] if work != find_work() and not target.endswith(".py") else []
-
-    def report(name: str, finding: Finding) -> CheckReport:
-        return CheckReport(load_check_for(name, found.source), target, finding, tuple(given))
-
-    several = len(names) > 1
-    early = several and not as_json and found.triage == "outcomes"
     if not as_json:
         show_heading(found.words)
     try:
-        # Many checks call `train_step`, so its prints would bury the findings. A single check shows them.
-        findings = run_checks(
-            found.source, found.settings, names, source_path=found.path, modules=found.modules, bar=True,
-            quiet=several, say=(lambda name, finding: show_early(report(name, finding))) if early else None,
-        )  # fmt: skip
+        reports = measure(found, names, options=tuple(given), early=not as_json)
     except UserError as error:
         if not target.endswith(".py") or options["dataset"] or "load_data" not in str(error):
             raise
@@ -81,7 +66,6 @@ def _measure(names: Sequence[str], *, target: str, work: Path, as_json: bool, **
             f"{error}\nload_data received the data set digits. To use another one, add --dataset with one"
             f" of {', '.join(DATASETS)}."
         ) from None
-    reports = [report(name, finding) for name, finding in findings.items()]
     if as_json:
         print_json(found, reports)
     else:

@@ -14,7 +14,7 @@ from harness.recipes.recipe import NO_HINTS
 from harness.workspace.progress import MOST_HINTS, note_progress, progress_of
 from harness.workspace.workspace import Workspace, open_workspace
 
-_LEADS_TO = ("where to look", "which function to read", "what to change")
+LEADS_TO = ("where to look", "which function to read", "what to change")
 
 
 def give_hint(workspace: Workspace, level: int) -> str:
@@ -44,14 +44,14 @@ def show_hint(exercise: str, work: Path, level: int | None) -> None:
     console = Console()
     for number in range(1, progress_of(workspace.folder).hints + 1) if level is None else [level]:
         text = give_hint(workspace, number)
-        console.print(f"Hint {number} of {MOST_HINTS}, {_LEADS_TO[number - 1]}:", style="bold", highlight=False)
+        console.print(f"Hint {number} of {MOST_HINTS}, {LEADS_TO[number - 1]}:", style="bold", highlight=False)
         console.print(text, markup=False, highlight=False)
     given = progress_of(workspace.folder).hints
     if given == MOST_HINTS:
         line = workspace.command("verify")
     else:
         command = workspace.command("hint", f" LEVEL={given + 1}")
-        line = f"{command}  # {_LEADS_TO[given]}"
+        line = f"{command}  # {LEADS_TO[given]}"
         console.print("Your submission says how many hints you asked for.", highlight=False)
     console.print("Next:", style="bold")
     console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness.checks.core.finding import short
+from harness.checks import checks_for, load_check, run_checks
+from harness.checks.core.finding import Finding, short
+from harness.checks.core.library import load_check_for
 from harness.checks.core.report import READ, CheckReport, Line, choice_lines, unsound, walk_lines, where_next
 from harness.console.terminal import fold
 from harness.errors import UserError
@@ -93,7 +95,7 @@ def show(reports: Sequence[CheckReport], triage: Triage = "outcomes", *, source:
     If the course shows only measurements, print only the measurements. source: the experiment; if no check finds
     anything wrong, it decides which areas are shown that no check judges completely.
     """
-    _print(_screen(reports, triage, source))
+    _print(screen_lines(reports, triage, source))
 
 
 def _print(lines: Iterable[Line]) -> None:
@@ -105,7 +107,36 @@ def _print(lines: Iterable[Line]) -> None:
         console.print(text, style=_STYLES[line.tone])
 
 
-def _screen(reports: Sequence[CheckReport], triage: Triage, source: str) -> Iterator[Line]:
+def measure(
+    target: Target, names: Sequence[str] = (), *, options: tuple[str, ...] = (), early: bool = False
+) -> list[CheckReport]:
+    """Run the named checks, or by default all of triage, and return their reports.
+
+    options: the options that suggested commands repeat. early: whether to print a line for each finding of several
+    checks at once, unless the course shows only measurements. Raises as `run_checks` does.
+    """
+
+    def report(name: str, finding: Finding) -> CheckReport:
+        return CheckReport(load_check_for(name, target.source), target.name, finding, options)
+
+    names = names or [name for name in checks_for(target.source) if load_check(name).in_triage]
+    several = len(names) > 1
+    tells = early and several and target.triage == "outcomes"
+    # Many checks call `train_step`, so its prints would bury the findings. A single check shows them.
+    findings = run_checks(
+        target.source, target.settings, names, source_path=target.path, modules=target.modules, bar=True,
+        quiet=several, say=(lambda name, finding: show_early(report(name, finding))) if tells else None,
+    )  # fmt: skip
+    return [report(name, finding) for name, finding in findings.items()]
+
+
+def screen_lines(
+    reports: Sequence[CheckReport], triage: Triage, source: str = "", *, in_shell: bool = True
+) -> Iterator[Line]:
+    """Yield the lines about the result of one check or of several checks.
+
+    source: see `show`. in_shell: whether to say, if needed, how the shell finds the suggested commands.
+    """
     if triage != "outcomes":
         yield from _measurements(reports)
         return
@@ -129,7 +160,7 @@ def _screen(reports: Sequence[CheckReport], triage: Triage, source: str) -> Iter
         yield Line("Next:", tone="heading")
     for line in following:
         yield Line(line, 2, len(READ), wraps=line.startswith(READ))
-    if following and (activate := _activate()):
+    if following and in_shell and (activate := _activate()):
         yield Line(f"To make this shell find the command harness: source {activate}", wraps=False, tone="aside")
 
 

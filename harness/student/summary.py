@@ -15,17 +15,19 @@ from rich.text import Text
 from harness.console.terminal import fold
 from harness.recipes.cases import MYSTERY, TITLE
 from harness.recipes.mysteries import is_mystery
-from harness.recipes.recipe import HEALTHY, LEVELS, NO_HINTS, SOLUTIONS, KitRecipe, Recipe, load_recipes
+from harness.recipes.recipe import HEALTHY, LEVELS, NO_HINTS, KitRecipe, Recipe, load_recipes
 from harness.recipes.suite import as_typed
 from harness.run.files import METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
 from harness.student.goal import UNLIKE_HEALTHY, describe_goal
+from harness.student.solution import solution_of
 from harness.workspace.progress import begun_exercises, noted_student, progress_of
 from harness.workspace.workspace import HISTORY_PAGE, PROMPT, SETTINGS, Workspace, make_command, open_workspace
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
 if TYPE_CHECKING:  # their imports load libraries that a run does not need
+    from harness.page.history_page import AttemptView
     from harness.student.attempts import Attempt
     from harness.student.goal import GoalItem
     from harness.student.hand_in import Tarball
@@ -38,13 +40,11 @@ _HIDDEN_GOAL = (
     "It counts as solved if your run matches a healthy one. If nothing is broken, leave the file alone and say"
     " `healthy`."
 )
-_NOTHING_WRONG = (
-    "The right answer changes no line and names the cause healthy. To be sure, first run the checks: they find"
-    " nothing wrong. Then change one line that looks odd, run the experiment, and compare both runs. If they are"
-    " alike, the line is harmless."
-)
 # Further evaluations of the last weights: how each is made, and the suffix of its names in the log.
 _OTHERWISE = {"evaluated again": "repeated", "by the harness": "eval_mode", "as served": "served"}
+
+
+ATTEMPT_COLUMNS = ("attempt", "result", "edit", "last loss", "validation")
 
 
 def run_figures(folder: Path) -> RunFigures:
@@ -81,26 +81,33 @@ def run_figures(folder: Path) -> RunFigures:
 
 
 def _table(columns: dict[str, RunFigures]) -> Table:
-    """Return a table with a column for each run.
-
-    A further evaluation of the last weights gets a row only if its value differs. A table that compares runs has no
-    digest of the checkpoint.
-    """
+    """Return a table with a column for each run."""
     table = Table()
     table.add_column("")
     for name in columns:
         table.add_column(name, justify="right")
+    for row in metric_rows([*columns.values()]):
+        table.add_row(*row)
+    return table
+
+
+def metric_rows(runs: Sequence[RunFigures]) -> list[tuple[str, ...]]:
+    """Return the rows of a table that compares runs: the name of a metric, and its value in each run.
+
+    A further evaluation of the last weights gets a row only if its value differs.
+    """
+    rows: list[tuple[str, ...]] = []
     first: list[str] = []
-    for row in next(iter(columns.values())):
-        values = [figures[row] for figures in columns.values()]
-        if row == CHECKPOINT_ROW and len(columns) > 1:
+    for name in runs[0]:
+        if name == CHECKPOINT_ROW and len(runs) > 1:
             continue  # it also differs if only the recorded metrics differ, and the weights are equal
-        if not row.startswith("…"):
+        values = [figures[name] for figures in runs]
+        if not name.startswith("…"):
             first = values
         elif all(value in ("-", own) for value, own in zip(values, first, strict=True)):
             continue
-        table.add_row(row, *values)
-    return table
+        rows.append((name, *values))
+    return rows
 
 
 def _show_line(console: Console, line: str, style: str = "") -> None:
@@ -213,7 +220,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
     if attempt is None:
         console.print(f"{workspace.recipe}: the broken run, and the same run made again", markup=False, style="bold")
         console.print(_table({"broken": run_figures(broken), "again": run_figures(fixed)}))
-        _show_line(console, f"You have not edited {workspace.experiment} yet: both runs are the same.")
+        _show_line(console, attempt_verdict(workspace, None))
         _show_next(
             console,
             f"edit {workspace.experiment}, {again}",
@@ -222,8 +229,8 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         return
     if attempt.fixed:
         _show_fixed(console, workspace, attempt)
-    elif attempt.criteria or not recipe.is_case:
-        _show_folded(console, _not_yet(attempt.criteria), style="bold")
+    elif _is_judged(workspace, attempt):
+        _show_folded(console, attempt_verdict(workspace, attempt), style="bold")
         which = "" if not any(item.checks for item in attempt.criteria) else workspace.command("verify", " WHICH=1")
         _show_next(
             console,
@@ -232,11 +239,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
             f"your attempts so far: {workspace.command('history')}",
         )
     else:
-        # A verdict on a case of a course, or on an edit that changes nothing, would reveal whether anything is broken.
-        triage = "" if recipe.triage == "off" else f", and run {workspace.command('triage')} again"
-        same = (broken / METRICS_LOG).read_bytes() == (fixed / METRICS_LOG).read_bytes()
-        said = "Your edit does not change the log. " if same else ""
-        _show_folded(console, f"{said}Decide for yourself whether the experiment is fixed: compare both runs{triage}.")
+        _show_folded(console, attempt_verdict(workspace, attempt))
         _show_report_steps(console, workspace)
 
 
@@ -244,8 +247,7 @@ def _show_fixed(console: Console, workspace: Workspace, attempt: "Attempt") -> N
     """Print that an attempt is fixed, what there is to learn from the exercise, and the next exercise."""
     from harness.student.debrief import has_debrief, show_debrief
 
-    verdict = "Fixed, as far as your machine can tell. The grader also evaluates the weights on held-out data."
-    _show_folded(console, verdict, style="bold green")
+    _show_folded(console, attempt_verdict(workspace, attempt), style="bold green")
     if not has_debrief(workspace.exercise):
         _show_folded(console, "A course kit contains no solution. Your report goes to your instructor with your runs.")
         _show_report_steps(console, workspace)
@@ -296,6 +298,26 @@ def show_differing_checks(workspace: Workspace, names: Sequence[str]) -> None:
     _show_next(console, f"edit {workspace.experiment}, then {workspace.command('verify')}")
 
 
+def attempt_verdict(workspace: Workspace, attempt: "Attempt | None") -> str:
+    """Return a sentence that says whether an attempt is fixed. attempt: None if the experiment was not edited."""
+    if attempt is None:
+        return f"You have not edited {workspace.experiment} yet: both runs are the same."
+    if attempt.fixed:
+        return "Fixed, as far as your machine can tell. The grader also evaluates the weights on held-out data."
+    if _is_judged(workspace, attempt):
+        return _not_yet(attempt.criteria)
+    logs = [workspace.run_folder(run) / METRICS_LOG for run in ("broken", "fixed")]
+    same = all(log.is_file() for log in logs) and logs[0].read_bytes() == logs[1].read_bytes()
+    said = "Your edit does not change the log. " if same else ""
+    again = "" if workspace.exercise.triage == "off" else f", and run {workspace.command('triage')} again"
+    return f"{said}Decide for yourself whether the experiment is fixed: compare both runs{again}."
+
+
+def _is_judged(workspace: Workspace, attempt: "Attempt") -> bool:
+    """Return False if a verdict would reveal whether anything is broken: on a case, or on an edit without effect."""
+    return bool(attempt.criteria) or not workspace.exercise.is_case
+
+
 def _not_yet(criteria: "Sequence[GoalItem]") -> str:
     """Return a sentence that says why an attempt does not count as fixed. It never names the cause."""
     missed = [item for item in criteria if not item.reached]
@@ -314,15 +336,34 @@ def _not_yet(criteria: "Sequence[GoalItem]") -> str:
 
 def show_history(workspace: Workspace) -> None:
     """Print a table of the attempts, and write the page that draws the curves of all attempts in the same charts."""
-    from harness.page.history_page import AttemptView, write_history_page
+    from harness.page.history_page import write_history_page
+
+    console, views = Console(), attempt_views(workspace)
+    table = Table()
+    for name in ATTEMPT_COLUMNS:
+        table.add_column(name, justify="left" if name == "result" else "right")
+    for view in views:
+        table.add_row(*map(Text, view.cells))
+    if not views:
+        _show_line(console, f"No attempt yet: edit {workspace.experiment}, then {workspace.command('verify')}")
+        return
+    console.print(table)
+    path = workspace.folder / HISTORY_PAGE
+    title = f"{workspace.recipe}: {len(views)} {'attempt' if len(views) == 1 else 'attempts'}"
+    write_history_page(path, title, workspace.run_folder("broken"), ATTEMPT_COLUMNS, views)
+    _show_next(
+        console,
+        f"look at {path} in a browser",
+        f"to see the edit of an attempt: {workspace.command('history', f' DIFF={views[-1].number}')}",
+    )
+
+
+def attempt_views(workspace: Workspace) -> "list[AttemptView]":
+    """Return the attempts, oldest first, each with the cells of `ATTEMPT_COLUMNS` and the lines of its diff."""
+    from harness.page.history_page import AttemptView
     from harness.student.attempts import edit_of, list_attempts, size_of
 
-    console, broken = Console(), workspace.broken_source()
-    columns = ("attempt", "result", "edit", "last loss", "validation")
-    table = Table()
-    for name in columns:
-        table.add_column(name, justify="left" if name == "result" else "right")
-    views = []
+    broken, views = workspace.broken_source(), []
     for attempt in list_attempts(workspace):
         figures, edit = run_figures(attempt.folder), edit_of(broken, attempt.source())
         accuracy = figures["validation accuracy"]
@@ -330,20 +371,8 @@ def show_history(workspace: Workspace) -> None:
         missed = [item.short for item in attempt.criteria if not item.reached]
         result = "fixed" if attempt.fixed else f"not yet: {missed[0]}" if missed else "not judged"
         cells = (str(attempt.number), result, size_of(edit), figures["last loss"], validation)
-        table.add_row(*map(Text, cells))
         views.append(AttemptView(attempt.number, attempt.folder, cells, edit))
-    if not views:
-        _show_line(console, f"No attempt yet: edit {workspace.experiment}, then {workspace.command('verify')}")
-        return
-    console.print(table)
-    path = workspace.folder / HISTORY_PAGE
-    title = f"{workspace.recipe}: {len(views)} {'attempt' if len(views) == 1 else 'attempts'}"
-    write_history_page(path, title, workspace.run_folder("broken"), columns, views)
-    _show_next(
-        console,
-        f"look at {path} in a browser",
-        f"to see the edit of an attempt: {workspace.command('history', f' DIFF={views[-1].number}')}",
-    )
+    return views
 
 
 def show_edit(workspace: Workspace, number: int) -> None:
@@ -366,23 +395,14 @@ def show_solution(recipe: Recipe) -> None:
 
     Raises `UserError` in a student's kit, which has no solutions.
     """
-    from harness.student.attempts import edit_of
-
-    fix = edit_of(recipe.broken_source(), recipe.healthy_source(), ("broken", "fixed"))
-    console = Console()
-    _show_line(console, f"{recipe.id}: {recipe.cause}.", style="bold")
-    _show_diff(console, fix)
-    if recipe.is_healthy:
-        _show_folded(console, _NOTHING_WRONG)
-    if len(recipe.causes) > 1:
-        alone = "These notes describe runs with only one of the faults. With both, or with another seed, values differ:"
-        _show_folded(console, alone, style="bold")
-    for cause in recipe.causes:
-        notes = SOLUTIONS / cause / "notes.md"
-        if notes.is_file():
-            text = notes.read_text(encoding="utf-8")
-            shown = Markdown(text) if console.is_terminal else text
-            console.print(shown, markup=False, highlight=False, soft_wrap=True)
+    solution, console = solution_of(recipe), Console()
+    _show_line(console, solution.cause, style="bold")
+    _show_diff(console, solution.fix)
+    if solution.remark:
+        _show_folded(console, solution.remark, style="" if recipe.is_healthy else "bold")
+    for text in solution.notes:
+        shown = Markdown(text) if console.is_terminal else text
+        console.print(shown, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Sequence[str] = ()) -> None:

@@ -84,8 +84,6 @@ def prompt_text(exercise: str, file: str = "", work: Path | None = None, *, scri
     file: the name of the answer file, for an exercise without runs. work: the folder of workspaces, by default `work`.
     script: whether the experiment is a script.
     """
-    own = EXERCISES / exercise / PROMPT
-    story = (own if own.is_file() else _TEMPLATES / "mystery.md").read_text(encoding="utf-8")
     steps = (_TEMPLATES / ("file_steps.md" if file else "steps.md")).read_text(encoding="utf-8")
     place = "" if work is None else _place(work)[1]
     if not _has_hints(exercise):
@@ -95,7 +93,13 @@ def prompt_text(exercise: str, file: str = "", work: Path | None = None, *, scri
     names = {"exercise": exercise, "file": file, "work": place, "option": place.replace("WORK=", "--work ")}
     for name, words in names.items():
         steps = steps.replace(f"{{{name}}}", words)
-    return as_typed(story + steps)
+    return as_typed(story_text(exercise) + steps)
+
+
+def story_text(exercise: str) -> str:
+    """Return the first part of PROMPT.md, which describes the experiment and what is wrong with it."""
+    own = EXERCISES / exercise / PROMPT
+    return (own if own.is_file() else _TEMPLATES / "mystery.md").read_text(encoding="utf-8")
 
 
 def _triage(exercise: str) -> str:
@@ -240,11 +244,15 @@ def _place(work: Path) -> tuple[str, str]:
 
 def make_folder(folder: Path) -> None:
     """Make the folder of a workspace. If the folder of workspaces is new, make git ignore it."""
-    work = folder.parent
+    make_work(folder.parent)
+    folder.mkdir(exist_ok=True)
+
+
+def make_work(work: Path) -> None:
+    """Make the folder of workspaces. If it is new, make git ignore it."""
     if not work.exists():
         work.mkdir(parents=True)
         write_where_missing(work / ".gitignore", "*\n")
-    folder.mkdir(exist_ok=True)
 
 
 def write_where_missing(path: Path, text: str) -> bool:

@@ -1,0 +1,1 @@
+"""`harness serve`: practise in a browser, on a page of this machine."""
