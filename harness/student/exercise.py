@@ -160,14 +160,19 @@ def verify_exercise(
     """Run the student's experiment, store the run in `runs/fixed/`, and return the workspace."""
     recipe = catalogue.find(recipe_id)
     workspace = _open_with_options(recipe, work, options, catalogue)
+    require_broken_run(workspace)
+    source = read_source(workspace.experiment)
+    launch(workspace_job(workspace, recipe, "fixed", source, resume=resume), bar=bar)
+    return workspace
+
+
+def require_broken_run(workspace: Workspace) -> None:
+    """Raise `UserError` if the workspace has no finished broken run."""
     if not workspace.has_run("broken"):
         raise UserError(
             f"{workspace.folder} has no finished broken run for the comparison: {workspace.command('exercise')} makes"
             " it."
         )
-    source = read_source(workspace.experiment)
-    launch(workspace_job(workspace, recipe, "fixed", source, resume=resume), bar=bar)
-    return workspace
 
 
 def judge_attempt(workspace: Workspace) -> "Attempt | None":
