@@ -131,7 +131,9 @@ shell: $(RUN)
 #:   make insightless                 score a script that looks for no cause
 #:   make redteam [FAMILY=archive]    run every attack on the grader
 #:   make faults | fuzz               test kills, full disks | test mutated files
+#:   make looks [NUMBER=20 SEED=1]    can a reader find the edits by their looks?
 #:   make test-portable               compare bytes on emulated processors
+#:   make test-arm                    a student's work on an emulated Arm processor
 #:   make test-matrix                 test watching with other torch and Python
 #:   make lint | test | test-slow     the checks that a change must pass
 #:   make docs                        build the site of docs/ into site/
@@ -140,7 +142,7 @@ shell: $(RUN)
 #:   make gallery                     draw the pictures of docs/curves.md again
 #:   make dist                        build both wheels and source archives in dist/
 .PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable
-.PHONY: test-matrix docs
+.PHONY: test-matrix test-arm looks docs
 .PHONY: bench bench-class bench-reports bench-checks bench-watch bench-faults gallery dist
 DEV := $(VENV)/.installed-dev
 SITE := $(VENV)/.installed-docs
@@ -209,6 +211,14 @@ docs: $(SITE)
 
 test-portable: $(RUN)
 	@PYTHONPATH=tests $(BIN)/python -m portable_check
+
+# Writes the folder OUT and, beside it, the key. ANSWERS=looks/answers.txt compares a reader's answers with the key.
+looks: $(DEV)
+	@PYTHONPATH=tests $(BIN)/python -m looks $(if $(OUT),--out "$(OUT)") $(if $(NUMBER),--number "$(NUMBER)") $(if $(SEED),--seed "$(SEED)") $(if $(ANSWERS),--answers "$(ANSWERS)")
+
+# Needs the package index, and takes half an hour or more.
+test-arm: $(DEV)
+	@PYTHONPATH=tests $(BIN)/python -m arm_check
 
 # Needs the package index. ONLY=3.11/2.4.0 tries one pair. An emulated pair takes half an hour or more.
 test-matrix: $(DEV)

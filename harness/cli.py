@@ -50,8 +50,8 @@ class _Commands(click.Group):
 
 
 _VERBS = (
-    "serve", "exercises", "exercise", "interview", "predict", "triage", "checks", "watch", "verify", "history", "hint",
-    "causes", "show", "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
+    "serve", "exercises", "exercise", "interview", "predict", "triage", "checks", "debug", "watch", "verify", "history",
+    "hint", "causes", "show", "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
 )  # fmt: skip
 
 
@@ -200,6 +200,26 @@ def watch(recipe: str, work: Path) -> None:
             time.sleep(0.3)
     except (Stopped, KeyboardInterrupt):
         click.echo(f"Stopped watching. Next: {workspace.command('verify')}")
+
+
+@cli.command()
+@_recipe
+@click.option("--stop/--no-stop", default=True, show_default=True, help="Stop at the start of each training step.")
+@work_option
+def debug(recipe: str, work: Path, stop: bool) -> None:
+    """Run your experiment in one process, and stop in train_step.
+
+    In a terminal, pdb starts. In an editor, its own debugger stops, also at the breakpoints that you set in
+    experiment.py. The run is not an attempt, and leaves no files.
+    """
+    from harness.recipes.catalogue import load_recipe
+    from harness.student.debug_run import run_for_debugger
+    from harness.workspace.workspace import open_workspace
+
+    load_recipe(recipe)
+    workspace = open_workspace(work, recipe)
+    run_for_debugger(workspace, stop=stop)
+    click.echo(f"The run ended. It left no files. Next: {workspace.command('verify')}")
 
 
 @cli.command()

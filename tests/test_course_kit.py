@@ -68,8 +68,8 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
         exercises |= {f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "exercise.toml", exercise.file)}
     assert {name for name in files if name.startswith("exercises/")} == exercises
     assert {name.split("/")[0] for name in files} == {
-        ".devcontainer", ".github", ".gitignore", "Dockerfile", "LICENSE", "Makefile", "NOTICE", "README.md", "docs",
-        "exercises", "harness", "kit.sha256", "pyproject.toml", "trainwreck",
+        ".devcontainer", ".github", ".gitignore", ".vscode", "Dockerfile", "LICENSE", "Makefile", "NOTICE", "README.md",
+        "docs", "exercises", "harness", "kit.sha256", "pyproject.toml", "trainwreck",
     }  # fmt: skip
     harness = {name for name in files if name.startswith("harness/")} - {"harness/submission/causes.json"}
     assert [name for name in harness if files[name] != (ROOT / name).read_bytes()] == []

@@ -5,6 +5,7 @@ The plain kit contains all exercises. The kit of an assignment contains only the
 
 import gzip
 import hashlib
+import json
 import re
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,14 +39,17 @@ from harness.workspace.workspace import PROMPT
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 _HERE = Path(__file__).parent
+TASKS = ".vscode/tasks.json"
 STATIC = _HERE / "kit_files"
 # Files that are the same in every kit: the path in the kit, and our name for the file. The names differ, so that no
-# tool uses these files for this repository.
+# tool uses these files for this repository. Only an editor does: `.vscode/` has links to its two files.
 _STATIC = {
     "Dockerfile": "Dockerfile",
     ".devcontainer/devcontainer.json": "devcontainer.json",
     ".github/workflows/check.yml": "check.yml",
     ".gitignore": "gitignore",
+    TASKS: "tasks.json",
+    ".vscode/launch.json": "launch.json",
 }
 LEGAL = ("LICENSE", "NOTICE")  # every copy of the suite must include these files
 # The input for `sha256sum -c`. It lists all files of the kit except notebooks, because Jupyter changes notebooks.
@@ -157,6 +161,7 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
     there = {"hint": assignment.hints, "triage": assignment.triage != "off", "predict": assignment.predict}
     missing = [verb for verb, is_there in there.items() if not is_there]
     files["Makefile"] = _makefile(files["Makefile"].decode(), first, missing).encode()
+    files[TASKS] = _tasks(files[TASKS], missing)
     for case in cases:
         own = {
             PROMPT: suite_path("harness/workspace/templates/mystery.md").read_bytes(),
@@ -207,6 +212,13 @@ def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
         return f"BREAK={case}{match[1]}".ljust(len(match[0]) - 2) + "  "
 
     return re.sub(r"BREAK=huge_lr((?: \S+)*)  +", example, text).replace("BREAK=huge_lr", f"BREAK={case}")
+
+
+def _tasks(text: bytes, missing: Iterable[str]) -> bytes:
+    """Return the tasks for VS Code without the commands that the kit does not have."""
+    table = json.loads(text)
+    table["tasks"] = [task for task in table["tasks"] if task["command"].split()[1] not in {*missing}]
+    return (json.dumps(table, indent=2) + "\n").encode()
 
 
 def _files_of_every_kit(readme: str) -> dict[str, bytes]:

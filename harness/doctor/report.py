@@ -76,9 +76,9 @@ def _as_text(found: dict[str, Any]) -> str:
     lines += [f"  unexpected bytes: {name}" for name in wrong]
     if wrong:
         lines += [
-            "This machine is NOT in the portable class: only similar machines compute the same hashes",
-            "of a run. The grader can still grade its runs: it replays each run twice, and compares",
-            "metrics instead of hashes.",
+            "This machine is NOT in the portable class: only similar machines compute the same hashes of a run.",
+            "That is normal on an Arm processor. You can do and hand in every exercise here, and the difference costs",
+            "you no points: the grader replays each run twice on its own machine, and compares metrics, not hashes.",
         ]
     else:
         lines.append("This machine is in the portable class: a run gives the same bytes as on other such machines.")
