@@ -150,7 +150,7 @@ def test_this_machine_is_in_the_portable_class() -> None:
         (
             None,
             {"linear": "same", "softmax": "wrong"},
-            ["1 of 2", "unexpected bytes: softmax", "NOT in the portable", "You can do and hand in every exercise here"],
+            ["1 of 2", "unexpected bytes: softmax", "NOT in the portable", "do and hand in every exercise here"],
         ),
         (None, {"linear": "same", "sqrt": "differs"}, ["is in the portable class", "between processors: sqrt."]),
         ("The table is for torch 2.", {}, ["the portable class. The table is for torch 2."]),
