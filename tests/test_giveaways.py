@@ -91,7 +91,8 @@ def unformatted(folder: Path) -> dict[str, set[str]]:
 
 def unused_names(source: str) -> set[str]:
     """Return the names that a program defines and never reads: variables, functions, arguments and attributes."""
-    defined, read = set(), set()
+    defined: set[str] = set()
+    read: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             defined.add(node.name)
