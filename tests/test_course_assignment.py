@@ -21,7 +21,7 @@ from helpers.sandbox_marks import needs_sandbox
 from benchmarks.repack import repacked
 from grader.cli import cli
 from grader.course.course import Course, check_course, read_course
-from grader.course.kit import answers_in, assignment_files, build_kit
+from grader.course.kit import TASKS, answers_in, assignment_files, build_kit
 from grader.course.log import read_log
 from grader.replay.request import trusted_requests
 from grader.score.self_test import reference_report
@@ -49,7 +49,11 @@ def test_a_kit_holds_the_cases_of_its_assignment_and_nothing_else_of_any_exercis
     exercises = {name for name in one if name.startswith("exercises/")}
     assert exercises == {f"exercises/{case}/{name}" for case in ("a1", "a2", "a3") for name in OWN}
     differ = {name for name in one.keys() | two.keys() if one.get(name) != two.get(name)}
-    assert {name for name in differ if not name.startswith("exercises/")} == {"README.md", "Makefile"}
+    assert {name for name in differ if not name.startswith("exercises/")} == {"README.md", "Makefile", TASKS}
+    for files in (one, two):  # a task for VS Code exists exactly if the help of the Makefile names its command
+        tasks = {task["command"].split()[1] for task in json.loads(files[TASKS])["tasks"]}
+        named = {*re.findall(r"^#:   make ([a-z-]+)", files["Makefile"].decode(), re.MULTILINE)}
+        assert [verb in tasks for verb in ("hint", "triage")] == [verb in named for verb in ("hint", "triage")]
     texts = "\n".join(one[name].decode() for name in ("README.md", "Makefile", *exercises))
     told = (
         "huge_lr",
