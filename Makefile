@@ -25,8 +25,8 @@ resume   = $(if $(RESUME),--resume)
 #:   make finish                      end the interview, and see the verdict
 #:   make predict BREAK=huge_lr       predict the broken run before you start it
 #:   make triage BREAK=huge_lr        run nearly all checks on the experiment
-#:   make verify BREAK=huge_lr        run your edit, compare with the broken run;
-#:                                    WHICH=1 names the checks that differ in a mystery
+#:   make verify BREAK=huge_lr        run your edit, compare with the broken run
+#:   make verify BREAK=mystery-1-2 WHICH=1   name the checks that differ
 #:   make watch BREAK=huge_lr         run your experiment each time you save it
 #:   make history BREAK=huge_lr       list your attempts; DIFF=2 shows edit 2
 #:   make hint BREAK=huge_lr LEVEL=1  get a hint; your submission counts hints
