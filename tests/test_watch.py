@@ -129,6 +129,18 @@ def test_a_fault_is_found_at_its_line(outcome: str, tmp_path: Path) -> None:
     assert alarms <= {outcome, *FOLLOWS.get(outcome, ())}
 
 
+@pytest.mark.parametrize(
+    ("condition", "found"), [("True", set()), ("not wrapped.training", {"modes/trains-in-eval-mode"})]
+)
+def test_a_wrapper_has_the_mode_of_the_network_inside(condition: str, found: set[str], tmp_path: Path) -> None:
+    edits = (
+        ("    optimizer = torch", "    wrapped = nn.DataParallel(model)\n    optimizer = torch"),
+        ("        model.train()\n", f"        if {condition}:\n            wrapped.train()\n"),
+        ("F.cross_entropy(model(inputs)", "F.cross_entropy(wrapped(inputs)"),
+    )
+    assert {f"{one.check}/{one.outcome}" for one in watched(broken(edits), tmp_path).findings} == found
+
+
 def test_watching_changes_no_weight(tmp_path: Path) -> None:
     plain = main_of(LOOP, tmp_path)()
     with trainwreck.watch(steps=7, quiet=True) as watch:

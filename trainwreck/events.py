@@ -63,6 +63,16 @@ class ModelCall:
         return any(_storage(tensor) == _storage(output) != 0 for output in alive)
 
 
+def is_in_training_mode(network: nn.Module) -> bool:
+    """Return the mode of a network. A wrapper, such as DistributedDataParallel, has the mode of the network in it.
+
+    A script may call `eval()` on the network inside and ask the wrapper, which then still has its old mode.
+    """
+    while [name for name, _ in network.named_children()] == ["module"]:
+        network = next(network.children())
+    return network.training
+
+
 @dataclass(eq=False)
 class LossCall:
     """A call of one of torch's loss functions, `name` in `torch.nn.functional`.

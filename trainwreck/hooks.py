@@ -19,7 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from trainwreck.answers import answers_for
-from trainwreck.events import LoaderUse, LossCall, ModelCall
+from trainwreck.events import LoaderUse, LossCall, ModelCall, is_in_training_mode
 from trainwreck.places import Place, here, names_of
 from trainwreck.state import Watch
 from trainwreck.trees import checksum, clone, tensors
@@ -176,7 +176,7 @@ class Hooks:
         self, old: Callable[..., Any], network: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         loaders, self._since_call = tuple(self._since_call), []
-        call = ModelCall(network, args, kwargs, torch.is_grad_enabled(), network.training, here(), loaders)
+        call = ModelCall(network, args, kwargs, torch.is_grad_enabled(), is_in_training_mode(network), here(), loaders)
         self._note_layer(call, network)
         if call.with_gradients and loaders:
             for use in self._unanswered - set(loaders):  # a batch of another loader came: theirs were evaluated

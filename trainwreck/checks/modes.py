@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from torch import nn
 
 from trainwreck.check import Check
-from trainwreck.events import AnyOptimizer, BackwardPass, ModelCall
+from trainwreck.events import AnyOptimizer, BackwardPass, ModelCall, is_in_training_mode
 from trainwreck.finding import Outcome
 
 
@@ -73,7 +73,11 @@ class Modes(Check):
             return
         given, options = args
         p = options.get("p", given[1] if len(given) > 1 else 0.5)
-        if options.get("training", given[2] if len(given) > 2 else True) and p and not call.network.training:
+        if (
+            options.get("training", given[2] if len(given) > 2 else True)
+            and p
+            and not is_in_training_mode(call.network)
+        ):
             self.tell("dropout-in-eval-mode", f"p = {p:g} in {type(call.network).__name__}")
 
     def before_step(self, optimizer: AnyOptimizer) -> None:
