@@ -516,3 +516,11 @@ def test_honest_edits_of_scripts_are_plain() -> None:
         recipe.healthy_source(), ("            optimizer.step()\n", "            optimizer.step(loss.item)\n")
     )
     assert plain_edit(broken, closure)
+
+
+def test_a_call_may_keep_the_dictionary_that_it_already_spreads() -> None:
+    script, call = experiment_source("demand_forecast"), "load_checkpoint(ckpt_file, shuffle_rng, **parts)"
+    same = edited(script, (call, "load_checkpoint(ckpt_file, shuffle_rng, averages=optimizer, **parts)"))
+    other = edited(script, (call, "load_checkpoint(ckpt_file, shuffle_rng, **vars(args))"))
+    assert plain_edit(script, same) == ()
+    assert any("`**`" in item.message for item in plain_edit(script, other))

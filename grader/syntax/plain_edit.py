@@ -110,13 +110,17 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
 
 @dataclass(frozen=True)
 class _Ours:
-    """The code of the broken experiment: its statements, its dotted paths, and the attributes that it uses."""
+    """The code of the broken experiment: its statements, its dotted paths, and the attributes that it uses.
+
+    spreads: for each call of a function with `**value`, the function and the value.
+    """
 
     statements: frozenset[tuple[str, ...]]
     paths: frozenset[str]
     attributes: frozenset[tuple[str, str]]
     stores: frozenset[tuple[str, ...]]
     bound: frozenset[str]
+    spreads: frozenset[tuple[str, str]]
 
 
 @lru_cache(maxsize=256)
@@ -142,6 +146,13 @@ def _own_names(broken: str) -> _Ours:
             if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
         ),
         frozenset(name for node in ast.walk(tree) for name in (*names_bound_by(node), getattr(node, "attr", ""))),
+        frozenset(
+            (ast.dump(node.func), ast.dump(item.value))
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            for item in node.keywords
+            if item.arg is None
+        ),
     )
 
 
@@ -630,6 +641,8 @@ class _StatementJudge:
             self.odd(node, f"additional arguments of {name}")
         for item in node.keywords:
             if item.arg is None:
+                if own and (ast.dump(node.func), ast.dump(item.value)) in self._ours.spreads:
+                    continue
                 # Settings in a dictionary must satisfy the same rules as keyword arguments, see `_keeps_no_iterator`.
                 takes = name.startswith("torch.") and _word(self._kinds.of(node)) in TAKES_SETTINGS
                 tables = ("table", "dict") if takes else ("table",)
