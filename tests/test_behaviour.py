@@ -209,6 +209,10 @@ def test_a_feature_is_lost_if_it_acts_in_every_right_program() -> None:
     assert lost_features(features(), [features(dropout=1.0)]) == ("dropout",)
     assert lost_features(features(dropout=0.0), [features(dropout=1.0), features(dropout=0.0)]) == ()
     assert lost_features(features(dropout=1.0), [features(dropout=0.0)]) == ()
+    shuffled: Behaviour = {"batches": {"different orders": [1.0]}}
+    one_order: Behaviour = {"batches": {"different orders": [0.5]}}
+    assert lost_features(one_order, [shuffled]) == ("shuffling",)
+    assert lost_features(shuffled, [one_order]) == ()
 
 
 def loss(value: float) -> Behaviour:

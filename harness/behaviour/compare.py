@@ -251,10 +251,15 @@ def at_places(aspect: str, behaviour: Behaviour, places: Mapping[str, Sequence[i
 
 def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:
     """Return the features, such as dropout, that are less active in a program than in each of the other programs."""
-    tables = [one.get(FEATURES, {}) for one in others]
-    mine = own.get(FEATURES, {})
+    tables, mine = [_features(one) for one in others], _features(own)
     least = {name: min(_number(table.get(name)) for table in tables) for name in tables[0]}
     return tuple(name for name, wanted in least.items() if _number(mine.get(name)) < wanted)
+
+
+def _features(behaviour: Behaviour) -> Mapping[str, Sequence[BehaviourNumber]]:
+    """Return the features of a program. A script shuffles if its epochs have different orders."""
+    orders = behaviour.get("batches", {}).get("different orders")
+    return {**behaviour.get(FEATURES, {}), **({"shuffling": orders} if orders else {})}
 
 
 def find_unmeasured(own: Behaviour, reference: Behaviour) -> dict[str, str]:
