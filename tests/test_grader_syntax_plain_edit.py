@@ -524,3 +524,16 @@ def test_a_call_may_keep_the_dictionary_that_it_already_spreads() -> None:
     other = edited(script, (call, "load_checkpoint(ckpt_file, shuffle_rng, **vars(args))"))
     assert plain_edit(script, same) == ()
     assert any("`**`" in item.message for item in plain_edit(script, other))
+
+
+def test_a_generator_that_the_script_seeds_may_be_saved_and_restored() -> None:
+    healthy = experiment_source("demand_forecast")
+    saved, restored = "shuffle_rng_state=shuffle_rng.get_state()", 'shuffle_rng.set_state(ckpt["shuffle_rng_state"])'
+    seeded = edited(
+        healthy,
+        (saved, "shuffle_rng_state=shuffle_rng.initial_seed()"),
+        (restored, 'shuffle_rng.manual_seed(ckpt["shuffle_rng_state"])'),
+    )
+    other = [(text.replace("shuffle_rng_state", "order"), text) for text in (saved, restored)]
+    assert plain_edit(seeded, edited(healthy, *((old, new) for new, old in other))) == ()
+    assert plain_edit(seeded, edited(seeded, ("initial_seed()", "clone_state()"))) != ()
