@@ -158,10 +158,10 @@ def _judge_correct(evidence: Evidence) -> RubricItem:
         return _lost(f"Your experiment did not finish ({fixed.status}): {fixed.message}")
     comparison = evidence.comparison
     is_half = comparison is not None and 0 < len(comparison.open_causes) < len(comparison.causes)
-    if same_bytes(fixed, broken) and not evidence.recipe.is_healthy and not removes_a_cause(evidence):
-        return _lost("Your fixed run equals the broken run byte for byte, so your edit fixes nothing.")
     if program_digest(evidence.source) == program_digest(evidence.recipe.healthy_source()):
         return full(*_CORRECT, "Your program is the same as the reference fix.")
+    if same_bytes(fixed, broken) and not evidence.recipe.is_healthy and not removes_a_cause(evidence):
+        return _lost("Your fixed run equals the broken run byte for byte, so your edit fixes nothing.")
     if comparison is not None and is_half:
         return _judge_half(evidence, comparison)
     bad = _bad_symptoms(evidence.recipe, evidence.settings.dataset, fixed, evidence.reference)
