@@ -343,7 +343,7 @@ class _StatementJudge:
         word = _word(kind)
         if name.startswith("_") and not (word == "super" and name == "__init__()"):
             return self._is_own(word, name) and not name.startswith("__") and name.removesuffix("()") not in MODULE
-        if name == "load_state_dict()" and word in ("network", "optimizer", "scheduler", "part"):
+        if name == "load_state_dict()" and word in ("network", "optimizer"):
             return any(other == name for _, other in self._ours.attributes)
         if (word, name) in self._ours.attributes or name in KINDS.get(word, {}) or name in KINDS.get(base(kind), {}):
             return True
@@ -546,9 +546,8 @@ class _StatementJudge:
             self.odd(node, ".step() with a closure or another argument")
         if name == "update" and values and not own and word not in ("dict", "set"):
             self.odd(node, ".update() with arguments")
-        entries = all(self._kinds.of(value) == "entry" for value in values)
-        if name == "load_state_dict" and word in ("scheduler", "part") and not entries:
-            self.odd(node, "a schedule's state that is not read from a checkpoint")
+        if name == "load_state_dict" and word in ("scheduler", "part"):
+            self.odd(node, "loading the state of a schedule")
         if name == "format" and not self._is_simple_format(node):
             self.odd(node, ".format() with fields other than simple ones")
         if word == "logger" and node.keywords:
@@ -580,18 +579,17 @@ class _StatementJudge:
         return False
 
     def _names_a_layer(self, node: ast.expr) -> bool:
-        """Return whether a text, or an f-string with a number, is a name that neither networks nor the harness use."""
-        known = MODULE | grammar.ASKED
+        """Return whether a text, or an f-string with a number, is a name that networks do not use."""
         match node:
             case ast.Constant(value=str(name)):
-                return name.isidentifier() and not name.startswith("_") and name not in known
+                return name.isidentifier() and not name.startswith("_") and name not in MODULE
             case ast.JoinedStr(values=[ast.Constant(value=str(start)), *others]):
                 numbers = [
                     isinstance(part, ast.FormattedValue) and part.format_spec is None
                     and self._kinds.of(part.value) == "number"
                     for part in others
                 ]  # fmt: skip
-                is_new = not any(name.startswith(start) for name in known)
+                is_new = not any(name.startswith(start) for name in MODULE)
                 return start.isidentifier() and not start.startswith("_") and is_new and all(numbers)
         return False
 

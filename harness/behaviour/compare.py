@@ -70,9 +70,8 @@ ASPECTS: Mapping[str, Aspect] = {
         Aspect("evaluation", ("validation data", "loss")),
         Aspect("evaluation of the network", ("evaluation", "network")),
         Aspect("serving", ("network", "step at the start", "first steps")),
-        Aspect("end of an epoch", ("network", "serving")),
-        Aspect("resuming", ("network", "step at the start", "update rule", "first steps")),
-        # The following aspects are those of scripts, with the data, the first weights, the update rule and resuming.
+        # The following aspects are those of scripts, with the data, the first weights and the update rule.
+        Aspect("resuming", ("first steps",)),
         Aspect("modes"),
         Aspect("precision"),
         Aspect("outputs", _OF_BATCHES),
