@@ -8,6 +8,9 @@ import pytest
 from helpers.commands import mistake, succeed
 from helpers.page_reader import Page
 
+from harness.behaviour.child import behaviour_of
+from harness.behaviour.settings import examined_settings
+from harness.behaviour.sound import compare
 from harness.errors import UserError
 from harness.practice.case import claim, read_queue
 from harness.recipes import mysteries
@@ -16,6 +19,7 @@ from harness.recipes.mysteries import draw_case, is_hidden, level_of_hidden, loa
 from harness.recipes.recipe import LEVELS, KitRecipe, load_recipes
 from harness.student import queue as queue_module
 from harness.student.certificate import certificate_path
+from harness.student.goal import programs_of
 from harness.student.overview import level_line, status_as_json
 from harness.student.queue import CASES_OF_A_LEVEL, PracticeQueue, duration
 from harness.workspace.progress import begun_exercises, note_begin, note_progress, note_solved, progress_of
@@ -202,3 +206,21 @@ def test_the_page_has_the_same_queue_and_takes_claims(tmp_path: Path, first_leve
     assert solved is not None and (solved.causes, solved.attempts) == (("healthy",), 1)
     assert json.loads(status_as_json(tmp_path))["levels"][0] == {"level": 1, "solved": 1, "needed": CASES_OF_A_LEVEL}
     assert is_hidden(sound) and sound in begun_exercises(tmp_path)
+
+
+def test_a_fix_is_compared_with_programs_of_the_same_seed() -> None:
+    cases = [case for case in (load_hidden(f"case-{number:05}") for number in range(1, 60)) if case.parts]
+    assert len({case.seed for case in cases}) > 1
+    for case in cases:
+        measured = {RECIPES[part].seed for part in case.parts}
+        assert {examined_settings(case, case.broken_source()).seed} == measured, case.id
+
+
+@pytest.mark.slow
+def test_the_healthy_program_fixes_a_case_with_another_seed() -> None:
+    case = load_hidden("case-00012")
+    assert case.seed != RECIPES[case.parts[0]].seed
+    programs = programs_of(case)
+    assert programs is not None
+    settings = examined_settings(case, case.broken_source())
+    assert compare(behaviour_of(case.healthy_source(), settings), programs).is_right

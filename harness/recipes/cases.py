@@ -115,6 +115,11 @@ class Case(Recipe):
         return self.parts or (HEALTHY,)
 
     @property
+    def measured_seed(self) -> int:
+        """The seed of its first recipe, or its own. A hidden exercise draws another seed for its runs."""
+        return read_recipe(self.parts[0]).seed if self.parts else self.seed
+
+    @property
     def is_case(self) -> bool:
         """Always True."""
         return True
