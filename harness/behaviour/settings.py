@@ -12,7 +12,7 @@ from harness.run.settings import RunSettings
 
 @lru_cache(maxsize=512)
 def examined_settings(recipe: Recipe, source: str) -> RunSettings:
-    """Return the settings of the recipe's measured programs, with epochs and batch size from the constants in one of its programs.
+    """Return the settings of the recipe's measured programs. Epochs and batch size are constants of one of them.
 
     A script has no such settings.
     """
