@@ -67,7 +67,7 @@ def test_progress_shows_solved_explained_and_scored(
     said = capsys.readouterr().out
     day = f"{datetime.now(UTC):%d %b}"
     row = next(line for line in said.splitlines() if line.startswith("huge_lr"))
-    assert row.split() == ["huge_lr", "1", "huge_lr", *day.split(), "12", "min", "2", "0", *day.split(), "96.5"]
+    assert row.split() == ["huge_lr", "huge_lr", *day.split(), "12", "min", "2", "0", *day.split(), "96.5"]
     assert "Level 1  ░" in said, "an exercise whose name tells the fault fills no level"
     assert max(map(len, said.splitlines()[:-2])) <= 80
 

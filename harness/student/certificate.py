@@ -9,7 +9,7 @@ from harness.recipes.recipe import HEALTHY, listed_ids, read_recipe
 from harness.student.queue import CASES_OF_A_LEVEL, CaseRecord, PracticeQueue, duration
 from harness.workspace.progress import noted_student
 
-_COLUMNS = ("case", "fault", "its symptom", "solved", "time", "attempts", "hints")
+_COLUMNS = ("case", "fault and symptom", "solved", "time", "attempts", "hints")
 
 
 def certificate_path(work: Path, level: int) -> Path:
@@ -53,7 +53,7 @@ def _row(case: CaseRecord) -> Sequence[str]:
     solved = case.progress.solved
     assert solved is not None
     return (
-        case.name, case.fault, "; ".join(map(title_of, solved.causes)), f"{solved.at:%Y-%m-%d}",
+        case.name, "; ".join(f"{cause}: {title_of(cause)}" for cause in solved.causes), f"{solved.at:%Y-%m-%d}",
         duration(solved.minutes), str(solved.attempts),
         str(solved.hints),
     )  # fmt: skip

@@ -23,8 +23,8 @@ from harness.workspace.workspace import SETTINGS, make_command, open_workspace, 
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
-_COLUMNS = ("exercise", "level", "fault", "solved", "time", "tries", "hints", "explained", "score")
-_LEFT = 3  # the number of columns that are aligned to the left
+_COLUMNS = ("exercise", "fault", "solved", "time", "tries", "hints", "report", "score")
+_LEFT = 2  # the number of columns that are aligned to the left
 _BAR = 20  # the width of the bar of a level
 
 
@@ -198,7 +198,7 @@ def _table(records: Sequence[CaseRecord]) -> Table:
         table.add_column(name, justify="left" if number < _LEFT else "right", overflow="fold")
     for one in records:
         noted, solved = one.progress, one.progress.solved
-        cells = [one.name, str(one.level or ""), one.fault or f"({_word_for(noted)})"]
+        cells = [one.name, one.fault or f"({_word_for(noted)})"]
         if solved:
             cells += [f"{solved.at:%d %b}", duration(solved.minutes), str(solved.attempts), str(solved.hints)]
         else:
