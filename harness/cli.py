@@ -139,6 +139,7 @@ def next_case(work: Path, level: int | None, skip: bool, student: str | None) ->
 
     queue = PracticeQueue(work)
     if skip:
+        queue.draw(level)  # if there is no other case, put nothing aside
         queue.skip()
         queue = PracticeQueue(work)
     case = queue.open_case()

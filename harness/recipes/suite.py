@@ -18,7 +18,7 @@ IS_WHEEL = _OF_WHEEL.is_dir()  # in the sandbox of the grader, too, which hides 
 ROOT = _OF_WHEEL if IS_WHEEL else PACKAGES
 
 _VERBS = (
-    "next", "progress", "status", "exercises", "exercise", "predict", "triage", "verify", "watch", "history", "hint",
+    "next", "progress", "exercises", "exercise", "predict", "triage", "verify", "watch", "history", "hint",
     "check", "submit", "reveal",
     "clean-work", "doctor", "serve",
 )  # fmt: skip

@@ -136,9 +136,10 @@ class PracticeQueue:
         return name
 
     def _own(self) -> list[str]:
-        """Return the exercises of a kit, without those that its course gives to other students."""
-        student = noted_student(self._work)
-        return [name for name in listed_ids() if student is None or SUITE.find(name).case_of(student) == name]
+        """Return the exercises of a kit, easy ones first, without those that its course gives to other students."""
+        student, every = noted_student(self._work), map(SUITE.find, listed_ids())
+        own = [one for one in every if student is None or one.case_of(student) == one.id]
+        return [one.id for one in sorted(own, key=lambda one: one.goal.level if one.goal else 0)]
 
     def skip(self) -> None:
         """Put the open case aside. Raises `UserError` if there is no open case."""
