@@ -13,6 +13,9 @@ work     = $(if $(WORK),--work "$(WORK)")
 resume   = $(if $(RESUME),--resume)
 
 #: Work on an exercise
+#:   make next                        start the next case of your level
+#:   make next LEVEL=2 SKIP=1         choose a level; put the open case aside
+#:   make progress                    show what you solved, and in what time
 #:   make exercises                   list all exercises and your progress
 #:   make serve                       practise in a browser; PORT= sets the port
 #:   make exercise BREAK=huge_lr      make a workspace, run the broken experiment
@@ -26,7 +29,8 @@ resume   = $(if $(RESUME),--resume)
 #:   make predict BREAK=huge_lr       predict the broken run before you start it
 #:   make triage BREAK=huge_lr        run nearly all checks on the experiment
 #:   make verify BREAK=huge_lr        run your edit, compare with the broken run
-#:   make verify BREAK=mystery-1-2 WHICH=1   name the checks that differ
+#:   make verify BREAK=case-20342 HEALTHY=1  claim that nothing is broken
+#:   make verify BREAK=case-20342 WHICH=1    name the checks that differ
 #:   make watch BREAK=huge_lr         run your experiment each time you save it
 #:   make history BREAK=huge_lr       list your attempts; DIFF=2 shows edit 2
 #:   make hint BREAK=huge_lr LEVEL=1  get a hint; your submission counts hints
@@ -37,7 +41,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make shell                       open a shell that finds the command harness
 #:   make data DATASET=mnist          download MNIST or CIFAR-10
 #:   make doctor                      test if this machine gives the known bytes
-.PHONY: help serve interview interview-run interview-checks interview-pause finish exercises exercise predict triage verify watch history hint check submit reveal clean-work data doctor shell
+.PHONY: help next progress serve interview interview-run interview-checks interview-pause finish exercises exercise predict triage verify watch history hint check submit reveal clean-work data doctor shell
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -50,6 +54,12 @@ $(RUN): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@echo "Installed. To use harness commands in this shell: source $(BIN)/activate" >&2
 	@touch $@
+
+next: $(RUN)
+	@$(BIN)/harness next $(work) $(if $(LEVEL),--level "$(LEVEL)") $(if $(SKIP),--skip) $(if $(STUDENT),--student "$(STUDENT)")
+
+progress: $(RUN)
+	@$(BIN)/harness progress $(work)
 
 serve: $(RUN)
 	@$(BIN)/harness serve $(work) $(if $(PORT),--port "$(PORT)")
@@ -83,7 +93,7 @@ triage: $(RUN)
 	@$(BIN)/harness triage "$(BREAK)" $(measured) $(work)
 
 verify: $(RUN)
-	@$(BIN)/harness verify "$(BREAK)" $(options) $(work) $(resume) $(if $(WHICH),--which)
+	@$(BIN)/harness verify "$(BREAK)" $(options) $(work) $(resume) $(if $(WHICH),--which) $(if $(HEALTHY),--healthy)
 
 watch: $(RUN)
 	@$(BIN)/harness watch "$(BREAK)" $(work)

@@ -12,9 +12,10 @@ import pytest
 from helpers.check_subjects import measure_here, say
 from helpers.commands import edit, mistake, run_command, succeed
 
-from harness.checks import check_names, load_check
+from harness.checks import check_names, every_check, load_check
 from harness.checks.core.finding import Cell, Finding, Table
 from harness.checks.core.report import CheckReport
+from harness.cli import cli
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import Recipe, recipe_ids
 from harness.run.settings import RunSettings
@@ -280,3 +281,8 @@ def test_json_is_strict_and_whole() -> None:
     assert (found["outcome"], found["sound"]) == ("stalls", False)
     assert found["figures"]["another"] == "Infinity"
     assert found["tables"][0]["rows"][1][1] == "NaN"
+
+
+def test_each_check_has_a_command_of_its_own() -> None:
+    every = [load_check(name) for name in every_check()]
+    assert [one.name for one in every if cli.commands[one.verb].short_help != one.question] == []

@@ -135,8 +135,9 @@ def test_its_makefile_and_its_project_are_the_students_part_of_ours(texts: dict[
     assert set(theirs["project"]["optional-dependencies"]) == {"tensorboard"}
     assert "grader" not in texts["pyproject.toml"]
     ours = (ROOT / "Makefile").read_text()
-    # A kit refuses these two options, so its help does not list them.
-    assert re.sub(r"^#: .*(BREAK=mystery|make reveal).*\n", "", ours, flags=re.MULTILINE).startswith(texts["Makefile"])
+    # A kit refuses these options, so its help does not list them.
+    refused = r"^#: .*(BREAK=mystery|BREAK=case-|next LEVEL=|make reveal).*\n"
+    assert re.sub(refused, "", ours, flags=re.MULTILINE).startswith(texts["Makefile"])
     assert "#:   make hint" in texts["Makefile"] and "#:   make reveal" not in texts["Makefile"]
     assert "grader" not in texts["Makefile"].partition("PYTHON ?=")[2]
     help = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -205,7 +205,7 @@ def _readme(kind: str, words: Mapping[str, str]) -> str:
 
 def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
     """Return the Makefile for a kit. Its examples name `case`, and its help lists only commands that the kit has."""
-    words = "|".join(["mystery", *(f"make {verb} " for verb in ("reveal", *missing))])
+    words = "|".join(["mystery", "case-", "next LEVEL=", *(f"make {verb} " for verb in ("reveal", *missing))])
     text = re.sub(rf"^#: .*({words}).*\n", "", text, flags=re.MULTILINE)
 
     def example(match: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from grader.score.measurements import load_band, load_bands
 from grader.score.rubric import DEFAULT_RUBRIC, load_weights
 from grader.score.self_test import self_test_problem, self_test_requests
 from grader.selfcheck.calibration import Calibration, Section, calibration_path, recipe_section
-from grader.selfcheck.cases import decoy_problems, pair_fixes, silence_problems, silent_reasons, twin_problems
+from grader.selfcheck.cases import combination_fixes, decoy_problems, silence_problems, silent_reasons, twin_problems
 from grader.selfcheck.fixes import fix_problems
 from grader.selfcheck.goals import behaviour_files, goal_of, goal_toml
 from grader.selfcheck.runs import Runs, open_runs
@@ -231,16 +231,17 @@ def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOp
     outcomes = {
         id: outcomes_of(id, options.solutions) for id in by_id if measured_path(id, options.solutions).is_file()
     }
-    pairs = [(by_id[one], by_id[two]) for one, two in cases.together if one in by_id and two in by_id]
-    judged = fix_problems([fix for pair in pairs for fix in pair_fixes(*pair)], runs)
+    several = [[by_id[id] for id in ids] for ids in (*cases.together, *cases.several) if by_id.keys() >= {*ids}]
+    judged = fix_problems([fix for recipes in several for fix in combination_fixes(*recipes)], runs)
     trips = {id: trips_of(id, options.solutions) for id in outcomes}
     silent = silent_reasons(recipes, options.solutions)
     problems = [*twin_problems(cases, outcomes), *silence_problems(silent, trips)]
     problems += [*decoy_problems(cases.decoy, runs), *filter(None, judged.values())]
     says = (
-        f"{len(cases.twins)} pairs of twins, {len(cases.decoy)} decoys, {len(pairs)} pairs of breaks in one experiment."
+        f"{len(cases.twins)} pairs of twins, {len(cases.decoy)} decoys, {len(several)} combinations of breaks in one"
+        " experiment."
     )
-    return Section("Twins, decoys, two at once", (says,), problems=problems)
+    return Section("Twins, decoys, several at once", (says,), problems=problems)
 
 
 def page(sections: Sequence[Section], command: str) -> str:

@@ -164,6 +164,11 @@ class Recipe(StrictModel):
         return (self.id,)
 
     @property
+    def measured_seed(self) -> int:
+        """The seed with which the behaviour of the correct programs was measured (`BEHAVIOUR`)."""
+        return self.seed
+
+    @property
     def is_case(self) -> bool:
         """Whether this is a case: its name does not reveal the break, and it may be healthy."""
         return self.course is not None

@@ -40,7 +40,7 @@ def _command_of(check: Check) -> click.Command:
         _measure((check.name,), **given)
 
     words = f"{check.question}\n\n{check.documentation}"
-    return click.command(check.name.replace("_", "-"), help=words, short_help=check.question)(run)
+    return click.command(check.verb, help=words, short_help=check.question)(run)
 
 
 def _measure(names: Sequence[str], *, target: str, work: Path, as_json: bool, **options: Any) -> None:

@@ -44,9 +44,8 @@ def show_debrief(workspace: Workspace, attempt: Attempt) -> None:
     for cause in recipe.causes:
         one = load_recipe(cause)
         notes = read_notes(SOLUTIONS / cause / "notes.md")
-        _print_heading(
-            console, f"The cause: {cause}, {one.cause}" if len(recipe.causes) > 1 else f"The cause: {one.cause}"
-        )
+        is_named = cause == workspace.recipe  # the name of a hidden exercise does not tell the fault
+        _print_heading(console, f"The cause: {one.cause}" if is_named else f"The cause: {cause}, {one.cause}")
         _sections(console, notes, _CAUSE)
         _print_heading(console, "How to find it")
         for line in _evidence(one, workspace.recipe, notes):

@@ -13,14 +13,22 @@ from typing import TYPE_CHECKING
 from harness.errors import Stopped, UserError, name_place, printable
 from harness.files import write_whole
 from harness.recipes.catalogue import SUITE, Catalogue
-from harness.recipes.recipe import Recipe
+from harness.recipes.recipe import HEALTHY, Recipe
 from harness.run.files import CHECKPOINT, EXPERIMENT, META, METRICS_LOG, RESULT
 from harness.run.metrics_log import read_metrics_log
 from harness.run.options import RunOptions
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunName
 from harness.student.runs import launch, workspace_job
-from harness.workspace.progress import note_progress, note_student, noted_student, progress_of
+from harness.workspace.progress import (
+    note_begin,
+    note_explained,
+    note_progress,
+    note_solved,
+    note_student,
+    noted_student,
+    progress_of,
+)
 from harness.workspace.workspace import (
     CHECKED,
     RUNS,
@@ -95,6 +103,7 @@ def make_workspace(
             workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings, catalogue)
         if student is not None:
             note_student(work, student)
+        note_begin(folder)
     return workspace, recipe
 
 
@@ -184,11 +193,36 @@ def judge_attempt(workspace: Workspace, say: "SayItem" = lambda item: None) -> "
     if recipe.is_case and before.read_bytes() == after.read_bytes():
         return keep_attempt(workspace, [])  # a verdict would reveal whether this case is broken at all
     examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT))
-    return keep_attempt(workspace, judge(recipe, workspace.settings, records, examined, say))
+    attempt = keep_attempt(workspace, judge(recipe, workspace.settings, records, examined, say))
+    if attempt.fixed:
+        note_solved(workspace.folder, recipe.causes, attempt.number)
+    return attempt
+
+
+def claim_healthy(workspace: Workspace) -> bool:
+    """Judge the student's claim that nothing is broken in a hidden exercise, and return whether it is right.
+
+    A right claim solves the exercise; a wrong one counts as an attempt. Raises `UserError` for another exercise, and if
+    the broken run was not made.
+    """
+    from harness.student.attempts import list_attempts
+
+    recipe = workspace.exercise
+    if not recipe.is_case:
+        raise UserError(f"{recipe.id} has a fault: remove --healthy (HEALTHY=1), which is for hidden exercises.")
+    if recipe.course is not None:
+        raise UserError(f"Your course judges {recipe.id}: name the cause {HEALTHY} in {workspace.report} instead.")
+    workspace.require_run("broken")
+    folder = workspace.folder
+    if recipe.is_healthy:
+        note_solved(folder, recipe.causes, len(list_attempts(workspace)) + 1)
+    elif progress_of(folder).solved is None:
+        note_progress(folder, wrong_claims=progress_of(folder).wrong_claims + 1)
+    return recipe.is_healthy
 
 
 def name_differing_checks(workspace: Workspace) -> "tuple[str, ...]":
-    """Return the checks that differ in the last attempt at a mystery, and store that the student asked for them.
+    """Return the checks that differ in the last attempt at a hidden exercise, and store that the student asked.
 
     Raises `UserError` if no attempt has the current experiment, or if its checks were not run or do not differ.
     """
@@ -242,6 +276,8 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
 
         items = [*check_workspace(workspace, rerun, outcomes), *_goal_items(workspace)]
     known.save([run for run in RUNS if any(one.id == f"{run}: repeats" and one.outcome == "passed" for one in items)])
+    if all(one.outcome == "passed" for one in items):
+        note_explained(workspace.folder)
     return workspace, items
 
 

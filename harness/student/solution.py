@@ -50,12 +50,12 @@ def question_before(recipe: Recipe, folder: Path) -> str:
     if isinstance(recipe, KitRecipe):
         raise UserError("A course kit contains no solutions: your instructor decides when to show them.")
     progress = progress_of(folder)
-    if progress.handed_in is not None or progress.revealed:
+    if progress.handed_in is not None or progress.revealed or progress.solved is not None:
         return ""
     return f"You have not handed in {recipe.id}. Show its solution? Your submission will say that you saw it."
 
 
 def note_reveal(recipe: Recipe, folder: Path) -> None:
-    """Record that a student saw the solution, unless the work was handed in before."""
+    """Record that a student saw the solution, unless the exercise is solved or was handed in."""
     if question_before(recipe, folder):
         note_progress(folder, revealed=True)

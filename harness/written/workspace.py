@@ -9,7 +9,7 @@ from harness.files import read_text
 from harness.submission.check_run import CheckItem, failed_item, passed_item
 from harness.submission.limits import ANSWER_BYTES
 from harness.submission.program import Unparsable, parse_experiment
-from harness.workspace.progress import progress_of
+from harness.workspace.progress import note_begin, progress_of
 from harness.workspace.workspace import (
     PROMPT,
     SETTINGS,
@@ -71,6 +71,7 @@ def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspa
         workspace.restore()
         record = {"format_version": 1, "exercise": exercise.id, "kind": exercise.kind}
         write_where_missing(workspace.folder / SETTINGS, json.dumps(record, indent=1) + "\n")
+        note_begin(workspace.folder)
     return workspace, True
 
 
