@@ -65,7 +65,7 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
     exercises = {f"exercises/{name}/{file}" for name in ALL for file in own}
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)
-        exercises |= {f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "exercise.toml", exercise.file)}
+        exercises |= {f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "judge.toml", exercise.file)}
     assert {name for name in files if name.startswith("exercises/")} == exercises
     assert {name.split("/")[0] for name in files} == {
         ".devcontainer", ".github", ".gitignore", ".vscode", "Dockerfile", "LICENSE", "Makefile", "NOTICE", "README.md",

@@ -1,20 +1,27 @@
-"""Calls of a derivation, and the results of `make check` on it."""
+"""Calls of the functions of an answer, its inputs, and the results of `make check` on it."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.deriving import known_answers, solution
+from helpers.written import known_source, solution, written
 
-from harness.written.derivation import PROBLEMS, draw_inputs, right_outputs
-from harness.written.derivation_call import CallResult, CallResults, call_cases
-from harness.written.derivation_judge import check_derivation
+from grader.written.known_answers import right_outputs
+from harness.submission.check_run import CheckItem
+from harness.written.calls import CallResult, CallResults, call_cases
+from harness.written.comparison import check_answer, plan_of
+from harness.written.expected import read_reference
+from harness.written.inputs import draw_inputs
 
-MLP = PROBLEMS["mlp"]
+MLP = written("backprop_mlp")
 
 
 def called(source: str) -> CallResults:
-    return call_cases(MLP, "backprop.py", source, {"small": draw_inputs(MLP, "")["small"]})
+    return call_cases(plan_of(MLP), source, {"small": draw_inputs(MLP, "")["small"]})
+
+
+def check(source: str) -> list[CheckItem]:
+    return check_answer(MLP, Path("answer.py"), source, read_reference(MLP))
 
 
 @pytest.mark.parametrize(
@@ -38,21 +45,22 @@ def small(find: str, replace: str) -> CallResult:
 
 
 @pytest.mark.parametrize(
-    ("find", "replace", "stage", "said"),
+    ("find", "replace", "stages", "said"),
     [
-        ("return logits, (x, z1, h, logits)", "return logits", "forward", "forward should return the pair"),
-        ('return {"W1": dW1', 'return {"w1": dW1', "backward", "backward does not return 'W1'"),
-        ('"x": dx}', '"x": None}', "backward", "dx is not an array of numbers but of type NoneType"),
-        ("dz1 = dh * (z1 > 0)", "dz1 = dh @ z1", "backward", "backward raised ValueError: matmul: Input"),
-        ("dz1 = dh * (z1 > 0)", "raise SystemExit", "backward",
+        ("return logits, (x, z1, h, logits)", "return logits", ("forward", "loss", "backward"),
+            "forward should return the pair"),
+        ('return {"W1": dW1', 'return {"w1": dW1', ("backward",), "backward does not return 'W1'"),
+        ('"x": dx}', '"x": None}', ("backward",), "dx is not an array of numbers but of type NoneType"),
+        ("dz1 = dh * (z1 > 0)", "dz1 = dh @ z1", ("backward",), "backward raised ValueError: matmul: Input"),
+        ("dz1 = dh * (z1 > 0)", "raise SystemExit", ("backward",),
             "backward raised SystemExit (backprop.py, line 34)"),
     ],
 )  # fmt: skip
-def test_a_call_that_goes_wrong_says_where(find: str, replace: str, stage: str, said: str) -> None:
+def test_a_call_that_goes_wrong_says_where(find: str, replace: str, stages: tuple[str, ...], said: str) -> None:
     found = small(find, replace)
-    assert list(found.problems) == [stage]
-    assert found.problems[stage].startswith(said)
-    assert ("logits" in found.outputs) == (stage == "backward")
+    assert {call.function for call in MLP.call if {*call.results} & found.problems.keys()} == {*stages}
+    assert next(iter(found.problems.values())).startswith(said)
+    assert ("logits" in found.outputs) == ("forward" not in stages)
 
 
 def test_inputs_follow_from_the_text_and_hold_the_special_cases() -> None:
@@ -62,8 +70,9 @@ def test_inputs_follow_from_the_text_and_hold_the_special_cases() -> None:
     assert len(set(cases["small"]["x"].shape)) == 2
     z1 = cases["zeros"]["x"] @ cases["zeros"]["W1"] + cases["zeros"]["b1"]
     assert (z1 == 0).any() and (z1 > 0).any() and (z1 < 0).any()
-    assert 0.9e4 < np.abs(right_outputs(MLP, cases["huge"])["logits"]).max() < 1.1e4
-    norm = draw_inputs(PROBLEMS["layernorm"], "a")
+    right = right_outputs(MLP, solution("backprop_mlp"), {"huge": cases["huge"]})
+    assert 5e3 < np.abs(right["huge"]["logits"]).max() < 1e5
+    norm = draw_inputs(written("layernorm"), "a")
     assert (norm["flat"]["x"].std(axis=1) == 0).all()
     assert abs(norm["far"]["x"].mean() - 1e6) < 2
 
@@ -74,19 +83,19 @@ def test_inputs_follow_from_the_text_and_hold_the_special_cases() -> None:
         ("reference", set()),
         ("largest_logit_left_in", {"forward: stable", "gradients: stable"}),
         ("function_missing", {"answer: loads"}),
-        ("torch", {"form: numpy"}),
+        ("torch", {"form: imports"}),
     ],
 )
 def test_make_check_names_the_checks_that_fail(id: str, failed: set[str]) -> None:
-    items = check_derivation("mlp", Path("answer.py"), known_answers("backprop_mlp")[id]["source"])
+    items = check(known_source("backprop_mlp", id))
     assert {item.id for item in items if item.outcome != "passed"} == failed
 
 
 def test_one_exception_is_told_once_and_what_was_not_judged_is_open() -> None:
-    source = known_answers("backprop_mlp")["reference"]["source"]
+    source = known_source("backprop_mlp", "reference")
     begin = source.index("def forward(")
     body = source.index(":\n", source.index(")", begin)) + 2
-    items = check_derivation("mlp", Path("answer.py"), f"{source[:body]}    raise ValueError('mine')\n{source[body:]}")
+    items = check(f"{source[:body]}    raise ValueError('mine')\n{source[body:]}")
     told = [item.message for item in items if item.outcome == "failed"]
     assert sum("mine" in message for message in told) == 1
     assert len([message for message in told if message.endswith("failed for the same reason.")]) == len(told) - 1 > 1
@@ -94,6 +103,6 @@ def test_one_exception_is_told_once_and_what_was_not_judged_is_open() -> None:
 
 
 def test_make_check_does_not_promise_what_only_grading_can_judge() -> None:
-    items = check_derivation("mlp", Path("answer.py"), known_answers("backprop_mlp")["reference"]["source"])
+    items = check(known_source("backprop_mlp", "reference"))
     [form] = (item for item in items if item.id == "form: numpy")
     assert "the grader asks the instructor" in form.message
