@@ -72,8 +72,7 @@ def gradient_problems(exercise: FunctionExercise) -> Iterator[str]:
     module = load_answer(solution_of(exercise), plan)
     cases = draw_inputs(exercise, PUBLIC)
     for rule in exercise.gradients:
-        until = next(number for number, call in enumerate(exercise.call) if rule.of in call.results)
-        forward = CallPlan(plan.file, plan.calls[: until + 1], [rule.of])
+        forward = plan_of(exercise, outputs=[rule.of])
 
         def objective(
             inputs: Inputs, of: str = rule.of, times: str | None = rule.times, plan: CallPlan = forward

@@ -60,22 +60,19 @@ def known_answers(exercise_id: str, solutions: Path = SOLUTIONS) -> tuple[KnownA
     return read_record(path, _KnownAnswers).answer if path.is_file() else ()
 
 
-def reference_of(exercise: FunctionExercise, cases: Mapping[str, Inputs], solutions: Path = SOLUTIONS) -> Reference:
+def reference_of(
+    exercise: FunctionExercise, cases: Mapping[str, Inputs], solutions: Path = SOLUTIONS, *, mistakes: bool = True
+) -> Reference:
     """Return the right outputs for these inputs, and the outputs of the usual mistakes, from the solution.
 
     Raises `UserError` if the solution fails, because then nothing can be judged.
     """
-    solution, mistakes = _sources(exercise, solutions)
-    right = right_outputs(exercise, solution, cases)
-    plan = plan_of(exercise)
-    found = [find_mistake(id, remedy, call_cases(plan, text, cases), right) for id, remedy, text in mistakes]
-    return Reference(right, tuple(found))
-
-
-def _sources(exercise: FunctionExercise, solutions: Path) -> tuple[str, tuple[tuple[str, str, str], ...]]:
     solution = solution_of(exercise, solutions)
-    known = known_answers(exercise.id, solutions)
-    return solution, tuple((one.id, one.remedy, one.source(solution)) for one in known if one.remedy)
+    right = right_outputs(exercise, solution, cases)
+    plan = plan_of(exercise, outputs=exercise.compared)
+    usual = [one for one in known_answers(exercise.id, solutions) if one.remedy and mistakes]
+    found = [find_mistake(one.id, one.remedy, call_cases(plan, one.source(solution), cases), right) for one in usual]
+    return Reference(right, tuple(found))
 
 
 def right_outputs(exercise: FunctionExercise, solution: str, cases: Mapping[str, Inputs]) -> Outputs:

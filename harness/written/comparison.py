@@ -3,7 +3,7 @@
 import ast
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from harness.written.inputs import AGAIN, PUBLIC, Array, Inputs, draw_inputs
 # differences have errors above 8e-12, even with the best step. So if a gradient is much less exact than the forward
 # pass, it does not come from a derived formula.
 EXACT, DERIVED = 1e-13, 1e-12
-# An output with at most this relative difference from the output of a wrong solution has the same mistake.
+# An output with at most this relative difference from the right output, or from a wrong one, is the same.
 _SAME = 1e-6
 # The modules that an answer may import, because they cannot differentiate.
 ALLOWED_IMPORTS = ("numpy", "math", "typing", "__future__")
@@ -32,7 +32,7 @@ Outputs = Mapping[str, Mapping[str, Array]]  # {case: {output: array}}
 
 @dataclass(frozen=True)
 class Mistake:
-    """A usual mistake: the outputs of a wrong solution where they differ from the right ones, and the remedy."""
+    """A usual mistake: the remedy, and fingerprints of a wrong solution's outputs that differ from the right ones."""
 
     id: str
     remedy: str
@@ -62,10 +62,18 @@ class AnswerCheck:
     points: float | None = 1.0
 
 
-def plan_of(exercise: FunctionExercise, file: str = "") -> CallPlan:
-    """Return how an answer is called. Messages call the answer `file`; by default, by the name of its file."""
-    calls = [call.model_dump() for call in exercise.call]
-    return CallPlan(file or exercise.file, calls, exercise.outputs)
+def plan_of(exercise: FunctionExercise, file: str = "", outputs: Sequence[str] = ()) -> CallPlan:
+    """Return how an answer is called. Messages call the answer `file`; by default, by the name of its file.
+
+    outputs: the results to return, by default all that are compared. A call that they do not need is left out.
+    """
+    wanted = {*(outputs or exercise.outputs)}
+    calls = []
+    for call in reversed(exercise.call):
+        if wanted & {*call.results}:
+            wanted |= {*call.needs}
+            calls.append(call.model_dump())
+    return CallPlan(file or exercise.file, calls[::-1], outputs or exercise.outputs)
 
 
 def check_answer(exercise: FunctionExercise, answer: Path, text: str, reference: Reference) -> list[CheckItem]:
@@ -142,20 +150,27 @@ def relative_error(found: Array, right: Array) -> float:
     return float(np.abs(found - right).max(initial=0.0) / scale) if scale > 0 else 0.0
 
 
-def has_mistake(found: Array, wrong: Array) -> bool:
-    """Return whether an output equals the output of a wrong solution, also if some entries are not finite."""
-    if found.shape != wrong.shape or not np.array_equal(np.isnan(found), np.isnan(wrong)):
+def fingerprint(array: Array) -> Array:
+    """Return numbers that identify an output: its dimensions, its non-finite entries, its norm, and three sums."""
+    finite = np.where(np.isfinite(array), array, 0).reshape(-1)
+    places = np.arange(finite.size)
+    sums = [float((finite * np.cos(rate * places)).sum()) for rate in (0, 1, 2)]
+    unusual = [np.isnan(array).sum(), np.isposinf(array).sum(), np.isneginf(array).sum()]
+    return np.array([array.ndim, *array.shape, *unusual, np.sqrt((finite**2).sum()), *sums])
+
+
+def is_same(one: Array, other: Array) -> bool:
+    """Return whether two fingerprints belong to the same output, up to rounding."""
+    if one.shape != other.shape or not np.array_equal(one[:-4], other[:-4]):
         return False
-    finite = np.isfinite(found)
-    same = np.array_equal(found[~finite], wrong[~finite], equal_nan=True)
-    return same and np.array_equal(finite, np.isfinite(wrong)) and relative_error(found[finite], wrong[finite]) < _SAME
+    return bool((np.abs(one[-4:] - other[-4:]) <= _SAME * max(one[-4], other[-4])).all())
 
 
 def find_mistake(id: str, remedy: str, results: CallResults, right: Outputs) -> Mistake:
     """Return the mistake of a wrong solution from its results: its outputs where they differ from the right ones."""
     outputs = {
         case: {
-            name: array
+            name: fingerprint(array)
             for name, array in called.outputs.items()
             if case in right and name in right[case] and not relative_error(array, right[case][name]) < _SAME
         }
@@ -206,6 +221,9 @@ class _AnswerJudge:
             for output in item.outputs
         }
 
+        exact_items = [item for item in exercise.item if item.compare == "exact"]
+        self.nothing_right = all(self.wrong.values()) and all(map(self._property_problem, exact_items))
+
     def _special(self, item: JudgeItem) -> bool:
         return not set(self.exercise.cases_of(item)) <= {*self.exercise.ordinary}
 
@@ -221,7 +239,7 @@ class _AnswerJudge:
         the grader judges imports separately.
         """
         found = AnswerCheck(item.criterion, item.name, item.title, "", item.remedy)
-        if all(self.wrong.values()) and item.compare not in ("values", "shapes"):
+        if self.nothing_right and item.compare not in ("values", "exact", "shapes"):
             remedy = item.remedy or "Begin with the first function of the file."
             return replace(found, reason=_NOTHING_RIGHT, remedy=remedy, points=0.0)
         match item.compare:
@@ -236,8 +254,7 @@ class _AnswerJudge:
             case "values":
                 return self._compare_values(item, found)
             case _:
-                places = ((output, case) for output in item.outputs for case in self.exercise.cases_of(item))
-                reason = next(filter(None, (self._why_not(item, *place) for place in places)), "")
+                reason = self._property_problem(item)
                 right = f"{' and '.join(item.outputs)}: correct."
         return replace(found, reason=reason, points=0.0) if reason else replace(found, reason=right, remedy="")
 
@@ -261,7 +278,10 @@ class _AnswerJudge:
         return replace(found, reason=reason, remedy=known.remedy if known else item.remedy, points=0.0)
 
     def _find_mistake(self, item: JudgeItem) -> Mistake | None:
-        """Return the usual mistake that explains all wrong outputs of an item where it gives outputs, or None."""
+        """Return the usual mistake that explains all wrong outputs of an item where it gives outputs, or None.
+
+        If several do, return the one that explains best whether the other outputs are right.
+        """
         cases = dict.fromkeys([*self.exercise.ordinary, *self.exercise.cases_of(item)])
         wrong = [
             (case, output)
@@ -269,12 +289,19 @@ class _AnswerJudge:
             for output in item.outputs
             if output in self.called[case].outputs and self.error(output, case) >= _SAME
         ]
+        fitting = []
         for mistake in self.mistakes:
             there = [(case, output) for case, output in wrong if output in mistake.outputs.get(case, {})]
-            pairs = [(self.called[case].outputs[output], mistake.outputs[case][output]) for case, output in there]
-            if pairs and len(there) == len(wrong) and all(has_mistake(*pair) for pair in pairs):
-                return mistake
-        return None
+            if there and len(there) == len(wrong) and all(self._has(mistake, *place) for place in there):
+                fitting.append(mistake)
+        return min(fitting, key=self._count_differences, default=None)
+
+    def _has(self, mistake: Mistake, case: str, output: str) -> bool:
+        found = self.called[case].outputs.get(output)
+        return found is not None and is_same(fingerprint(found), mistake.outputs[case][output])
+
+    def _count_differences(self, mistake: Mistake) -> int:
+        return sum(not self._has(mistake, case, output) for case, wrong in mistake.outputs.items() for output in wrong)
 
     def _repeats(self) -> str:
         if changed := sorted({name for called in self.called.values() for name in called.changed}):
@@ -285,6 +312,11 @@ class _AnswerJudge:
                 return f"A second call with the same inputs returns a different {output[:80]}."
         return ""
 
+    def _property_problem(self, item: JudgeItem) -> str:
+        """Return why the outputs of an item do not have the property that it compares, or ""."""
+        places = ((output, case) for output in item.outputs for case in self.exercise.cases_of(item))
+        return next(filter(None, (self._why_not(item, *place) for place in places)), "")
+
     def _why_not(self, item: JudgeItem, output: str, case: str) -> str:
         """Return why an output does not have the property that an item compares, or ""."""
         found = self.called[case].outputs.get(output)
@@ -292,6 +324,9 @@ class _AnswerJudge:
             right = found is not None and found.shape == self.right[case][output].shape
             return "" if right else self._why_in(output, case, item.tolerance)
         where = f"With {self._says(case)}, {output}"
+        if item.compare == "exact":
+            same = np.array_equal(found, self.right[case][output])
+            return "" if same else f"{where} is {_numbers(found)} but should be {_numbers(self.right[case][output])}."
         if item.compare == "sums":
             sums = found.sum(axis=item.axis)
             far = np.abs(sums - item.to).max(initial=0.0)
@@ -300,9 +335,13 @@ class _AnswerJudge:
                 return f"{where} has a sum of {worst:.6g} along axis {item.axis}, but it should be {item.to:g}."
         elif item.compare == "zeros":
             places = np.broadcast_to(self.cases[case][str(item.where)], found.shape).astype(bool)
+            if not found.any():
+                return f"{where} is 0 everywhere."
             if bad := np.argwhere(places & (found != 0)).tolist():
                 return f"{where}{_entry(bad[0])} is {found[tuple(bad[0])]:.6g} but should be 0."
         elif item.compare == "at_most":
+            if not found.any() and item.bound:
+                return f"{where} is 0, but rounding alone gives a larger number."
             if not (found <= item.bound).all():
                 return f"{where} is {np.max(found):.6g} but should be at most {item.bound:g}."
         elif not (found >= item.bound).all():
@@ -339,6 +378,10 @@ class _AnswerJudge:
             average = " (do you average over the batch exactly once?)" if name is not None else ""
             return f"{reason} It is {factor:.6g} times the right value{average}."
         return reason
+
+
+def _numbers(array: Array) -> str:
+    return ", ".join(f"{number:g}" for number in array.reshape(-1)[:10].tolist())
 
 
 def _entry(place: object) -> str:

@@ -20,6 +20,9 @@ Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,39}$")]
 Size = Name | Annotated[int, Field(ge=1, le=1000)]  # the name of a size, or a number
 Shape = Annotated[tuple[Size, ...], _LIST]
+Comparison = Literal[
+    "values", "exact", "shapes", "sums", "zeros", "at_most", "at_least", "imports", "repeats", "person"
+]
 MOST_SIZES = 6
 
 
@@ -42,7 +45,7 @@ class InputDraw(StrictModel):
     high: float = 1.0
     below: Size = 2
     share: Annotated[float, Field(ge=0, le=1)] = 0.5
-    value: float | int = 0
+    value: float | int | bool = 0
 
 
 class FunctionCall(StrictModel):
@@ -117,16 +120,16 @@ class ExerciseItem(StrictModel):
 class JudgeItem(ExerciseItem):
     """An item that compares outputs. The remedy is used if no known mistake says more.
 
-    compare: `values` or `shapes` of the `outputs` with the right ones; `sums` along `axis` with `to`; `zeros` where the
-        input `where` is true; each entry with `bound` (`at_most`, `at_least`); the `imports` of the file; whether a
-        second call `repeats`; or `person`: the instructor reads the text in the constant `constant`.
+    compare: `values` or `shapes` of the `outputs` with the right ones; `exact` whole numbers; `sums` along `axis` with
+        `to`; `zeros` where the input `where` is true; each entry with `bound` (`at_most`, `at_least`); the `imports` of
+        the file; whether a second call `repeats`; or `person`: the instructor reads the text in `constant`.
     cases: the cases in which the item compares; by default all that are not special.
     tolerance: the largest relative error.
     """
 
-    compare: Literal["values", "shapes", "sums", "zeros", "at_most", "at_least", "imports", "repeats", "person"] = (
-        "values"
-    )
+    compare: Literal[
+        "values", "exact", "shapes", "sums", "zeros", "at_most", "at_least", "imports", "repeats", "person"
+    ] = "values"
     outputs: Annotated[tuple[Name, ...], _LIST] = ()
     cases: Annotated[tuple[Name, ...], _LIST] = ()
     tolerance: Annotated[float, Field(gt=0, lt=1)] = 1e-6
@@ -204,6 +207,11 @@ class FunctionExercise(FileExercise):
 
     def _differentiated(self) -> list[list[str]]:
         return [[rule.of] for rule in self.gradients]
+
+    @property
+    def compared(self) -> list[str]:
+        """The names of the results whose values are compared with the right ones."""
+        return [*dict.fromkeys(name for item in self.item if item.compare == "values" for name in item.outputs)]
 
     def cases_of(self, item: JudgeItem) -> list[str]:
         """Return the ids of the cases in which an item compares outputs."""

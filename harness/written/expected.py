@@ -1,7 +1,7 @@
 """The right outputs for the public inputs of a written exercise: `exercises/<id>/expected.txt`.
 
-`make check` compares an answer with them, because students do not have the solution. The file also contains the outputs
-of usual mistakes. It is encoded, because a readable text would reveal them.
+`make check` compares an answer with them, because students do not have the solution. The file also identifies the
+outputs of usual mistakes. It is encoded, because a readable text would reveal their remedies.
 """
 
 import base64
@@ -42,9 +42,9 @@ def judge_hash(exercise_id: str, exercises: Path = EXERCISES) -> str:
 
 
 def encode_reference(reference: Reference, judge_sha256: str) -> bytes:
-    """Return the content of `expected.txt`. The outputs of mistakes are rounded to eight digits."""
+    """Return the content of `expected.txt`. The fingerprints of mistakes are rounded to nine digits."""
     mistakes = [
-        {"id": one.id, "remedy": one.remedy, "outputs": _nested(one.outputs, digits=8)} for one in reference.mistakes
+        {"id": one.id, "remedy": one.remedy, "outputs": _nested(one.outputs, digits=9)} for one in reference.mistakes
     ]
     table = {"judge_sha256": judge_sha256, "right": _nested(reference.right), "mistakes": mistakes}
     return base64.b64encode(zlib.compress(json.dumps(table, separators=(",", ":")).encode(), 9)) + b"\n"
