@@ -8,12 +8,12 @@ import numpy as np
 from grader.selfcheck.reference_tree import reference_text
 from grader.written.grade import AnswerGrader
 from grader.written.judgement import Judgement
-from grader.written.known_answers import KnownAnswer, known_answers, reference_of, solution_of
+from grader.written.known_answers import KnownAnswer, known_answers, reference_of, right_outputs, solution_of
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipes.recipe import EXERCISES, SOLUTIONS
 from harness.written.calls import CallPlan, call_answer, load_answer
-from harness.written.comparison import Reference, plan_of, relative_error
+from harness.written.comparison import Mistake, Reference, is_same, plan_of, relative_error
 from harness.written.exercise import DecisionTree, FileExercise, FunctionExercise
 from harness.written.expected import EXPECTED, encode_reference, judge_hash, read_reference
 from harness.written.inputs import PUBLIC, Array, Inputs, draw_inputs
@@ -28,21 +28,23 @@ def written_problems(exercise: FileExercise, answers: AnswerGrader, *, write: bo
 
     These files are `expected.txt`, and the reference tree of a decision tree.
     """
+    found: list[str] = []
     try:
         if isinstance(exercise, DecisionTree):
-            return [*_tree_problems(exercise, write=write), *filter(None, [answers.self_test_problem(exercise)])]
+            found += _tree_problems(exercise, write=write)
         if isinstance(exercise, FunctionExercise):
-            found = [*gradient_problems(exercise), *_expected_problems(exercise, write=write)]
-            if problem := answers.self_test_problem(exercise):
-                return [*found, problem]
+            found += gradient_problems(exercise)
+            found += _expected_problems(exercise, write=write)
+        if problem := answers.self_test_problem(exercise):
+            return [*found, problem]
+        if isinstance(exercise, FunctionExercise):
             solution = solution_of(exercise)
             for answer in known_answers(exercise.id):
                 judgement = answers.judge(exercise, answer.source(solution))
                 found += [f"{exercise.id}: {one}" for one in answer_problems(answer, judgement, exercise)]
-            return found
     except (UserError, ValueError) as error:
-        return [f"{exercise.id}: {error}"]
-    return []
+        found.append(f"{exercise.id}: {error}")
+    return found
 
 
 def answer_problems(answer: KnownAnswer, judgement: Judgement, exercise: FunctionExercise) -> Iterator[str]:
@@ -68,9 +70,9 @@ def answer_problems(answer: KnownAnswer, judgement: Judgement, exercise: Functio
 
 def gradient_problems(exercise: FunctionExercise) -> Iterator[str]:
     """Compare the gradients of the solution with central differences of its forward pass. Yield the differences."""
-    plan = plan_of(exercise)
-    module = load_answer(solution_of(exercise), plan)
-    cases = draw_inputs(exercise, PUBLIC)
+    plan, solution, cases = plan_of(exercise), solution_of(exercise), draw_inputs(exercise, PUBLIC)
+    right = right_outputs(exercise, solution, cases)
+    module = load_answer(solution, plan)
     for rule in exercise.gradients:
         forward = plan_of(exercise, outputs=[rule.of])
 
@@ -82,7 +84,6 @@ def gradient_problems(exercise: FunctionExercise) -> Iterator[str]:
             return float((output * (1 if times is None else inputs[times])).sum())
 
         for case in exercise.ordinary:
-            found = call_answer(plan, module, cases[case]).outputs
             for name, by in rule.by.items():
                 measured = np.zeros(cases[case][by].shape)
                 for place in np.ndindex(measured.shape):
@@ -92,7 +93,7 @@ def gradient_problems(exercise: FunctionExercise) -> Iterator[str]:
                         moved[place] += step
                         ends.append(objective({**cases[case], by: moved}))
                     measured[place] = (ends[0] - ends[1]) / (2 * _STEP)
-                if not (error := relative_error(found[name], measured)) < _CLOSE:
+                if not (error := relative_error(right[case][name], measured)) < _CLOSE:
                     yield f"{exercise.id}: in the case {case}, {name} differs from central differences by {error:.1e}"
 
 
@@ -115,8 +116,16 @@ def _agree(one: Reference, other: Reference) -> bool:
         and all(same(one.right[case][name], array) for name, array in outputs.items())
         for case, outputs in other.right.items()
     )
-    mistakes = [[(item.id, item.remedy) for item in side.mistakes] for side in (one, other)]
-    return right and mistakes[0] == mistakes[1]
+    texts = [[(item.id, item.remedy, {*item.outputs}) for item in side.mistakes] for side in (one, other)]
+    return right and texts[0] == texts[1] and all(map(_agree_on_mistake, one.mistakes, other.mistakes))
+
+
+def _agree_on_mistake(one: Mistake, other: Mistake) -> bool:
+    return all(
+        outputs.keys() == other.outputs[case].keys()
+        and all(is_same(array, other.outputs[case][name]) for name, array in outputs.items())
+        for case, outputs in one.outputs.items()
+    )
 
 
 def _tree_problems(exercise: DecisionTree, *, write: bool) -> Iterator[str]:

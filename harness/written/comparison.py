@@ -85,7 +85,7 @@ def check_answer(exercise: FunctionExercise, answer: Path, text: str, reference:
         results = call_cases(plan_of(exercise, str(answer)), text, cases)
     if results.problem:
         return [failed_item("answer: loads", f"{results.problem}.")]
-    items, told = [], ""
+    items, told, remedies = [], "", set[str]()
     for found in judge_answer(exercise, text, cases, results, reference):
         id = f"{found.criterion}: {found.id}"
         if found.points == 1:
@@ -97,7 +97,9 @@ def check_answer(exercise: FunctionExercise, answer: Path, text: str, reference:
             items.append(failed_item(id, f"{found.title}: failed for the same reason."))
         else:
             told = found.reason
-            items.append(failed_item(id, f"{found.title}: {found.reason} {found.remedy}"))
+            remedy = "" if found.remedy in remedies else found.remedy
+            remedies.add(found.remedy)
+            items.append(failed_item(id, f"{found.title}: {found.reason} {remedy}".rstrip()))
     return items
 
 
@@ -255,7 +257,7 @@ class _AnswerJudge:
                 return self._compare_values(item, found)
             case _:
                 reason = self._property_problem(item)
-                right = f"{' and '.join(item.outputs)}: correct."
+                right = f"{', '.join(item.outputs)}: correct."
         return replace(found, reason=reason, points=0.0) if reason else replace(found, reason=right, remedy="")
 
     def _compare_values(self, item: JudgeItem, found: AnswerCheck) -> AnswerCheck:
@@ -268,7 +270,7 @@ class _AnswerJudge:
         else:
             wrong = dict.fromkeys(filter(None, map(self.wrong.get, item.outputs)))
             reason = " ".join(wrong)
-            right = f"{' and '.join(item.outputs)}: correct."
+            right = f"{', '.join(item.outputs)}: correct."
             if set(item.outputs) <= self.gradients.keys():
                 bound = max(self._bound(output, item.tolerance) for output in item.outputs)
                 right = f"The relative error is at most {bound:g}."

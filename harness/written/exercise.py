@@ -206,7 +206,7 @@ class FunctionExercise(FileExercise):
         return {item.id for item in self.item if item.compare == "person"}
 
     def _differentiated(self) -> list[list[str]]:
-        return [[rule.of] for rule in self.gradients]
+        return [[rule.of, *rule.by] for rule in self.gradients]
 
     @property
     def compared(self) -> list[str]:
