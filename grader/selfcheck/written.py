@@ -68,9 +68,9 @@ def answer_problems(answer: KnownAnswer, judgement: Judgement, exercise: Functio
         yield f"no reason tells the answer {answer.id}: {answer.tells}"
 
 
-def gradient_problems(exercise: FunctionExercise) -> Iterator[str]:
+def gradient_problems(exercise: FunctionExercise, solutions: Path = SOLUTIONS) -> Iterator[str]:
     """Compare the gradients of the solution with central differences of its forward pass. Yield the differences."""
-    plan, solution, cases = plan_of(exercise), solution_of(exercise), draw_inputs(exercise, PUBLIC)
+    plan, solution, cases = plan_of(exercise), solution_of(exercise, solutions), draw_inputs(exercise, PUBLIC)
     right = right_outputs(exercise, solution, cases)
     module = load_answer(solution, plan)
     for rule in exercise.gradients:
