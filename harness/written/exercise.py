@@ -76,7 +76,7 @@ class FunctionCall(StrictModel):
 class InputCase(StrictModel):
     """One set of inputs. Messages write `says` after "With".
 
-    sizes and inputs replace those of the exercise. special: whether the inputs reveal a rare mistake. An item about a
+    sizes and inputs replace the general ones. special: whether the inputs reveal a rare mistake. An item about a
     special case counts only if the same outputs are right in all other cases.
     """
 
@@ -263,8 +263,8 @@ def _missing(place: str, what: str, names: Sequence[str] | Mapping[str, object],
 class DecisionTree(FileExercise):
     """An exercise to write a decision tree of checks in YAML (`harness.written.decision_tree`).
 
-    experiments: the exercises that a tree must tell apart. slowest: a tree that takes so many times the minutes of the
-    reference tree gets no points for its cost.
+    experiments: the exercises that a tree must tell apart. slowest: a tree gets no points for its cost if it takes
+    this many times the minutes of the reference tree.
     """
 
     kind: Literal["decision_tree"]
