@@ -25,7 +25,7 @@ from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import ROOT, KitRecipe, experiment_names, experiment_source, recipe_ids
 from harness.run.provenance import harness_hash
 from harness.student.check_commands import documentation
-from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.written.exercise import FileExercise, FunctionExercise, file_exercise_ids, load_exercise
 
 ALL = recipe_ids()
 
@@ -65,7 +65,10 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
     exercises = {f"exercises/{name}/{file}" for name in ALL for file in own}
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)
-        exercises |= {f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "judge.toml", exercise.file)}
+        expected = ["expected.txt"] if isinstance(exercise, FunctionExercise) else []
+        exercises |= {
+            f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "judge.toml", exercise.file, *expected)
+        }
     assert {name for name in files if name.startswith("exercises/")} == exercises
     assert {name.split("/")[0] for name in files} == {
         ".devcontainer", ".github", ".gitignore", ".vscode", "Dockerfile", "LICENSE", "Makefile", "NOTICE", "README.md",

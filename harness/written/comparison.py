@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.submission.check_run import CheckItem, could_not_judge, failed_item, passed_item
+from harness.submission.program import Unparsable, parse_experiment
 from harness.written.calls import CallPlan, CallResult, CallResults, call_cases
 from harness.written.exercise import FunctionExercise, JudgeItem
 from harness.written.inputs import AGAIN, PUBLIC, Array, Inputs, draw_inputs
@@ -22,6 +23,7 @@ EXACT, DERIVED = 1e-13, 1e-12
 _SAME = 1e-6
 # The modules that an answer may import, because they cannot differentiate.
 ALLOWED_IMPORTS = ("numpy", "math", "typing", "__future__")
+_NO_IMPORT = "It imports no other module."
 _NOTHING_RIGHT = "No output is right yet, so this check gives no points."
 _NOT_ORDINARY = "This check counts only if the outputs are right for ordinary inputs."
 _ALSO_GRADED = "If code is unusual for this exercise, the grader asks the instructor."
@@ -89,8 +91,8 @@ def check_answer(exercise: FunctionExercise, answer: Path, text: str, reference:
     for found in judge_answer(exercise, text, cases, results, reference):
         id = f"{found.criterion}: {found.id}"
         if found.points == 1:
-            is_import = "imports no other module" in found.reason
-            items.append(passed_item(id, f"{found.reason} {_ALSO_GRADED}" if is_import else found.reason))
+            more = f" {_ALSO_GRADED}" if found.reason == _NO_IMPORT else ""
+            items.append(passed_item(id, f"{found.reason}{more}"))
         elif found.points is None or found.reason in (_NOTHING_RIGHT, _NOT_ORDINARY):
             items.append(could_not_judge(id, f"{found.title}: {found.reason}"))
         elif found.reason == told:  # one exception is the reason for several failed items
@@ -129,8 +131,8 @@ def import_item(answer: Path, text: str) -> CheckItem | None:
 
 def text_constant(text: str, name: str) -> str:
     """Return the text that an answer assigns to a name at the top level, or "" if it assigns no text."""
-    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        for node in ast.parse(text).body:
+    with contextlib.suppress(Unparsable):
+        for node in parse_experiment(text).body:
             if (
                 isinstance(node, ast.Assign)
                 and isinstance(node.value, ast.Constant)
@@ -246,7 +248,7 @@ class _AnswerJudge:
             return replace(found, reason=_NOTHING_RIGHT, remedy=remedy, points=0.0)
         match item.compare:
             case "imports":
-                return replace(found, reason="It imports no other module.")
+                return replace(found, reason=_NO_IMPORT)
             case "person":
                 if text_constant(self.text, str(item.constant)):
                     return replace(found, reason=_READ_BY_PERSON, points=None)
