@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 import torch
 from helpers.check_subjects import mini_subject, real_subject
-from helpers.mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, mini_run, train_step
+from helpers.mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
 from helpers.other_styles import SOUND
 
 import harness.checks
@@ -115,25 +115,6 @@ SERVED = mini(
 )
 MOVED = mini((PREPARED, "    moves = torch.randint(0, 6, (len(inputs),), generator=rng).tolist()\n"
     "    return torch.stack([x.roll(m, 2) for x, m in zip(inputs, moves)]), labels\n"))  # fmt: skip
-REPLICAS = mini(
-    (MODEL, "    network = " + MODEL.removeprefix("    return ") + "    return Replicas(network)\n"),
-    ("def build_model", "class Replicas(nn.Module):\n"
-     "    def __init__(self, network):\n"
-     "        super().__init__()\n"
-     "        self.replicas = nn.ModuleList([network, copy.deepcopy(network)])\n\n"
-     "    def forward(self, x):\n"
-     "        return self.replicas[0](x)\n\n\n"
-     "def build_model"),
-    ("import random\n", "import copy\nimport random\n"),
-    (STEP, "    optimizer.zero_grad()\n"
-     "    for rank, replica in enumerate(model.replicas):\n"
-     "        loss = compute_loss(replica(inputs[rank::2]), labels[rank::2])\n"
-     "        loss.backward()\n"
-     "    for one, other in zip(*(replica.parameters() for replica in model.replicas)):\n"
-     "        mean = (one.grad + other.grad) / 2\n"
-     "        one.grad.copy_(mean)\n"
-     "        other.grad.copy_(mean)\n"),
-)  # fmt: skip
 NLL = (LOSS, "F.nll_loss(outputs, labels)")
 ALARMS_AS_PROBABILITIES = ("nn.Linear(32, 1)", "nn.Linear(32, 1), nn.Sigmoid()")
 BCE = ("binary_cross_entropy_with_logits", "binary_cross_entropy")
@@ -568,12 +549,6 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("gradcheck", "not-in-float64", with_layer("Single", "x.float()", ("nn.Flatten()", "nn.Flatten(), Single()"))),
     ("anomaly", "finite", edited(AMP, ("init_scale=256.0", "init_scale=2.0**30"))),
     ("anomaly", "non-finite", EXPONENTIAL),
-    ("resume", "not-resumed", MINI),
-    # A run that ends before the interruption is not resumed.
-    ("resume", "not-resumed", edited(INTERRUPTED, ("INTERRUPTED_AT = 7", "INTERRUPTED_AT = 10**6"))),
-    ("resume", "continues", INTERRUPTED),
-    ("resume", "departs", edited(INTERRUPTED, ("    optimizer.load_state_dict(state['optimizer'])\n", ""))),
-    ("resume", "other-draws", edited(INTERRUPTED, ("    torch.set_rng_state(state['rng'])\n", "    pass\n"))),
     ("serving", "not-served", MINI),
     ("serving", "same", SERVED),
     ("serving", "departs", edited(SERVED, ("import random\n", "import copy\nimport random\n"),
@@ -586,14 +561,6 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("augmentation", "same-draws", edited(MOVED, ("(len(inputs),)", "(len(inputs) // 2,)"),
      (".tolist()", ".repeat_interleave(2).tolist()"))),
     ("augmentation", "repeats", edited(MOVED, ("generator=rng", "generator=torch.Generator()"))),
-    ("replicas", "no-replicas", MINI),
-    ("replicas", "equal", REPLICAS),
-    ("replicas", "drift-apart", edited(REPLICAS, ("        other.grad.copy_(mean)\n", ""))),
-    ("replicas", "begin-apart", edited(REPLICAS, ("return Replicas(network)\n",
-     "model = Replicas(network)\n    nn.init.ones_(model.replicas[1][1].weight)\n    return model\n"))),
-    ("replicas", "same-examples", edited(REPLICAS, ("inputs[rank::2]), labels[rank::2]", "inputs[::2]), labels[::2]"))),
-    ("loss_form", "agrees", REPLICAS),
-    ("updates", "follows", REPLICAS),
 ]  # fmt: skip
 
 

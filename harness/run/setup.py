@@ -1,7 +1,6 @@
 """Set up an experiment for training: data, batches, network, optimizer and schedule."""
 
 import base64
-import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,18 +20,11 @@ class TrainingSetup:
     """The parts of a training run, set up for its first step.
 
     `steps` is the number of steps of the run and its schedule. adapt: a function that may change network and optimizer
-    before the schedule is built. interrupted: whether to interrupt and continue the run at the step INTERRUPTED_AT, if
-    the experiment has this constant.
+    before the schedule is built.
     """
 
     def __init__(
-        self,
-        experiment: Experiment,
-        data: TensorData,
-        settings: RunSettings,
-        *,
-        adapt: Adapt | None = None,
-        interrupted: bool = False,
+        self, experiment: Experiment, data: TensorData, settings: RunSettings, *, adapt: Adapt | None = None
     ) -> None:
         experiment.set_up(settings)
         self.experiment, self.settings = experiment, settings
@@ -57,7 +49,6 @@ class TrainingSetup:
         self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
         self.generators = run_generators(settings.seed)
         self.served = data.validation
-        self.interrupted_at = experiment.interrupted_at if interrupted else None
         self.made = 0
 
     def prepare(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -66,8 +57,6 @@ class TrainingSetup:
 
     def train_on(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Make one step of the experiment and of its schedule, on a prepared batch. Return the loss."""
-        if self.made == self.interrupted_at:
-            self._interrupt()
         loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
         if self.scheduler is not None:
             self.step_schedule(self.scheduler)
@@ -77,24 +66,6 @@ class TrainingSetup:
     def step_schedule(self, scheduler: LRScheduler) -> None:
         """Step the learning-rate schedule after a training step of the experiment."""
         scheduler.step()
-
-    def _interrupt(self) -> None:
-        """Simulate a restart of the run: reset everything except the state that the experiment saves and loads."""
-        parts = self.model, self.optimizer, self.scheduler
-        buffer = io.BytesIO()
-        torch.save(self.experiment.call("save_checkpoint", *parts), buffer)
-        again = self.experiment.in_new_process()
-        again.apply(self.settings)
-        torch.manual_seed(self.settings.seed)
-        model = again.build_model().to(self.device)
-        optimizer = again.build_optimizer(model)
-        scheduler = again.build_scheduler(optimizer, self.steps)
-        # Change the parameters in place, because the recorder has hooks on these tensors.
-        self.model.load_state_dict(model.state_dict())
-        self.optimizer.load_state_dict(optimizer.state_dict())
-        if self.scheduler is not None and scheduler is not None:
-            self.scheduler.load_state_dict(scheduler.state_dict())
-        again.call("load_checkpoint", torch.load(io.BytesIO(buffer.getvalue())), *parts)
 
     @torch.no_grad()
     def served_accuracy(self, model: nn.Module) -> float:

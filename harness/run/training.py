@@ -50,7 +50,7 @@ def train(
 class TrainingRun(TrainingSetup):
     """One training run: it loops over the batches and writes the files.
 
-    `position` contains the current epoch and step, the best metric, and whether the experiment stopped early.
+    `position` contains the current epoch and step, and the best metric.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class TrainingRun(TrainingSetup):
         folder: Path,
         progress: ShowProgress | None,
     ) -> None:
-        super().__init__(experiment, data, settings, interrupted=settings.overfit_batch is None)
+        super().__init__(experiment, data, settings)
         self.folder = folder
         self.progress = progress or (lambda step, steps, loss: None)
         self.guardrails = Guardrails()
         self.findings: list[GuardrailFinding] = []
-        self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None, "stopped": False}
+        self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None}
         self.first_non_finite_step: int | None = None
         self.last_batch: Record = {}
         self.last_epoch: Record = {}
@@ -81,7 +81,7 @@ class TrainingRun(TrainingSetup):
             LogWriter(file, self._note) as log,
             Recorder(self.model, clip_norm=self.settings.clip_norm) as recorder,
         ):
-            while self.position["step"] < self.steps and not self.position["stopped"]:
+            while self.position["step"] < self.steps:
                 self._epoch(recorder, log)
         return self
 
@@ -124,8 +124,8 @@ class TrainingRun(TrainingSetup):
     def evaluate(self, *, last: bool) -> Record:
         """Call the experiment's `evaluate`, restore the random states, and return the record of the epoch.
 
-        Then the experiment's `end_epoch` is called, which may store weights and stop the training. After the last
-        epoch, the evaluation is repeated with the same weights, and the harness also evaluates them in eval mode.
+        After the last epoch, the evaluation is repeated with the same weights, and the harness also evaluates them in
+        eval mode.
         """
         generators = rng_states()
         before = [buffer.clone() for buffer in statistics_of(self.model)]
@@ -133,12 +133,10 @@ class TrainingRun(TrainingSetup):
         metrics = self.experiment.evaluate(self.model, *self.validation)
         record |= metrics
         record["eval_buffer_change"] = largest_change(before, statistics_of(self.model))
-        evaluated = copy.deepcopy(self.model)
-        self.position["stopped"] = self.experiment.end_epoch(self.model, metrics)
-        if last or self.position["stopped"]:
-            again = self.experiment.evaluate(copy.deepcopy(evaluated), *self.validation)
+        if last:
+            again = self.experiment.evaluate(copy.deepcopy(self.model), *self.validation)
             record |= {f"{name}_repeated": value for name, value in again.items()}
-            record |= evaluate_in_eval_mode(self.experiment, evaluated, *self.validation)
+            record |= evaluate_in_eval_mode(self.experiment, copy.deepcopy(self.model), *self.validation)
             if self.experiment.serves:
                 record["val_accuracy_served"] = self.served_accuracy(copy.deepcopy(self.model))
         restore_rng_states(generators)

@@ -45,7 +45,7 @@ class Evaluation(Check):
             "advice",
             "The metric counts places with a label that the loss ignores, such as padding.",
             "Count only the places whose label is not ignore_index.",
-            "accuracy_over_padding",
+            "padded_positions_counted",
         ),
         "training-loader": Outcome(
             "advice",
