@@ -112,7 +112,8 @@ def test_no_text_gives_an_answer_away(texts: dict[str, str]) -> None:
         line.strip()
         for path in (ROOT / "solutions").rglob("*.*")
         for line in path.read_text(encoding="utf-8").splitlines()
-        if len(line.strip()) > 40
+        # The first line of a function is part of the task.
+        if len(line.strip()) > 40 and not line.startswith("def ")
     }
     assert len(lines) > 20
     pages = {name: text for name, text in texts.items() if not name.startswith("harness/")}
