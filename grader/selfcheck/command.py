@@ -31,7 +31,9 @@ from grader.selfcheck.seeds import (
     write_bands,
     write_sound,
 )
+from grader.selfcheck.written import written_problems
 from grader.written.grade import AnswerGrader
+from grader.written.known_answers import known_answers
 from harness.checks.core.outcomes import SOUND, outcomes_of, trips_of
 from harness.errors import UserError
 from harness.files import write_whole
@@ -83,11 +85,15 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         if not options.only and (options.solutions / CASES).is_file():
             sections.append(_cases_section(load_cases(options.solutions), wanted, options, runs))
         answers = AnswerGrader(runs.replayer, default_folder(), jobs=options.jobs)
-        self_tests = {item.id: answers.self_test_problem(item) for item in found if isinstance(item, FileExercise)}
-    if self_tests:
-        rows = [(id, problem or "right") for id, problem in self_tests.items()]
-        wrong = list(filter(None, self_tests.values()))
-        sections.append(Section("Answers", (), ("exercise", "self-tests"), rows, wrong))
+        written = {
+            item.id: written_problems(item, answers, write=options.write)
+            for item in found
+            if isinstance(item, FileExercise)
+        }
+    if written:
+        rows = [(id, str(len(known_answers(id))), " ".join(wrong) or "right") for id, wrong in written.items()]
+        columns = ("exercise", "known answers", "self-tests")
+        sections.append(Section("Answers", (), columns, rows, [*chain.from_iterable(written.values())]))
     command = f"grader selfcheck --seeds {options.seeds}{' --write' if options.write else ''}"
     text = page(sections, command)
     console = Console(highlight=False)

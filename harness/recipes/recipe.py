@@ -20,7 +20,7 @@ EXERCISES = ROOT / "exercises"
 SOLUTIONS = ROOT / "solutions"
 EXPERIMENTS = suite.PACKAGES / "harness" / "experiments"
 # A folder with this file contains an exercise in which nothing is trained (`harness.written.exercise`).
-FILE_EXERCISE = "exercise.toml"
+FILE_EXERCISE = "judge.toml"
 GOAL = "goal.toml"
 BEHAVIOUR = "behaviour.txt"  # the file with the measured behaviour of an exercise's correct programs
 LEVELS = 5

@@ -1,42 +1,37 @@
-"""The judge of derivations: known answers, code that is not plain NumPy, and results from the sandbox."""
+"""The judge of written functions: known answers, code that is not plain NumPy, and results from the sandbox."""
 
 import json
 from pathlib import Path
 
 import pytest
-from helpers.deriving import EXERCISES, derivation, judged, known_answers, outcomes, solution
 from helpers.sandbox_marks import needs_sandbox
+from helpers.written import EXERCISES, judged, known_source, outcomes, solution, written
 
 from grader.replay.replayer import Replayer
 from grader.sandbox import SandboxResult, run_in_sandbox
 from grader.score.verdict import total_of
-from grader.written.derivation import judge_derivation, read_results, suspicions
-from grader.written.judgement import Judgement, with_points
-from harness.written.derivation import PROBLEMS, draw_inputs
+from grader.selfcheck.written import answer_problems, gradient_problems
+from grader.written.functions import judge_functions, read_results, suspicions
+from grader.written.judgement import with_points
+from grader.written.known_answers import KnownAnswer, known_answers
+from harness.written.inputs import draw_inputs
 
 EXERCISE = "backprop_mlp"
 # Outside the sandbox, torch can be imported.
-ANSWERS = [(exercise, id) for exercise in EXERCISES for id in known_answers(exercise) if id != "torch"]
+ANSWERS = [(name, answer) for name in EXERCISES for answer in known_answers(name) if answer.id != "torch"]
 
 
-def addresses(names: list[str], judgement: Judgement) -> set[str]:
-    """Return the addresses of items. The name of a criterion means all its items."""
-    return {
-        address
-        for name in names
-        for address in ([name] if "." in name else [f"{name}.{item.id}" for item in judgement.checks[name]])
-    }
+@pytest.mark.parametrize(("exercise", "answer"), ANSWERS, ids=[f"{name}-{answer.id}" for name, answer in ANSWERS])
+def test_a_known_answer_loses_exactly_what_is_declared(exercise: str, answer: KnownAnswer) -> None:
+    source = answer.source(solution(exercise))
+    assert list(answer_problems(answer, judged(exercise, source), written(exercise))) == []
+    if not answer.waits and "form" not in answer.loses:
+        assert suspicions(source) == ()
 
 
-@pytest.mark.parametrize(("exercise", "id"), ANSWERS)
-def test_a_known_answer_loses_exactly_what_is_declared(exercise: str, id: str) -> None:
-    answer = known_answers(exercise)[id]
-    found = judged(exercise, answer["source"])
-    assert outcomes(found, "failed") == addresses(answer.get("loses", []), found)
-    assert outcomes(found, "could not judge") == addresses(answer.get("waits", []), found)
-    assert not answer.get("tells") or answer["tells"] in str(found.checks)
-    if not answer.get("waits") and "form" not in answer.get("loses", []):
-        assert suspicions(answer["source"]) == ()
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_the_gradients_of_the_solution_agree_with_central_differences(exercise: str) -> None:
+    assert list(gradient_problems(written(exercise))) == []
 
 
 @pytest.mark.parametrize(
@@ -51,21 +46,21 @@ def test_a_known_answer_loses_exactly_what_is_declared(exercise: str, id: str) -
     ],
 )
 def test_a_reason_says_what_is_wrong(id: str, said: str) -> None:
-    checks = judged(EXERCISE, known_answers(EXERCISE)[id]["source"]).checks
+    checks = judged(EXERCISE, known_source(EXERCISE, id)).checks
     assert said in " ".join(check.reason for of in checks.values() for check in of)
 
 
 def test_a_rubric_with_other_checks_than_the_judge_is_our_fault() -> None:
     with pytest.raises(ValueError, match="but the judge returned"):
-        with_points(judged("layernorm", solution("layernorm")), EXERCISE)
+        with_points(judged("layernorm", solution("layernorm")), written(EXERCISE))
 
 
 @pytest.mark.slow
 @needs_sandbox
 @pytest.mark.parametrize("id", ["reference", "torch", "exits"])
 def test_a_verdict_in_the_sandbox_is_the_same(id: str, tmp_path: Path) -> None:
-    text = known_answers(EXERCISE).get(id, {"source": "import os\nos._exit(0)\n"})["source"]
-    found = judge_derivation(derivation(EXERCISE), text, Replayer(run_in_sandbox, tmp_path).run)
+    text = "import os\nos._exit(0)\n" if id == "exits" else known_source(EXERCISE, id)
+    found = judge_functions(written(EXERCISE), text, Replayer(run_in_sandbox, tmp_path).run)
     assert found.fault == ""
     said = {"exits": "left no complete result", "torch": "No module named 'torch'"}
     if id in said:
@@ -96,7 +91,7 @@ def test_anything_but_plain_numpy_is_named(code: str, said: str) -> None:
     assert said in " | ".join(suspicions(code))
 
 
-CASES = draw_inputs(PROBLEMS["mlp"], "text")
+CASES = draw_inputs(written(EXERCISE), "text")
 WHOLE: dict[str, object] = {"outputs": {"loss": 2.5}, "problems": {}, "changed": []}
 
 
@@ -125,7 +120,7 @@ def test_complete_results_are_read_as_arrays() -> None:
 def test_nonsense_that_comes_back_is_the_answers_own_doing(case: dict[str, object]) -> None:
     result = SandboxResult("OK", 0, files=files(case))
     # The text determines the inputs.
-    found = judge_derivation(derivation(EXERCISE), "text", lambda _: result)
+    found = judge_functions(written(EXERCISE), "text", lambda _: result)
     assert found.fault == ""
     assert "(RE): it left no complete result" in found.checks["form"][0].reason
 
@@ -133,9 +128,9 @@ def test_nonsense_that_comes_back_is_the_answers_own_doing(case: dict[str, objec
 @pytest.mark.parametrize("status", ["RE", "SG", "TO", "OL", "ML", "XX"])
 def test_a_process_that_ends_badly_says_how_and_whose_fault_it_is(status: str) -> None:
     result = SandboxResult(status, 1, message="so it was")  # type: ignore[arg-type]
-    found = judge_derivation(derivation(EXERCISE), "x = 1\n", lambda _: result)
+    found = judge_functions(written(EXERCISE), "x = 1\n", lambda _: result)
     if status in ("XX", "SG"):  # plain code cannot raise signals
         assert "so it was" in found.fault
     else:
         assert f"({status}): so it was" in found.checks["form"][0].reason
-        assert total_of(with_points(found, EXERCISE)) == 0
+        assert total_of(with_points(found, written(EXERCISE))) == 0

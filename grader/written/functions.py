@@ -1,6 +1,6 @@
-"""Judge a derivation: call the student's function in the sandbox, with inputs that the student cannot know.
+"""Judge the functions of an answer: call them in the sandbox, with inputs that the student cannot know.
 
-The sandbox returns only arrays. The grader's own process computes the correct outputs and compares them.
+The sandbox returns only arrays. The grader's own process calls the solution for the right outputs, and compares them.
 """
 
 import ast
@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,13 @@ from grader.sandbox import MIB, Interpreter, Limits, SandboxCommand, base_python
 from grader.score.verdict import Flag
 from grader.syntax.program import Unparsable, parse_experiment
 from grader.written.judgement import Judgement, RunCommand, checks_of
+from grader.written.known_answers import reference_of
 from harness.formats.toml_file import StrictModel
 from harness.recipes.suite import PACKAGES
-from harness.written.derivation import PROBLEMS, draw_inputs, foreign_imports
-from harness.written.derivation_call import CallResult, CallResults
-from harness.written.derivation_judge import AnswerCheck, judge_answer
-from harness.written.exercise import Derivation
+from harness.written.calls import CallResult, CallResults
+from harness.written.comparison import AnswerCheck, foreign_imports, judge_answer, plan_of
+from harness.written.exercise import FunctionExercise
+from harness.written.inputs import draw_inputs
 
 # The reference solution needs 0.6 s of processor time and 32 MiB of memory, and writes 0.6 MB.
 LIMITS = Limits(
@@ -39,7 +40,7 @@ LIMITS = Limits(
     output_bytes=MIB,
     result_bytes=16 * MIB,
 )
-_SCRIPT = PACKAGES / "harness" / "written" / "derivation_call.py"
+_SCRIPT = PACKAGES / "harness" / "written" / "calls.py"
 _OUR_FAULT = 3  # with this exit status, the program that calls the answer reports its own failure
 # Names that give access to other modules, to files, or to the frame or class of an object. Also names for complex
 # numbers, because a complex-step derivative would do the student's work.
@@ -50,12 +51,13 @@ _UNUSUAL = re.compile(
 )
 
 
-def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgement:
-    """Judge the text of a derivation, which may be hostile. Raises `SandboxStopped` if the sandbox was stopped."""
-    problem, unusual = PROBLEMS[exercise.problem], suspicions(text)
-    cases = draw_inputs(problem, text)
-    job = {"problem": problem.name, "file": exercise.file, "text": text}
-    done = run(SandboxCommand(_SCRIPT, _interpreter(), {"job.json": json.dumps(job).encode()}, LIMITS))
+def judge_functions(exercise: FunctionExercise, text: str, run: RunCommand) -> Judgement:
+    """Judge the text of an answer, which may be hostile. Raises `SandboxStopped` if the sandbox was stopped."""
+    unusual, plan = suspicions(text), plan_of(exercise)
+    cases = draw_inputs(exercise, text)
+    given = {case: {name: array.tolist() for name, array in inputs.items()} for case, inputs in cases.items()}
+    job = json.dumps({"plan": asdict(plan), "text": text, "cases": given}).encode()
+    done = run(SandboxCommand(_SCRIPT, _interpreter(), {"job.json": job}, LIMITS))
     # An answer without suspicious code can neither raise a signal nor exit with this status, so the grader has failed.
     ours = not unusual and (done.status == "SG" or done.exit_code == _OUR_FAULT)
     message = done.message or f"it ended with {done.status}"
@@ -70,9 +72,11 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
             status, message = "RE", f"it left no complete result ({type(error).__name__})"
     if status != "OK":
         results = CallResults(f"The process that called your answer did not finish ({status}): {message}")
+    findings = judge_answer(exercise, text, cases, results, reference_of(exercise, cases, mistakes=False))
+    if results.cases and any(item.points == 0 for item in findings):  # most answers are right, and need no remedy
+        findings = judge_answer(exercise, text, cases, results, reference_of(exercise, cases))
     return Judgement(
-        checks=checks_of(with_imports_judged(judge_answer(problem, cases, results), text)),
-        flags=tuple(map(_flag, unusual[:10])),
+        checks=checks_of(with_imports_judged(exercise, findings, text)), flags=tuple(map(_flag, unusual[:10]))
     )
 
 
@@ -81,18 +85,19 @@ def _flag(clause: str) -> Flag:
     return Flag(id="not checked by machine", message=f"{clause}. Your instructor looks at this {what}.")
 
 
-def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCheck]:
+def with_imports_judged(exercise: FunctionExercise, findings: list[AnswerCheck], text: str) -> list[AnswerCheck]:
     """Judge the item about imports, and return all findings. If the code is unusual, the instructor decides."""
     unusual, imports = suspicions(text), _imports(text)
+    about = {(item.criterion, item.name) for item in exercise.item if item.compare == "imports"}
 
     def decide(item: AnswerCheck) -> AnswerCheck:
-        if item.id != "numpy" or not item.points:
+        if (item.criterion, item.id) not in about or not item.points:
             return item
         if imports:
             remedy = "Import only numpy and, if you need it, math."
             return replace(item, reason=f"L{imports[0][1:]}.", remedy=remedy, points=0.0)
         if unusual:
-            reason = f"The file contains code that is unusual for a derivation: {unusual[0]}. The instructor decides."
+            reason = f"The file contains code that is unusual here: {unusual[0]}. The instructor decides."
             return replace(item, reason=reason, points=None)
         return item
 
