@@ -13,14 +13,13 @@ from pydantic import Field, model_validator
 from harness.errors import UserError, suggestion
 from harness.formats.toml_file import StrictModel, read_record, read_table
 from harness.recipes.catalogue import load_recipe
-from harness.recipes.recipe import EXERCISES, FILE_EXERCISE, Recipe, recipe_ids
+from harness.recipes.recipe import EXERCISES, FILE_EXERCISE, Recipe, Text, recipe_ids
 
 _LIST = Field(strict=False)  # a list in TOML becomes a tuple
-Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,39}$")]
 Size = Name | Annotated[int, Field(ge=1, le=1000)]  # the name of a size, or a number
 Shape = Annotated[tuple[Size, ...], _LIST]
-Comparison = Literal[
+CompareKind = Literal[
     "values", "exact", "shapes", "sums", "zeros", "at_most", "at_least", "imports", "repeats", "person"
 ]
 MOST_SIZES = 6
@@ -193,7 +192,7 @@ class FunctionExercise(FileExercise):
     def outputs(self) -> list[str]:
         """The names of the results that are compared, in the order of the items."""
         known = (item.outputs for item in self.item)
-        return [*dict.fromkeys(name for names in (*known, *self._differentiated()) for name in names)]
+        return [*dict.fromkeys(name for names in (*known, *self._gradient_names()) for name in names)]
 
     @property
     def differentiates(self) -> dict[str, str]:
@@ -205,7 +204,7 @@ class FunctionExercise(FileExercise):
         """The ids of the items for which a person reads a text."""
         return {item.id for item in self.item if item.compare == "person"}
 
-    def _differentiated(self) -> list[list[str]]:
+    def _gradient_names(self) -> list[list[str]]:
         return [[rule.of, *rule.by] for rule in self.gradients]
 
     @property
@@ -227,33 +226,37 @@ class FunctionExercise(FileExercise):
         given = {*self.inputs, *self.sizes}
         results = [name for call in self.call for name in call.results]
         for case in self.case:
-            yield from _missing(f"the case {case.id}", "size", case.sizes, self.sizes)
-            yield from _missing(f"the case {case.id}", "input", case.inputs, self.inputs)
+            yield from _unknown_problems(f"the case {case.id}", "size", case.sizes, self.sizes)
+            yield from _unknown_problems(f"the case {case.id}", "input", case.inputs, self.inputs)
         for name, drawn in [*self.inputs.items(), *(one for case in self.case for one in case.inputs.items())]:
             sizes = [one for one in (*drawn.shape, *(drawn.along or ()), drawn.below) if isinstance(one, str)]
-            yield from _missing(f"the input {name}", "size", sizes, self.sizes)
+            yield from _unknown_problems(f"the input {name}", "size", sizes, self.sizes)
         known = set(given)
         for call in self.call:
-            yield from _missing(f"the call of {call.function}", "input or earlier result", call.needs, known)
+            yield from _unknown_problems(f"the call of {call.function}", "input or earlier result", call.needs, known)
             known |= {*call.results}
         if len(self.ordinary) == 0:
             yield "every case is special: leave out `special` for at least one"
         for rule in self.gradients:
-            yield from _missing("gradients", "result", [rule.of, *rule.by], results)
-            yield from _missing("gradients", "input", [*filter(None, [rule.times]), *rule.by.values()], self.inputs)
+            yield from _unknown_problems("gradients", "result", [rule.of, *rule.by], results)
+            yield from _unknown_problems(
+                "gradients", "input", [*filter(None, [rule.times]), *rule.by.values()], self.inputs
+            )
         for item in self.item:
-            yield from _missing(f"the item {item.id}", "result", item.outputs, results)
-            yield from _missing(f"the item {item.id}", "case", item.cases, [case.id for case in self.case])
+            yield from _unknown_problems(f"the item {item.id}", "result", item.outputs, results)
+            yield from _unknown_problems(f"the item {item.id}", "case", item.cases, [case.id for case in self.case])
             alone = item.compare in ("imports", "repeats", "person")
             if alone == bool(item.outputs):
                 yield f"the item {item.id}: {'remove' if alone else 'write'} `outputs`"
             if item.compare == "person" and item.constant is None:
                 yield f"the item {item.id}: write `constant`, the name of the text that a person reads"
             if item.compare == "zeros":
-                yield from _missing(f"the item {item.id}", "input", [str(item.where)], self.inputs)
+                yield from _unknown_problems(f"the item {item.id}", "input", [str(item.where)], self.inputs)
 
 
-def _missing(place: str, what: str, names: Sequence[str] | Mapping[str, object], known: object) -> Iterator[str]:
+def _unknown_problems(
+    place: str, what: str, names: Sequence[str] | Mapping[str, object], known: object
+) -> Iterator[str]:
     there = [*known] if isinstance(known, (list, tuple, dict, set)) else []
     for name in names:
         if name not in there:

@@ -44,21 +44,22 @@ def judge_hash(exercise_id: str, exercises: Path = EXERCISES) -> str:
 def encode_reference(reference: Reference, judge_sha256: str) -> bytes:
     """Return the content of `expected.txt`. The fingerprints of mistakes are rounded to nine digits."""
     mistakes = [
-        {"id": one.id, "remedy": one.remedy, "outputs": _nested(one.outputs, digits=9)} for one in reference.mistakes
+        {"id": one.id, "remedy": one.remedy, "outputs": _nested_lists(one.outputs, digits=9)}
+        for one in reference.mistakes
     ]
-    table = {"judge_sha256": judge_sha256, "right": _nested(reference.right), "mistakes": mistakes}
+    table = {"judge_sha256": judge_sha256, "right": _nested_lists(reference.right), "mistakes": mistakes}
     return base64.b64encode(zlib.compress(json.dumps(table, separators=(",", ":")).encode(), 9)) + b"\n"
 
 
-def _nested(outputs: Outputs, digits: int = 17) -> _Nested:
+def _nested_lists(outputs: Outputs, digits: int = 17) -> _Nested:
     return {
-        case: {name: _rounded(array.tolist(), digits) for name, array in arrays.items()}
+        case: {name: _round_numbers(array.tolist(), digits) for name, array in arrays.items()}
         for case, arrays in outputs.items()
     }
 
 
-def _rounded(value: Any, digits: int) -> Any:
-    return [_rounded(one, digits) for one in value] if isinstance(value, list) else float(f"{value:.{digits}g}")
+def _round_numbers(value: Any, digits: int) -> Any:
+    return [_round_numbers(one, digits) for one in value] if isinstance(value, list) else float(f"{value:.{digits}g}")
 
 
 def read_reference(exercise: FunctionExercise, exercises: Path = EXERCISES) -> Reference:
