@@ -1,8 +1,8 @@
 """`make pages`: run the Python blocks of pages in docs/, and write below each block what it prints.
 
-A block is run if a block of text follows it, and so are the blocks before the first `##`, which every section needs.
-The blocks of a page run in a child process with portable numerics, so their output is the same on every x86-64
-processor. `tests/test_pages.py` compares.
+A block is run in the child process of its section, after the blocks before the first `##`, which every section needs.
+The child has portable numerics, so the output is the same on every x86-64 processor. If a block of text follows a
+block of Python, it shows the output. `tests/test_pages.py` compares.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from harness.canonical_setup import run_environment
 from harness.recipes.recipe import ROOT
@@ -25,14 +25,22 @@ def page_text(page: str) -> str:
     return (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
 
 
-def shown_outputs(text: str) -> list[str]:
-    """Return what the blocks of a page print, as the page shows it."""
-    return [found["output"] for found in _BLOCK.finditer(text) if found["output"] is not None]
+def page_parts(text: str) -> list[str]:
+    """Return the text before the first `##`, and each section of a page; joined, they are the page."""
+    return re.split(r"^(?=## )", text, flags=re.MULTILINE)
 
 
-def measured_outputs(page: str) -> list[str]:
-    """Run the blocks of a page in a child process, and return what those print whose output the page shows."""
-    command = [sys.executable, "-m", "benchmarks.pages", "--run", page]
+def shown_outputs(part: str) -> list[str]:
+    """Return the outputs of the blocks of a part, as the page shows them."""
+    return [found["output"] for found in _BLOCK.finditer(part) if found["output"] is not None]
+
+
+def measured_outputs(page: str, part: int) -> list[str]:
+    """Run the blocks of a part in a child process, and return the outputs that the page shows.
+
+    Raises `RuntimeError` if a block fails.
+    """
+    command = [sys.executable, "-m", "benchmarks.pages", "--run", page, str(part)]
     environment = run_environment("portable") | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -41,26 +49,23 @@ def measured_outputs(page: str) -> list[str]:
     return outputs
 
 
-def run_blocks(text: str) -> Iterator[str]:
-    """Run all blocks of a page in order, and yield what those print whose output the page shows.
-
-    Each section begins with the names that the blocks before the first heading define.
-    """
-    shared: dict[str, object] | None = None
+def run_blocks(parts: Sequence[str]) -> list[str]:
+    """Run all blocks of these parts in order, with common names, and return the outputs that the last part shows."""
     names: dict[str, object] = {"__name__": "page"}
-    for part in re.split(r"^(?=## )", text, flags=re.MULTILINE):
-        names = dict(shared or names)
+    outputs = []
+    for part in parts:
+        outputs = []
         for found in _BLOCK.finditer(part):
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 exec(compile(found["code"], part.partition("\n")[0], "exec"), names)
             if found["output"] is not None:
-                yield printed.getvalue()
-        shared = shared or names
+                outputs.append(printed.getvalue())
+    return outputs
 
 
-def with_outputs(text: str, outputs: Sequence[str]) -> str:
-    """Return the text of a page with other outputs."""
+def with_outputs(part: str, outputs: Sequence[str]) -> str:
+    """Return a part of a page with other outputs."""
     left = iter(outputs)
 
     def fill(found: re.Match[str]) -> str:
@@ -68,18 +73,25 @@ def with_outputs(text: str, outputs: Sequence[str]) -> str:
             return found[0]
         return f"```python\n{found['code']}```\n\n```text\n{next(left)}```"
 
-    return _BLOCK.sub(fill, text)
+    return _BLOCK.sub(fill, part)
 
 
 def main(words: Sequence[str]) -> None:
-    """Write the outputs of these pages, or of all pages; with `--run PAGE`, print the outputs of one page as JSON."""
+    """Write the outputs of these pages, or of all pages. `--run PAGE N` prints the outputs of a part as JSON."""
     if words[:1] == ["--run"]:
-        print(json.dumps([*run_blocks(page_text(words[1]))]))
+        common, *sections = page_parts(page_text(words[1]))
+        part = int(words[2])
+        print(json.dumps(run_blocks([common, sections[part - 1]] if part else [common])))
         return
     for page in words or PAGES:
-        text = page_text(page)
-        (ROOT / "docs" / f"{page}.md").write_text(with_outputs(text, measured_outputs(page)), encoding="utf-8")
-        print(f"docs/{page}.md: {len(shown_outputs(text))} blocks")
+        for at, part in enumerate(page_parts(page_text(page))):
+            if not shown_outputs(part):
+                continue
+            outputs = measured_outputs(page, at)
+            parts = page_parts(page_text(page))
+            parts[at] = with_outputs(parts[at], outputs)
+            (ROOT / "docs" / f"{page}.md").write_text("".join(parts), encoding="utf-8")
+            print(f"docs/{page}.md: {part.partition(chr(10))[0]}", flush=True)
 
 
 if __name__ == "__main__":
