@@ -249,7 +249,7 @@ bench-watch: $(DEV)
 bench-faults: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_faults $(if $(PROGRAMS),--programs "$(PROGRAMS)") $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
-# Makes ten runs of one to four seconds each.
+# Makes twelve runs of one to four seconds each.
 gallery: $(RUN)
 	@$(BIN)/python -m benchmarks.gallery
 
