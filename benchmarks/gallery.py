@@ -42,7 +42,11 @@ GALLERY = (
     Picture(
         "underfits",
         ("--epochs", "10"),
-        (("nn.Linear(784, 128)", "nn.Linear(784, 3)"), ("nn.Linear(128, 10)", "nn.Linear(3, 10)"), ("lr=0.1", "lr=0.02")),
+        (
+            ("nn.Linear(784, 128)", "nn.Linear(784, 3)"),
+            ("nn.Linear(128, 10)", "nn.Linear(3, 10)"),
+            ("lr=0.1", "lr=0.02"),
+        ),
     ),
     Picture("swings", ("--break", "missing_zero_grad", "--batch", "640", "--epochs", "30"), scale="log"),
     Picture("starts-high", ("--break", "unnormalized_input"), scale="log"),

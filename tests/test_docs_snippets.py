@@ -10,7 +10,7 @@ import torch
 
 from harness.recipes.recipe import ROOT
 
-PAGES = ("antipatterns", "interview", "leakage", "nan")
+PAGES = ("antipatterns", "interview", "leakage", "nan", "themes")
 _BLOCK = re.compile(
     r"^(?:\*\*(?P<label>[\w ]+)\.\*\*[^\n]*\n(?:[^\n]+\n)*\n)?```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -26,7 +25,7 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # By page: the name of the part that this module renders.
 PARTS = {"optimizers.md": "optimizers", "interview.md": "symptoms"}
 
-Settings = dict[str, float | list[float]]
+SettingValues = dict[str, float | list[float]]
 
 
 class Optimizer(StrictModel):
@@ -36,8 +35,8 @@ class Optimizer(StrictModel):
     torch: str
     update: list[str]
     state: list[str]
-    defaults: Settings
-    usual: Settings
+    defaults: SettingValues
+    usual: SettingValues
     rates: str
     sources: str = ""
     when: str
@@ -92,7 +91,7 @@ def load_sheet(path: Path = DATA) -> CheatSheet:
     return read_record(path, CheatSheet)
 
 
-def settings_text(settings: Settings) -> str:
+def settings_text(settings: SettingValues) -> str:
     """Return settings as they are written in Python, such as "lr=0.001, betas=(0.9, 0.999)"."""
     texts = {
         name: f"({', '.join(f'{one:g}' for one in value)})" if isinstance(value, list) else f"{value:g}"
@@ -105,7 +104,10 @@ def render_html(sheet: CheatSheet) -> str:
     """Return the cheat sheet as one HTML page."""
     loader = FileSystemLoader(Path(__file__).parent / "templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-    environment.globals |= {"settings": settings_text, "plain": lambda text: re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)}
+    environment.globals |= {
+        "settings": settings_text,
+        "plain": lambda text: re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text),
+    }
     return environment.get_template("cheatsheet.html.j2").render(sheet=sheet)
 
 

@@ -24,10 +24,10 @@ from harness.checks.core.finding import Finding, Table, short
 from harness.checks.core.subject import Subject
 from harness.run.evaluation import IGNORED
 
-# figure                                   | healthy | broken  | bound         | source
-# largest KS of a feature                  | <= 0.75 | 1       | APART 0.9     | healthy: later weeks; broken: column_order
-# PSI of a feature                         | <= 3.8  | 6.0     | DRIFTS 0.25   | at most 0.19 in random splits, which is no fault
-# difference of a share, in deviations     | <= 2    | 8.5     | SHARES 4      | broken: majority_class
+# figure                             | healthy | broken | bound       | source
+# largest KS of a feature            | <= 0.75 | 1      | APART 0.9   | healthy: later weeks; broken: column_order
+# PSI of a feature                   | <= 3.8  | 6.0    | DRIFTS 0.25 | at most 0.19 if the split is random; no fault
+# difference of a share, deviations  | <= 2    | 8.5    | SHARES 4    | broken: majority_class
 APART, DRIFTS, SHARES = 0.9, 0.25, 4.0
 COLUMNS = 64  # with more values in an example, it is an image
 BINS = 10
@@ -73,7 +73,9 @@ def measure(subject: Subject) -> Finding:
             "largest PSI of a feature": max(indices),
             "largest difference of a class share, in deviations": share,
         },
-        tables=(Table("Features, greatest KS first", ("feature", "KS", "PSI", "training mean", "validation mean"), rows),),
+        tables=(
+            Table("Features, greatest KS first", ("feature", "KS", "PSI", "training mean", "validation mean"), rows),
+        ),
     )
 
 
