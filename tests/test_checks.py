@@ -17,6 +17,7 @@ import harness.checks
 from harness.checks import check_names, load_check, make_check
 from harness.checks.core.finding import Finding
 from harness.checks.core.loss import ties_pairs
+from harness.checks.drift import kolmogorov_smirnov
 from harness.errors import UserError
 from harness.recipes.recipe import Area
 from harness.run.evaluation import loss_and_accuracy
@@ -850,6 +851,15 @@ def test_a_check_finds_the_same_twice(name: str) -> None:
     first, second = (make_check(mini_subject(CHANCE), name).to_json() for _ in range(2))
     assert first == second
     assert not any(isinstance(value, float) and math.isnan(value) for value in first["figures"].values())
+
+
+def test_the_statistic_of_drift_is_that_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    for seed in range(5):
+        one, other = (torch.randn(size, generator=torch.Generator().manual_seed(seed + size)) for size in (40, 70))
+        other[:20] = one[:20]  # ties
+        expected = stats.ks_2samp(one.numpy(), other.numpy()).statistic
+        assert kolmogorov_smirnov(one, other) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(("middle", "scale"), [(0.0, 1.0), (0.0, 1e-8), (1e4, 1.0)])
