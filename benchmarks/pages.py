@@ -52,7 +52,7 @@ def measured_outputs(page: str, part: int) -> list[str]:
 def run_blocks(parts: Sequence[str]) -> list[str]:
     """Run all blocks of these parts in order, with common names, and return the outputs that the last part shows."""
     names: dict[str, object] = {"__name__": "page"}
-    outputs = []
+    outputs: list[str] = []
     for part in parts:
         outputs = []
         for found in _BLOCK.finditer(part):
@@ -79,9 +79,9 @@ def with_outputs(part: str, outputs: Sequence[str]) -> str:
 def main(words: Sequence[str]) -> None:
     """Write the outputs of these pages, or of all pages. `--run PAGE N` prints the outputs of a part as JSON."""
     if words[:1] == ["--run"]:
-        common, *sections = page_parts(page_text(words[1]))
-        part = int(words[2])
-        print(json.dumps(run_blocks([common, sections[part - 1]] if part else [common])))
+        parts = page_parts(page_text(words[1]))
+        number = int(words[2])
+        print(json.dumps(run_blocks([parts[0], parts[number]] if number else parts[:1])))
         return
     for page in words or PAGES:
         for at, part in enumerate(page_parts(page_text(page))):
