@@ -150,10 +150,12 @@ shell: $(RUN)
 #:   make bench | bench-class | bench-reports | bench-checks | bench-watch
 #:   make bench-faults                find the faults of public reports in scripts
 #:   make gallery                     draw the pictures of docs/curves.md again
+#:   make pages [PAGE=measured]       run the programs on pages, write their output
+#:   make cheatsheet                  print the cheat sheet as dist/cheatsheet.pdf
 #:   make dist                        build both wheels and source archives in dist/
 .PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable
 .PHONY: test-matrix test-arm looks docs
-.PHONY: bench bench-class bench-reports bench-checks bench-watch bench-faults gallery dist
+.PHONY: bench bench-class bench-reports bench-checks bench-watch bench-faults gallery pages cheatsheet dist
 DEV := $(VENV)/.installed-dev
 SITE := $(VENV)/.installed-docs
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -257,9 +259,18 @@ bench-watch: $(DEV)
 bench-faults: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_faults $(if $(PROGRAMS),--programs "$(PROGRAMS)") $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
-# Makes ten runs of one to four seconds each.
+# Makes twelve runs of one to four seconds each.
 gallery: $(RUN)
 	@$(BIN)/python -m benchmarks.gallery
+
+# Takes about five minutes. tests/test_pages.py compares.
+pages: $(RUN)
+	@$(BIN)/python -m benchmarks.pages $(PAGE)
+
+# Needs Chromium. First renders the parts of optimizers.md and interview.md that show the same data.
+cheatsheet: $(RUN)
+	@$(BIN)/python -m grader.docs.cheatsheet --write
+	@$(BIN)/python -m grader.docs.cheatsheet
 
 # CONTRIBUTING.md says what the two wheels hold.
 dist: $(DEV)

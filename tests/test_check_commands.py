@@ -53,7 +53,7 @@ def test_triage_without_a_workspace_leaves_no_file_and_names_the_next_step(tmp_p
     assert re.search(r"^Next:\n  read: ", said, re.MULTILINE)
     # The fault itself comes first, then its consequences, in the order of the checks.
     wrong = ["learning-rate", "overfit", "lr-find", "update-size", "gradients", "activations"]
-    assert f"6 of 27 checks found something wrong: {', '.join(wrong)}.\n" in said
+    assert f"6 of 28 checks found something wrong: {', '.join(wrong)}.\n" in said
     assert re.findall(r"^  [a-z-]+ +harness ([a-z-]+) huge_lr$", said, re.MULTILINE) == wrong
     assert "dead units 100 %" in said
     walk = {name.replace("_", "-") for name in check_names() if load_check(name).in_triage}

@@ -17,6 +17,7 @@ import harness.checks
 from harness.checks import check_names, load_check, make_check
 from harness.checks.core.finding import Finding
 from harness.checks.core.loss import ties_pairs
+from harness.checks.drift import kolmogorov_smirnov
 from harness.errors import UserError
 from harness.recipes.recipe import Area
 from harness.run.evaluation import loss_and_accuracy
@@ -407,6 +408,19 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("data", "overlap", mini((VALIDATION, "    return train, (train[0][:20], train[1][:20])\n"))),
     ("data", "unlike", mini((VALIDATION, VALIDATION.replace(" / 255", "")))),
     ("data", "non-finite", mini((VALIDATION, "    return (train[0] / 0, train[1]), train\n"))),
+    ("drift", "too-few", CHANCE),
+    ("drift", "stable", GROUPS),
+    ("drift", "stable", edited(GROUPS, ("labels, chosen = group % 2", "labels, chosen = (group % 2).float()"))),
+    ("drift", "drifts", edited(GROUPS, ("images[others]", "images[others] + 6"))),
+    ("drift", "apart", edited(GROUPS, ("images[others]", "images[others] + 100"))),
+    ("drift", "apart", edited(GROUPS, ("images[others]", "images[others].unsqueeze(1).repeat(1, 2, 1) + 100"),
+     ("images[own]", "images[own].unsqueeze(1).repeat(1, 2, 1)"))),  # 72 values: an image
+    ("drift", "other-shares", edited(GROUPS,
+     ("chosen % 5 != 0", "(chosen % 5 != 0) & ((group % 2 == 0) | (group % 5 == 1))"))),
+    ("drift", "other-shares", edited(GROUPS,
+     ("group % 2,", "(group % 2).float(),"),
+     ("chosen % 5 != 0", "(chosen % 5 != 0) & ((group % 2 == 0) | (group % 5 == 1))"))),
+    ("drift", "not-finite", edited(GROUPS, ("    labels, chosen", "    images[0] = float('nan')\n    labels, chosen"))),
     ("leakage", "sound", CHANCE),
     ("leakage", "untraced", mini((VALIDATION, "    mixed = train[0] + train[0].roll(1, 0)\n"
      + VALIDATION.replace("train,", "(mixed, train[1]),")))),
@@ -625,6 +639,8 @@ REAL = [
     ("group_leakage", "leakage", "groups"),
     ("temporal_leakage", "leakage", "future"),
     ("target_leakage", "leakage", "one-column"),
+    ("majority_class", "drift", "other-shares"),
+    ("column_order", "drift", "apart"),
     ("blank_pixels", "anomaly", "came-in"),
     ("blank_pixels", "lr_find", "non-finite"),
     ("blank_pixels", "loss_form", "no-outputs"),
@@ -802,6 +818,15 @@ def test_a_check_finds_the_same_twice(name: str) -> None:
     first, second = (make_check(mini_subject(CHANCE), name).to_json() for _ in range(2))
     assert first == second
     assert not any(isinstance(value, float) and math.isnan(value) for value in first["figures"].values())
+
+
+def test_the_statistic_of_drift_is_that_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    for seed in range(5):
+        one, other = (torch.randn(size, generator=torch.Generator().manual_seed(seed + size)) for size in (40, 70))
+        other[:20] = one[:20]  # ties
+        expected = stats.ks_2samp(one.numpy(), other.numpy()).statistic
+        assert kolmogorov_smirnov(one, other) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(("middle", "scale"), [(0.0, 1.0), (0.0, 1e-8), (1e4, 1.0)])
