@@ -13,6 +13,8 @@ from harness import __version__
 from harness.console.command_line import (
     HELP_OPTIONS,
     confirm,
+    guardrail_options,
+    read_policy,
     resume_option,
     run_command,
     run_options,
@@ -64,6 +66,7 @@ def cli() -> None:
 @cli.command()
 @_recipe
 @run_options
+@guardrail_options
 @click.option(
     "--level",
     metavar="N",
@@ -90,6 +93,7 @@ def exercise(
     from harness.written.exercise import FileExercise, load_exercise
     from harness.written.workspace import start_file_exercise
 
+    policy = read_policy(options)
     if recipe == MYSTERY:
         recipe = draw_mystery(begun_exercises(work), level, options.pop("seed"))
         options["seed"] = None
@@ -101,7 +105,7 @@ def exercise(
         answer, made = start_file_exercise(found, work)
         show_file_workspace(answer, made=made, restored=answer.restore())
         return
-    workspace, made = start_exercise(recipe, work, RunOptions(**options), student=student, resume=resume)
+    workspace, made = start_exercise(recipe, work, RunOptions(**options), student=student, resume=resume, policy=policy)
     if workspace.has_run("broken"):
         show_broken_run(workspace, made=made, restored=workspace.restore())
     else:
@@ -147,6 +151,7 @@ def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
 @cli.command()
 @_recipe
 @run_options
+@guardrail_options
 @work_option
 @resume_option
 @click.option(
@@ -169,7 +174,8 @@ def verify(recipe: str, work: Path, resume: bool, which: bool, **options: Any) -
         workspace = open_workspace(work, recipe)
         show_differing_checks(workspace, name_differing_checks(workspace))
         return
-    show_verdict_of(verify_exercise(recipe, work, RunOptions(**options), resume=resume))
+    policy = read_policy(options)
+    show_verdict_of(verify_exercise(recipe, work, RunOptions(**options), resume=resume, policy=policy))
 
 
 @cli.command()

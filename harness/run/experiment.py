@@ -27,6 +27,7 @@ from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError, printable, suggestion
 from harness.recipes.form import DEFAULTS, FUNCTIONS
+from harness.run.guardrails import GuardrailStop
 from harness.run.settings import RunSettings
 
 CONSTANTS = ("EPOCHS", "BATCH_SIZE")
@@ -189,7 +190,7 @@ class Experiment:
         """
         try:
             return self._functions[name](*arguments)
-        except (HarnessFault, KeyboardInterrupt):
+        except (HarnessFault, GuardrailStop, KeyboardInterrupt):
             raise
         except (Exception, SystemExit) as error:
             raise UserError(mistake(error, self.path, name)) from error
