@@ -21,7 +21,7 @@ from harness.run.diagnostics import activation_quantiles, compute_global_grad_no
 from harness.run.evaluation import IGNORED, is_classification
 from harness.run.files import DETAILS_LOG
 from harness.run.metrics_log import Record, format_record, log_lines
-from harness.run.recorder import guard_hook
+from harness.run.recorder import guard_hook, skips_step
 
 MOST_LAYERS = 4
 MOST_CLASSES = 50  # a larger confusion matrix is not written, because nobody can read it
@@ -58,6 +58,7 @@ class Details:
         self._parameters: list[Tensor] = []
         self._hooks = ExitStack()
         self._batches: deque[Record] = deque()
+        self._confusion: Record = {}
         self._steps = 0
         self._start_batch()
 
@@ -119,9 +120,9 @@ class Details:
 
         return note
 
-    def before_step(self) -> None:
+    def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Record the gradients that the optimizer is about to use, and the norm of the parameters."""
-        self._steps += 1
+        self._steps += not skips_step(optimizer)
         if not is_sampled(self._step()):
             return
         self._batch["parameter_norm"] = compute_global_norm(self._parameters)
@@ -155,9 +156,15 @@ class Details:
         }
         self._file.write(format_record(line))
 
-    def write_confusion(self, record: Record) -> None:
-        """Write the confusion matrix of an epoch, and write all lines to the disk."""
-        self._file.write(format_record(record))
+    def add_confusion(self, record: Record) -> None:
+        """Keep the confusion matrix of an epoch, which follows the lines of its batches."""
+        self._confusion = record
+
+    def end_epoch(self) -> None:
+        """Write the lines of the epoch to the disk. The log has written its batches, so `write` got their records."""
+        if self._confusion:
+            self._file.write(format_record(self._confusion))
+        self._confusion = {}
         self._file.flush()
 
 

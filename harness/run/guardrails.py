@@ -74,7 +74,10 @@ class Guardrails:
         self._first_norm: float | None = None
 
     def check(self, record: Record) -> list[GuardrailFinding]:
-        """Check one batch record and return new findings. Each kind of problem is reported at most once a run."""
+        """Check one batch record and return new findings. Each kind of problem is reported at most once a run.
+
+        The loss is None if it is not known yet.
+        """
         signs = [sign for sign in self._signs(record) if sign[0] not in self._reported]
         self._reported.update(kind for kind, _ in signs)
         return [make_finding(record["step"], kind, message) for kind, message in signs]
@@ -84,7 +87,7 @@ class Guardrails:
         if self._policy.mode == "off":
             return
         signs = [*self._finiteness(record), *self._gradients(record)]
-        if said := self._loss.rise(record["loss"]):
+        if record["loss"] is not None and (said := self._loss.rise(record["loss"])):
             signs.append(("loss-rise", f"the median loss of the last {RECENT} batches has risen {said}"))
         yield from (sign for sign in signs if not self._policy.allows(sign[0]))
 

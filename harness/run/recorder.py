@@ -143,6 +143,15 @@ class Recorder:
         return self.measure_batch(loss).record()
 
 
+def skips_step(optimizer: torch.optim.Optimizer) -> bool:
+    """Return whether a fused optimizer is about to skip its step, because a GradScaler has found an overflow.
+
+    Under a GradScaler, other optimizers are not called at all for a step that is skipped.
+    """
+    found = getattr(optimizer, "found_inf", None)
+    return found is not None and bool(found)
+
+
 class LeftOverGradients:
     """Watches one parameter for a leftover gradient: a `.grad` that the first backward pass after a step finds.
 

@@ -22,7 +22,7 @@ from harness.run.checkpoint import canonical, checkpoint_bytes, restore_rng_stat
 from harness.run.diagnostics import activation_quantiles, describe_non_finite
 from harness.run.guardrails import SMALL_BATCH, GuardrailFinding, Guardrails, GuardrailStop, make_finding
 from harness.run.metrics_log import Record
-from harness.run.recorder import BatchMeasurements, gradient_norm
+from harness.run.recorder import BatchMeasurements, gradient_norm, skips_step
 from harness.run.settings import GuardrailPolicy
 from harness.run.step_hooks import note_losses
 
@@ -67,14 +67,14 @@ class StepGuard:
         """Note the arguments of the last training call of a network, with which a bad step calls it again."""
         self._networks.append(network)
         if self._folder is not None:
-            handle = network.register_forward_pre_hook(self._note_call, with_kwargs=True)
-            self._hooks.callback(handle.remove)
+            # A function, because a copy of a network has a copy of each hook, and a method would copy this object.
+            def note(network: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
+                if torch.is_grad_enabled():
+                    device = self.batch[0].device.type if self.batch else "cpu"
+                    autocast = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+                    self._call = network, inputs, options, *autocast
 
-    def _note_call(self, network: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
-        if torch.is_grad_enabled():
-            device = self.batch[0].device.type if self.batch else "cpu"
-            autocast = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
-            self._call = network, inputs, options, *autocast
+            self._hooks.callback(network.register_forward_pre_hook(note, with_kwargs=True).remove)
 
     def before_step(self, optimizer: torch.optim.Optimizer, measure: Callable[[], BatchMeasurements]) -> None:
         """Check a step that the optimizer is about to make. Raises `GuardrailStop` in strict mode.
@@ -83,9 +83,11 @@ class StepGuard:
         """
         if self._stop is not None:
             raise self._stop
+        if skips_step(optimizer):
+            return
         if self._strict:
-            record = {**measure().record(), "step": self._step(), "loss": math.fsum(self._losses)}
-            self._judge(record, optimizer)
+            loss = math.fsum(self._losses) if self._losses else None  # None: there was no backward pass
+            self._judge({**measure().record(), "step": self._step(), "loss": loss}, optimizer)
         elif self._folder is not None and self._policy.mode == "warn" and not measure().has_finite_gradients:
             self._keep(optimizer, "a gradient is not finite")
 

@@ -113,6 +113,8 @@ class TrainingRun(TrainingSetup):
             self.progress(self.position["step"], self.steps, measured.loss)
         self.last_epoch = self.evaluate(last=self.position["step"] == self.steps)
         log.epoch(self.last_epoch)
+        if self.details:
+            self.details.end_epoch()
         self.position["epoch"] += 1
         self._save()
 
@@ -139,7 +141,7 @@ class TrainingRun(TrainingSetup):
 
     def _before_step(self, optimizer: torch.optim.Optimizer, measure: Callable[[], BatchMeasurements]) -> None:
         if self.details:
-            self.details.before_step()
+            self.details.before_step(optimizer)
         if self.policy.mode != "off":
             self.guard.before_step(optimizer, measure)
 
@@ -170,9 +172,8 @@ class TrainingRun(TrainingSetup):
             record |= {f"{name}_repeated": value for name, value in again.items()}
             record |= evaluate_in_eval_mode(self.experiment, evaluated, *self.validation)
             if self.details and (counts := confusion_matrix(evaluated, *self.validation)) is not None:
-                self.details.write_confusion(
-                    {"epoch": record["epoch"], "confusion": counts, "classes": list(self.class_names)}
-                )
+                classes = list(self.class_names)
+                self.details.add_confusion({"epoch": record["epoch"], "confusion": counts, "classes": classes})
             if self.experiment.serves:
                 record["val_accuracy_served"] = self.served_accuracy(copy.deepcopy(self.model))
         restore_rng_states(generators)

@@ -138,7 +138,7 @@ class Recording:
         self._measured = scalars, sizes, rate, frozenset(self._outputs)
         self._outputs.clear()
         if self._details is not None:
-            self._details.before_step()
+            self._details.before_step(optimizer)
         if self._guard is not None:
             self._guard.before_step(optimizer, self._measurements)
 
